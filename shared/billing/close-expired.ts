@@ -7,7 +7,8 @@ const tombstoneGraceSeconds = 30;
 /**
  * The writes that close an account's expired reservations: those whose lease ended more than the grace period
  * ago. Reads only the item. The input is charged, because it was sent upstream; a call that was counted on a
- * plan stays counted. A call that renews its lease meanwhile wins. `nowSeconds`: Unix time.
+ * plan stays counted. Of a background call that never began, neither is. A call that renews its lease meanwhile wins.
+ * `nowSeconds`: Unix time.
  */
 export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: number): CloseWrite[] {
   const graceOf = ({ tombstone }: OpenEntry): number =>
@@ -19,7 +20,7 @@ export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: 
       part: item.part,
       id,
       entry,
-      releaseSlot: false,
+      releaseSlot: entry.queued === true,
       closeRecord: closeRecordOf(id, entry, nowSeconds),
       ifNotRenewed: true,
     }));
@@ -27,6 +28,7 @@ export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: 
 
 function closeRecordOf(id: string, entry: OpenEntry, at: number): CloseRecord {
   if (entry.tombstone) return { id, kind: 'cancelled', charge: 0n, at };
+  if (entry.queued) return { id, kind: 'released', charge: 0n, at };
   return { id, kind: 'expired', charge: expiryCharge(entry), at };
 }
 

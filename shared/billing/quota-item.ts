@@ -71,6 +71,8 @@ export interface OpenEntry {
   official: boolean;
   /** The entry only occupies the id, so that a late reserve with the same id fails. */
   tombstone: boolean;
+  /** Of a background call whose run has not begun: its expiry charges nothing, and gives the plan's call back. */
+  queued?: boolean | undefined;
 }
 
 export type CloseKind = 'settled' | 'released' | 'expired' | 'cancelled';

@@ -65,6 +65,8 @@ export interface RenewWrite extends PartOfAccount {
   entry: OpenEntry;
   /** Unix seconds. */
   until: number;
+  /** The run of a queued call takes the entry over, which is then as that of any call. */
+  begins?: boolean | undefined;
 }
 
 /** One conditional write that frees places of a key whose calls no longer run. */

@@ -25,20 +25,47 @@ export interface Endpoint extends EndpointRoute {
   references?(body: unknown): StoredReferences;
 }
 
-/** The stored responses and items that a body refers to, by the ids that clients have. */
+/** The stored responses and items that a body refers to, by the ids that clients have. Nobody has checked them. */
 export interface StoredReferences {
   /** `previous_response_id`. */
   previous: string | undefined;
-  /** Each with its path in the body. */
-  items: readonly { id: string; param: string }[];
+  items: readonly ItemReference[];
+  /** The references among the items of a stored response. */
+  within: (items: readonly JsonRecord[]) => readonly ItemReference[];
+}
+
+/** A reference to an item of a stored response. */
+export interface ItemReference {
+  id: string;
+  /** The path of the id in the body. */
+  param: string;
+  /** The response that the id names. Undefined: it is no id of the relay's. */
+  response: string | undefined;
 }
 
 /** What a key that may store brings to the reading of its body. Absent: the key may not store. */
 export interface StorageAtHand {
-  /** The items of the conversation before this call, oldest first, ended by the sealed state of each turn. */
-  earlier: readonly JsonRecord[];
-  /** By the id of a reference: its item, followed by the sealed state of its turn if there is one. */
-  referred: ReadonlyMap<string, readonly JsonRecord[]>;
+  /** The turns of the conversation before this call, oldest first. */
+  earlier: readonly StoredTurn[];
+  /** By the id of a reference, of the body and of the turns. */
+  referred: ReadonlyMap<string, ReferredItem>;
+}
+
+/** A stored response as a turn of a conversation. */
+export interface StoredTurn {
+  /** Its own; the next turn does not inherit them. */
+  instructions: string | undefined;
+  /** The items that its request added. References stay references. */
+  input: readonly JsonRecord[];
+  output: readonly JsonRecord[];
+  /** The state of the turn, sealed. Undefined: it has none. */
+  seal: string | undefined;
+}
+
+export interface ReferredItem {
+  item: JsonRecord;
+  /** The state of the turn whose answer it is part of, sealed. Undefined: there is none. */
+  seal: string | undefined;
 }
 
 /** How the answer to a request is to be stored. */
@@ -85,6 +112,8 @@ export interface SealedState {
   itemId: string | undefined;
   /** The path of the text in the client's body, for errors. */
   param: string;
+  /** It comes from a stored turn: one that is damaged is left out. Absent: the client sent it. */
+  stored?: boolean;
 }
 
 /** What a renderer may ask while it renders. */

@@ -29,6 +29,8 @@ export interface Renderer extends Machine<ChatChunk, string, Iterable<string>> {
    * `failed` on. Absent: answers of this endpoint are not objects that are kept.
    */
   whole?(): JsonRecord;
+  /** The answer as an object, before anything of it is there. Absent: as of `whole`. */
+  queued?(): JsonRecord;
 }
 
 /** For one answer that is kept. The caller asked for it, so no upstream is at fault. */

@@ -9,12 +9,14 @@ import { Answer } from './answer/answer.ts';
 import { admitKey, admitModel, aliasOf, allowedModels, readKey, type AdmittedKey } from './call/access.ts';
 import type { CalledAlias, ChatCall, NamedModels, ServingModel } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
+import type { DispatchedCall } from './call/dispatch-report.ts';
 import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
 import { capableOf } from './call/capable-channels.ts';
 import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
-import type * as Keeping from './stored/kept-answer.ts';
+import type { KeptAnswerParts } from './stored/kept-answer.ts';
+import type { AnswerKeeper } from './stored/answer-keeper.ts';
 import type { Conversation } from './stored/conversation.ts';
 import { mayStore } from './stored/may-store.ts';
 import type { StoredPorts } from './stored/stored-ports.ts';
@@ -68,10 +70,18 @@ export async function readCall(
   endpoint: Endpoint,
   { request, caller }: { request: RelayRequest; caller: Caller },
 ): Promise<AskedCall> {
-  const body = request.json();
+  return readBody(stored, endpoint, { body: request.json(), headers: request.headers, caller });
+}
+
+/** Checks schema, model name, official gate and whitelist. */
+export async function readBody(
+  stored: StoredPorts,
+  endpoint: Endpoint,
+  { body, headers, caller }: { body: unknown; headers: RelayRequest['headers']; caller: Caller },
+): Promise<AskedCall> {
   const conversation =
     endpoint.references && (await conversationAtHand(stored, caller, endpoint.references(body)));
-  const read = endpoint.read(body, request.headers, conversation);
+  const read = endpoint.read(body, headers, conversation);
   const { model: requested, official } = read.call.request;
   const model = parseModelName(requested, official === true);
   admitModel(caller, model);
@@ -143,28 +153,29 @@ export async function payAndAnswer(
   { call, asked, idempotencyKey }: { call: ChatCall; asked: AskedCall; idempotencyKey: string | undefined },
 ): Promise<RelayResponse> {
   const states = new CallStates(ports, call, asked.read);
-  const clientKeeps = asked.read.keepsState === true;
-  // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn. Loaded
-  // before anything is reserved.
-  const callsTools = (call.request.tools?.length ?? 0) > 0;
+  const { conversation } = asked;
   const { storage } = asked.read;
-  const recording =
-    clientKeeps || callsTools || storage ? await import('./state/state-recorder.ts') : undefined;
+  const recording = await recordingOf(call, asked);
   const keeping = storage && (await import('./stored/kept-answer.ts'));
+  const accepting = storage?.background ? await import('./stored/background/accept.ts') : undefined;
   const claim =
     idempotencyKey === undefined
       ? undefined
       : await claimed(ports, call, { header: idempotencyKey, body: asked.body });
   let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;
   try {
+    if (accepting && conversation)
+      return await accepting.accept(ports, reservations, { call, ...asked, conversation, claim });
     opened = await states.beside(() => Bill.open(reservations, ports.clock, call));
   } catch (error) {
     await claim?.finish(true);
     throw error;
   }
   const { reserved: bill, ...known } = opened;
+  const stores = { ...ports, responses: ports.stored.responses };
+  const keeperOf = keeping && ((parts: KeptAnswerParts) => new keeping.KeptAnswer(stores, parts));
   try {
-    return answerPaid(ports, asked, { call, known, bill, claim, recording, keeping, health });
+    return answerPaid(ports, asked, { call, known, bill, claim, recording, keeperOf, health });
   } catch (error) {
     await bill.cancel();
     await claim?.finish(true);
@@ -172,7 +183,18 @@ export async function payAndAnswer(
   }
 }
 
-interface PaidCall {
+/**
+ * Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn, and so has
+ * every stored one. Loaded before anything is reserved.
+ */
+export async function recordingOf(call: ChatCall, { read }: AskedCall): Promise<PaidCall['recording']> {
+  const callsTools = (call.request.tools?.length ?? 0) > 0;
+  return read.keepsState === true || callsTools || read.storage
+    ? import('./state/state-recorder.ts')
+    : undefined;
+}
+
+export interface PaidCall {
   call: ChatCall;
   /** The states of earlier turns. */
   known: Omit<Awaited<ReturnType<CallStates['beside']>>, 'reserved'>;
@@ -181,15 +203,25 @@ interface PaidCall {
   /** Undefined: the call has no state to keep. */
   recording: typeof StateRecording | undefined;
   /** Undefined: the answer is not stored. */
-  keeping: typeof Keeping | undefined;
+  keeperOf: ((parts: KeptAnswerParts) => AnswerKeeper & { readonly stored: boolean }) | undefined;
   health: HealthRecorder;
+  /** Of a run. Absent: the answer has a client. */
+  run?: RunOfCall;
+}
+
+/** How an answer differs that no client waits for. */
+export interface RunOfCall {
+  /** The dispatched call, which ends when the run is told to stop. */
+  stopping(dispatched: DispatchedCall): DispatchedCall;
+  /** The answer is committed at once, so that every failure is rendered. */
+  renderer(renderer: Renderer): Renderer;
 }
 
 /** Throws only before the answer has begun. From then on the answer closes bill and claim. */
-function answerPaid(
+export function answerPaid(
   ports: ChatPorts,
   asked: AskedCall,
-  { call, known, bill, claim, recording, keeping, health }: PaidCall,
+  { call, known, bill, claim, recording, keeperOf, health, run }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
   const limitOf = (model: string): number | undefined =>
@@ -202,20 +234,18 @@ function answerPaid(
     outputTokensLimit: limitOf(call.model.base),
     limitedBy: bill.limitedBy,
   });
-  const dispatched = new Dispatch(ports, paid, health);
+  const direct = new Dispatch(ports, paid, health);
+  const dispatched = run?.stopping(direct) ?? direct;
   const recorder =
     recording && new recording.StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const dispatch = recorder ?? dispatched;
   const { storage } = asked.read;
   const { conversation } = asked;
   const keeper =
-    keeping && storage && conversation
-      ? new keeping.KeptAnswer(
-          { ...ports, responses: ports.stored.responses },
-          { call: paid, storage, conversation, seal: () => recorder?.sealed(sealId(paid)) },
-        )
-      : undefined;
-  const renderer = (): Renderer =>
+    storage &&
+    conversation &&
+    keeperOf?.({ call: paid, storage, conversation, seal: () => recorder?.sealed(sealId(paid)) });
+  const fresh = (): Renderer =>
     asked.read.renderer(call.identity, {
       now: () => Math.floor(ports.clock.now() / 1000),
       sent: () => dispatch.report().sent,
@@ -224,6 +254,7 @@ function answerPaid(
       stored: () => keeper?.stored ?? false,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
+  const renderer = run ? (): Renderer => run.renderer(fresh()) : fresh;
   const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch, keeper });
   return answer.response(answer.produce());
 }

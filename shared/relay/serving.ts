@@ -6,6 +6,7 @@ import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
+import { matchStoredRoute } from './http/http-routes.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
 import {
@@ -22,11 +23,18 @@ import type { Clock } from './ports/clock.ts';
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
 const hostReserveMs = 5_000;
 
-/** Returns a handle that never rejects: every error becomes a response and a log line. */
+/**
+ * Returns a handle that never rejects: every error becomes a response and a log line. Of an endpoint that stores it also
+ * serves the paths of what is stored.
+ */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
   const channels = new ServingChannels();
   return async (request) => {
+    if (endpoint.references && matchStoredRoute(request)) {
+      const { storedHandle } = await import('./stored/stored-handle.ts');
+      return storedHandle(ports)(request);
+    }
     const startedMs = ports.clock.now();
     let caller: Caller | undefined;
     let asked: AskedCall | undefined;
@@ -43,31 +51,13 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         if (await hasChanged(ports, { error, authorization, seen: caller })) return check();
         throw error;
       });
-      const { named } = checked;
       ({ caller, asked } = checked);
       await checkContents(asked, caller);
       const untilMs = deadlineOf(caller, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs, request.hostEnds);
-      const call: ChatCall = Object.freeze({
-        ...caller,
-        identity: Object.freeze({
-          requestId: request.id,
-          created: Math.floor(startedMs / 1000),
-          model: named.model.base,
-        }),
-        endpoint: endpoint.name,
-        entry: entryOf(request),
-        concurrencyGiven: ports.concurrencyGiven,
-        ...asked.read.call,
-        states: Object.freeze(new Map()),
-        stateDropped: false,
-        ...named,
-        startedMs,
-        outputTokensAsked: asked.read.outputTokensMax,
-        droppedTools: asked.read.droppedTools,
-        deadlineMs: untilMs,
-        signal: deadline.signal,
-      });
+      const times = { startedMs, deadlineMs: untilMs, signal: deadline.signal };
+      const from = { requestId: request.id, endpoint: endpoint.name, entry: entryOf(request) };
+      const call = callOf(checked, { ...from, ...times, concurrencyGiven: ports.concurrencyGiven });
       const idempotencyKey = request.headers['idempotency-key'];
       const response = await payAndAnswer(ports, own, { call, asked, idempotencyKey });
       return { ...response, done: response.done.finally(() => deadline?.stop()) };
@@ -95,6 +85,33 @@ interface CheckedCall {
   caller: Caller;
   asked: AskedCall;
   named: NamedModels;
+}
+
+type CallFacts = { requestId: string } & Pick<
+  ChatCall,
+  'endpoint' | 'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal'
+>;
+
+export function callOf(
+  { caller, asked, named }: CheckedCall,
+  { requestId, startedMs, ...facts }: CallFacts,
+): ChatCall {
+  return Object.freeze({
+    ...caller,
+    identity: Object.freeze({
+      requestId,
+      created: Math.floor(startedMs / 1000),
+      model: named.model.base,
+    }),
+    ...facts,
+    ...asked.read.call,
+    states: Object.freeze(new Map()),
+    stateDropped: false,
+    ...named,
+    startedMs,
+    outputTokensAsked: asked.read.outputTokensMax,
+    droppedTools: asked.read.droppedTools,
+  });
 }
 
 const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>

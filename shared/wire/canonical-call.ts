@@ -1,4 +1,4 @@
-import type { ChatRequest } from './chat-request.ts';
+import type { ChatMessage, ChatRequest } from './chat-request.ts';
 import type { JsonRecord } from './json-record.ts';
 
 /** A call as every upstream dialect reads it, whichever endpoint it came through. */
@@ -17,4 +17,9 @@ export interface CanonicalCall {
    * same form, and no other one misses them. Absent: none.
    */
   readonly served?: JsonRecord;
+  /**
+   * How the conversation began, where the request alone does not say it: each turn of a stored conversation may have
+   * another system message. Absent: with the messages of the request.
+   */
+  readonly beginning?: readonly ChatMessage[] | undefined;
 }

@@ -106,6 +106,8 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
+  import('../../shared/relay/stored/conversation.ts'),
+  import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 
@@ -307,7 +309,7 @@ export class CoreRig {
 /** The same endpoint, whose requests nobody can write into. */
 const frozen = (endpoint: Endpoint): Endpoint => ({
   ...endpoint,
-  read: (body, headers) => deepFreeze(endpoint.read(body, headers)),
+  read: (body, headers, storage) => deepFreeze(endpoint.read(body, headers, storage)),
 });
 
 export const keyRow = (more: Record<string, unknown> = {}): KeyRow =>

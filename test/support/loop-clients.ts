@@ -7,15 +7,22 @@ type Json = Record<string, unknown>;
 export interface LoopClient {
   kind: string;
   path: string;
-  /** The body of a request with this conversation. */
-  body(conversation: readonly Json[]): Json;
+  /** The body of a request with this conversation. `answered`: its part up to the last answer, with that answer's id. */
+  body(conversation: readonly Json[], answered?: Answered): Json;
   /** The answer's turn, its calls, its text. */
   read(answer: Answer, stream: boolean): ReadTurn;
   question(text: string): Json;
   result(callId: string, text: string): Json;
 }
 
+export interface Answered {
+  id: string;
+  items: number;
+}
+
 export interface ReadTurn {
+  /** The id of the answer, where clients refer to it. */
+  id?: string;
   /** As it goes into the conversation. */
   turn: Json[];
   calls: { id: string; name: string; input: unknown }[];
@@ -124,7 +131,7 @@ const responsesClient = (kind: string, more: Json, sentBack = (item: Json): Json
         input: JSON.parse(textOf(text)) as unknown,
       }));
     const texts = output.flatMap(({ content }) => listOf(content)).map(({ text }) => textOf(text));
-    return { turn: output.map(sentBack), calls, text: texts.join('') };
+    return { id: textOf(response['id']), turn: output.map(sentBack), calls, text: texts.join('') };
   },
 });
 
@@ -140,8 +147,26 @@ export const loopClients: LoopClient[] = [
   responsesClient('a Responses client that shows summaries', { include, reasoning: { summary: 'auto' } }),
 ];
 
+const referring = responsesClient('a Responses client that refers to items', { store: true }, ({ id }) => ({
+  type: 'item_reference',
+  id,
+}));
+
+/** Clients of keys that may store: the relay has their conversations. */
+export const storingClients: LoopClient[] = [
+  {
+    ...referring,
+    kind: 'a Responses client that goes on from the last response',
+    body: (conversation, answered) => ({
+      ...referring.body(conversation.slice(answered?.items)),
+      ...(answered && { previous_response_id: answered.id }),
+    }),
+  },
+  referring,
+];
+
 export function clientNamed(kind: string): LoopClient {
-  const found = loopClients.find((client) => client.kind === kind);
+  const found = [...loopClients, ...storingClients].find((client) => client.kind === kind);
   if (!found) throw new Error(kind);
   return found;
 }
@@ -155,6 +180,7 @@ export class Conversation {
   /** What the tools answered since the last question. */
   results: string[] = [];
   #posts = 0;
+  #answered: Answered | undefined;
 
   constructor(client: LoopClient, stream: boolean) {
     this.client = client;
@@ -176,7 +202,7 @@ export class Conversation {
     const { client, stream } = this;
     // Ids that are made of the request's must differ between turns.
     const id = `01loop${String((this.#posts += 1)).padStart(20, '0')}`;
-    return rig.post({ ...client.body(this.items), stream, ...more }, { path: client.path, id });
+    return rig.post({ ...client.body(this.items, this.#answered), stream, ...more }, { path: client.path, id });
   }
 
   /** Takes the answer and the results of its calls into the conversation. */
@@ -184,6 +210,7 @@ export class Conversation {
     if (answer.status !== 200) throw new Error(`${answer.status} ${answer.text}`);
     const read = this.client.read(answer, this.stream);
     this.items.push(...read.turn);
+    if (read.id !== undefined) this.#answered = { id: read.id, items: this.items.length };
     for (const { id } of read.calls) {
       const result = `sunny ${this.ids.length}`;
       this.items.push(this.client.result(id, result));
@@ -196,7 +223,7 @@ export class Conversation {
   /** Turns until one has no calls. */
   async run(rig: CoreRig, more: Json = {}): Promise<{ text: string; turns: number; answers: Answer[] }> {
     const answers: Answer[] = [];
-    for (let turns = 0; turns < 12; turns += 1) {
+    for (let turns = 0; turns < 24; turns += 1) {
       const answer = await this.post(rig, more);
       answers.push(answer);
       const { calls, text } = this.take(answer);

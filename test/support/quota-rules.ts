@@ -2,7 +2,7 @@
  * What the conditional writes of reservations do to a part of an account, in plain code: what the memory store runs on and
  * what DynamoDB's expressions are compared with.
  */
-import { accountRate, type QuotaItem, type RateCount } from '../../shared/billing/quota-item.ts';
+import { accountRate, type OpenEntry, type QuotaItem, type RateCount } from '../../shared/billing/quota-item.ts';
 import {
   refundOf,
   type CloseWrite,
@@ -76,10 +76,11 @@ export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
 
 export const mayRenew = (item: QuotaItem, { id, entry }: RenewWrite): boolean => isOpenAs(item, id, entry);
 
-export function afterRenew(item: QuotaItem, { id, until }: RenewWrite): QuotaItem {
+export function afterRenew(item: QuotaItem, { id, until, begins }: RenewWrite): QuotaItem {
   const next = copy(item);
-  const entry = next.open.get(id);
-  if (entry) next.open.set(id, { ...entry, until });
+  const { queued, ...entry } = next.open.get(id) ?? {};
+  const kept = { ...entry, until, ...(queued && !begins && { queued }) } as OpenEntry;
+  if (next.open.has(id)) next.open.set(id, kept);
   return next;
 }
 
@@ -107,10 +108,15 @@ export function afterDropCounts(item: QuotaItem, { minutes, idle }: DropCountsWr
 function isOpenAs(
   item: QuotaItem,
   id: string,
-  { tombstone, official, busy }: ReserveWrite['entry'],
+  { tombstone, official, busy, queued = false }: ReserveWrite['entry'],
 ): boolean {
   const open = item.open.get(id);
-  return open?.tombstone === tombstone && open.official === official && open.busy === busy;
+  return (
+    open?.tombstone === tombstone &&
+    open.official === official &&
+    open.busy === busy &&
+    (open.queued ?? false) === queued
+  );
 }
 
 /** A set without values is gone, as in DynamoDB. */

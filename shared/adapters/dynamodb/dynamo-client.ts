@@ -6,10 +6,16 @@
 import type {
   BatchGetItemCommandInput,
   BatchGetItemCommandOutput,
+  BatchWriteItemCommandInput,
+  BatchWriteItemCommandOutput,
+  DeleteItemCommandInput,
+  DeleteItemCommandOutput,
   GetItemCommandInput,
   GetItemCommandOutput,
   PutItemCommandInput,
   PutItemCommandOutput,
+  QueryCommandInput,
+  QueryCommandOutput,
   TransactGetItemsCommandInput,
   TransactGetItemsCommandOutput,
   TransactWriteItemsCommandInput,
@@ -27,8 +33,11 @@ import type { Attributes } from './attributes.ts';
 /** The operations of functions that answer, with inputs and outputs as the SDK has them. */
 export interface TableOperations {
   BatchGetItem: Operation<BatchGetItemCommandInput, BatchGetItemCommandOutput>;
+  BatchWriteItem: Operation<BatchWriteItemCommandInput, BatchWriteItemCommandOutput>;
+  DeleteItem: Operation<DeleteItemCommandInput, DeleteItemCommandOutput>;
   GetItem: Operation<GetItemCommandInput, GetItemCommandOutput>;
   PutItem: Operation<PutItemCommandInput, PutItemCommandOutput>;
+  Query: Operation<QueryCommandInput, QueryCommandOutput>;
   TransactGetItems: Operation<TransactGetItemsCommandInput, TransactGetItemsCommandOutput>;
   TransactWriteItems: Operation<TransactWriteItemsCommandInput, TransactWriteItemsCommandOutput>;
   UpdateItem: Operation<UpdateItemCommandInput, UpdateItemCommandOutput>;

@@ -4,9 +4,12 @@
  */
 import {
   BatchGetItemCommand,
+  BatchWriteItemCommand,
+  DeleteItemCommand,
   DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
+  QueryCommand,
   TransactGetItemsCommand,
   TransactWriteItemsCommand,
   UpdateItemCommand,
@@ -74,8 +77,11 @@ interface Sender {
 type CommandOf = new (input: object) => UpdateItemCommand;
 const commands: Record<keyof TableOperations, unknown> = {
   BatchGetItem: BatchGetItemCommand,
+  BatchWriteItem: BatchWriteItemCommand,
+  DeleteItem: DeleteItemCommand,
   GetItem: GetItemCommand,
   PutItem: PutItemCommand,
+  Query: QueryCommand,
   TransactGetItems: TransactGetItemsCommand,
   TransactWriteItems: TransactWriteItemsCommand,
   UpdateItem: UpdateItemCommand,

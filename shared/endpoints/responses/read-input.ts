@@ -9,8 +9,8 @@ import { Turn, type CallOutput, type OutputQueues } from './read-turn.ts';
 import { checkNameLength, flatToolName } from './tool-names.ts';
 import type { DeclaredTool } from './answer/call-item.ts';
 
-const callTypes = new Set(['function_call', 'custom_tool_call']);
-const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
+export const callTypes = new Set(['function_call', 'custom_tool_call']);
+export const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
 /** Summaries that only the provider that wrote them can read: Codex keeps them in its history under these types. */
 const foreignSummaries = new Set(['compaction', 'compaction_summary', 'context_compaction']);
 const roles = new Set(['system', 'developer', 'user', 'assistant']);
@@ -23,6 +23,8 @@ export const itemType = (item: InputItem): string =>
 export interface PlacedItem {
   item: InputItem;
   param: string;
+  /** It comes from a stored turn: its client cannot mend it. */
+  stored?: boolean;
 }
 
 export interface ConvertedInput {
@@ -49,12 +51,13 @@ export function responsesInputToChat(
     for (const one of turn?.messages(outputs, sealed) ?? []) messages.push(one);
     turn = undefined;
   };
-  for (const { item, param } of items) {
+  for (const placed of items) {
+    const { item, param } = placed;
     const type = itemType(item);
     if (type === 'additional_tools') continue;
     const said = type === 'message' ? message(item, param) : undefined;
     if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
-    else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(item, param));
+    else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(placed));
     else if (callTypes.has(type)) (turn ??= new Turn()).call(toolCall(item, param, declared));
     else {
       closeTurn();
@@ -91,11 +94,17 @@ function refuseOrphans(queues: OutputQueues): void {
 }
 
 /** Reasoning without encrypted content says nothing to a model. */
-function sealedState(item: InputItem, param: string): SealedState | undefined {
+function sealedState({ item, param, stored }: PlacedItem): SealedState | undefined {
   const { encrypted_content: text, id } = item;
   if (text === undefined || text === null || text === '') return undefined;
   if (typeof text === 'string' && text.startsWith(sealPrefix))
-    return { text, itemId: typeof id === 'string' ? id : undefined, param: `${param}.encrypted_content` };
+    return {
+      text,
+      // The item of a stored seal was checked when it was stored, and may have got another id then.
+      itemId: typeof id === 'string' && !stored ? id : undefined,
+      param: `${param}.encrypted_content`,
+      ...(stored && { stored }),
+    };
   throw new InvalidRequest(
     'unsupported_input_item',
     `${param}.type`,
@@ -156,6 +165,12 @@ function unsupported(item: InputItem, param: string): InvalidRequest {
       'unsupported_input_item',
       `${param}.type`,
       `"compaction_trigger" is not supported: conversations are compacted by their clients. ${compactByClient}`,
+    );
+  if (item.type === 'item_reference')
+    return new InvalidRequest(
+      'unsupported_input_item',
+      `${param}.type`,
+      `"item_reference" is not supported as an input item: responses are not stored for this key. Send the item itself, with store: false.`,
     );
   const shown =
     typeof item.type === 'string' ? JSON.stringify(item.type.slice(0, 60)) : 'an item without type and role';

@@ -1,4 +1,5 @@
-import type { InputItem, ResponsesTool } from './responses-request.ts';
+import type { PlacedItem } from './read-input.ts';
+import type { ResponsesTool } from './responses-request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { checkNameLength, flatToolName } from './tool-names.ts';
@@ -22,11 +23,11 @@ interface PlacedTool {
 }
 
 /** The tools of a request with their places: its own, then those in input items, as newer coding agents declare them. */
-export const placedTools = (own: readonly ResponsesTool[], items: readonly InputItem[]): PlacedTool[] => [
+export const placedTools = (own: readonly ResponsesTool[], items: readonly PlacedItem[]): PlacedTool[] => [
   ...own.map((tool, i) => ({ tool, param: `tools[${i}]` })),
-  ...items.flatMap((item, i) =>
+  ...items.flatMap(({ item, param }) =>
     item.type === 'additional_tools' && Array.isArray(item['tools'])
-      ? innerTools(item['tools'], `input[${i}].tools`)
+      ? innerTools(item['tools'], `${param}.tools`)
       : [],
   ),
 ];

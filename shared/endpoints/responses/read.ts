@@ -10,6 +10,8 @@ import type { DeclaredTool } from './answer/call-item.ts';
 
 export interface ConvertedRequest {
   chat: ChatRequest;
+  /** How a stored conversation began. Undefined: it begins with this request. */
+  beginning: ChatMessage[] | undefined;
   /** Sent in the channel's limit field. */
   outputTokensMax: number | undefined;
   declared: Map<string, DeclaredTool>;
@@ -33,13 +35,11 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
       "'n' above 1 is not supported: a response is one.",
     );
   const placed = placedItems(request, storage);
-  const items = placed.map(({ item }) => item);
-  const converted = responsesToolsToChat(placedTools(request.tools ?? [], items));
+  const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
   const { declared, dropped } = converted;
   const { messages: conversation, sealed, foreignLeftOut } = responsesInputToChat(placed, declared);
-  const messages: ChatMessage[] = request.instructions
-    ? [{ role: 'system', content: request.instructions }, ...conversation]
-    : conversation;
+  const messages = instructed(request.instructions, conversation);
+  const [first] = storage?.earlier ?? [];
   if (messages.length === 0)
     throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
 
@@ -53,8 +53,23 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
   };
   const outputTokensMax = request.max_output_tokens ?? undefined;
-  return { chat, outputTokensMax, declared, droppedTools: dropped, sealed, foreignLeftOut, placed };
+  return {
+    chat,
+    beginning: first && instructed(first.instructions, conversation),
+    outputTokensMax,
+    declared,
+    droppedTools: dropped,
+    sealed,
+    foreignLeftOut,
+    placed,
+  };
 }
+
+const instructed = (
+  instructions: string | null | undefined,
+  conversation: ChatMessage[],
+): ChatMessage[] =>
+  instructions ? [{ role: 'system', content: instructions }, ...conversation] : conversation;
 
 /** Why a request for something that is not stored for any key is refused, by field. */
 const neverStored = {

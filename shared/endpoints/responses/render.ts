@@ -38,6 +38,7 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
     failed: (error) => frames(events.failed(error)).join(''),
     close: () => frames(events.close()),
     whole: () => events.whole(),
+    queued: () => events.queued(),
   };
 }
 
@@ -56,5 +57,6 @@ export function responsesJsonRenderer(events: ChatToResponses): Renderer {
       return [];
     },
     whole: () => events.whole(),
+    queued: () => events.queued(),
   };
 }

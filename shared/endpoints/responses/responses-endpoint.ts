@@ -16,10 +16,8 @@ export const responsesEndpoint: Endpoint = {
   references: referencesOf,
   read(body, _headers, storage) {
     const request = parseRequest(ResponsesRequest, body);
-    const { chat, outputTokensMax, declared, droppedTools, sealed, foreignLeftOut, placed } = responsesToChat(
-      request,
-      storage,
-    );
+    const { chat, beginning, declared, sealed, placed, ...converted } = responsesToChat(request, storage);
+    const { outputTokensMax, droppedTools, foreignLeftOut } = converted;
     checkLogprobs(chat, [outputTokensMax]);
     return {
       call: {
@@ -27,6 +25,7 @@ export const responsesEndpoint: Endpoint = {
         request: chat,
         unknown: unknownFields(request),
         served: servedFields(request),
+        beginning,
       },
       contents: () => contentsOf({ placed }),
       storage: storageAsked(request, storage),

@@ -1,31 +1,84 @@
 /** What a Responses request has to do with stored responses: what it refers to, and what of it is stored. */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
-import type { StorageAsked, StorageAtHand, StoredReferences } from '../endpoint.ts';
-import type { PlacedItem } from './read-input.ts';
+import type {
+  ItemReference,
+  ReferredItem,
+  StorageAsked,
+  StorageAtHand,
+  StoredReferences,
+  StoredTurn,
+} from '../endpoint.ts';
+import { callTypes, itemType, outputTypes, type PlacedItem } from './read-input.ts';
 import type { ResponsesRequest } from './responses-request.ts';
+
+/** What brings the items of stored turns into a request. */
+const chainField = 'previous_response_id';
 
 /** The references of a body that nobody has checked yet. */
 export function referencesOf(body: unknown): StoredReferences {
-  const { previous_response_id: previous, input } = isRecord(body) ? body : {};
-  const items = (Array.isArray(input) ? input : []).flatMap((item: unknown, i) =>
-    isRecord(item) && item['type'] === 'item_reference' && typeof item['id'] === 'string'
-      ? [{ id: item['id'], param: `input[${i}]` }]
-      : [],
-  );
-  return { previous: typeof previous === 'string' ? previous : undefined, items };
+  const { [chainField]: previous, input } = isRecord(body) ? body : {};
+  return {
+    previous: typeof previous === 'string' ? previous : undefined,
+    items: (Array.isArray(input) ? input : []).flatMap((item: unknown, i) =>
+      isRecord(item) ? referenceIn(item, `input[${i}].id`) : [],
+    ),
+    within: (items) => items.flatMap((item) => referenceIn(item, chainField)),
+  };
 }
+
+/** Ids of items end with the id of their request and their place in it. */
+const itemId = /^[a-z]{2,8}_([0-9a-z]{26})_(?:in)?\d{1,6}$/;
+
+function referenceIn(item: JsonRecord, param: string): ItemReference[] {
+  const { id } = item;
+  if (!isReference(item) || typeof id !== 'string') return [];
+  const request = itemId.exec(id)?.[1];
+  return [{ id, param, response: request === undefined ? undefined : `resp-${request}` }];
+}
+
+/** OpenAI's schema does not require the type of a reference. */
+const isReference = (item: JsonRecord): boolean =>
+  item['type'] === 'item_reference' ||
+  ((item['type'] ?? item['role'] ?? undefined) === undefined && typeof item['id'] === 'string');
 
 /** The whole conversation: the items of stored turns, then those of the request, references replaced by their items. */
 export function placedItems({ input }: ResponsesRequest, storage: StorageAtHand | undefined): PlacedItem[] {
-  const earlier = (storage?.earlier ?? []).map((item) => ({ item, param: 'previous_response_id' }));
-  const own = itemsOf(input).flatMap((item, i): PlacedItem[] => {
-    const param = `input[${i}]`;
-    const id = item['id'];
-    const referred = item['type'] === 'item_reference' && typeof id === 'string' && storage?.referred.get(id);
-    return referred ? referred.map((each) => ({ item: each, param })) : [{ item, param }];
-  });
-  return [...earlier, ...own];
+  const own = itemsOf(input).map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
+  if (!storage) return own;
+  const earlier = storage.earlier
+    .flatMap((turn) => [...turn.input, ...turn.output, ...sealItems(turn)])
+    .map((item): PlacedItem => ({ item, param: chainField, stored: true }));
+  return withoutCutCalls([...earlier, ...own].flatMap((placed) => resolved(placed, storage)));
+}
+
+function resolved(placed: PlacedItem, { referred }: StorageAtHand): PlacedItem[] {
+  if (!isReference(placed.item)) return [placed];
+  const { id } = placed.item;
+  const found = typeof id === 'string' ? referred.get(id) : undefined;
+  if (!found)
+    throw new InvalidRequest(
+      'missing_required_parameter',
+      `${placed.param}.id`,
+      `'${placed.param}.id' must be the id of a stored item.`,
+    );
+  const { param } = placed;
+  return [found.item, ...sealItems(found)].map((item) => ({ item, param, stored: true }));
+}
+
+/** The state of a turn has the form in which clients send it. No client sees this item, so it has no id. */
+const sealItems = ({ seal }: Pick<StoredTurn | ReferredItem, 'seal'>): JsonRecord[] =>
+  seal === undefined ? [] : [{ type: 'reasoning', encrypted_content: seal }];
+
+const isCutCall = ({ item, stored }: PlacedItem): boolean =>
+  stored === true && item['status'] === 'incomplete' && callTypes.has(itemType(item));
+
+/** A call that was cut off runs nowhere, and its client cannot take it out of a stored turn. */
+function withoutCutCalls(placed: PlacedItem[]): PlacedItem[] {
+  if (!placed.some(isCutCall)) return placed;
+  const outputs = placed.filter(({ item }) => outputTypes.has(itemType(item)));
+  const answered = new Set(outputs.map(({ item }) => item['call_id']));
+  return placed.filter((each) => !isCutCall(each) || answered.has(each.item['call_id']));
 }
 
 const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
@@ -36,22 +89,61 @@ export function storageAsked(
   request: ResponsesRequest,
   storage: StorageAtHand | undefined,
 ): StorageAsked | undefined {
-  const background = request['background'] === true;
-  if (request['store'] === false && background)
+  if (!storage) return undefined;
+  const store = flagOf(request, 'store') ?? true;
+  const background = flagOf(request, 'background') ?? false;
+  if (!store && background)
     throw new InvalidRequest(
       'invalid_value',
       'background',
       "'background' needs 'store': an answer that nobody waits for must be kept.",
     );
-  if (!storage || request['store'] === false) return undefined;
-  const { previous_response_id: previous, input } = request;
+  if (!store) return undefined;
+  const { [chainField]: previous, input } = request;
   return {
     previous: previous ?? undefined,
     background,
-    input: (suffix) =>
-      itemsOf(input).map((item, i) => ({ ...item, id: item['id'] ?? `${prefixOf(item)}_${suffix}_in${i}` })),
+    input: (suffix) => identified(itemsOf(input), suffix),
   };
 }
 
-/** Ids of items begin with their kind, as those of answers. */
-const prefixOf = ({ type }: JsonRecord): string => (type === 'function_call_output' ? 'fco' : 'msg');
+/** Strict, since a value that is misread would store what was not to be stored. */
+function flagOf(request: ResponsesRequest, field: 'store' | 'background'): boolean | undefined {
+  const value = request[field] ?? undefined;
+  if (value === undefined || typeof value === 'boolean') return value;
+  throw new InvalidRequest('invalid_type', field, `'${field}' must be true or false.`);
+}
+
+/** By the type of an item, what its id begins with, as OpenAI has it. */
+const prefixes: Record<string, string> = {
+  message: 'msg',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+  reasoning: 'rs',
+};
+const clientsId = /^[\w-]{1,64}$/;
+
+/** The items in the form in which they are read again, each with an id of its own but for references. */
+function identified(items: readonly JsonRecord[], suffix: string): JsonRecord[] {
+  const taken = new Set<unknown>();
+  return items.map((item, i) => {
+    if (isReference(item)) return { ...item, type: 'item_reference' };
+    const type = itemType(item);
+    const { id: sent } = item;
+    const isUsable = typeof sent === 'string' && clientsId.test(sent) && !taken.has(sent);
+    const id = isUsable ? sent : `${prefixes[type] ?? 'item'}_${suffix}_in${i}`;
+    taken.add(id);
+    return { ...item, id, type, ...(type === 'message' && messageFields(item)) };
+  });
+}
+
+/** OpenAI's schema requires content in parts and a status. */
+function messageFields({ role, content, status }: JsonRecord): JsonRecord {
+  const said = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' };
+  return {
+    status: typeof status === 'string' ? status : 'completed',
+    content: typeof content === 'string' ? [{ ...said, text: content }] : (content ?? []),
+  };
+}

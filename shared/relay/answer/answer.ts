@@ -166,7 +166,7 @@ export class Answer {
             bill.inputTokens(request, report.model),
           ),
           streamed,
-          isCut,
+          isCut: isCut || report.isCut === true,
         });
       },
       quota: quota && ((usage) => quota(usage, dispatch.report().model)),

@@ -35,6 +35,8 @@ export interface DispatchReport extends AttemptReport {
   model: string;
   /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
+  /** The upstream was stopped before its end, so its counts may be of a part. */
+  isCut?: boolean | undefined;
 }
 
 /** The canonical stream of a call, and a report about it. */

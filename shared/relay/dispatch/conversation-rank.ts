@@ -6,14 +6,17 @@
  */
 import type { ChatCall } from '../call/chat-call.ts';
 import type { Candidate } from '../call/candidate.ts';
-import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
+import type { ChatContentPart, ChatMessage } from '../../wire/chat-request.ts';
 import { hash53, mixed32 } from '../../wire/fingerprint.ts';
 
 /** The higher, the earlier within a priority. Below zero only for candidates without a share. */
 export type Score = (candidate: Candidate) => number;
 
+/** What of a call ranks its candidates. */
+export type RankedCall = Pick<ChatCall, 'key' | 'request' | 'beginning'>;
+
 /** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
-export function scoreOf(call: Pick<ChatCall, 'key' | 'request'>): Score {
+export function scoreOf(call: RankedCall): Score {
   const conversation = conversationHash(call);
   let known = { model: '', hash: 0 };
   return ({ model, share, hash }) => {
@@ -39,14 +42,14 @@ const drawOf = (conversation: number, candidate: number): number =>
  * only append, so a system message after the first turn of the user is not part of it. It has no model, so that the
  * models of an alias each have an order of their own.
  */
-export function conversationHash({ key, request }: Pick<ChatCall, 'key' | 'request'>): number {
+export function conversationHash({ key, request, beginning: began }: RankedCall): number {
   const name = request.prompt_cache_key;
-  const texts = name ? [name] : beginning(request);
+  const texts = name ? [name] : beginningOf(began ?? request.messages);
   return texts.reduce((hash, text) => hash53(text, hash), hash53(key.account));
 }
 
 /** The texts of the system and of the first turn of the user. */
-function beginning({ messages }: ChatRequest): string[] {
+function beginningOf(messages: readonly ChatMessage[]): string[] {
   const user = messages.findIndex(({ role }) => role === 'user');
   const before = user < 0 ? messages : messages.slice(0, user);
   const system = before.filter(({ role }) => role === 'system' || role === 'developer');

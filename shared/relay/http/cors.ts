@@ -73,7 +73,7 @@ function preflightAnswer(request: RelayRequest, allowed: string): RelayResponse 
     status: 204,
     headers: {
       'access-control-allow-origin': allowed,
-      'access-control-allow-methods': 'GET, HEAD, POST',
+      'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
       'access-control-allow-headers': allowHeaders,
       'access-control-max-age': '600',
       vary: 'origin, access-control-request-headers',

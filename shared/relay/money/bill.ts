@@ -83,6 +83,26 @@ export class Bill {
     return new Bill({ reservations, clock, call, costs: costed.costs, reservation });
   }
 
+  /** Of a call whose reservation another invocation made and handed on. */
+  static async resume(
+    reservations: Reservations,
+    clock: Clock,
+    { call, reservation }: { call: BillableCall; reservation: Reservation | undefined },
+  ): Promise<Bill> {
+    const { costs } = await costsOf(call, call.startedMs);
+    return new Bill({ reservations, clock, call, costs, reservation });
+  }
+
+  /** Leaves the reservation open, for another invocation that goes on with the call. */
+  handOn(): void {
+    this.#ended.abort('handed on');
+  }
+
+  /** Undefined: nothing is reserved. */
+  get reserved(): Reservation | undefined {
+    return this.#reservation;
+  }
+
   /** Of the model that answers. Undefined: the call's own. */
   #costIf(answering: string | undefined): CallCost {
     return this.#costs.find(({ model }) => model === answering) ?? this.#costs[0];

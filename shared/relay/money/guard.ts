@@ -18,7 +18,7 @@ const tombstoneSeconds = 30;
  * Returns whether no try was applied, and none will be.
  */
 export async function guard(
-  ports: ReservationsPorts,
+  ports: Pick<ReservationsPorts, 'clock' | 'random' | 'quotas' | 'log'>,
   reserve: GuardedReserve,
   budgetMs: number,
 ): Promise<boolean> {
@@ -60,6 +60,7 @@ const tombstoneOf = ({ entry }: GuardedReserve, clock: Clock): OpenEntry => ({
   budget: undefined,
   busy: false,
   tombstone: true,
+  queued: undefined,
 });
 
 const isMissing = (reply: WriteReply): boolean => !reply.done && !reply.item;

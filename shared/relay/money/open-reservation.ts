@@ -41,7 +41,7 @@ export interface ReservationRequest {
   /** The key's limit of calls a minute. */
   rpm?: number | undefined;
   budget?: CallBudget | undefined;
-  entry: Pick<OpenEntry, 'input' | 'key' | 'model' | 'price' | 'official'>;
+  entry: Pick<OpenEntry, 'input' | 'key' | 'model' | 'price' | 'official' | 'queued'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
   refused(reason: ReserveRefusal, item: QuotaItem): Refusal;
 }

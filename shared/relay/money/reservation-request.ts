@@ -35,6 +35,7 @@ export type BillableCall = Pick<
   | 'deadlineMs'
   | 'endpoint'
   | 'concurrencyGiven'
+  | 'queued'
 >;
 
 const keyLength = 12;
@@ -150,6 +151,7 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     // Of the tier that `input` has: a row of an expired call has this text.
     price: formatPrice(price, { prompt_tokens: estimate.inputTokens }),
     official: model.official,
+    ...(call.queued && { queued: true }),
   };
   const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
   const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;

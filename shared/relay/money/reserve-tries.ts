@@ -42,7 +42,7 @@ export const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
 /** A settle must finish before the host kills the invocation, some seconds after the deadline. */
 const settleBudgetMs = 4_000;
 
-const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
+export const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
   deadlineMs + settleBudgetMs;
 
 export interface ReserveTriesParts {

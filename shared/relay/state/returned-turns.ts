@@ -68,7 +68,7 @@ function belongs({ callIds }: TurnState, message: ChatMessage, whole: boolean): 
 
 const callIdsOf = ({ tool_calls }: ChatMessage): string[] => (tool_calls ?? []).map(({ id }) => id ?? '');
 
-/** Opens the seals that a client sent. Throws InvalidRequest for a damaged one. */
+/** Opens the seals of a call's turns. Throws InvalidRequest for a damaged one that the client sent. */
 export function openSeals(
   sealer: Sealer,
   bindings: SealBindings,
@@ -78,7 +78,9 @@ export function openSeals(
   if (!sealed) return turns;
   for (const message of call.request.messages.toReversed()) {
     const seal = sealed.get(message);
-    if (seal && !turns.add(message, { ...seal, whole: false })) throw damaged(seal);
+    if (!seal || turns.add(message, { ...seal, whole: false })) continue;
+    if (!seal.stored) throw damaged(seal);
+    turns.dropped = true;
   }
   return turns;
 }

@@ -1,8 +1,20 @@
-/** The conversation that a call goes on from, and the items that it refers to, out of the account's stored responses. */
-import type { StorageAtHand, StoredReferences } from '../../endpoints/endpoint.ts';
-import { refuse } from '../http/refusal.ts';
+/**
+ * The conversation that a call goes on from, and the items that it refers to, out of the account's stored responses. Must
+ * never read another account's, nor tell apart why a response cannot be read.
+ */
+import type {
+  ItemReference,
+  ReferredItem,
+  StorageAtHand,
+  StoredReferences,
+  StoredTurn,
+} from '../../endpoints/endpoint.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { JsonRecord } from '../../wire/json-record.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ResponseStore } from '../ports/stored/response-store.ts';
-import type { ResponseHead } from '../ports/stored/stored-response.ts';
+import type { ResponseHead, StoredResponse } from '../ports/stored/stored-response.ts';
+import { StoreBusy, StoreUnavailable } from '../ports/stores/store-errors.ts';
 
 export interface Conversation extends StorageAtHand {
   /** The response that the call goes on from. Undefined: it begins a conversation. */
@@ -10,14 +22,191 @@ export interface Conversation extends StorageAtHand {
 }
 
 /** Of a call that refers to nothing. */
-export const newConversation: Conversation = { earlier: [], referred: new Map(), previous: undefined };
+const newConversation: Conversation = { earlier: [], referred: new Map(), previous: undefined };
+
+/** A conversation ends with its turn of this number. A call refers to items of as many other responses at most. */
+export const turnsMax = 1_000;
+/** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
+export const conversationLengthMax = 10 * 1024 * 1024;
+/** How many responses are read at once. */
+const readAtOnce = 32;
+
+/** Nothing else is ever asked of the store, whose sort keys have other forms beside it. */
+const responseId = /^resp-[0-9a-z]{26}$/;
+const field = 'previous_response_id';
 
 /** Throws the refusal `response_not_found`, and InvalidRequest for a conversation that is too long. */
 export async function conversationOf(
-  _responses: ResponseStore,
-  _account: string,
-  { previous, items }: StoredReferences,
+  responses: Pick<ResponseStore, 'read'>,
+  account: string,
+  references: StoredReferences,
 ): Promise<Conversation> {
+  const { previous, items } = references;
   if (previous === undefined && items.length === 0) return newConversation;
-  throw refuse('response_not_found', 'Stored conversations are not read yet.');
+  const reader = new Reader(responses, account);
+  const chain = previous === undefined ? [] : await chainOf(reader, previous);
+  const own = chain.flatMap(({ body }) => references.within(body.input));
+  const wanted = [...own, ...items];
+  const referred = await referredItems(reader, { wanted, chain, references });
+  const head = chain.at(-1)?.head;
+  checkLength(head?.conversationLength ?? 0, { wanted, referred });
+  return { earlier: chain.map(turnOf), referred, previous: head };
 }
+
+class Reader {
+  readonly #responses: Pick<ResponseStore, 'read'>;
+  readonly #account: string;
+
+  constructor(responses: Pick<ResponseStore, 'read'>, account: string) {
+    this.#responses = responses;
+    this.#account = account;
+  }
+
+  /** Those that can be read. */
+  async read(ids: readonly string[]): Promise<ReadonlyMap<string, StoredResponse>> {
+    try {
+      return await this.#responses.read(this.#account, ids);
+    } catch (error) {
+      // A client waits: it repeats the call itself.
+      throw error instanceof StoreBusy ? new StoreUnavailable(error.message) : error;
+    }
+  }
+}
+
+/** The turns up to a response, oldest first. Each head names the turns before it, so they are read in batches. */
+async function chainOf(reader: Reader, previous: string): Promise<StoredResponse[]> {
+  const newestFirst: StoredResponse[] = [];
+  for (let wanted: readonly string[] = [previous]; wanted.length > 0;) {
+    if (!wanted.every((id) => responseId.test(id))) throw notFound(previous);
+    const found = await reader.read(wanted);
+    for (const id of wanted) {
+      const one = found.get(id);
+      if (!one) throw id === previous ? notFound(previous) : broken(previous);
+      newestFirst.push(one);
+    }
+    if (newestFirst.length === 1) checkHead(newestFirst[0]?.head);
+    if (newestFirst.length > turnsMax) throw tooManyTurns();
+    wanted = newestFirst.at(-1)?.head.ancestors ?? [];
+  }
+  return newestFirst.toReversed();
+}
+
+/** What is known before the rest of the conversation is read. */
+function checkHead(head: ResponseHead | undefined): void {
+  if (!head) return;
+  if (head.status === 'queued' || head.status === 'in_progress')
+    throw new InvalidRequest(
+      'invalid_value',
+      field,
+      `The response ${head.id} is still ${head.status}: wait for its end before you go on from it.`,
+    );
+  if (head.turn >= turnsMax) throw tooManyTurns();
+  if (head.conversationLength > conversationLengthMax) throw tooLong(field);
+}
+
+/** The items by the ids of their references. */
+async function referredItems(
+  reader: Reader,
+  {
+    wanted,
+    chain,
+    references,
+  }: { wanted: readonly ItemReference[]; chain: readonly StoredResponse[]; references: StoredReferences },
+): Promise<ReadonlyMap<string, ReferredItem>> {
+  const referred = new Map<string, ReferredItem>();
+  const byResponse = Map.groupBy(wanted, ({ response }) => response);
+  const known = new Map(chain.map((one) => [one.head.id, one]));
+  const others = [...byResponse.keys()].filter((id) => id === undefined || !known.has(id));
+  if (others.length > turnsMax) throw tooManyReferred(wanted);
+  const add = (from: StoredResponse | undefined, items: readonly ItemReference[]): void => {
+    for (const reference of items) {
+      const found = from && itemIn(from, reference, references);
+      if (!found) throw itemNotFound(reference);
+      referred.set(reference.id, found);
+    }
+  };
+  for (const [id, items] of byResponse) if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
+  const ids = others.filter((id) => id !== undefined);
+  for (let at = 0; at < ids.length; at += readAtOnce) {
+    const batch = ids.slice(at, at + readAtOnce);
+    const found = await reader.read(batch);
+    for (const id of batch) add(found.get(id), byResponse.get(id) ?? []);
+  }
+  return referred;
+}
+
+/** An item of the answer comes with the state of its turn. What is itself a reference is found where it points to. */
+function itemIn(
+  { body, head }: StoredResponse,
+  { id }: ItemReference,
+  { within }: StoredReferences,
+): ReferredItem | undefined {
+  const hasId = (item: JsonRecord): boolean => item['id'] === id;
+  const { output, seal } = turnOf({ body, head });
+  const answered = output.find(hasId);
+  if (answered) return { item: answered, seal };
+  const sent = body.input.find((item) => hasId(item) && within([item]).length === 0);
+  return sent && { item: sent, seal: undefined };
+}
+
+function turnOf({ body: { input, response, seal } }: StoredResponse): StoredTurn {
+  const { output, instructions } = response;
+  return {
+    instructions: typeof instructions === 'string' ? instructions : undefined,
+    input,
+    output: Array.isArray(output) ? (output as JsonRecord[]) : [],
+    seal,
+  };
+}
+
+/** Of an item that is referred to a thousand times, a thousand go up. */
+function checkLength(
+  chainLength: number,
+  { wanted, referred }: { wanted: readonly ItemReference[]; referred: Conversation['referred'] },
+): void {
+  const lengths = new Map<string, number>();
+  let length = chainLength;
+  for (const { id, param } of wanted) {
+    const own = lengths.get(id) ?? JSON.stringify(referred.get(id)?.item ?? null).length;
+    lengths.set(id, own);
+    length += own;
+    if (length > conversationLengthMax) throw tooLong(param);
+  }
+}
+
+const quoted = (id: string): string => `'${id.replaceAll(/[^\w-]/g, '?').slice(0, 64)}'`;
+
+/** One text for what is foreign, unknown, malformed, deleted and expired. */
+const notFound = (id: string): Refusal =>
+  refuse('response_not_found', `Previous response with id ${quoted(id)} not found.`, { param: field });
+
+const broken = (id: string): Refusal =>
+  refuse(
+    'response_not_found',
+    `Previous response with id ${quoted(id)} not found as a whole: a response before it is no longer stored. Send the conversation as input.`,
+    { param: field },
+  );
+
+const itemNotFound = ({ id, param }: ItemReference): Refusal =>
+  refuse('response_not_found', `Item with id ${quoted(id)} not found.`, { param });
+
+const tooManyTurns = (): InvalidRequest =>
+  new InvalidRequest(
+    'conversation_too_long',
+    field,
+    `A stored conversation has ${turnsMax} turns at most. Send what matters of it as input, without '${field}'.`,
+  );
+
+const tooManyReferred = ([first]: readonly ItemReference[]): InvalidRequest =>
+  new InvalidRequest(
+    'conversation_too_long',
+    first?.param ?? null,
+    `Items of ${turnsMax} responses at most may be referred to. Send the items themselves.`,
+  );
+
+const tooLong = (param: string): InvalidRequest =>
+  new InvalidRequest(
+    'conversation_too_long',
+    param,
+    `The stored items before this request have more than ${conversationLengthMax} characters as JSON. Send what matters of them as input, without '${field}'.`,
+  );

@@ -5,7 +5,14 @@ import type {
   RenewWrite,
   TombstoneWrite,
 } from '../../../billing/quota-writes.ts';
-import { entryAttribute, numberAttribute, placesName, untilIndex } from './quota-attributes.ts';
+import {
+  entryAttribute,
+  flagsAttribute,
+  flagsIndex,
+  numberAttribute,
+  placesName,
+  untilIndex,
+} from './quota-attributes.ts';
 import { Clauses, hasItem, isNotOpen, isOpenAs, isOpenUntil, type Expression } from './quota-expressions.ts';
 
 export function tombstoneExpression({ id, entry }: TombstoneWrite): Expression {
@@ -15,10 +22,15 @@ export function tombstoneExpression({ id, entry }: TombstoneWrite): Expression {
   return c.expression();
 }
 
-export function renewExpression({ id, entry, until }: RenewWrite): Expression {
+export function renewExpression({ id, entry, until, begins }: RenewWrite): Expression {
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
-  c.set.push(`${c.path('open', id)}[${untilIndex}] = ${c.value('until', numberAttribute(until))}`);
+  const open = c.path('open', id);
+  c.set.push(`${open}[${untilIndex}] = ${c.value('until', numberAttribute(until))}`);
+  if (begins) {
+    const begun = flagsAttribute({ ...entry, queued: undefined });
+    c.set.push(`${open}[${flagsIndex}] = ${c.value('begun', begun)}`);
+  }
   return c.expression();
 }
 

@@ -1,7 +1,7 @@
 /**
  * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
  * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget]; the last is absent without one; flags are
- * b (busy), o (official), t (tombstone). The places of a key are a set in an attribute of its own, because
+ * b (busy), o (official), t (tombstone), q (queued). The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
@@ -22,8 +22,8 @@ export const untilIndex = 0;
 const placesPrefix = 'places:';
 export const placesName = (key: string): string => placesPrefix + key;
 
-export const flagsAttribute = ({ busy, official, tombstone }: OpenEntry): AttributeValue =>
-  textAttribute(`${busy ? 'b' : ''}${official ? 'o' : ''}${tombstone ? 't' : ''}`);
+export const flagsAttribute = ({ busy, official, tombstone, queued }: OpenEntry): AttributeValue =>
+  textAttribute(`${busy ? 'b' : ''}${official ? 'o' : ''}${tombstone ? 't' : ''}${queued ? 'q' : ''}`);
 
 export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   L: [
@@ -174,6 +174,7 @@ function entryOf(value: AttributeValue): OpenEntry {
     busy: marks.includes('b'),
     official: marks.includes('o'),
     tombstone: marks.includes('t'),
+    queued: marks.includes('q') || undefined,
   };
 }
 

@@ -4,6 +4,7 @@
  *
  *     absent --reserve--> open --renew--> open --close--> absent
  *     absent --tombstone--> open with flag t --close--> absent
+ *     absent --reserve--> open with flag q --renew that begins--> open --close--> absent
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { accountRate, type OpenEntry } from '../../../billing/quota-item.ts';

@@ -1,8 +1,13 @@
-/** The table `responses`. */
+/** The stores on the table `responses`. */
 import type { Clock } from '../../../relay/ports/clock.ts';
-import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
 import type { StoredPorts } from '../../../relay/stored/stored-ports.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
 import type { TableClient } from '../dynamo-client.ts';
+import { dynamoEventLog } from './dynamo-event-log.ts';
+import { dynamoResponseStore } from './dynamo-response-store.ts';
+import { dynamoResultStore } from './dynamo-result-store.ts';
+import { dynamoRunStore } from './dynamo-run-store.ts';
+import type { ResponseTable } from './response-items.ts';
 
 export interface StoredParts {
   client: TableClient;
@@ -10,11 +15,13 @@ export interface StoredParts {
   stack: string;
 }
 
-const unbuilt = (): Promise<never> => Promise.reject(new StoreUnavailable('not built yet'));
-
-export const dynamoStored = (_parts: StoredParts): Omit<StoredPorts, 'startRun'> => ({
-  responses: { put: unbuilt, read: unbuilt, heads: unbuilt, remove: unbuilt },
-  runs: { claim: unbuilt, renew: unbuilt, finish: unbuilt, cancel: unbuilt, fail: unbuilt },
-  events: { append: unbuilt, after: unbuilt },
-  results: { put: unbuilt, read: unbuilt },
-});
+export function dynamoStored({ client, clock, stack }: StoredParts): Omit<StoredPorts, 'startRun'> {
+  const now = (): number => Math.floor(clock.now() / 1000);
+  const table: ResponseTable = { client, name: physicalTableName(stack, 'responses'), now };
+  return {
+    responses: dynamoResponseStore(table),
+    runs: dynamoRunStore(table),
+    events: dynamoEventLog(table),
+    results: dynamoResultStore(table),
+  };
+}

@@ -100,6 +100,11 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     });
   }
 
+  /** The response of a call that is answered later. */
+  queued(): ResponseObject {
+    return { ...this.#response(), status: 'queued' };
+  }
+
   end(): ResponsesEvent[] {
     const events = this.#endedAt === undefined ? this.close() : [];
     return [...events, { type: 'response.completed', response: this.whole() }];

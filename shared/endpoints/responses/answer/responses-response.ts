@@ -103,7 +103,7 @@ export interface ResponseObject {
   created_at: number;
   /** Unix seconds; null until the answer is complete. */
   completed_at: number | null;
-  status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
+  status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed';
   model: string;
   output: OutputItem[];
   usage: ResponsesUsage | null;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { matchRoute, modelIdOf, refuseRoute } from '../../../../shared/relay/http/http-routes.ts';
+import { matchRoute, modelIdOf, refuseRoute, storedIdOf } from '../../../../shared/relay/http/http-routes.ts';
 
 const requestTo = (method: string, path: string): RelayRequest => ({
   id: 'request-1',
@@ -26,8 +26,28 @@ describe('matching', () => {
     ['GET', '/v1/models/', undefined],
     ['GET', '/V1/models', undefined],
     ['POST', '/v1/responses', 'responses'],
+    ['GET', '/v1/responses', undefined],
+    ['GET', '/v1/responses/resp-1', 'response'],
+    ['HEAD', '/v1/responses/resp-1', 'response'],
+    ['DELETE', '/v1/responses/resp-1', 'response_delete'],
+    ['POST', '/v1/responses/resp-1', undefined],
+    ['GET', '/v1/responses/any thing?#', 'response'],
+    ['GET', '/v1/responses/resp-1/input_items', 'response_input_items'],
+    ['DELETE', '/v1/responses/resp-1/input_items', undefined],
+    ['POST', '/v1/responses/resp-1/cancel', 'response_cancel'],
+    ['GET', '/v1/responses/resp-1/cancel', undefined],
+    ['GET', '/v1/responses/', undefined],
+    ['GET', '/v1/responses/resp-1/', undefined],
+    ['GET', '/v1/responses//input_items', undefined],
+    ['GET', '/v1/responses/resp-1/input_items/more', undefined],
+    ['GET', '/v1/responses/input_tokens', undefined],
   ])('%s %s is %s', (method, path, name) => {
     expect(matchRoute(requestTo(method, path))).toBe(name);
+  });
+
+  test('the id of a stored response is one segment, whatever it holds', () => {
+    expect(storedIdOf(requestTo('GET', '/v1/responses/resp-1/input_items'))).toBe('resp-1');
+    expect(storedIdOf(requestTo('GET', '/v1/responses/a#e?b'))).toBe('a#e?b');
   });
 
   test('a model id is the whole rest of the path', () => {
@@ -44,6 +64,11 @@ describe('refusing', () => {
     ['/models', 'https://relay.example/v1/models'],
     ['/v1/models/', 'https://relay.example/v1/models'],
     ['/models/vendor/beta', 'https://relay.example/v1/models/vendor/beta'],
+    ['/responses/resp-1', 'https://relay.example/v1/responses/resp-1'],
+    ['/v1/v1/responses/resp-1/cancel', 'https://relay.example/v1/responses/resp-1/cancel'],
+    ['/v1/responses/resp-1/', 'https://relay.example/v1/responses/resp-1'],
+    ['/v1/responses/responses', 'https://relay.example/v1/responses'],
+    ['/v1/responses/chat/completions', 'https://relay.example/v1/chat/completions'],
   ])('%s is answered with the base URL and %s', (path, meant) => {
     const { status, body } = refuseRoute(requestTo('POST', path));
     expect(status).toBe(404);
@@ -85,6 +110,13 @@ describe('refusing', () => {
 
   test('a read endpoint called with POST names the methods it takes', () => {
     expect(refuseRoute(requestTo('POST', '/v1/models')).headers['allow']).toBe('GET, HEAD');
+  });
+
+  test('a stored response called with POST names both methods that its path takes', () => {
+    const { status, headers, message } = refuseRoute(requestTo('POST', '/v1/responses/resp-1'));
+    expect(status).toBe(405);
+    expect(headers['allow']).toBe('GET, HEAD, DELETE');
+    expect(message).toBe('/v1/responses/resp-1 takes GET or DELETE, not POST.');
   });
 
   test('an endless path is not echoed whole', () => {

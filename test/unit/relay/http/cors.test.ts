@@ -88,7 +88,7 @@ test('a preflight of an allowed origin is answered with the headers that it asks
   expect(body).toBe('');
   expect(headers).toMatchObject({
     'access-control-allow-origin': 'https://app.example',
-    'access-control-allow-methods': 'GET, HEAD, POST',
+    'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
     'access-control-allow-headers': 'authorization,content-type,x-stainless-lang',
     'x-request-id': 'request-1',
   });

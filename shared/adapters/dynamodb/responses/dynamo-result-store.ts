@@ -1,0 +1,21 @@
+/** First results of Idempotency-Keys: `result#<hash of the key>` with {body, parts, expires}, and parts beside it. */
+import { createHash } from 'node:crypto';
+import type { ResultStore, StoredResult } from '../../../relay/ports/stored/result-store.ts';
+import { contentsOf, putContent } from './item-contents.ts';
+import { getResponseItems, isKept, putResponseItem, type ResponseTable } from './response-items.ts';
+
+const resultId = (key: string): string => `result#${createHash('sha256').update(key).digest('hex')}`;
+
+export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
+  async put({ account, key }, result, expires) {
+    const of = { account, id: resultId(key), expires };
+    const content = await putContent(table, of, { content: result, inside: true });
+    await putResponseItem(table, { ...of, ...content });
+  },
+  async read({ account, key }) {
+    const id = resultId(key);
+    const item = (await getResponseItems(table, account, { ids: [id] })).get(id);
+    if (!isKept(item, table.now())) return undefined;
+    return (await contentsOf(table, account, [item])).get(id) as StoredResult | undefined;
+  },
+});

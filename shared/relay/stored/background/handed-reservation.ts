@@ -1,0 +1,114 @@
+/**
+ * A reservation on its way from the invocation that made it to the run that goes on with it. Both ends change its open entry
+ * only while that has the flag `queued`, so that they never close what the other one uses.
+ */
+import type { CloseRecord, OpenEntry } from '../../../billing/quota-item.ts';
+import type { Reservation, ReservationsPorts } from '../../money/open-reservation.ts';
+import { Backoff } from '../../money/backoff.ts';
+import { hostDeadlineOf, leaseEnd } from '../../money/reserve-tries.ts';
+
+/** As it is stored. Amounts are texts: JSON has no whole numbers of that size. */
+export interface HandedReservation {
+  part: number;
+  entry: Omit<OpenEntry, 'amount' | 'input'> & { amount: string; input: string };
+  /** Of a payment, what the answer needs. */
+  slot?: Reservation['payment']['slot'];
+  limitedTo?: number | undefined;
+  limitedBy?: 'balance' | 'budget' | undefined;
+  countsTokens: boolean;
+  triesInFlight: number;
+}
+
+/** What is waiting, under the name of its call. */
+export interface Waiting {
+  account: string;
+  id: string;
+  handed: HandedReservation;
+}
+
+type HandedPorts = Pick<ReservationsPorts, 'clock' | 'random' | 'quotas' | 'log'>;
+
+const takeOverMsMax = 10_000;
+const releaseMsMax = 4_000;
+
+export function handedReservation(reservation: Reservation): HandedReservation {
+  const { part, entry, payment, countsTokens, triesInFlight } = reservation;
+  return {
+    part,
+    entry: { ...entry, amount: String(entry.amount), input: String(entry.input) },
+    slot: payment.slot,
+    limitedTo: payment.limitedTo,
+    limitedBy: payment.limitedBy,
+    countsTokens,
+    triesInFlight,
+  };
+}
+
+/**
+ * Makes the reservation that of a call under way. Undefined: it was closed before, so nothing may be asked of an upstream.
+ * Throws StoreUnavailable when that stays unknown. Only for the one run that has claimed the response.
+ */
+export async function takeOver(
+  ports: HandedPorts,
+  { account, id, handed }: Waiting,
+  deadlineMs: number,
+): Promise<Reservation | undefined> {
+  const { clock, quotas } = ports;
+  const { part, slot, limitedTo, limitedBy, countsTokens, triesInFlight } = handed;
+  const hostDeadlineMs = hostDeadlineOf({ deadlineMs });
+  const entry = entryOf(handed);
+  const backoff = new Backoff(ports, takeOverMsMax);
+  const reply = await backoff.until(() => {
+    const until = leaseEnd(clock.now(), hostDeadlineMs);
+    return quotas.renew({ account, part, id, entry, until, begins: true });
+  });
+  if (!reply.done && !(backoff.unknowns > 0 && isTaken(reply.item?.open.get(id)))) return undefined;
+  return {
+    account,
+    part,
+    id,
+    entry: { ...entry, queued: undefined },
+    payment: { slot, amount: entry.amount, atLeast: entry.amount, limitedTo, limitedBy },
+    countsTokens,
+    item: undefined,
+    triesInFlight,
+    hostDeadlineMs,
+  };
+}
+
+/** Not by a tombstone, and not waiting: an earlier try was applied. */
+const isTaken = (open: OpenEntry | undefined): boolean =>
+  open !== undefined && !open.tombstone && open.queued !== true;
+
+/**
+ * Closes what waits, for nothing. Never throws: what cannot be closed is closed by the sweeper.
+ * @param own true for the run alone: also what a try of its take-over may have changed
+ */
+export async function releaseWaiting(ports: HandedPorts, waiting: Waiting, own = false): Promise<void> {
+  const { clock, quotas, log } = ports;
+  const { account, id, handed } = waiting;
+  const { part, triesInFlight } = handed;
+  const entry = entryOf(handed);
+  const backoff = new Backoff(ports, releaseMsMax);
+  const close = (open: OpenEntry) => {
+    const at = Math.floor(clock.now() / 1000);
+    const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
+    return backoff.until(() => quotas.close({ account, part, id, entry: open, releaseSlot: true, closeRecord }));
+  };
+  try {
+    const reply = await close(entry);
+    const open = reply.done ? undefined : reply.item?.open.get(id);
+    if (own && open && isTaken(open)) await close(open);
+    if (triesInFlight === 0) return;
+    const { guard } = await import('../../money/guard.ts');
+    await guard(ports, { account, part, id, entry, triesInFlight }, releaseMsMax);
+  } catch (error) {
+    log.fault(id, error);
+  }
+}
+
+const entryOf = ({ entry }: HandedReservation): OpenEntry => ({
+  ...entry,
+  amount: BigInt(entry.amount),
+  input: BigInt(entry.input),
+});

@@ -1,0 +1,116 @@
+/** What every log of events and every store of results promises; the stand-ins of unit tests and the real ones alike. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { EventBatch } from '../../shared/relay/ports/stored/event-log.ts';
+import type { StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
+import { noise, nowOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
+
+const framesOf = (batches: readonly EventBatch[]): [number, string][] =>
+  batches.flatMap(({ from, frames }) => frames.map((frame, i): [number, string] => [from + i, frame]));
+
+const numbered = (from: number, count: number): EventBatch => ({
+  from,
+  frames: Array.from({ length: count }, (_, i) => `event ${from + i}`),
+});
+
+export function storedLogsContract({ name, open }: StoredSuite): void {
+  describe(`the log of events ${name}`, () => {
+    let opened: OpenedStored;
+    const log = () => opened.stored.events;
+    const later = () => nowOf(opened) + 60;
+    /** All that follows, page by page, as a reader gets it. */
+    const allAfter = async (of: { account: string; id: string }, sequence: number) => {
+      const all: [number, string][] = [];
+      for (let last = sequence; ;) {
+        const found = framesOf(await log().after(of, last)).filter(([number]) => number > last);
+        if (found.length === 0) return all;
+        all.push(...found);
+        last = found.at(-1)?.[0] ?? last;
+      }
+    };
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+
+    it('returns what follows a number, in order, from each number on', async () => {
+      const of = { account: 'a', id: 'resp-1' };
+      for (const batch of [numbered(0, 1), numbered(1, 9), numbered(10, 1), numbered(11, 90)])
+        await log().append(of, batch, later());
+      const whole = framesOf([numbered(0, 101)]);
+      for (const sequence of [-1, 0, 1, 5, 9, 10, 11, 99, 100, 1e15, Number.MAX_SAFE_INTEGER])
+        expect(await allAfter(of, sequence)).toEqual(whole.slice(sequence + 1));
+    });
+
+    it('has events once that were appended twice', async () => {
+      const of = { account: 'a', id: 'resp-2' };
+      await log().append(of, numbered(0, 3), later());
+      await log().append(of, numbered(0, 3), later());
+      await log().append(of, numbered(0, 5), later());
+      await log().append(of, numbered(5, 2), later());
+      expect(await allAfter(of, -1)).toEqual(framesOf([numbered(0, 7)]));
+      expect(await allAfter(of, 1)).toEqual(framesOf([numbered(2, 5)]));
+    });
+
+    it('keeps responses and accounts apart', async () => {
+      await log().append({ account: 'b', id: 'resp-1' }, numbered(0, 1), later());
+      for (const of of [
+        { account: 'c', id: 'resp-1' },
+        { account: 'b', id: 'resp-10' },
+        { account: 'b', id: 'resp-' },
+        { account: 'b', id: '' },
+        { account: 'b', id: 'resp-1#e' },
+      ])
+        expect(await log().after(of, -1)).toEqual([]);
+    });
+
+    it('keeps events that are larger than an item, and more than a page', async () => {
+      const of = { account: 'd', id: 'resp-1' };
+      const frames = Array.from({ length: 12 }, (_, i) => noise(i === 5 ? 900_000 : 200_000, i + 1));
+      for (const [i, frame] of frames.entries())
+        await log().append(of, { from: i, frames: [frame] }, later());
+      expect((await allAfter(of, -1)).map(([, frame]) => frame)).toEqual(frames);
+      expect((await allAfter(of, 4)).map(([, frame]) => frame)).toEqual(frames.slice(5));
+    });
+
+    it('returns nothing that has expired', async () => {
+      const of = { account: 'e', id: 'resp-1' };
+      await log().append(of, numbered(0, 3), nowOf(opened));
+      expect(await log().after(of, -1)).toEqual([]);
+    });
+  });
+
+  describe(`the store of results ${name}`, () => {
+    let opened: OpenedStored;
+    const results = () => opened.stored.results;
+    const resultOf = (body: string): StoredResult => ({
+      requestId: 'r1',
+      status: 200,
+      headers: { 'content-type': 'text/event-stream' },
+      body,
+    });
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+
+    it('returns the result of a key to its account alone', async () => {
+      const later = nowOf(opened) + 60;
+      const large = resultOf(noise(900_000));
+      await results().put({ account: 'a', key: 'k' }, resultOf('höflich'), later);
+      await results().put({ account: 'b', key: 'k' }, large, later);
+      expect(await results().read({ account: 'a', key: 'k' })).toEqual(resultOf('höflich'));
+      expect(await results().read({ account: 'b', key: 'k' })).toEqual(large);
+      for (const of of [
+        { account: 'c', key: 'k' },
+        { account: 'a', key: 'K' },
+        { account: 'a\nk', key: '' },
+      ])
+        expect(await results().read(of)).toBe(undefined);
+    });
+
+    it('returns nothing that has expired', async () => {
+      await results().put({ account: 'a', key: 'old' }, resultOf('x'), nowOf(opened));
+      expect(await results().read({ account: 'a', key: 'old' })).toBe(undefined);
+    });
+  });
+}

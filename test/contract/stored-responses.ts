@@ -1,0 +1,122 @@
+/** What every store of responses promises; the stand-in of unit tests and the real one alike. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { noise, nowOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
+
+export function storedResponsesContract({ name, open }: StoredSuite): void {
+  describe(`the store of responses ${name}`, () => {
+    let opened: OpenedStored;
+    const store = () => opened.stored.responses;
+    const put = async (account: string, id: string, text = 'x') => {
+      const response = responseOf(opened, { account, id }, { response: { text } });
+      await store().put(response);
+      return response;
+    };
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+
+    it('returns what was put, whole and at once, and nothing for other ids', async () => {
+      const one = responseOf(
+        opened,
+        { account: 'a', id: 'resp-one', ancestors: ['resp-b', 'resp-a'], turn: 3, conversationLength: 77 },
+        { input: [{ id: 'msg_1', content: 'höflich 你好 \u0000' }], seal: 'relay1.1.AAA' },
+      );
+      const two = responseOf(opened, {
+        account: 'a',
+        id: 'resp-two',
+        status: 'incomplete',
+        background: { streamed: true, run: 'r', until: 7, events: 9, eventsUntil: 8 },
+      });
+      await Promise.all([store().put(one), store().put(two)]);
+      expect(await store().read('a', ['resp-two', 'resp-three', 'resp-one', 'resp-one'])).toEqual(
+        new Map([
+          ['resp-one', one],
+          ['resp-two', two],
+        ]),
+      );
+      expect(await store().heads('a', ['resp-one', 'resp-none'])).toEqual(new Map([['resp-one', one.head]]));
+      expect(await store().read('a', [])).toEqual(new Map());
+    });
+
+    it('shows no account the response of another', async () => {
+      await put('b', 'resp-1');
+      for (const account of ['c', 'b\n', ' b', 'B']) {
+        expect(await store().read(account, ['resp-1'])).toEqual(new Map());
+        expect(await store().heads(account, ['resp-1'])).toEqual(new Map());
+        expect(await store().remove(account, 'resp-1')).toBe(false);
+      }
+      expect(await store().read('b', ['resp-1'])).toHaveProperty('size', 1);
+    });
+
+    it('finds nothing under ids that are none', async () => {
+      await put('d', 'resp-1', noise(700_000));
+      const key = { account: 'd', key: 'k' };
+      const later = nowOf(opened) + 60;
+      await opened.stored.results.put(key, { requestId: 'r', status: 200, headers: {}, body: '' }, later);
+      await opened.stored.events.append({ account: 'd', id: 'resp-1' }, { from: 0, frames: ['x'] }, later);
+      const ids = [
+        '',
+        '#',
+        'resp-',
+        'resp-1#1',
+        'resp-1#e#0',
+        'result#k',
+        'resp-1 ',
+        'x'.repeat(3000),
+        'resp-\u0000',
+      ];
+      expect(await store().read('d', ids)).toEqual(new Map());
+      expect(await store().heads('d', ids)).toEqual(new Map());
+      for (const id of ids) expect(await store().remove('d', id)).toBe(false);
+    });
+
+    it('returns nothing that has expired, and removes nothing then', async () => {
+      const now = nowOf(opened);
+      await store().put(responseOf(opened, { account: 'e', id: 'resp-old', expires: now }));
+      await store().put(responseOf(opened, { account: 'e', id: 'resp-new', expires: now + 1 }));
+      const ids = ['resp-old', 'resp-new'];
+      expect([...(await store().read('e', ids)).keys()]).toEqual(['resp-new']);
+      expect([...(await store().heads('e', ids)).keys()]).toEqual(['resp-new']);
+      expect(await store().remove('e', 'resp-old')).toBe(false);
+    });
+
+    it('removes a response once, with its events', async () => {
+      await put('f', 'resp-1', noise(700_000));
+      await put('f', 'resp-10');
+      const events = { account: 'f', id: 'resp-1' };
+      await opened.stored.events.append(events, { from: 0, frames: ['a'] }, nowOf(opened) + 60);
+      expect(await store().remove('f', 'resp-1')).toBe(true);
+      expect(await store().read('f', ['resp-1', 'resp-10'])).toHaveProperty('size', 1);
+      expect(await opened.stored.events.after(events, -1)).toEqual([]);
+      expect(await store().remove('f', 'resp-1')).toBe(false);
+    });
+
+    it('keeps 9 MB that do not shrink, and replaces them', async () => {
+      const large = await put('g', 'resp-1', noise(9_000_000));
+      expect((await store().read('g', ['resp-1'])).get('resp-1')?.body).toEqual(large.body);
+      const small = await put('g', 'resp-1');
+      expect((await store().read('g', ['resp-1'])).get('resp-1')).toEqual(small);
+    });
+
+    it('returns 120 responses at once', async () => {
+      const ids = Array.from({ length: 120 }, (_, i) => `resp-${i}`);
+      await Promise.all(ids.map((id) => put('h', id, noise(3_000, Number(id.slice(5)) + 1))));
+      expect([...(await store().read('h', ids)).keys()].toSorted()).toEqual(ids.toSorted());
+    });
+
+    it('shows readers one whole content or the other while it is replaced', async () => {
+      const texts = [noise(400_000, 1), noise(700_000, 2)];
+      await put('i', 'resp-1', texts[0]);
+      let isOver = false;
+      const writes = (async () => {
+        for (let i = 1; i < 12; i += 1) await put('i', 'resp-1', texts[i % 2]);
+        isOver = true;
+      })();
+      const seen = new Set<unknown>();
+      while (!isOver) seen.add((await store().read('i', ['resp-1'])).get('resp-1')?.body.response['text']);
+      await writes;
+      expect([...seen].every((text) => texts.includes(text as string))).toBe(true);
+    });
+  });
+}

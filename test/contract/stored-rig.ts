@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto';
+import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
+import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { VirtualClock } from '../support/virtual-clock.ts';
+
+export interface OpenedStored extends AsyncDisposable {
+  stored: Omit<StoredPorts, 'startRun'>;
+  clock: VirtualClock;
+}
+
+export interface StoredSuite {
+  name: string;
+  open: () => Promise<OpenedStored>;
+}
+
+export const nowOf = ({ clock }: Pick<OpenedStored, 'clock'>): number => Math.floor(clock.now() / 1000);
+
+/** A response of an account, of which a test says what it is about. */
+export function responseOf(
+  opened: OpenedStored,
+  head: Partial<ResponseHead> & { account: string; id: string },
+  body: Partial<StoredResponse['body']> = {},
+): StoredResponse {
+  const now = nowOf(opened);
+  return {
+    head: {
+      status: 'completed',
+      createdAt: now,
+      expires: now + 3600,
+      ancestors: [],
+      turn: 1,
+      conversationLength: 10,
+      ...head,
+    },
+    body: { input: [{ type: 'message' }], response: { id: head.id, object: 'response' }, ...body },
+  };
+}
+
+/** One that a run may claim. */
+export const queuedOf = (
+  opened: OpenedStored,
+  of: { account: string; id: string },
+  body: Partial<StoredResponse['body']> = { request: { model: 'm' } },
+): StoredResponse =>
+  responseOf(
+    opened,
+    { ...of, status: 'queued', background: { streamed: true, until: nowOf(opened) + 60 } },
+    body,
+  );
+
+/** A text that shrinks by a quarter at most, the same each time. */
+export const noise = (length: number, seed = 1): string =>
+  createHash('shake256', { outputLength: Math.ceil((length * 3) / 4) })
+    .update(String(seed))
+    .digest('base64')
+    .slice(0, length);

@@ -1,0 +1,157 @@
+import { QueryCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
+import { ResponseTooLarge } from '../../shared/relay/ports/stored/response-store.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { MemoryStored } from '../support/memory-stored.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { countedClient, hotClient, localAccess } from '../unit/adapters/dynamodb/store.ts';
+import { storedLogsContract } from './stored-logs.ts';
+import { storedResponsesContract } from './stored-responses.ts';
+import { noise, nowOf, queuedOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
+import { storedRunsContract } from './stored-runs.ts';
+
+const inMemory: StoredSuite = {
+  name: 'in memory',
+  async open() {
+    const clock = new VirtualClock();
+    return { stored: new MemoryStored(clock), clock, [Symbol.asyncDispose]: async () => {} };
+  },
+};
+
+async function onEmulator(): Promise<OpenedStored & { emulator: Emulator }> {
+  const emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  const clock = new VirtualClock();
+  const stored = dynamoStored({ client: hotClient(), clock, stack: 'relay' });
+  return { emulator, stored, clock, [Symbol.asyncDispose]: () => emulator.stop() };
+}
+
+const onDynamo: StoredSuite = { name: 'on DynamoDB', open: onEmulator };
+
+for (const suite of [inMemory, onDynamo]) {
+  storedResponsesContract(suite);
+  storedRunsContract(suite);
+  storedLogsContract(suite);
+}
+
+describe('the table of responses', () => {
+  let opened: OpenedStored & { emulator: Emulator };
+  beforeAll(async () => {
+    opened = await onEmulator();
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  /** Ids of all items of an account. */
+  const idsOf = async (account: string): Promise<string[]> => {
+    const client = emulatorClient(opened.emulator.endpoint);
+    const input = {
+      TableName: 'relay-responses',
+      KeyConditionExpression: 'account = :account',
+      ExpressionAttributeValues: { ':account': { S: account } },
+      ProjectionExpression: 'id',
+    };
+    const ids: string[] = [];
+    for (let ExclusiveStartKey; ;) {
+      const page = await client.send(
+        new QueryCommand({ ...input, ...(ExclusiveStartKey && { ExclusiveStartKey }) }),
+      );
+      ids.push(...(page.Items ?? []).map((item) => item['id']?.S ?? ''));
+      if (!(ExclusiveStartKey = page.LastEvaluatedKey)) return ids;
+    }
+  };
+
+  it('has nothing left of a response that was removed, nor of contents that were replaced', async () => {
+    const of = { account: 'a', id: 'resp-1' };
+    const { responses, runs, events } = opened.stored;
+    await responses.put(queuedOf(opened, of, { request: { text: noise(700_000) } }));
+    await runs.claim({ ...of, run: 'one' }, nowOf(opened) + 60);
+    for (let from = 0; from < 60; from += 1)
+      await events.append(
+        of,
+        { from, frames: [noise(from === 30 ? 700_000 : 20_000, from + 1)] },
+        nowOf(opened) + 60,
+      );
+    const background = { streamed: true, run: 'one', until: 0, events: 61 };
+    const text = noise(700_000, 3);
+    const done = responseOf(opened, { ...of, background }, { response: { text } });
+    expect(await runs.finish({ ...of, run: 'one' }, done)).toBe(true);
+    expect((await idsOf('a')).filter((id) => id.includes('#b#') && !id.includes('#e#'))).toHaveLength(1);
+    expect(await responses.remove('a', 'resp-1')).toBe(true);
+    expect(await idsOf('a')).toEqual([]);
+  });
+
+  it('has nothing left of a response that was removed while it ran', async () => {
+    const of = { account: 'b', id: 'resp-1' };
+    const { responses, runs, events } = opened.stored;
+    await responses.put(queuedOf(opened, of));
+    await runs.claim({ ...of, run: 'one' }, nowOf(opened) + 60);
+    await responses.remove('b', 'resp-1');
+    await events.append(of, { from: 0, frames: ['x'] }, nowOf(opened) + 60);
+    const done = responseOf(opened, of, { response: { text: noise(700_000) } });
+    expect(await runs.finish({ ...of, run: 'one' }, done)).toBe(false);
+    expect(await idsOf('b')).toEqual([]);
+  });
+
+  it('refuses what is larger than 12 MB, and keeps nothing of it', async () => {
+    const of = { account: 'c', id: 'resp-1' };
+    const put = opened.stored.responses.put(
+      responseOf(opened, of, { response: { text: noise(16_500_000) } }),
+    );
+    await expect(put).rejects.toThrow(ResponseTooLarge);
+    expect(await idsOf('c')).toEqual([]);
+  });
+
+  it('takes one write for a turn, and one batch for the turns of a conversation', async () => {
+    const { client, calls } = countedClient();
+    const { clock } = opened;
+    const { responses, runs, events } = dynamoStored({ client: tablesOn(client), clock, stack: 'relay' });
+    const ids = Array.from({ length: 32 }, (_, i) => `resp-${i}`);
+    await responses.put(responseOf(opened, { account: 'd', id: 'resp-0' }));
+    await responses.read('d', ids);
+    await responses.heads('d', ids);
+    await responses.remove('d', 'resp-0');
+    const of = { account: 'd', id: 'resp-1' };
+    await responses.put(queuedOf(opened, of));
+    await runs.claim({ ...of, run: 'one' }, nowOf(opened) + 60);
+    await runs.renew({ ...of, run: 'one' }, nowOf(opened) + 60);
+    await events.append(of, { from: 0, frames: ['x'] }, nowOf(opened) + 60);
+    await events.after(of, 0);
+    await runs.finish({ ...of, run: 'one' }, responseOf(opened, of));
+    const counted = calls.map((call) => call.replace(' relay-responses', ''));
+    expect(counted).toEqual([
+      'PutItem',
+      'BatchGetItem',
+      'BatchGetItem',
+      ...['DeleteItem', 'Query'],
+      ...['PutItem', 'PutItem'],
+      ...['UpdateItem', 'BatchGetItem'],
+      'UpdateItem',
+      'PutItem',
+      'Query',
+      ...['PutItem', 'BatchWriteItem'],
+    ]);
+    client.destroy();
+  });
+
+  it('says that it is unavailable when nothing answers', async () => {
+    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = 'http://127.0.0.1:1';
+    const client = tableClient(localAccess);
+    const stored = dynamoStored({ client, clock: opened.clock, stack: 'relay' });
+    const of = { account: 'a', id: 'resp-1' };
+    const calls = [
+      stored.responses.put(responseOf(opened, of)),
+      stored.responses.read('a', ['resp-1']),
+      stored.responses.remove('a', 'resp-1'),
+      stored.events.after(of, 0),
+      stored.results.read({ account: 'a', key: 'k' }),
+    ];
+    for (const result of await Promise.allSettled(calls))
+      expect(result).toMatchObject({ status: 'rejected', reason: expect.any(StoreUnavailable) });
+    await expect(stored.runs.cancel('a', 'resp-1')).rejects.toHaveProperty('name', 'StoreBusy');
+    process.env['AWS_ENDPOINT_URL_DYNAMODB'] = opened.emulator.endpoint;
+  });
+});
