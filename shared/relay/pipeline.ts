@@ -143,6 +143,13 @@ const hasMoreThanText = ({ content, images }: Message): boolean =>
       (part) => part.type !== 'text' || typeof part.text !== 'string' || Object.keys(part).length > 2,
     ) === true);
 
+interface PayingCall {
+  call: ChatCall;
+  asked: AskedCall;
+  request: RelayRequest;
+  idempotencyKey: string | undefined;
+}
+
 /**
  * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and
  * reservation, however it ends.
@@ -150,7 +157,7 @@ const hasMoreThanText = ({ content, images }: Message): boolean =>
 export async function payAndAnswer(
   ports: ChatPorts,
   { reservations, health }: FunctionState,
-  { call, asked, idempotencyKey }: { call: ChatCall; asked: AskedCall; idempotencyKey: string | undefined },
+  { call, asked, request, idempotencyKey }: PayingCall,
 ): Promise<RelayResponse> {
   const states = new CallStates(ports, call, asked.read);
   const { conversation } = asked;
@@ -165,7 +172,7 @@ export async function payAndAnswer(
   let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;
   try {
     if (accepting && conversation)
-      return await accepting.accept(ports, reservations, { call, ...asked, conversation, claim });
+      return await accepting.accept(ports, reservations, { call, ...asked, conversation, claim, request });
     opened = await states.beside(() => Bill.open(reservations, ports.clock, call));
   } catch (error) {
     await claim?.finish(true);

@@ -148,7 +148,8 @@ async function begin(
     const named = await modelsOf(channels, { caller, asked, nowMs: startedMs });
     const requestId = requestIdOf(response.head.id);
     const times = { startedMs, deadlineMs, signal: watch.signal };
-    const call = callOf({ caller, asked, named }, { requestId, endpoint: endpoint.name, entry, ...times });
+    const from = { requestId, endpoint: endpoint.name, entry, isRun: true };
+    const call = callOf({ caller, asked, named }, { ...from, ...times });
     const states = new CallStates(ports, call, asked.read);
     const recording = await recordingOf(call, asked);
     const { reserved, ...known } = await states.beside(async () => {
