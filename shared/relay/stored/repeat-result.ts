@@ -1,6 +1,6 @@
 /**
- * Answers a repeat of a request with an Idempotency-Key by the first result: as it was, with a header that says so, and free
- * of charge. Must never ask an upstream.
+ * Answers a repeat of a request with an Idempotency-Key by the first result: as it was, with a header that names the first,
+ * and free of charge. Must never ask an upstream.
  */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatCall } from '../call/chat-call.ts';
@@ -35,7 +35,7 @@ export async function repeatResult(
     });
   return {
     ...answer,
-    headers: { ...headers, 'x-relay-replayed': 'true' },
+    headers: { ...headers, 'x-request-id': request.id, 'x-relay-replayed': first.requestId },
     done: answer.done.then(logged),
   };
 }

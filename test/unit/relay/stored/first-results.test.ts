@@ -48,7 +48,10 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     for (let repeats = 0; repeats < 2; repeats += 1) {
       const again = await rig.post(body, keyed(path));
       expect([again.status, again.text]).toEqual([200, first.text]);
-      expect(again.headers).toEqual({ ...first.headers, 'x-relay-replayed': 'true' });
+      const { 'x-request-id': firstId, ...headers } = first.headers;
+      const { 'x-request-id': ownId, ...others } = again.headers;
+      expect(others).toEqual({ ...headers, 'x-relay-replayed': firstId });
+      expect(ownId).not.toBe(firstId);
     }
     expect(first.text).toContain('Hello');
     expect(first.headers).not.toHaveProperty('x-relay-replayed');
@@ -240,7 +243,7 @@ describe('a background call with an Idempotency-Key', () => {
     await rig.clock.run(rig.runs());
     const later = await rig.post(background, keyed(path));
     expect([again.text, later.text]).toEqual([first.text, first.text]);
-    expect(again.headers['x-relay-replayed']).toBe('true');
+    expect(again.headers['x-relay-replayed']).toBe(first.headers['x-request-id']);
     expect(rig.stored.started).toHaveLength(1);
   });
 
@@ -262,7 +265,7 @@ describe('a background call with an Idempotency-Key', () => {
     const followed = await again;
     const texts = await rig.clock.run(Array.fromAsync(followed.body as AsyncIterable<string>));
     await rig.clock.run(followed.done);
-    expect(followed.headers['x-relay-replayed']).toBe('true');
+    expect(followed.headers['x-relay-replayed']).toBe(answer.headers['x-request-id']);
     const frames = (text: string): string[] => text.split('\n\n').filter((frame) => !frame.startsWith(':'));
     expect(frames(texts.join(''))).toEqual(frames(answer.text));
     expect(texts.join('')).toContain('response.completed');
