@@ -108,6 +108,9 @@ await Promise.all([
   import('../../shared/relay/search/search.ts'),
   import('../../shared/relay/stored/conversation.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
+  import('../../shared/relay/stored/stored-handle.ts'),
+  import('../../shared/relay/stored/background/cancel.ts'),
+  import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 

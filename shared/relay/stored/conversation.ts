@@ -125,7 +125,8 @@ async function referredItems(
       referred.set(reference.id, found);
     }
   };
-  for (const [id, items] of byResponse) if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
+  for (const [id, items] of byResponse)
+    if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
   const ids = others.filter((id) => id !== undefined);
   for (let at = 0; at < ids.length; at += readAtOnce) {
     const batch = ids.slice(at, at + readAtOnce);

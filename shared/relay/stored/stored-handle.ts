@@ -7,7 +7,7 @@ import { admitKey, readKey } from '../call/access.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { matchStoredRoute, refuseRoute, storedIdOf, type StoredRouteName } from '../http/http-routes.ts';
-import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
+import { asRefusal, refusalResponse } from '../http/refusal.ts';
 import type { RequestLog } from '../ports/telemetry.ts';
 import { deleteStored } from './delete-stored.ts';
 import { isStoredId, noSuchResponse } from './found-response.ts';
@@ -22,12 +22,8 @@ const forbiddenAgeMsMax = 1_000;
 /** Throws a Refusal, an InvalidRequest or StoreUnavailable. */
 type Action = (ports: ChatPorts, caller: StoredCaller, asked: AskedStored) => Promise<RelayResponse>;
 
-const notYet = (what: string): Action => {
-  return () => Promise.reject(refuse('not_found', `${what} is not offered here yet.`));
-};
-
 /** What is loaded by the first request that needs it. */
-const cancelled: Action = notYet('Cancelling a response');
+const cancelled: Action = async (...asked) => (await import('./background/cancel.ts')).cancel(...asked);
 const followed: Action = async (...asked) => (await import('./events/follow.ts')).follow(...asked);
 
 const actions: Record<StoredRouteName, Action> = {

@@ -49,7 +49,8 @@ export async function cancel(
   const waiting = head.status === 'cancelled' && head.background?.run === undefined && waitingIn(found);
   const done = waiting ? releaseWaiting(ports, waiting) : Promise.resolve();
   const { response } = (waiting ? found : await ended(ports, of)).body;
-  const shown = head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
+  const shown =
+    head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
   return {
     status: 200,
     headers: {
