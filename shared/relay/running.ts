@@ -144,11 +144,12 @@ async function begin(
     const { startedMs, entry } = handed;
     if (ports.clock.now() > startedMs + beginsWithinMs) throw tooLate();
     const caller = callerOf(handed, snapshot);
-    const asked = await readBody(ports.stored, endpoint, { body: runBody(handed), headers: {}, caller });
+    const asked = await readBody(ports, endpoint, { body: runBody(handed), headers: {}, caller });
     const named = await modelsOf(channels, { caller, asked, nowMs: startedMs });
     const requestId = requestIdOf(response.head.id);
     const times = { startedMs, deadlineMs, signal: watch.signal };
-    const call = callOf({ caller, asked, named }, { requestId, endpoint: endpoint.name, entry, ...times });
+    const from = { requestId, endpoint: endpoint.name, entry, isRun: true };
+    const call = callOf({ caller, asked, named }, { ...from, ...times });
     const states = new CallStates(ports, call, asked.read);
     const recording = await recordingOf(call, asked);
     const { reserved, ...known } = await states.beside(async () => {

@@ -59,7 +59,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
       const from = { requestId: request.id, endpoint: endpoint.name, entry: entryOf(request) };
       const call = callOf(checked, { ...from, ...times, concurrencyGiven: ports.concurrencyGiven });
       const idempotencyKey = request.headers['idempotency-key'];
-      const response = await payAndAnswer(ports, own, { call, asked, idempotencyKey });
+      const response = await payAndAnswer(ports, own, { call, asked, request, idempotencyKey });
       return { ...response, done: response.done.finally(() => deadline?.stop()) };
     } catch (error) {
       deadline?.stop();
@@ -89,7 +89,7 @@ interface CheckedCall {
 
 type CallFacts = { requestId: string } & Pick<
   ChatCall,
-  'endpoint' | 'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal'
+  'endpoint' | 'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal' | 'isRun'
 >;
 
 export function callOf(

@@ -8,6 +8,7 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
+import { backgroundRuns, type RunEvent } from '../../shared/relay/running.ts';
 import { answerWith } from '../../shared/relay/serving.ts';
 import type { SearchResult } from '../../shared/relay/ports/search-provider.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
@@ -85,6 +86,10 @@ await Promise.all([
   import('../../shared/billing/estimate/media-tokens.ts'),
   import('../../shared/relay/state/state-lookup.ts'),
   import('../../shared/relay/state/state-recorder.ts'),
+  import('../../shared/relay/stored/background/accept.ts'),
+  import('../../shared/relay/stored/conversation.ts'),
+  import('../../shared/relay/stored/events/follow.ts'),
+  import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/dispatch/failure-refusals.ts'),
   import('../../shared/relay/health/health-changes.ts'),
@@ -106,7 +111,7 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
-  import('../../shared/relay/stored/conversation.ts'),
+  import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/relay/stored/stored-handle.ts'),
   import('../../shared/relay/stored/background/cancel.ts'),
@@ -139,6 +144,7 @@ export class CoreRig {
   stepsTaken = 0;
   readonly #options: RigOptions;
   readonly #handles = new Map<Endpoint, Handle>();
+  #ran = 0;
   #scripts: UpstreamScript[] = [];
 
   constructor(options: RigOptions = {}) {
@@ -198,6 +204,14 @@ export class CoreRig {
       hostDeadlineMs: this.clock.now() + 900_000,
       ...options,
     });
+  }
+
+  /** What the function `background` does with an event. Default: the last one that was sent. */
+  runs(event: Partial<RunEvent> = {}): Promise<void> {
+    this.#ran += 1;
+    const last = this.stored.started.at(-1) ?? { account: 'acme', id: 'resp-none' };
+    const run = backgroundRuns(this.#ports(), frozen(responsesEndpoint));
+    return run({ ...last, run: `run ${this.#ran}`, hostDeadlineMs: this.clock.now() + 900_000, ...event });
   }
 
   /** One relay per endpoint, as in a function: what it remembers outlives a request. */

@@ -43,8 +43,16 @@ export interface StreamTrigger {
   onlyNewWithPrefix?: string;
 }
 
-/** Deletes and batch writes are missing because no function needs them. */
-type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
+/** Rows are deleted from `responses` alone; a BatchWriteItem of functions only deletes. */
+type TableAction =
+  | 'GetItem'
+  | 'BatchGetItem'
+  | 'Query'
+  | 'Scan'
+  | 'PutItem'
+  | 'UpdateItem'
+  | 'DeleteItem'
+  | 'BatchWriteItem';
 
 /** Each record only triggers a compilation of the whole configuration, as the schedule does. */
 const configurationStream = (table: TableName): StreamTrigger => ({
@@ -54,6 +62,16 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   maxAgeHours: 1,
   keepsFailures: false,
 });
+
+/** Of functions that store, read and remove responses. */
+const storing = [
+  'BatchGetItem',
+  'BatchWriteItem',
+  'DeleteItem',
+  'PutItem',
+  'Query',
+  'UpdateItem',
+] as const satisfies readonly TableAction[];
 
 /** The settings that chat and responses share. */
 const answering = {
@@ -70,6 +88,8 @@ const answering = {
     // A settle that came after its reservation expired, and whether the call of an Idempotency-Key was closed.
     ledger: ['GetItem', 'PutItem'],
     daily: ['UpdateItem'],
+    // First results of Idempotency-Keys.
+    responses: ['BatchGetItem', 'PutItem'],
   },
   readsChannelSecrets: true,
   sealsState: true,
@@ -79,7 +99,11 @@ const answering = {
 
 const descriptions = {
   chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
-  responses: { purpose: 'POST /v1/responses, streamed', ...answering },
+  responses: {
+    purpose: 'POST /v1/responses, streamed, and what is stored of it',
+    ...answering,
+    tables: { ...answering.tables, responses: storing },
+  },
   catalog: {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
     url: 'BUFFERED',

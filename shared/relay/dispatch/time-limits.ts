@@ -15,19 +15,26 @@ const graceMs = 2_000;
 
 /** `bodyLength`: of the request, in UTF-16 code units. A time-out that the row sets is taken as it is. */
 export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: number): WatchdogLimits {
-  const { idle_seconds: idle, total_seconds: total } = channel;
+  const { idle_seconds: idle } = channel;
+  const totalMs = totalOf(channel, call);
   const ownSeconds = ownFirstContentSeconds(channel);
   return {
     firstContentMs: ownSeconds === undefined ? usualMs(channel, call, bodyLength) : ownSeconds * 1000,
     idleMs: idle * 1000,
-    totalMs: total * 1000,
+    totalMs,
     graceMs,
   };
 }
 
+/** Longer than a host lets a run live: it ends by its own time, with what it has by then. */
+const runMs = 20 * 60 * 1000;
+
+const totalOf = ({ total_seconds: total }: ChannelRow, { isRun }: ChatCall): number =>
+  isRun ? Math.max(runMs, total * 1000) : total * 1000;
+
 /** An answer that is not streamed sends no byte until it is whole, so it has the time of the whole answer. */
-function usualMs({ params, total_seconds: total }: ChannelRow, call: ChatCall, bodyLength: number): number {
-  if (!params.stream) return total * 1000;
+function usualMs(channel: ChannelRow, call: ChatCall, bodyLength: number): number {
+  if (!channel.params.stream) return totalOf(channel, call);
   const effort = call.request.reasoning_effort ?? '';
   const thinkingMs = firstContentMs * (longEfforts.has(effort) ? 2 : 1);
   return thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs);

@@ -12,7 +12,7 @@ import { ResponseTooLarge, type ResponseStore } from '../ports/stored/response-s
 import { ancestorsMax, type ResponseHead, type ResponseStatus } from '../ports/stored/stored-response.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { AnswerKeeper } from './answer-keeper.ts';
-import type { Conversation } from './conversation.ts';
+import type { Conversation } from './stored-conversation.ts';
 import { storeSettings } from './may-store.ts';
 
 const daySeconds = 24 * 60 * 60;

@@ -3,18 +3,21 @@
  * Must never answer that it is accepted when it cannot run, nor refuse it when it may.
  */
 import type { EndpointRequest } from '../../../endpoints/endpoint.ts';
+import { streamedAnswer } from '../../../endpoints/renderer.ts';
+import { createdFrame } from '../../../endpoints/responses/stored/stored-events.ts';
 import { InvalidRequest } from '../../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { ChatCall } from '../../call/chat-call.ts';
 import type { ChatPorts } from '../../call/chat-ports.ts';
 import type { HeldKey } from '../../call/idempotency-claim.ts';
-import type { RelayResponse } from '../../http/http.ts';
+import type { RelayRequest, RelayResponse } from '../../http/http.ts';
 import { Backoff } from '../../money/backoff.ts';
 import { Bill } from '../../money/bill.ts';
 import type { Reservations } from '../../money/reservations.ts';
 import { ResponseTooLarge } from '../../ports/stored/response-store.ts';
 import type { StoredResponse } from '../../ports/stored/stored-response.ts';
-import type { Conversation } from '../conversation.ts';
+import type { Conversation } from '../stored-conversation.ts';
+import { follow } from '../events/follow.ts';
 import { headOf } from '../kept-answer.ts';
 import { beginsWithinMs, handedCall } from './handed-call.ts';
 
@@ -27,6 +30,7 @@ export interface AskedLater {
   body: unknown;
   conversation: Conversation;
   claim: HeldKey | undefined;
+  request: RelayRequest;
 }
 
 /** Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then stays reserved or runs. */
@@ -49,17 +53,41 @@ export async function accept(
   bill.handOn();
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
+  const done = finished(bill, asked.claim);
+  const answer = streamed ? await followed(ports, asked, response) : queuedAnswer(call, response);
   return {
-    status: 200,
-    headers: {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-      'x-request-id': requestId,
-      ...bill.headers,
-    },
-    body: JSON.stringify(response.body.response),
-    done: finished(bill, asked.claim),
+    ...answer,
+    headers: { ...answer.headers, ...bill.headers },
+    done: Promise.all([done, answer.done]).then(() => {}),
   };
+}
+
+const queuedAnswer = ({ identity }: ChatCall, { body }: StoredResponse): RelayResponse => ({
+  status: 200,
+  headers: {
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'x-request-id': identity.requestId,
+  },
+  body: JSON.stringify(body.response),
+  done: Promise.resolve(),
+});
+
+/** A client that cannot be told the rest now knows the id, and comes back for it. */
+async function followed(
+  ports: ChatPorts,
+  { call, request }: AskedLater,
+  response: StoredResponse,
+): Promise<RelayResponse> {
+  const { id } = response.head;
+  try {
+    return await follow(ports, call, { id, request });
+  } catch (error) {
+    ports.log.fault(call.identity.requestId, error);
+    const { headers, ...answer } = queuedAnswer(call, response);
+    const body = createdFrame(response.body.response);
+    return { ...answer, headers: { ...headers, 'content-type': streamedAnswer.contentType }, body };
+  }
 }
 
 async function finished(bill: Bill, claim: HeldKey | undefined): Promise<void> {

@@ -4,18 +4,15 @@
  */
 import { InvalidRequest } from '../../../wire/invalid-request.ts';
 import { shownResponse } from '../../../endpoints/responses/stored/shown-response.ts';
-import type { ChatCall } from '../../call/chat-call.ts';
 import type { ChatPorts } from '../../call/chat-ports.ts';
-import type { RelayRequest, RelayResponse } from '../../http/http.ts';
-import { refuse } from '../../http/refusal.ts';
-import { Backoff } from '../../money/backoff.ts';
+import type { RelayResponse } from '../../http/http.ts';
 import type { StoredResponse } from '../../ports/stored/stored-response.ts';
-import { foundEnd } from '../events/run-end.ts';
+import { asked, foundResponse, jsonOf, noSuchResponse } from '../found-response.ts';
+import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 import { waitingIn } from './handed-call.ts';
 import { releaseWaiting } from './handed-reservation.ts';
 import { cancelledResponse } from './run-keeper.ts';
 
-const stepMsMax = 2_000;
 /** How long the caller waits for what the run had written, which the run writes when it sees that it is cancelled. */
 const waitMsMax = 4_000;
 const pollMs = 250;
@@ -30,57 +27,34 @@ interface Of {
 /** Again, or after the end: the response as it is. Throws a Refusal, an InvalidRequest or StoreUnavailable. */
 export async function cancel(
   ports: CancelPorts,
-  { key: { account } }: Pick<ChatCall, 'key'>,
-  { id, request }: { id: string; request: Pick<RelayRequest, 'id'> },
+  { key: { account } }: Pick<StoredCaller, 'key'>,
+  { id, request }: AskedStored,
 ): Promise<RelayResponse> {
-  const of = { account, id };
-  const found = await read(ports, of);
+  const found = await foundResponse(ports, account, id);
   if (!found.head.background)
     throw new InvalidRequest(
       'invalid_value',
       'response_id',
       'Only responses that were created with background: true can be cancelled.',
     );
-  const { runs } = ports.stored;
-  await foundEnd(ports.stored, found.head, Math.floor(ports.clock.now() / 1000));
-  const head = await new Backoff(ports, stepMsMax).until(() => runs.cancel(account, id));
-  if (!head) throw notFound(id);
+  const head = await asked(ports, () => ports.stored.runs.cancel(account, id));
+  if (!head) throw noSuchResponse(id);
   // No run had claimed it, and none can any more, so what waits is nobody else's.
   const waiting = head.status === 'cancelled' && head.background?.run === undefined && waitingIn(found);
   const done = waiting ? releaseWaiting(ports, waiting) : Promise.resolve();
-  const { response } = (waiting ? found : await ended(ports, of)).body;
-  const shown =
-    head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
-  return {
-    status: 200,
-    headers: {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-      'x-request-id': request.id,
-    },
-    body: JSON.stringify(shown),
-    done,
-  };
-}
-
-async function read(ports: CancelPorts, { account, id }: Of): Promise<StoredResponse> {
-  const { responses } = ports.stored;
-  const found = await new Backoff(ports, stepMsMax).until(() => responses.read(account, [id]));
-  const response = found.get(id);
-  if (!response) throw notFound(id);
-  return response;
+  const { response } = (waiting ? found : await ended(ports, { account, id })).body;
+  const isCancelled = head.status === 'cancelled';
+  const shown = isCancelled ? cancelledResponse(response) : shownResponse(head.status, response);
+  return { ...jsonOf(request, shown), done };
 }
 
 /** With what its run had written, if that is there in time. */
-async function ended(ports: CancelPorts, of: Of): Promise<StoredResponse> {
+async function ended(ports: CancelPorts, { account, id }: Of): Promise<StoredResponse> {
   const untilMs = ports.clock.now() + waitMsMax;
   for (;;) {
-    const found = await read(ports, of);
+    const found = await foundResponse(ports, account, id);
     const isThere = found.head.status !== 'cancelled' || found.body.response['status'] === 'cancelled';
     if (isThere || ports.clock.now() >= untilMs) return found;
     await ports.clock.sleep(pollMs);
   }
 }
-
-const notFound = (id: string) =>
-  refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
