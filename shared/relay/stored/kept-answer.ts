@@ -1,6 +1,6 @@
 /**
  * Stores the answer of a call before its end is sent, also of one that fails after its client has seen it begin. Must never
- * fail the answer, nor hold it up for long, nor leave readable what the client was told is not stored.
+ * fail the answer, nor hold it up for long, nor leave readable what the answer says is not stored.
  */
 import type { StorageAsked } from '../../endpoints/endpoint.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
@@ -77,7 +77,7 @@ export class KeptAnswer implements AnswerKeeper {
 
   async ended(): Promise<void> {}
 
-  /** The client was told that its answer is not stored: nobody should find it later. */
+  /** The answer said that it is not stored: nobody should find it later. */
   async written(): Promise<void> {
     if (!this.#tookBack) return;
     const waiting = new AbortController();

@@ -68,7 +68,7 @@ export const storedHandle =
     }
   };
 
-/** Whoever was told that a response is stored finds it, although this environment has an older key or configuration. */
+/** Whoever has seen that a response is stored finds it, although this environment has an older key or configuration. */
 async function callerOf({ keys, config, clock }: ChatPorts, request: RelayRequest): Promise<StoredCaller> {
   const secretKey = readKey(request.headers['authorization']);
   const [lookup, snapshot] = await Promise.all([keys.find(secretKey), config.current()]);
