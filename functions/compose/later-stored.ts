@@ -1,7 +1,7 @@
 /** The stores of responses: loaded by the first call that stores or reads one. */
 import type { StoredParts } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
-import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 
 export function laterStored(parts: StoredParts): StoredPorts {
   let loaded: Promise<Omit<StoredPorts, 'startRun'>> | undefined;

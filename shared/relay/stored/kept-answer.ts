@@ -11,7 +11,7 @@ import type { Random } from '../ports/ids.ts';
 import { ResponseTooLarge, type ResponseStore } from '../ports/stored/response-store.ts';
 import { ancestorsMax, type ResponseHead, type ResponseStatus } from '../ports/stored/stored-response.ts';
 import type { Log } from '../ports/telemetry.ts';
-import type { AnswerKeeper } from './answer-keeper.ts';
+import type { AnswerKeeper } from '../answer/answer-keeper.ts';
 import type { Conversation } from './stored-conversation.ts';
 import { storeSettings } from './may-store.ts';
 

@@ -1,8 +1,8 @@
 /** DELETE /v1/responses/{id}: nobody reads it from then on. A run that is answering it notices, and ends. */
-import { deletedResponse } from '../../endpoints/responses/stored/retrieved-response.ts';
-import type { RelayResponse } from '../http/http.ts';
-import { asked, jsonOf, noSuchResponse, type ReadPorts } from './found-response.ts';
-import type { AskedStored, StoredCaller } from './stored-caller.ts';
+import { deletedResponse } from '../../../endpoints/responses/stored/retrieved-response.ts';
+import type { RelayResponse } from '../../http/http.ts';
+import { asked, jsonOf, noSuchResponse, type ReadPorts } from '../found-response.ts';
+import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 
 /** Throws a Refusal or StoreUnavailable. */
 export async function deleteStored(

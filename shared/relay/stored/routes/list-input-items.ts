@@ -1,14 +1,14 @@
 /** GET /v1/responses/{id}/input_items: what a response was made of, the turns before it included. */
-import { inputItemPage, pageAsked } from '../../endpoints/responses/stored/input-item-page.ts';
-import type { JsonRecord } from '../../wire/json-record.ts';
-import { referencesOf } from '../../endpoints/responses/stored-input.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { RelayResponse } from '../http/http.ts';
-import { Refusal } from '../http/refusal.ts';
-import type { StoredResponse } from '../ports/stored/stored-response.ts';
-import { conversationOf } from './conversation.ts';
-import { asked, foundResponse, jsonOf, type ReadPorts } from './found-response.ts';
-import type { AskedStored, StoredCaller } from './stored-caller.ts';
+import { inputItemPage, pageAsked } from '../../../endpoints/responses/stored/input-item-page.ts';
+import type { JsonRecord } from '../../../wire/json-record.ts';
+import { referencesOf } from '../../../endpoints/responses/stored-input.ts';
+import { InvalidRequest } from '../../../wire/invalid-request.ts';
+import type { RelayResponse } from '../../http/http.ts';
+import { Refusal } from '../../http/refusal.ts';
+import type { StoredResponse } from '../../ports/stored/stored-response.ts';
+import { conversationOf } from '../stored-conversation.ts';
+import { asked, foundResponse, jsonOf, type ReadPorts } from '../found-response.ts';
+import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 
 /** How many turns are read at once: most pages end within few. */
 const turnsAtOnce = 8;
@@ -48,9 +48,8 @@ async function inputOf(ports: ReadPorts, { head, body }: StoredResponse): Promis
   const references = referencesOf(undefined);
   const items = references.within(body.input);
   if (items.length === 0) return body.input;
-  const { responses } = ports.stored;
   const { referred } = await asked(ports, () =>
-    conversationOf(responses, head.account, { ...references, items }).catch((error: unknown) => {
+    conversationOf(ports, head.account, { ...references, items }).catch((error: unknown) => {
       if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
       throw error;
     }),
