@@ -12,8 +12,8 @@ export async function deleteStored(
 ): Promise<RelayResponse> {
   const { responses } = ports.stored;
   const heads = await asked(ports, () => responses.heads(account, [id]));
-  if (!heads.has(id)) throw noSuchResponse(id);
-  // A repeated try finds nothing where one before it was applied: what is gone is deleted.
+  // Also without a head: a try before this one may have come so far. One that is repeated finds nothing, and it is deleted.
   await asked(ports, () => responses.remove(account, id));
+  if (!heads.has(id)) throw noSuchResponse(id);
   return jsonOf(request, deletedResponse(id));
 }
