@@ -16,7 +16,7 @@ import { capableOf } from './call/capable-channels.ts';
 import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { KeptAnswerParts } from './stored/kept-answer.ts';
-import type { AnswerKeeper } from './stored/answer-keeper.ts';
+import type { AnswerKeeper } from './answer/answer-keeper.ts';
 import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
 import type { repeatResult } from './stored/repeat-result.ts';

@@ -115,6 +115,9 @@ await Promise.all([
   import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/relay/stored/repeat-result.ts'),
+  import('../../shared/relay/stored/routes/stored-handle.ts'),
+  import('../../shared/relay/stored/background/cancel.ts'),
+  import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 
