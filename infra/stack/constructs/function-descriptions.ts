@@ -86,7 +86,6 @@ const running = { ...asking, eventSecondsMax: 60 } as const;
 const descriptions = {
   chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
   responses: { purpose: 'POST /v1/responses, streamed', ...answering },
-  background: { purpose: 'Answers background responses, for which no client waits', ...running },
   catalog: {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
     url: 'BUFFERED',
@@ -225,6 +224,7 @@ const descriptions = {
     // The secret that signs what is posted.
     readsChannelSecrets: true,
   },
+  background: { purpose: 'Answers background responses, for which no client waits', ...running },
 } as const satisfies Record<string, FunctionDescription>;
 
 export type FunctionName = keyof typeof descriptions;
