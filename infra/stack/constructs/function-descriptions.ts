@@ -45,8 +45,16 @@ export interface StreamTrigger {
   onlyNewWithPrefix?: string;
 }
 
-/** Deletes and batch writes are missing because no function needs them. */
-type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
+/** Rows are deleted from `responses` alone; a BatchWriteItem of functions only deletes. */
+type TableAction =
+  | 'GetItem'
+  | 'BatchGetItem'
+  | 'Query'
+  | 'Scan'
+  | 'PutItem'
+  | 'UpdateItem'
+  | 'DeleteItem'
+  | 'BatchWriteItem';
 
 /** Each record only triggers a compilation of the whole configuration, as the schedule does. */
 const configurationStream = (table: TableName): StreamTrigger => ({
@@ -56,6 +64,16 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   maxAgeHours: 1,
   keepsFailures: false,
 });
+
+/** Of functions that store, read and remove responses. */
+const storing = [
+  'BatchGetItem',
+  'BatchWriteItem',
+  'DeleteItem',
+  'PutItem',
+  'Query',
+  'UpdateItem',
+] as const satisfies readonly TableAction[];
 
 /** The settings that chat and responses share. */
 const answering = {
@@ -72,6 +90,8 @@ const answering = {
     // A settle that came after its reservation expired, and whether the call of an Idempotency-Key was closed.
     ledger: ['GetItem', 'PutItem'],
     daily: ['UpdateItem'],
+    // First results of Idempotency-Keys.
+    responses: ['BatchGetItem', 'PutItem'],
   },
   readsChannelSecrets: true,
   sealsState: true,
@@ -85,7 +105,11 @@ const running = { ...asking, eventSecondsMax: 60 } as const;
 
 const descriptions = {
   chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
-  responses: { purpose: 'POST /v1/responses, streamed', ...answering },
+  responses: {
+    purpose: 'POST /v1/responses, streamed, and what is stored of it',
+    ...answering,
+    tables: { ...answering.tables, responses: storing },
+  },
   catalog: {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
     url: 'BUFFERED',
@@ -224,7 +248,11 @@ const descriptions = {
     // The secret that signs what is posted.
     readsChannelSecrets: true,
   },
-  background: { purpose: 'Answers background responses, for which no client waits', ...running },
+  background: {
+    purpose: 'Answers background responses, for which no client waits',
+    ...running,
+    tables: { ...running.tables, responses: storing },
+  },
 } as const satisfies Record<string, FunctionDescription>;
 
 export type FunctionName = keyof typeof descriptions;
