@@ -349,7 +349,9 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         await give({ open: new Map([['call', entry]]), places: placed('call') });
         const before = await item();
         const write = { account, id: 'call', entry, until, begins: true };
-        expect(await opened.store.renew({ ...write, entry: entryOf({ amount: 2n }) })).toMatchObject({ done: false });
+        expect(await opened.store.renew({ ...write, entry: entryOf({ amount: 2n }) })).toMatchObject({
+          done: false,
+        });
         expect(await opened.store.renew(write)).toMatchObject({ done: true });
         const begun = { ...before, open: new Map([['call', { ...entry, queued: undefined, until }]]) };
         expect(await item()).toEqual(begun);

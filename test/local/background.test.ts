@@ -16,7 +16,10 @@ beforeAll(async () => {
     environmentsMax: 3,
     functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
     rows: [
-      ['channels', { id: 'later', endpoint: upstream.endpoint, models: ['later'], state: true, idle_seconds: 300 }],
+      [
+        'channels',
+        { id: 'later', endpoint: upstream.endpoint, models: ['later'], state: true, idle_seconds: 300 },
+      ],
       ['charges', { id: 20, type: 'token-billing', models: ['later'], input: 0.001, output: 0.001 }],
       ...accounts.flatMap((account) => rowsOfAccount(account, 1, { store: true })),
     ],

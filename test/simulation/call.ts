@@ -123,7 +123,11 @@ export async function answer(
 }
 
 /** Returns how many tokens the request allows the upstream, for all answers. */
-function askUpstream({ mutation }: Pick<Server, 'mutation'>, call: BillableCall, bill: Bill): number | undefined {
+function askUpstream(
+  { mutation }: Pick<Server, 'mutation'>,
+  call: BillableCall,
+  bill: Bill,
+): number | undefined {
   const model = call.model.base as Model;
   const written = bodyFor(call, bill.outputTokensLimit(model) ?? call.outputTokensAsked);
   const body = mutation?.body?.(dialects[model], written) ?? written;

@@ -57,7 +57,15 @@ export class World {
   /** Log events by name, with the request ids that they name. */
   readonly logged = new Map<string, Set<unknown>>();
   /** What happened here, to show that worlds meet what they are for. */
-  readonly seen = { limited: 0, renewed: 0, placesFreed: 0, correctedInParts: 0, exactBudgets: 0, ranLater: 0, neverRan: 0 };
+  readonly seen = {
+    limited: 0,
+    renewed: 0,
+    placesFreed: 0,
+    correctedInParts: 0,
+    exactBudgets: 0,
+    ranLater: 0,
+    neverRan: 0,
+  };
   readonly #limits: LimitsWatch;
   readonly #budgets: BudgetsWatch;
   readonly #mutant: Mutant | undefined;
