@@ -86,16 +86,16 @@ export class RunKeeper implements AnswerKeeper {
 
   #finish(response: StoredResponse): Promise<boolean> {
     const { runs } = this.#ports.stored;
-    return this.#patiently(() => runs.finish(this.#kept.run, response));
+    return this.#repeated(() => runs.finish(this.#kept.run, response));
   }
 
   async #head(): Promise<ResponseHead | undefined> {
     const { account, id } = this.#kept.run;
-    const heads = await this.#patiently(() => this.#ports.stored.responses.heads(account, [id]));
+    const heads = await this.#repeated(() => this.#ports.stored.responses.heads(account, [id]));
     return heads.get(id);
   }
 
-  #patiently<T>(call: () => Promise<T>): Promise<T> {
+  #repeated<T>(call: () => Promise<T>): Promise<T> {
     return new Backoff(this.#ports, endMsMax, pauseMsMax).until(call);
   }
 
