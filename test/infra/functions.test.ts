@@ -159,7 +159,7 @@ describe('functions', () => {
           : [],
       );
     };
-    const errors = ['FunctionErrors', 'FunctionErrors2'].flatMap((id) => watched(id, 'Errors'));
+    const errors = ['FunctionErrors', 'NeedsAPerson'].flatMap((id) => watched(id, 'Errors'));
     expect(errors).toEqual(functionNames);
     const withUrl = ['chat', 'responses', 'catalog', 'payments'];
     expect(watched('FunctionThrottles', 'Throttles')).toEqual(withUrl);
@@ -181,7 +181,7 @@ describe('functions', () => {
     const { template: own } = synthesize({ shifting: false });
     expect(resourcesOf(own, 'AWS::CodeDeploy::DeploymentGroup')).toEqual([]);
     expect(JSON.stringify(own)).not.toContain('CodeDeployLambdaAliasUpdate');
-    expect(resourcesOf(own, 'AWS::CloudWatch::Alarm')).toHaveLength(15);
+    expect(resourcesOf(own, 'AWS::CloudWatch::Alarm')).toHaveLength(14);
     expect(resourcesOf(own, 'AWS::Lambda::Alias')).toHaveLength(4);
   });
 });
