@@ -79,7 +79,8 @@ export class RunKeeper implements AnswerKeeper {
       if (head?.status === 'cancelled') await this.#finish(this.#response(whole, 'cancelled', count));
     } catch (error) {
       const why = error instanceof ResponseTooLarge ? 'too_large' : 'write_failed';
-      this.#ports.log.event('background_answer_lost', { request_id: requestId, account: run.account, why });
+      const fields = { request_id: requestId, account: run.account, why, background: true };
+      this.#ports.log.event('response_not_stored', fields);
       this.#ports.log.fault(requestId, error);
     }
   }
