@@ -210,6 +210,20 @@ describe('a run', () => {
     balanced(rig);
   });
 
+  it('asks no upstream when its reservation is closed, whoever did that', async () => {
+    const rig = rigOf();
+    await accepted(rig);
+    const [entry] = rig.open;
+    if (!entry) throw new Error('nothing is open');
+    const closeRecord = { id: requestId, kind: 'released', charge: 0n, at: 0 } as const;
+    await rig.quotas.close({ account: 'acme', id: requestId, entry, releaseSlot: true, closeRecord });
+    await rig.clock.run(rig.runs());
+    expect(rig.sent).toEqual([]);
+    expect(await object(rig)).toMatchObject({ status: 'failed' });
+    expect(spent(rig)).toBe(0n);
+    balanced(rig);
+  });
+
   it('charges once when the reply of its take-over is lost', async () => {
     const rig = rigOf();
     await accepted(rig);
@@ -328,9 +342,9 @@ describe('cancel', () => {
   it('between the claim and the upstream costs nothing', async () => {
     const rig = rigOf();
     await accepted(rig);
-    rig.store.meets('renew', { kind: 'taken', afterMs: 3_000 });
+    rig.store.meets('renew', { kind: 'taken', afterMs: 500 });
     const run = rig.runs();
-    await rig.clock.run(rig.clock.sleep(500));
+    await rig.clock.run(rig.clock.sleep(100));
     await rig.clock.run(Promise.all([cancels(rig), run]));
     expect(rig.sent).toEqual([]);
     expect(await object(rig)).toMatchObject({ status: 'cancelled', error: null });
