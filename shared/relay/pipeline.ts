@@ -225,7 +225,7 @@ export interface PaidCall {
 
 /** How an answer differs that no client waits for. */
 export interface RunOfCall {
-  /** The dispatched call, which ends when the run is told to stop. */
+  /** The dispatched call, which ends when the run has to stop. */
   stopping(dispatched: DispatchedCall): DispatchedCall;
   /** The answer is committed at once, so that every failure is rendered. */
   renderer(renderer: Renderer): Renderer;
