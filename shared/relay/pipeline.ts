@@ -17,9 +17,8 @@ import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { KeptAnswerParts } from './stored/kept-answer.ts';
 import type { AnswerKeeper } from './stored/answer-keeper.ts';
-import type { Conversation } from './stored/conversation.ts';
+import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
-import type { StoredPorts } from './stored/stored-ports.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
@@ -66,21 +65,21 @@ export async function admitCaller(
 
 /** Checks size, JSON, schema, model name, official gate and whitelist. */
 export async function readCall(
-  { stored }: Pick<ChatPorts, 'stored'>,
+  ports: ConversationPorts,
   endpoint: Endpoint,
   { request, caller }: { request: RelayRequest; caller: Caller },
 ): Promise<AskedCall> {
-  return readBody(stored, endpoint, { body: request.json(), headers: request.headers, caller });
+  return readBody(ports, endpoint, { body: request.json(), headers: request.headers, caller });
 }
 
 /** Checks schema, model name, official gate and whitelist. */
 export async function readBody(
-  stored: StoredPorts,
+  ports: ConversationPorts,
   endpoint: Endpoint,
   { body, headers, caller }: { body: unknown; headers: RelayRequest['headers']; caller: Caller },
 ): Promise<AskedCall> {
   const conversation =
-    endpoint.references && (await conversationAtHand(stored, caller, endpoint.references(body)));
+    endpoint.references && (await conversationAtHand(ports, caller, endpoint.references(body)));
   const read = endpoint.read(body, headers, conversation);
   const { model: requested, official } = read.call.request;
   const model = parseModelName(requested, official === true);
@@ -90,13 +89,13 @@ export async function readBody(
 
 /** What a key that may store refers to. Loaded by the first such call. */
 async function conversationAtHand(
-  { responses }: StoredPorts,
+  ports: ConversationPorts,
   caller: Caller,
   references: StoredReferences,
 ): Promise<Conversation | undefined> {
   if (!mayStore(caller)) return undefined;
-  const { conversationOf } = await import('./stored/conversation.ts');
-  return conversationOf(responses, caller.key.account, references);
+  const { conversationOf } = await import('./stored/stored-conversation.ts');
+  return conversationOf(ports, caller.key.account, references);
 }
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */

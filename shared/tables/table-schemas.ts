@@ -13,6 +13,8 @@ export interface TableSchema {
   /** The attribute (Unix seconds) after which DynamoDB removes the row. */
   ttl?: string;
   stream?: 'KEYS_ONLY' | 'NEW_IMAGE' | 'NEW_AND_OLD_IMAGES';
+  /** Absent: any second of the last 35 days can be restored. False: what was deleted is gone. */
+  recoverable?: false;
   /** Global secondary indexes, keys only. */
   indexes?: { name: string; partitionKey: KeyAttribute }[];
   /** Who writes the rows: operators by hand, or only functions. */
@@ -42,7 +44,13 @@ export const tableSchemas = {
     indexes: [{ name: 'by_id', partitionKey: S('id') }],
     writtenBy: 'functions',
   },
-  responses: { partitionKey: S('account'), sortKey: S('id'), ttl: 'expires', writtenBy: 'functions' },
+  responses: {
+    partitionKey: S('account'),
+    sortKey: S('id'),
+    ttl: 'expires',
+    recoverable: false,
+    writtenBy: 'functions',
+  },
   payments: { partitionKey: S('id'), writtenBy: 'functions' },
   daily: {
     partitionKey: S('id'),

@@ -11,3 +11,6 @@ export class InvalidRequest extends Error {
     this.param = param;
   }
 }
+
+/** The request needs stored responses, which its key may not have as far as this environment knows. */
+export class StorageNotAllowed extends InvalidRequest {}

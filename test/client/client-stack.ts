@@ -30,6 +30,12 @@ export type SentMessage = { role: string } & Record<string, unknown>;
 /** May use the model `whitelisted` alone. */
 export const narrowKey = 'sk-test-narrow';
 export const disabledKey = 'sk-test-disabled';
+/** May store responses; two keys of one account, and one of another account. */
+export const storingKeys = {
+  own: 'sk-test-store',
+  second: 'sk-test-store-2',
+  other: 'sk-test-store-3',
+} as const;
 
 /** Public names; `scripted` is called `upstream-model` at the upstream. The last one is served by nobody. */
 export const models = { scripted: 'scripted', slashed: 'vendor/scripted', unserved: 'unserved' } as const;
@@ -77,6 +83,9 @@ async function putRows(
   const keys = [
     { hash: hashed(narrowKey), account: 'test', models: ['whitelisted'] },
     { hash: hashed(disabledKey), account: 'test', enabled: false },
+    { hash: hashed(storingKeys.own), account: 'test', store: true },
+    { hash: hashed(storingKeys.second), account: 'test', store: true },
+    { hash: hashed(storingKeys.other), account: 'other', store: true },
   ];
   const documents = DynamoDBDocumentClient.from(dynamodb);
   await Promise.all([

@@ -78,9 +78,12 @@ const streamGrants = (table: string): string[] => [
 const ownAccount = '<AWS::Region>:<AWS::AccountId>';
 
 describe('a function may do only what its description says', () => {
-  test.each(['chat', 'responses'] as const)(
+  test.each([
+    ['chat', ['BatchGetItem', 'PutItem']],
+    ['responses', ['BatchGetItem', 'BatchWriteItem', 'DeleteItem', 'PutItem', 'Query', 'UpdateItem']],
+  ] as const)(
     '%s reads keys, accounts, the configuration and the secrets of channels, writes quotas, and charges late',
-    (name) => {
+    (name, stores) => {
       const grants = [
         'Allow dynamodb:BatchGetItem relay-test-quotas',
         'Allow dynamodb:BatchGetItem relay-test-runtime',
@@ -95,10 +98,11 @@ describe('a function may do only what its description says', () => {
         'Allow dynamodb:UpdateItem relay-test-daily',
         'Allow dynamodb:UpdateItem relay-test-quotas',
         'Allow dynamodb:UpdateItem relay-test-runtime',
+        ...stores.map((action) => `Allow dynamodb:${action} relay-test-responses`),
         ...ownLogs(name),
         ...channelSecrets(),
       ];
-      expect(grantsOf(name)).toEqual(grants);
+      expect(grantsOf(name)).toEqual(grants.toSorted());
     },
   );
 

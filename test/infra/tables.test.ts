@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { tableNames } from '../../shared/tables/table-schemas.ts';
+import { tableNames, tableSchemas, type TableSchema } from '../../shared/tables/table-schemas.ts';
 import { resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
 interface TableProperties {
@@ -66,15 +66,24 @@ describe('tables', () => {
     );
   });
 
+  test('can be restored, but for what is stored of conversations: what was deleted there is gone', () => {
+    const isLost = (table: Resource): boolean =>
+      !properties(table).Replicas[0]?.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled;
+    const lost = tables().filter(([, table]) => isLost(table));
+    expect(lost.map(([, table]) => properties(table).TableName)).toEqual(['relay-responses']);
+  });
+
   test('are on demand, encrypted, recoverable to a point in time and protected from deletion', () => {
+    const schemas: Record<string, TableSchema> = tableSchemas;
     for (const [, table] of tables()) {
+      const { recoverable = true } = schemas[properties(table).TableName.replace('relay-', '')] ?? {};
       expect(properties(table)).toMatchObject({
         BillingMode: 'PAY_PER_REQUEST',
         SSESpecification: { SSEEnabled: true },
         Replicas: [
           {
             DeletionProtectionEnabled: true,
-            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+            PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: recoverable },
           },
         ],
       });

@@ -202,7 +202,10 @@ export class Conversation {
     const { client, stream } = this;
     // Ids that are made of the request's must differ between turns.
     const id = `01loop${String((this.#posts += 1)).padStart(20, '0')}`;
-    return rig.post({ ...client.body(this.items, this.#answered), stream, ...more }, { path: client.path, id });
+    return rig.post(
+      { ...client.body(this.items, this.#answered), stream, ...more },
+      { path: client.path, id },
+    );
   }
 
   /** Takes the answer and the results of its calls into the conversation. */

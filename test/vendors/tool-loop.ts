@@ -20,9 +20,11 @@ export interface LoopTask {
   stream: boolean;
   /** Responses: the client keeps encrypted reasoning. */
   include?: boolean | undefined;
+  /** Responses: the relay has the conversation, and each request sends what is new. */
+  chained?: boolean | undefined;
 }
 
-const turnsMax = 12;
+const turnsMax = 24;
 const parameters = {
   type: 'object',
   properties: { city: { type: 'string' } },
@@ -81,9 +83,11 @@ export async function chatLoop({ client, model, said, stream }: LoopTask): Promi
   throw new Error('the loop does not end');
 }
 
-export async function responsesLoop({ client, model, said, stream, include }: LoopTask): Promise<ToolLoop> {
+export async function responsesLoop(task: LoopTask): Promise<ToolLoop> {
+  const { client, model, said, stream, include, chained } = task;
   const input: ResponseInputItem[] = [{ role: 'user', content: said }];
   const loop: ToolLoop = { turns: 0, calls: [], text: '', usage: undefined };
+  let previous: string | null = null;
   const tools = [
     {
       type: 'function' as const,
@@ -99,14 +103,16 @@ export async function responsesLoop({ client, model, said, stream, include }: Lo
       instructions: system,
       input: [...input],
       tools,
-      store: false,
+      ...(chained ? { previous_response_id: previous } : { store: false }),
       ...(include && { include: ['reasoning.encrypted_content' as const] }),
     };
     const response: Response = stream
       ? await client.responses.stream({ ...request, stream: true }).finalResponse()
       : await client.responses.create(request);
     loop.usage = response.usage;
-    input.push(...(response.output as ResponseInputItem[]));
+    previous = response.id;
+    if (chained) input.splice(0);
+    else input.push(...(response.output as ResponseInputItem[]));
     const calls = response.output.filter((item) => item.type === 'function_call');
     if (calls.length === 0) return { ...loop, text: response.output_text };
     loop.turns += 1;

@@ -2,6 +2,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import OpenAI from 'openai';
 import { startVendors, type Vendors } from '../../infra/local/vendors/vendors.ts';
+import { keyHash } from '../../shared/tables/key-hash.ts';
 import { startLocalStack } from '../support/local-stack.ts';
 import { waitUntilServed } from '../support/published.ts';
 
@@ -10,6 +11,8 @@ export interface VendorStack {
   vendors: Vendors;
   baseUrl: string;
   key: string;
+  /** Of a key that may store. */
+  storing: OpenAI;
   dynamodbEndpoint: string;
   client: OpenAI;
   log(): string;
@@ -47,6 +50,8 @@ export const servedModels: ServedModel[] = [
   },
 ];
 
+const storingKey = 'sk-test-store';
+
 export async function startVendorStack(moreModels: ServedModel[] = []): Promise<VendorStack> {
   const vendors = await startVendors();
   const stack = await startLocalStack();
@@ -55,6 +60,7 @@ export async function startVendorStack(moreModels: ServedModel[] = []): Promise<
     vendors,
     baseUrl: stack.baseUrl,
     key: stack.key,
+    storing: new OpenAI({ baseURL: stack.baseUrl, apiKey: storingKey, maxRetries: 0 }),
     dynamodbEndpoint: stack.dynamodbEndpoint,
     client: new OpenAI({ baseURL: stack.baseUrl, apiKey: stack.key, maxRetries: 0 }),
     log: () => stack.stderr(),
@@ -72,6 +78,12 @@ async function putChannels(endpoint: string, vendors: Vendors, served: ServedMod
     credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
   });
   const documents = DynamoDBDocumentClient.from(dynamodb);
+  await documents.send(
+    new PutCommand({
+      TableName: 'relay-keys',
+      Item: { hash: keyHash(storingKey), account: 'test', store: true },
+    }),
+  );
   await Promise.all(
     served.map(({ model, vendor, row, upstream }) =>
       documents.send(

@@ -12,6 +12,8 @@ export interface FunctionDescription {
   streams?: readonly StreamTrigger[];
   /** Interval of the schedule that invokes it. Absent: no schedule. */
   everyMinutes?: number;
+  /** Functions that answer calls send it events. One that waits longer, or that fails, is kept and not tried again. */
+  eventSecondsMax?: number;
   timeoutSeconds: number;
   memoryMegabytes: number;
   /** The allowed DynamoDB actions for each table. All others are denied. */
@@ -43,8 +45,16 @@ export interface StreamTrigger {
   onlyNewWithPrefix?: string;
 }
 
-/** Deletes and batch writes are missing because no function needs them. */
-type TableAction = 'GetItem' | 'BatchGetItem' | 'Query' | 'Scan' | 'PutItem' | 'UpdateItem';
+/** Rows are deleted from `responses` alone; a BatchWriteItem of functions only deletes. */
+type TableAction =
+  | 'GetItem'
+  | 'BatchGetItem'
+  | 'Query'
+  | 'Scan'
+  | 'PutItem'
+  | 'UpdateItem'
+  | 'DeleteItem'
+  | 'BatchWriteItem';
 
 /** Each record only triggers a compilation of the whole configuration, as the schedule does. */
 const configurationStream = (table: TableName): StreamTrigger => ({
@@ -54,6 +64,16 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   maxAgeHours: 1,
   keepsFailures: false,
 });
+
+/** Of functions that store, read and remove responses. */
+const storing = [
+  'BatchGetItem',
+  'BatchWriteItem',
+  'DeleteItem',
+  'PutItem',
+  'Query',
+  'UpdateItem',
+] as const satisfies readonly TableAction[];
 
 /** The settings that chat and responses share. */
 const answering = {
@@ -70,6 +90,8 @@ const answering = {
     // A settle that came after its reservation expired, and whether the call of an Idempotency-Key was closed.
     ledger: ['GetItem', 'PutItem'],
     daily: ['UpdateItem'],
+    // First results of Idempotency-Keys.
+    responses: ['BatchGetItem', 'PutItem'],
   },
   readsChannelSecrets: true,
   sealsState: true,
@@ -77,9 +99,22 @@ const answering = {
   answersCalls: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
+const { url: _noUrl, answersCalls: _noClient, ...asking } = answering;
+/** A response that has not begun by then has failed. */
+const running = { ...asking, eventSecondsMax: 60 } as const;
+
 const descriptions = {
   chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
-  responses: { purpose: 'POST /v1/responses, streamed', ...answering },
+  responses: {
+    purpose: 'POST /v1/responses, streamed, and what is stored of it',
+    ...answering,
+    tables: { ...answering.tables, responses: storing },
+  },
+  background: {
+    purpose: 'Answers background responses, for which no client waits',
+    ...running,
+    tables: { ...running.tables, responses: storing },
+  },
   catalog: {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
     url: 'BUFFERED',

@@ -98,7 +98,7 @@ function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProp
       projectionType: ProjectionType.KEYS_ONLY,
     })),
     billing: Billing.onDemand(),
-    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: schema.recoverable ?? true },
     deletionProtection: !props.disposable,
     // RETAIN also applies when the first deployment fails; repeat that one with --import-existing-resources.
     removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,

@@ -1,7 +1,7 @@
 import type { ChatMessage, ChatToolCall } from '../../wire/chat-request.ts';
 import type { SealedState } from '../endpoint.ts';
 import type { InputItem } from './responses-request.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { compactByClient } from './compaction.ts';
 import { sealPrefix } from '../../wire/seal-prefix.ts';
 import { contentOfParts, contentParts } from './read-content.ts';
@@ -167,7 +167,7 @@ function unsupported(item: InputItem, param: string): InvalidRequest {
       `"compaction_trigger" is not supported: conversations are compacted by their clients. ${compactByClient}`,
     );
   if (item.type === 'item_reference')
-    return new InvalidRequest(
+    return new StorageNotAllowed(
       'unsupported_input_item',
       `${param}.type`,
       `"item_reference" is not supported as an input item: responses are not stored for this key. Send the item itself, with store: false.`,

@@ -1,7 +1,7 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
 import type { ResponsesRequest } from './responses-request.ts';
 import type { ContentAt, SealedState, StorageAtHand } from '../endpoint.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { chatFields } from './read-fields.ts';
 import { responsesInputToChat, type PlacedItem } from './read-input.ts';
 import { placedItems } from './stored-input.ts';
@@ -65,10 +65,7 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   };
 }
 
-const instructed = (
-  instructions: string | null | undefined,
-  conversation: ChatMessage[],
-): ChatMessage[] =>
+const instructed = (instructions: string | null | undefined, conversation: ChatMessage[]): ChatMessage[] =>
   instructions ? [{ role: 'system', content: instructions }, ...conversation] : conversation;
 
 /** Why a request for something that is not stored for any key is refused, by field. */
@@ -86,9 +83,13 @@ const notForKey = {
 } as const;
 
 function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefined): void {
-  for (const [param, reason] of Object.entries({ ...neverStored, ...(!storage && notForKey) }))
-    if (request[param])
-      throw new InvalidRequest('unsupported_parameter', param, `'${param}' is not supported: ${reason}.`);
+  const refuse = (reasons: Record<string, string>, Refused: typeof InvalidRequest): void => {
+    for (const [param, reason] of Object.entries(reasons))
+      if (request[param])
+        throw new Refused('unsupported_parameter', param, `'${param}' is not supported: ${reason}.`);
+  };
+  refuse(neverStored, InvalidRequest);
+  if (!storage) refuse(notForKey, StorageNotAllowed);
 }
 
 /** What the items of a request hold, with its path: messages have contents, results of tools outputs. */

@@ -2,6 +2,7 @@
  * A second look at what a refusal was decided from. Clients take some refusals as final, so these are not given from an
  * old configuration or an old key. Loaded by the first such refusal.
  */
+import { StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { Refusal } from '../http/refusal.ts';
 import { refusalAgeMsMax } from '../ports/stores/config-store.ts';
 import { readKey } from './access.ts';
@@ -10,6 +11,8 @@ import type { ChatPorts } from './chat-ports.ts';
 
 /** How old a key may be that refuses a model. */
 const keyAgeMsMax = 5_000;
+/** The same of what forbids to store: another environment may have just stored what the request goes on from. */
+const storageAgeMsMax = 1_000;
 
 export interface Refused {
   error: unknown;
@@ -26,10 +29,19 @@ export async function hasChanged(
   ports: ChatPorts,
   { error, authorization, seen }: Refused,
 ): Promise<boolean> {
-  if (!seen || !(error instanceof Refusal)) return false;
+  if (!seen) return false;
+  const isOtherKey = async (ageMsMax: number): Promise<boolean> => {
+    const lookup = await ports.keys.find(readKey(authorization), ageMsMax);
+    return !('row' in lookup) || lookup.row !== seen.key;
+  };
+  if (error instanceof StorageNotAllowed)
+    return (
+      (await isOtherKey(storageAgeMsMax)) ||
+      (await ports.config.notOlderThan(storageAgeMsMax)) !== seen.snapshot
+    );
+  if (!(error instanceof Refusal)) return false;
   const { code } = error.body.error;
   if (code === 'model_not_found') return (await ports.config.notOlderThan(refusalAgeMsMax)) !== seen.snapshot;
   if (code !== 'model_not_allowed' && code !== 'official_not_allowed') return false;
-  const lookup = await ports.keys.find(readKey(authorization), keyAgeMsMax);
-  return !('row' in lookup) || lookup.row !== seen.key;
+  return isOtherKey(keyAgeMsMax);
 }

@@ -141,7 +141,7 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S25'],
     file: 'infra/stack/constructs/relay-tables.ts',
-    find: 'pointInTimeRecoveryEnabled: true',
+    find: 'pointInTimeRecoveryEnabled: schema.recoverable ?? true',
     replace: 'pointInTimeRecoveryEnabled: false',
     test: 'test/infra/tables.test.ts',
     name: 'are on demand, encrypted, recoverable to a point in time and protected from deletion',

@@ -16,7 +16,7 @@ import { Bill } from '../../money/bill.ts';
 import type { Reservations } from '../../money/reservations.ts';
 import { ResponseTooLarge } from '../../ports/stored/response-store.ts';
 import type { StoredResponse } from '../../ports/stored/stored-response.ts';
-import type { Conversation } from '../conversation.ts';
+import type { Conversation } from '../stored-conversation.ts';
 import { follow } from '../events/follow.ts';
 import { headOf } from '../kept-answer.ts';
 import { beginsWithinMs, handedCall } from './handed-call.ts';

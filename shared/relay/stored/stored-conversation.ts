@@ -12,9 +12,11 @@ import type {
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import type { ResponseStore } from '../ports/stored/response-store.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored/stored-response.ts';
-import { StoreBusy, StoreUnavailable } from '../ports/stores/store-errors.ts';
+import { foundEnd } from './events/run-end.ts';
+import { asked, isStoredId, type ReadPorts } from './found-response.ts';
+
+export type ConversationPorts = ReadPorts;
 
 export interface Conversation extends StorageAtHand {
   /** The response that the call goes on from. Undefined: it begins a conversation. */
@@ -31,19 +33,17 @@ export const conversationLengthMax = 10 * 1024 * 1024;
 /** How many responses are read at once. */
 const readAtOnce = 32;
 
-/** Nothing else is ever asked of the store, whose sort keys have other forms beside it. */
-const responseId = /^resp-[0-9a-z]{26}$/;
 const field = 'previous_response_id';
 
 /** Throws the refusal `response_not_found`, and InvalidRequest for a conversation that is too long. */
 export async function conversationOf(
-  responses: Pick<ResponseStore, 'read'>,
+  ports: ConversationPorts,
   account: string,
   references: StoredReferences,
 ): Promise<Conversation> {
   const { previous, items } = references;
   if (previous === undefined && items.length === 0) return newConversation;
-  const reader = new Reader(responses, account);
+  const reader = new Reader(ports, account);
   const chain = previous === undefined ? [] : await chainOf(reader, previous);
   const own = chain.flatMap(({ body }) => references.within(body.input));
   const wanted = [...own, ...items];
@@ -54,22 +54,23 @@ export async function conversationOf(
 }
 
 class Reader {
-  readonly #responses: Pick<ResponseStore, 'read'>;
+  readonly #ports: ConversationPorts;
   readonly #account: string;
 
-  constructor(responses: Pick<ResponseStore, 'read'>, account: string) {
-    this.#responses = responses;
+  constructor(ports: ConversationPorts, account: string) {
+    this.#ports = ports;
     this.#account = account;
   }
 
   /** Those that can be read. */
-  async read(ids: readonly string[]): Promise<ReadonlyMap<string, StoredResponse>> {
-    try {
-      return await this.#responses.read(this.#account, ids);
-    } catch (error) {
-      // A client waits: it repeats the call itself.
-      throw error instanceof StoreBusy ? new StoreUnavailable(error.message) : error;
-    }
+  read(ids: readonly string[]): Promise<ReadonlyMap<string, StoredResponse>> {
+    return asked(this.#ports, () => this.#ports.stored.responses.read(this.#account, ids));
+  }
+
+  /** Where a response stands; one whose run is dead has failed. */
+  ended(head: ResponseHead): Promise<ResponseHead> {
+    const { clock, stored } = this.#ports;
+    return asked(this.#ports, () => foundEnd(stored, head, Math.floor(clock.now() / 1000)));
   }
 }
 
@@ -77,14 +78,14 @@ class Reader {
 async function chainOf(reader: Reader, previous: string): Promise<StoredResponse[]> {
   const newestFirst: StoredResponse[] = [];
   for (let wanted: readonly string[] = [previous]; wanted.length > 0;) {
-    if (!wanted.every((id) => responseId.test(id))) throw notFound(previous);
+    if (!wanted.every((id) => isStoredId(id))) throw notFound(previous);
     const found = await reader.read(wanted);
     for (const id of wanted) {
       const one = found.get(id);
       if (!one) throw id === previous ? notFound(previous) : broken(previous);
       newestFirst.push(one);
     }
-    if (newestFirst.length === 1) checkHead(newestFirst[0]?.head);
+    if (newestFirst.length === 1) await checkHead(reader, newestFirst[0]?.head);
     if (newestFirst.length > turnsMax) throw tooManyTurns();
     wanted = newestFirst.at(-1)?.head.ancestors ?? [];
   }
@@ -92,13 +93,14 @@ async function chainOf(reader: Reader, previous: string): Promise<StoredResponse
 }
 
 /** What is known before the rest of the conversation is read. */
-function checkHead(head: ResponseHead | undefined): void {
+async function checkHead(reader: Reader, head: ResponseHead | undefined): Promise<void> {
   if (!head) return;
-  if (head.status === 'queued' || head.status === 'in_progress')
+  const { status } = await reader.ended(head);
+  if (status === 'queued' || status === 'in_progress')
     throw new InvalidRequest(
       'invalid_value',
       field,
-      `The response ${head.id} is still ${head.status}: wait for its end before you go on from it.`,
+      `The response ${head.id} is still ${status}: wait for its end before you go on from it.`,
     );
   if (head.turn >= turnsMax) throw tooManyTurns();
   if (head.conversationLength > conversationLengthMax) throw tooLong(field);
@@ -125,7 +127,8 @@ async function referredItems(
       referred.set(reference.id, found);
     }
   };
-  for (const [id, items] of byResponse) if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
+  for (const [id, items] of byResponse)
+    if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
   const ids = others.filter((id) => id !== undefined);
   for (let at = 0; at < ids.length; at += readAtOnce) {
     const batch = ids.slice(at, at + readAtOnce);

@@ -1,0 +1,145 @@
+/** Stored responses by the official client, on the running stack. */
+import OpenAI, { NotFoundError } from 'openai';
+import type { ResponseItem } from 'openai/resources/responses/responses';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { textStream, toolLoop } from '../support/upstream-scripts.ts';
+import { models, startClientStack, storingKeys, type ClientStack } from './client-stack.ts';
+
+let stack: ClientStack;
+/** Of a key that may store, of another key of its account, and of another account. */
+let client: OpenAI;
+let second: OpenAI;
+let stranger: OpenAI;
+
+beforeAll(async () => {
+  stack = await startClientStack();
+  [client, second, stranger] = [storingKeys.own, storingKeys.second, storingKeys.other].map((apiKey) =>
+    stack.client({ apiKey }),
+  ) as [OpenAI, OpenAI, OpenAI];
+});
+afterAll(() => stack?.stop());
+beforeEach(() => {
+  stack.upstream.forget();
+  stack.upstream.script(textStream('It is sunny.'));
+});
+
+const model = models.scripted;
+const ask = (input: OpenAI.Responses.ResponseCreateParamsNonStreaming['input'], previous?: string) =>
+  client.responses.create({ model, input, previous_response_id: previous ?? null });
+const listed = async (id: string, query = {}): Promise<ResponseItem[]> =>
+  Array.fromAsync(client.responses.inputItems.list(id, query));
+const textsOf = (items: ResponseItem[]): unknown[] =>
+  items.map((item) => (item as { content?: { text?: string }[] }).content?.[0]?.text);
+
+describe('a response that is stored', () => {
+  test('is retrieved as it was answered, by every key of its account', async () => {
+    const { output_text: _text, ...created } = await ask('How is it?');
+    expect(created).toMatchObject({ store: true, status: 'completed' });
+    for (const reader of [client, second]) {
+      const { output_text: text, ...retrieved } = await reader.responses.retrieve(created.id);
+      expect(retrieved).toEqual(created);
+      expect(text).toBe('It is sunny.');
+    }
+  });
+
+  test('is there when the last event of its stream is seen', async () => {
+    for (let i = 0; i < 5; i += 1) {
+      const stream = await client.responses.create({ model, input: 'x', stream: true });
+      for await (const event of stream)
+        if (event.type === 'response.completed')
+          expect((await second.responses.retrieve(event.response.id)).output).toEqual(event.response.output);
+    }
+  });
+
+  test('has the items that it was made of, page by page', async () => {
+    const first = await ask('one');
+    const third = await ask('two', first.id);
+    expect(textsOf(await listed(third.id, { order: 'asc', limit: 1 }))).toEqual([
+      'one',
+      'It is sunny.',
+      'two',
+    ]);
+    expect(textsOf(await listed(third.id, { limit: 2 }))).toEqual(['two', 'It is sunny.', 'one']);
+  });
+
+  test('is gone when it was deleted, as are the conversations over it', async () => {
+    const first = await ask('one');
+    const after = await ask('two', first.id);
+    await client.responses.delete(first.id);
+    const gone = [
+      client.responses.retrieve(first.id),
+      client.responses.inputItems.list(first.id),
+      client.responses.delete(first.id),
+      ask('three', first.id),
+      ask('three', after.id),
+      ask([{ type: 'item_reference', id: first.output[0]?.id ?? '' }]),
+    ];
+    for (const each of gone)
+      await expect(each).rejects.toMatchObject({ status: 404, code: 'response_not_found' });
+  });
+
+  test.each<[string, (reader: OpenAI, id: string) => Promise<unknown>]>([
+    ['retrieve', (reader, id) => reader.responses.retrieve(id)],
+    ['list the items of', (reader, id) => reader.responses.inputItems.list(id)],
+    ['delete', (reader, id) => reader.responses.delete(id)],
+    ['cancel', (reader, id) => reader.responses.cancel(id)],
+    ['go on from', (reader, id) => reader.responses.create({ model, input: 'x', previous_response_id: id })],
+  ])('no stranger can %s', async (_case, act) => {
+    const { id } = await ask('secret');
+    const unknown = `${id.slice(0, -4)}0000`;
+    for (const [reader, asked] of [
+      [stranger, id],
+      [client, unknown],
+    ] as const) {
+      const refused = await act(reader, asked).catch((error: unknown) => error);
+      expect(refused).toBeInstanceOf(NotFoundError);
+      expect(refused).toMatchObject({ status: 404, code: 'response_not_found' });
+    }
+    expect(stack.upstream.requests).toHaveLength(1);
+  });
+});
+
+describe('a conversation by previous_response_id', () => {
+  test('has 20 turns with tools, of which the upstream sees all and each request sends one', async () => {
+    stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
+    const tools = [
+      { type: 'function' as const, name: 'get_weather', parameters: { type: 'object' }, strict: false },
+    ];
+    let previous: string | null = null;
+    let input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Rome?' }];
+    for (let turn = 0; turn < 20; turn += 1) {
+      const response: OpenAI.Responses.Response = await client.responses.create({
+        model,
+        input,
+        tools,
+        previous_response_id: previous,
+      });
+      previous = response.id;
+      const [item] = response.output;
+      input =
+        item?.type === 'function_call'
+          ? [{ type: 'function_call_output', call_id: item.call_id, output: `sunny ${turn}` }]
+          : [{ role: 'user', content: `And then ${turn}?` }];
+    }
+    const roles = stack
+      .sentMessages()
+      .at(-1)
+      ?.map(({ role }) => role);
+    // Question, call, result, answer, and so on.
+    expect(roles).toEqual(
+      Array.from({ length: 10 }, () => ['user', 'assistant', 'tool', 'assistant'])
+        .flat()
+        .slice(0, -1),
+    );
+  });
+
+  test('is refused by name to a key that may not store', async () => {
+    const { id } = await ask('one');
+    const plain = stack.client();
+    await expect(
+      plain.responses.create({ model, input: 'x', previous_response_id: id }),
+    ).rejects.toMatchObject({ status: 400, param: 'previous_response_id' });
+    await expect(plain.responses.retrieve(id)).rejects.toMatchObject({ status: 404 });
+    expect(await plain.responses.create({ model, input: 'x' })).toMatchObject({ store: false });
+  });
+});

@@ -1,0 +1,290 @@
+/** Conversations out of stored responses: what is found, what is refused by name, and what bounds it. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { referencesOf } from '../../../../shared/endpoints/responses/stored-input.ts';
+import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
+import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
+import { ancestorsMax } from '../../../../shared/relay/ports/stored/stored-response.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { conversationOf } from '../../../../shared/relay/stored/stored-conversation.ts';
+import { MemoryStored } from '../../../support/memory-stored.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const account = 'acme';
+const clock = new VirtualClock();
+const day = 86_400;
+const nowSeconds = Math.floor(clock.now() / 1000);
+const suffixOf = (turn: number): string => `01chain${String(turn).padStart(19, '0')}`;
+const idOf = (turn: number): string => `resp-${suffixOf(turn)}`;
+
+let stored: MemoryStored;
+let reads: (readonly string[])[];
+/** The stores as the relay sees them, and what was asked of them. */
+const ports = () => ({
+  clock,
+  random: { next: () => 0.5 },
+  stored: {
+    ...stored,
+    responses: {
+      ...stored.responses,
+      read: (...given: Parameters<MemoryStored['responses']['read']>) => {
+        reads.push(given[1]);
+        return stored.responses.read(...given);
+      },
+    },
+  },
+});
+
+beforeEach(() => {
+  stored = new MemoryStored(clock);
+  reads = [];
+});
+
+const said = (id: string, text: string) => ({
+  type: 'message',
+  id,
+  role: 'assistant',
+  content: [{ type: 'output_text', text }],
+});
+
+function turn(number: number, more: Partial<ResponseHead> = {}, body: Partial<StoredResponse['body']> = {}) {
+  const ancestors = Array.from({ length: Math.min(number - 1, ancestorsMax) }, (_, i) =>
+    idOf(number - 1 - i),
+  );
+  const head: ResponseHead = {
+    account,
+    id: idOf(number),
+    status: 'completed',
+    createdAt: nowSeconds,
+    expires: nowSeconds + day,
+    ancestors,
+    turn: number,
+    conversationLength: number * 100,
+    ...more,
+  };
+  const input = [{ type: 'message', id: `msg_${suffixOf(number)}_in0`, role: 'user', content: `q${number}` }];
+  const response = { id: head.id, output: [said(`msg_${suffixOf(number)}_0`, `a${number}`)] };
+  return { head, body: { input, response, seal: `seal ${number}`, ...body } };
+}
+
+async function put(turns: number): Promise<void> {
+  for (let number = 1; number <= turns; number += 1) await stored.responses.put(turn(number));
+}
+
+const asked = (body: object) => conversationOf(ports(), account, referencesOf({ model: 'm', ...body }));
+const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
+const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });
+
+describe('the turns before a request', () => {
+  it.each([1, 2, 33, 34, 65, 66, 100])('are found oldest first: %i of them', async (turns) => {
+    await put(turns);
+    const { earlier, previous } = await after(idOf(turns));
+    expect(earlier.map(({ input }) => input[0]?.['content'])).toEqual(
+      Array.from({ length: turns }, (_, i) => `q${i + 1}`),
+    );
+    expect(previous).toMatchObject({ id: idOf(turns), turn: turns });
+    expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / ancestorsMax));
+  });
+
+  it('cost no read where a request refers to none', async () => {
+    expect(await asked({ input: 'x' })).toMatchObject({ earlier: [], previous: undefined });
+    expect(reads).toEqual([]);
+  });
+
+  it('end with turn 1,000, found in 33 reads', async () => {
+    await put(1_000);
+    expect((await after(idOf(999))).earlier).toHaveLength(999);
+    expect(reads).toHaveLength(33);
+    reads = [];
+    await expect(after(idOf(1_000))).rejects.toMatchObject({
+      name: 'InvalidRequest',
+      code: 'conversation_too_long',
+      param: 'previous_response_id',
+    });
+    expect(reads).toHaveLength(1);
+  });
+
+  it('are not followed for ever where heads lie', async () => {
+    await stored.responses.put(turn(2, { ancestors: [idOf(2)] }));
+    await expect(after(idOf(2))).rejects.toMatchObject({ code: 'conversation_too_long' });
+  });
+
+  it('have 10 MB at most, which the last head says before the others are read', async () => {
+    await put(2);
+    await stored.responses.put(turn(3, { conversationLength: 10 * 1024 * 1024 + 1 }));
+    await expect(after(idOf(3))).rejects.toMatchObject({
+      code: 'conversation_too_long',
+      param: 'previous_response_id',
+    });
+    expect(reads).toHaveLength(1);
+  });
+
+  it.each(['queued', 'in_progress'] as const)('cannot end with one that is %s', async (status) => {
+    await stored.responses.put(turn(1, { status }));
+    await expect(after(idOf(1))).rejects.toMatchObject({
+      code: 'invalid_value',
+      param: 'previous_response_id',
+    });
+  });
+
+  it.each(['failed', 'cancelled', 'incomplete'] as const)('may end with one that is %s', async (status) => {
+    await stored.responses.put(turn(1, { status }));
+    expect((await after(idOf(1))).earlier).toHaveLength(1);
+  });
+});
+
+describe('what cannot be read is not found, and all of it alike', () => {
+  const malformed = ['', 'x', 'resp-', `${idOf(1)}#1`, `${idOf(1)}#e#0`, 'result#abc', `RESP-${suffixOf(1)}`];
+  const huge = 'resp-'.padEnd(5_000_000, 'x');
+
+  it.each([...malformed, huge, "resp-' OR 1=1 --\n<b>"])(
+    'as the response before, without a read: %#',
+    async (id) => {
+      await put(1);
+      const refusal = await after(id).catch((error: unknown) => error);
+      expect(refusal).toMatchObject({
+        status: 404,
+        body: { error: { code: 'response_not_found', param: 'previous_response_id' } },
+      });
+      expect(String(refusal).length).toBeLessThan(200);
+      expect(String(refusal)).not.toMatch(/[<>\n]/);
+      expect(reads).toEqual([]);
+    },
+  );
+
+  it('foreign, deleted, expired and unknown ones with one text', async () => {
+    await stored.responses.put(turn(1, { account: 'other' }));
+    const texts = [await textOf()];
+    await stored.responses.put(turn(1));
+    await stored.responses.remove(account, idOf(1));
+    texts.push(await textOf());
+    await stored.responses.put(turn(1, { expires: nowSeconds }));
+    texts.push(await textOf());
+    expect(new Set(texts)).toEqual(new Set([`Previous response with id '${idOf(1)}' not found.`]));
+  });
+  const textOf = () => after(idOf(1)).catch((error: Error) => error.message);
+
+  it('a turn that is gone ends the conversations over it', async () => {
+    await put(40);
+    await stored.responses.remove(account, idOf(3));
+    await expect(after(idOf(40))).rejects.toMatchObject({
+      status: 404,
+      body: { error: { code: 'response_not_found', param: 'previous_response_id' } },
+    });
+    expect((await after(idOf(2))).earlier).toHaveLength(2);
+  });
+
+  it.each([
+    'msg_x',
+    `msg_${suffixOf(1)}_7`,
+    `msg_${suffixOf(9)}_0`,
+    `rs_${suffixOf(1)}_state`,
+    `msg_${suffixOf(1)}_0 `,
+    '__proto__',
+  ])('as an item: %s', async (id) => {
+    await put(1);
+    await expect(referring(`msg_${suffixOf(1)}_0`, id)).rejects.toMatchObject({
+      status: 404,
+      body: { error: { code: 'response_not_found', param: 'input[1].id' } },
+    });
+  });
+
+  it('an item of another account', async () => {
+    await stored.responses.put(turn(1, { account: 'other' }));
+    await expect(referring(`msg_${suffixOf(1)}_0`)).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+describe('references to items', () => {
+  it('find what was answered, with the state of its turn, and what was sent', async () => {
+    await put(1);
+    const { referred } = await referring(`msg_${suffixOf(1)}_0`, `msg_${suffixOf(1)}_in0`);
+    expect([...referred.values()]).toMatchObject([
+      { item: { role: 'assistant' }, seal: 'seal 1' },
+      { item: { role: 'user' }, seal: undefined },
+    ]);
+  });
+
+  it('find the answered one where a client sent another under its id', async () => {
+    const id = `msg_${suffixOf(1)}_0`;
+    await stored.responses.put(turn(1, {}, { input: [said(id, 'never said')] }));
+    expect((await referring(id)).referred.get(id)?.item).toEqual(said(id, 'a1'));
+  });
+
+  it('read each response once, and none of the chain again', async () => {
+    await put(3);
+    const ids = [1, 2, 2, 1].map((number) => `msg_${suffixOf(number)}_0`);
+    await asked({
+      previous_response_id: idOf(1),
+      input: ids.map((id) => ({ type: 'item_reference', id })),
+    });
+    expect(reads).toEqual([[idOf(1)], [idOf(2)]]);
+  });
+
+  it('of stored turns are found, too', async () => {
+    await put(1);
+    const input = [{ type: 'item_reference', id: `msg_${suffixOf(1)}_0` }];
+    await stored.responses.put(turn(2, { ancestors: [] }, { input }));
+    expect([...(await after(idOf(2))).referred.keys()]).toEqual([`msg_${suffixOf(1)}_0`]);
+    await stored.responses.remove(account, idOf(1));
+    await expect(after(idOf(2))).rejects.toMatchObject({
+      body: { error: { code: 'response_not_found', param: 'previous_response_id' } },
+    });
+  });
+
+  it('count as often as they are made', async () => {
+    const id = `msg_${suffixOf(1)}_0`;
+    const response = { output: [said(id, 'x'.repeat(100_000))] };
+    await stored.responses.put(turn(1, {}, { response }));
+    await referring(...Array.from({ length: 100 }, () => id));
+    await expect(referring(...Array.from({ length: 110 }, () => id))).rejects.toMatchObject({
+      code: 'conversation_too_long',
+      param: 'input[104].id',
+    });
+  });
+
+  it('name 1,000 responses at most, refused before any is read', async () => {
+    const ids = Array.from({ length: 1_001 }, (_, i) => `msg_${suffixOf(i)}_0`);
+    await expect(referring(...ids)).rejects.toMatchObject({ code: 'conversation_too_long' });
+    expect(reads).toEqual([]);
+  });
+
+  it('end at the first batch with one that is not found', async () => {
+    const ids = Array.from({ length: 1_000 }, (_, i) => `msg_${suffixOf(i)}_0`);
+    await expect(referring(...ids)).rejects.toMatchObject({ status: 404 });
+    expect(reads).toHaveLength(1);
+  });
+});
+
+describe('a store that', () => {
+  it('throttles is asked again', async () => {
+    await put(1);
+    stored.failing = new StoreBusy('throttled');
+    const found = after(idOf(1));
+    await clock.run(clock.sleep(300));
+    stored.failing = undefined;
+    expect((await clock.run(found)).earlier).toHaveLength(1);
+  });
+
+  it.each([new StoreBusy('throttled'), new StoreUnavailable('down')])(
+    'fails is a 503 that may be repeated: %o',
+    async (error) => {
+      stored.failing = error;
+      await expect(clock.run(after(idOf(1)))).rejects.toBeInstanceOf(StoreUnavailable);
+    },
+  );
+
+  it('has a defect is not taken for one that is down', async () => {
+    stored.failing = new ResponseTooLarge();
+    await expect(clock.run(after(idOf(1)))).rejects.toBe(stored.failing);
+  });
+});
+
+describe('a background response whose run is dead', () => {
+  const background = { streamed: false, run: 'r', until: nowSeconds - 60 };
+
+  it('has failed, and the conversation goes on from it', async () => {
+    await stored.responses.put(turn(1, { status: 'in_progress', background }));
+    expect((await after(idOf(1))).earlier).toHaveLength(1);
+    expect((await stored.responses.heads(account, [idOf(1)])).get(idOf(1))?.status).toBe('failed');
+  });
+});

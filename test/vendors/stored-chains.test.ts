@@ -1,0 +1,95 @@
+/** Tool loops whose conversations the relay has, by real clients on the running stack. */
+import { createOpenAI } from '@ai-sdk/openai';
+import { Agent, OpenAIProvider, Runner, tool as agentTool } from '@openai/agents';
+import { isStepCount, streamText, tool } from 'ai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { objections } from './objections.ts';
+import { responsesLoop } from './tool-loop.ts';
+import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
+
+let stack: VendorStack;
+beforeAll(async () => {
+  stack = await startVendorStack();
+}, 60_000);
+afterAll(() => stack.stop());
+
+const description = 'Weather of a city';
+const inputSchema = z.object({ city: z.string() });
+const system = 'Be brief. '.repeat(40);
+const dialects = servedModels.filter(({ model }) =>
+  ['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro'].includes(model),
+);
+
+describe('the official client', () => {
+  it.each(servedModels.map((served, index) => ({ ...served, stream: index % 2 === 0 })))(
+    'goes on by previous_response_id over 20 turns with tools of $model (stream: $stream)',
+    async ({ model, vendor, stream }) => {
+      const before = stack.vendors.requests(vendor).length;
+      const said = `turns=20 explain: the weather in Paris? ${model} chained`;
+      const loop = await responsesLoop({ client: stack.storing, model, said, stream, chained: true });
+      expect({ turns: loop.turns, calls: loop.calls.length }).toEqual({ turns: 20, calls: 20 });
+      expect(new Set(loop.calls.map(({ id }) => id)).size).toBe(20);
+      expect(loop.text).toContain('weather');
+      expect(objections(stack, vendor, before)).toEqual([]);
+    },
+    60_000,
+  );
+});
+
+describe('the AI SDK in its default mode, which refers to items', () => {
+  it.each(dialects)(
+    'runs tools over 5 turns of $model, twice',
+    async ({ model, vendor }) => {
+      const before = stack.vendors.requests(vendor).length;
+      const openai = createOpenAI({ baseURL: stack.baseUrl, apiKey: String(stack.storing.apiKey) });
+      const asked: string[] = [];
+      const weather = tool({ description, inputSchema, execute: ({ city }) => asked.push(city) });
+      const options = {
+        model: openai.responses(model),
+        instructions: system,
+        maxRetries: 0,
+        tools: { weather },
+        stopWhen: isStepCount(12),
+      };
+      const question = { role: 'user' as const, content: `turns=5 explain: the weather? ${model} AI SDK` };
+      const first = streamText({ ...options, messages: [question] });
+      await first.consumeStream();
+      expect(asked).toHaveLength(5);
+      const { messages } = await first.response;
+      const second = streamText({ ...options, messages: [question, ...messages, question] });
+      await second.consumeStream();
+      expect(asked).toHaveLength(10);
+      expect(await second.text).toContain('weather');
+      expect(objections(stack, vendor, before)).toEqual([]);
+    },
+    60_000,
+  );
+});
+
+describe('@openai/agents with the state at the server', () => {
+  it.each(dialects)(
+    'sends what is new of each turn of $model',
+    async ({ model, vendor }) => {
+      const before = stack.vendors.requests(vendor).length;
+      const modelProvider = new OpenAIProvider({ openAIClient: stack.storing, useResponses: true });
+      const runner = new Runner({ modelProvider, tracingDisabled: true });
+      const asked: string[] = [];
+      const execute = ({ city }: { city: string }): string => `${asked.push(city)} degrees`;
+      const weather = agentTool({ name: 'weather', description, parameters: inputSchema, execute });
+      const agent = new Agent({ name: 'Weather', instructions: system, model, tools: [weather] });
+      const said = (more: string): string => `turns=3 explain: the weather? ${model} agents ${more}`;
+      const first = await runner.run(agent, said('first'), { maxTurns: 12 });
+      const run = await runner.run(agent, said('second'), {
+        maxTurns: 12,
+        stream: true,
+        previousResponseId: first.lastResponseId,
+      });
+      await run.completed;
+      expect(asked).toHaveLength(6);
+      expect(run.finalOutput).toContain('weather');
+      expect(objections(stack, vendor, before)).toEqual([]);
+    },
+    60_000,
+  );
+});
