@@ -1,7 +1,7 @@
 import { AnswerCut } from '../../shared/relay/http/answer-cut.ts';
 import type { RelayResponse } from '../../shared/relay/http/http.ts';
+import type { Clock } from '../../shared/relay/ports/clock.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
-import type { VirtualClock } from '../support/virtual-clock.ts';
 
 export interface Asked {
   method: string;
@@ -13,13 +13,15 @@ export interface Asked {
   isSafe?: boolean;
 }
 
-export type Ask = (asked: Asked) => Promise<RelayResponse>;
+export type Answered = Pick<RelayResponse, 'status' | 'headers' | 'body'>;
+export type Ask = (asked: Asked) => Promise<Answered>;
 
 interface ClientParts {
-  clock: VirtualClock;
+  clock: Clock;
   random: SeededRandom;
-  id: string;
   ask: Ask;
+  /** The connection broke. Default: as the relay breaks it. */
+  isCut?: (error: unknown) => boolean;
   /** It reads each answer to its end. */
   patient?: boolean;
 }
@@ -45,17 +47,19 @@ export class SeededClient {
     this.#parts = parts;
   }
 
-  /** Creates the response, and follows it to its end. */
-  async create(body: unknown): Promise<void> {
+  /** Creates a response, and reads what comes. Its id; undefined: it was refused, or there was no answer. */
+  async create(body: unknown): Promise<string | undefined> {
     const response = await this.#within(this.#parts.ask({ method: 'POST', path: '', body }));
     this.refused = response?.status !== 200;
-    this.denied = response !== undefined && this.refused;
-    if (response && !this.refused) await this.#read(response);
-    await this.follow();
+    this.denied = response !== undefined && this.refused && response.status < 500;
+    if (!response || this.refused) return undefined;
+    await this.#read(response);
+    return `resp-${response.headers['x-request-id']}`;
   }
 
-  async follow(): Promise<void> {
-    const { clock, random, id, ask } = this.#parts;
+  /** Follows a response to its end. */
+  async follow(id: string): Promise<void> {
+    const { clock, random, ask } = this.#parts;
     const untilMs = clock.now() + absentMsMax;
     while (!this.#isWhole) {
       if (!this.#parts.patient) await clock.sleep(random.integer(0, 5_000));
@@ -66,7 +70,7 @@ export class SeededClient {
         this.gone = this.events.length > 0 || this.#parts.patient === true || clock.now() >= untilMs;
         if (this.gone) return;
         await clock.sleep(1_000);
-      } else if (response && response.status !== 503)
+      } else if (response && response.status < 500)
         throw new Error(`a client with ${this.events.length} events was refused: ${String(response.body)}`);
     }
   }
@@ -76,7 +80,7 @@ export class SeededClient {
   }
 
   /** Reads until the end, or until the client goes away. */
-  async #read(response: RelayResponse): Promise<void> {
+  async #read(response: Answered): Promise<void> {
     const { clock, random, patient } = this.#parts;
     const leaveAfter = !patient && random.chance(0.6) ? random.integer(0, 10) : Infinity;
     const slowMs = !patient && random.chance(0.1) ? random.integer(1, 1_000) : 0;
@@ -107,7 +111,8 @@ export class SeededClient {
 
   /** A connection that breaks; anything else is a fault of the relay. */
   #cut(error: unknown): undefined {
-    if (!(error instanceof AnswerCut)) throw error;
+    const { isCut = (thrown): boolean => thrown instanceof AnswerCut } = this.#parts;
+    if (!isCut(error)) throw error;
   }
 
   /** Undefined: nothing came in time. */

@@ -1,12 +1,20 @@
 import { closeExpired } from '../../shared/billing/close-expired.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
-import type { RelayRequest } from '../../shared/relay/http/http.ts';
+import type { RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { BillingRig, byTokens, yuan, type BillingOptions } from '../support/billing-rig.ts';
 import { delta, demoKey, done, finish, keyRow, reset, usage, type Step } from '../support/core-rig.ts';
 import { RoughQuotaStore } from '../support/rough-quota-store.ts';
 import { Hazards, unharmed, type Fate } from './hazards.ts';
 import { SeededClient, type Ask, type Asked } from './seeded-client.ts';
+
+// Virtual time passes while a file is loaded.
+await Promise.all([
+  import('../../shared/relay/stored/stored-handle.ts'),
+  import('../../shared/relay/stored/background/cancel.ts'),
+  import('../../shared/relay/stored/background/accept.ts'),
+  import('../../shared/relay/stored/events/follow.ts'),
+]);
 
 export const requestId = '01seededrun000000000000001';
 export const id = `resp-${requestId}`;
@@ -91,18 +99,20 @@ class SeededRun {
   async run(): Promise<Run> {
     const { clock } = this.#home;
     const random = this.#random;
-    const first = new SeededClient({ clock, random, id, ask: this.#ask });
+    const first = new SeededClient({ clock, random, ask: this.#ask });
     const others = Array.from(
       { length: random.integer(0, 2) },
-      () => new SeededClient({ clock, random, id, ask: this.#ask }),
+      () => new SeededClient({ clock, random, ask: this.#ask }),
     );
     const clients = [first, ...others];
     const [cancelled, deleted] = [random.chance(0.15), random.chance(0.1)];
     const over = new AbortController();
     const stranger = this.#stranger(over.signal);
     const work = [
-      first.create({ model: 'm', input: 'hi', max_output_tokens: 200, background: true, stream: true }),
-      ...others.map((client) => client.follow()),
+      first
+        .create({ model: 'm', input: 'hi', max_output_tokens: 200, background: true, stream: true })
+        .then(() => first.follow(id)),
+      ...others.map((client) => client.follow(id)),
       ...(cancelled ? [this.#after(() => this.#own('POST', `/${id}/cancel`))] : []),
       ...(deleted ? [this.#after(() => this.#own('DELETE', `/${id}`))] : []),
     ];
@@ -130,8 +140,8 @@ class SeededRun {
   async #seen(clients: SeededClient[], deleted: boolean): Promise<string[] | undefined> {
     const { clock } = this.#home;
     const ask: Ask = (asked) => this.#ask({ ...asked, isSafe: true });
-    const client = new SeededClient({ clock, random: this.#random, id, ask, patient: true });
-    await client.follow();
+    const client = new SeededClient({ clock, random: this.#random, ask, patient: true });
+    await client.follow(id);
     if (client.gone) {
       hold(deleted || clients[0]?.refused === true, 'a response is gone that was accepted');
       return undefined;
@@ -206,7 +216,7 @@ class SeededRun {
   }
 
   async #own(method: string, path: string, key = demoKey): Promise<{ status: number; text: string }> {
-    const response = await this.#ask({ method, path, key, isSafe: true });
+    const response = await this.#respond({ method, path, key, isSafe: true });
     let text = '';
     if (typeof response.body === 'string') text = response.body;
     else for await (const piece of response.body) text += piece;
@@ -215,7 +225,9 @@ class SeededRun {
   }
 
   /** A request, in an environment of its own. */
-  readonly #ask: Ask = ({ method, path, body, key = demoKey, isSafe = false }: Asked) => {
+  readonly #ask: Ask = (asked) => this.#respond(asked);
+
+  #respond({ method, path, body, key = demoKey, isSafe = false }: Asked): Promise<RelayResponse> {
     const fate = isSafe
       ? unharmed
       : method === 'POST'
@@ -231,7 +243,7 @@ class SeededRun {
       headers: { authorization: `Bearer ${key}` },
     };
     return rig.respond(body, more);
-  };
+  }
 
   #environment(fate: Fate): { rig: BillingRig } {
     const home = this.#home;
