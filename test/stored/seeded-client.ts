@@ -48,8 +48,10 @@ export class SeededClient {
   }
 
   /** Creates a response, and reads what comes. Its id; undefined: it was refused, or there was no answer. */
-  async create(body: unknown): Promise<string | undefined> {
-    const response = await this.#within(this.#parts.ask({ method: 'POST', path: '', body }));
+  async create(body: unknown, meanwhile?: () => Promise<void>): Promise<string | undefined> {
+    const answered = this.#within(this.#parts.ask({ method: 'POST', path: '', body }));
+    void meanwhile?.();
+    const response = await answered;
     this.refused = response?.status !== 200;
     this.denied = response !== undefined && this.refused && response.status < 500;
     if (!response || this.refused) return undefined;

@@ -6,6 +6,7 @@ import { BillingRig, byTokens, yuan, type BillingOptions } from '../support/bill
 import { delta, demoKey, done, finish, keyRow, reset, usage, type Step } from '../support/core-rig.ts';
 import { RoughQuotaStore } from '../support/rough-quota-store.ts';
 import { Hazards, unharmed, type Fate } from './hazards.ts';
+import { checkGrammar, hold, responseOf, statusOf } from './seen-events.ts';
 import { SeededClient, type Ask, type Asked } from './seeded-client.ts';
 
 // Virtual time passes while a file is loaded.
@@ -43,10 +44,6 @@ const options: BillingOptions = {
   },
   channels: [{ idle_seconds: 600, first_content_seconds: 600 }],
 };
-
-export function hold(condition: boolean, said: string): asserts condition {
-  if (!condition) throw new Error(said);
-}
 
 /** One background response from its acceptance to its expiry, with everything that goes wrong on the way. */
 class SeededRun {
@@ -303,33 +300,6 @@ function upstreamOf(random: SeededRandom, count: number): Step[] {
   }
   if (random.chance(0.1)) return [...steps, reset];
   return [...steps, finish(random.chance(0.1) ? 'length' : 'stop'), usage(5, count * tokensOfPiece), done];
-}
-
-const typeOf = (event: string): string => event.slice('event: '.length, event.indexOf('\n'));
-const dataOf = (event: string): Record<string, unknown> =>
-  JSON.parse(event.slice(event.indexOf('\ndata: ') + '\ndata: '.length)) as Record<string, unknown>;
-const responseOf = (events: string[]): { status: string } =>
-  dataOf(events.at(-1) ?? '')['response'] as { status: string };
-const statusOf = (events: string[]): string => responseOf(events).status;
-
-function checkGrammar(events: string[]): void {
-  const types = events.map(typeOf);
-  const numbers = events.map((event) => dataOf(event)['sequence_number']);
-  hold(
-    numbers.every((number, i) => number === i),
-    `numbered ${numbers.join()}`,
-  );
-  hold(types[0] === 'response.created', `it begins as ${types[0]}`);
-  hold(
-    (dataOf(events[0] ?? '')['response'] as { status: string }).status === 'queued',
-    'it does not begin queued',
-  );
-  const ends = types.filter((type) => type === 'response.completed' || type === 'response.failed');
-  hold(ends.length === 1 && ends[0] === types.at(-1), `it ends ${ends.join()}`);
-  hold(
-    (ends[0] === 'response.failed') === (statusOf(events) === 'failed'),
-    `${ends[0]} is ${statusOf(events)}`,
-  );
 }
 
 /** Throws what is wrong. */
