@@ -22,14 +22,14 @@ interface ClientParts {
   ask: Ask;
   /** The connection broke. Default: as the relay breaks it. */
   isCut?: (error: unknown) => boolean;
+  /** How long it asks for a response that is not there. */
+  absentMsMax: number;
   /** It reads each answer to its end. */
   patient?: boolean;
 }
 
 /** How long a client waits for the head of an answer, or for a sign of life after it. */
 const silentMsMax = 65_000;
-/** How long it asks for a response that is not there. */
-const absentMsMax = 100_000;
 
 /** A client that is cut off again and again, and comes back with what it saw last. */
 export class SeededClient {
@@ -48,20 +48,20 @@ export class SeededClient {
   }
 
   /** Creates a response, and reads what comes. Its id; undefined: it was refused, or there was no answer. */
-  async create(body: unknown, meanwhile?: () => Promise<void>): Promise<string | undefined> {
-    const answered = this.#within(this.#parts.ask({ method: 'POST', path: '', body }));
-    void meanwhile?.();
-    const response = await answered;
+  async create(body: unknown, known: (id: string) => void = () => {}): Promise<string | undefined> {
+    const response = await this.#within(this.#parts.ask({ method: 'POST', path: '', body }));
     this.refused = response?.status !== 200;
     this.denied = response !== undefined && this.refused && response.status < 500;
     if (!response || this.refused) return undefined;
+    const id = `resp-${response.headers['x-request-id']}`;
+    known(id);
     await this.#read(response);
-    return `resp-${response.headers['x-request-id']}`;
+    return id;
   }
 
   /** Follows a response to its end. */
   async follow(id: string): Promise<void> {
-    const { clock, random, ask } = this.#parts;
+    const { clock, random, ask, absentMsMax } = this.#parts;
     const untilMs = clock.now() + absentMsMax;
     while (!this.#isWhole) {
       if (!this.#parts.patient) await clock.sleep(random.integer(0, 5_000));

@@ -19,6 +19,8 @@ await Promise.all([
 
 export const requestId = '01seededrun000000000000001';
 export const id = `resp-${requestId}`;
+/** A run begins some time after its acceptance. */
+const absentMsMax = 100_000;
 const strangersKey = 'sk-stranger';
 
 /** What befell a world, and what came of it. */
@@ -96,10 +98,10 @@ class SeededRun {
   async run(): Promise<Run> {
     const { clock } = this.#home;
     const random = this.#random;
-    const first = new SeededClient({ clock, random, ask: this.#ask });
+    const first = new SeededClient({ clock, random, ask: this.#ask, absentMsMax });
     const others = Array.from(
       { length: random.integer(0, 2) },
-      () => new SeededClient({ clock, random, ask: this.#ask }),
+      () => new SeededClient({ clock, random, ask: this.#ask, absentMsMax }),
     );
     const clients = [first, ...others];
     const [cancelled, deleted] = [random.chance(0.15), random.chance(0.1)];
@@ -137,7 +139,7 @@ class SeededRun {
   async #seen(clients: SeededClient[], deleted: boolean): Promise<string[] | undefined> {
     const { clock } = this.#home;
     const ask: Ask = (asked) => this.#ask({ ...asked, isSafe: true });
-    const client = new SeededClient({ clock, random: this.#random, ask, patient: true });
+    const client = new SeededClient({ clock, random: this.#random, ask, patient: true, absentMsMax });
     await client.follow(id);
     if (client.gone) {
       hold(deleted || clients[0]?.refused === true, 'a response is gone that was accepted');

@@ -178,25 +178,21 @@ class StackedRun {
     const random = this.#random;
     const [pieces, gapMs] = [random.integer(1, 20), random.integer(20, 300)];
     const first = this.#client();
-    const id = await first.create(
-      {
-        model: 'm',
-        input: `pieces=${pieces} gap=${gapMs}`,
-        background: true,
-        stream: true,
-      },
-      () => this.#befall(pieces * gapMs),
-    );
+    void this.#befall(pieces * gapMs);
+    let changed = Promise.resolve();
+    const input = `pieces=${pieces} gap=${gapMs}`;
+    const id = await first.create({ model: 'm', input, background: true, stream: true }, (known) => {
+      changed = this.#change(known, pieces * gapMs);
+    });
     if (id === undefined) return this.#said({ status: undefined, events: 0, cuts: 0 });
     const others = Array.from({ length: random.integer(0, 2) }, () => this.#client());
     const clients = [first, ...others];
-    const changed = this.#change(id, pieces * gapMs);
     await Promise.all([...clients.map((client) => client.follow(id)), changed, this.#stranger(id)]);
     const last = this.#client(true);
     await last.follow(id);
     const cuts = clients.reduce((sum, client) => sum + client.cuts, 0);
     if (last.gone) {
-      hold(this.#befalls === 'deleted', `${id} is gone`);
+      hold(this.#befalls === 'deleted', `${id} is gone, which nobody deleted`);
       return this.#said({ status: undefined, events: 0, cuts });
     }
     const uncut = last.events;
@@ -222,14 +218,23 @@ class StackedRun {
   #client(patient = false): SeededClient {
     const ask: Ask = (asked) => this.#ask(asked);
     // What breaks a connection is no answer of the relay's.
-    return new SeededClient({ clock: realClock, random: this.#random, ask, patient, isCut: () => true });
+    return new SeededClient({
+      clock: realClock,
+      random: this.#random,
+      ask,
+      patient,
+      isCut: () => true,
+      absentMsMax: 2_000,
+    });
   }
 
   /** What befalls processes and the store, at some moment of the answer. */
   async #befall(answerMs: number): Promise<void> {
     const random = this.#random;
     await sleep(random.integer(0, answerMs + 1_500));
-    if (this.#befalls === 'run killed') this.#signal('background', 'SIGKILL');
+    // Which process has the run is not known from outside: each kill may meet another run, too.
+    if (this.#befalls === 'run killed')
+      for (let kills = random.integer(1, 4); kills > 0; kills -= 1) this.#signal('background', 'SIGKILL');
     if (this.#befalls === 'front killed') this.#signal('responses', 'SIGKILL');
     if (this.#befalls === 'run stands still') {
       const pid = this.#signal('background', 'SIGSTOP');
