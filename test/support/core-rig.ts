@@ -87,7 +87,7 @@ await Promise.all([
   import('../../shared/relay/state/state-lookup.ts'),
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/stored/background/accept.ts'),
-  import('../../shared/relay/stored/conversation.ts'),
+  import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
@@ -111,8 +111,6 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
-  import('../../shared/relay/stored/stored-conversation.ts'),
-  import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 
