@@ -41,20 +41,16 @@ const prepareMsMax = 2_000;
 export const answeringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
   answeringHandles(readEnvironment(), clock)(endpoint);
 
-/** For a host with several endpoints in one process: they share connections, configuration and caches. */
-export function answeringHandles(
-  environment: Environment,
-  clock: Clock = systemClock,
-): (endpoint: Endpoint) => HostedHandle {
-  const { aws, concurrencyGiven, functionVersion, local, originSecrets, stack, version } = environment;
-  const logOf = (name?: string) =>
-    jsonLog(version, requestMetrics(stack, name && `${name}:${functionVersion}`));
-  const log = logOf();
+/** What calls are answered with, whoever waits for them. */
+export function answeringPorts(environment: Environment, clock: Clock) {
+  const { aws, concurrencyGiven, local, stack, version } = environment;
+  const { backgroundFunction: functionName } = environment;
+  const log = jsonLog(version, requestMetrics(stack));
   const client = tableClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
-  const shared = {
+  return {
     clock,
     log,
     config,
@@ -71,9 +67,20 @@ export function answeringHandles(
     sealer: aesSealer(readSealKeys()),
     turnStates: laterTurnStates({ client, clock, stack }),
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
-    stored: laterStored({ client, clock, stack }),
+    stored: laterStored({ client, clock, stack }, { transport, region: aws.region, functionName }),
     random: systemRandom,
   };
+}
+
+/** For a host with several endpoints in one process: they share connections, configuration and caches. */
+export function answeringHandles(
+  environment: Environment,
+  clock: Clock = systemClock,
+): (endpoint: Endpoint) => HostedHandle {
+  const { functionVersion, local, originSecrets, stack, version } = environment;
+  const logOf = (name: string) => jsonLog(version, requestMetrics(stack, `${name}:${functionVersion}`));
+  const shared = answeringPorts(environment, clock);
+  const { config } = shared;
   const settings = readTracing();
   const prepare = (): Promise<void> => config.refresh(prepareMsMax);
   return (endpoint) => {

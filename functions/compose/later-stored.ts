@@ -1,9 +1,9 @@
 /** The stores of responses: loaded by the first call that stores or reads one. */
 import type { StoredParts } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
-import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import type { FunctionInvokerParts } from '../../shared/adapters/transport/function-invoker.ts';
 import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
 
-export function laterStored(parts: StoredParts): StoredPorts {
+export function laterStored(parts: StoredParts, invoked: FunctionInvokerParts): StoredPorts {
   let loaded: Promise<Omit<StoredPorts, 'startRun'>> | undefined;
   const load = (): Promise<Omit<StoredPorts, 'startRun'>> => {
     loaded ??= import('../../shared/adapters/dynamodb/responses/dynamo-stored.ts').then((file) =>
@@ -34,6 +34,9 @@ export function laterStored(parts: StoredParts): StoredPorts {
       put: async (...given) => (await load()).results.put(...given),
       read: async (...given) => (await load()).results.read(...given),
     },
-    startRun: () => Promise.reject(new StoreUnavailable('no function runs background responses yet')),
+    async startRun(response) {
+      const { functionInvoker } = await import('../../shared/adapters/transport/function-invoker.ts');
+      await functionInvoker(invoked)(response);
+    },
   };
 }

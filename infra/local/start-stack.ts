@@ -20,6 +20,7 @@ import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts
 import { readTemplate, resourcesOf } from './template/read-template.ts';
 import { createReferences, type LocalReferences } from './template/references.ts';
 import { localClientSettings } from './host/identity.ts';
+import { startInvokeApi } from './lambda/invoke-api.ts';
 import { startServerProcess } from './server-process.ts';
 import { serverUrl } from './server-url.ts';
 
@@ -64,11 +65,13 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
 
+  const invokeApi = started.adopt(await startInvokeApi(log), (api) => api.close());
   const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
   const localEnvironment = {
     RELAY_LOCAL: '1',
     RELAY_PUBLIC_HOST: `127.0.0.1:${port}`,
     AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+    AWS_ENDPOINT_URL_LAMBDA: invokeApi.endpoint,
     ...(secretsEndpoint !== undefined && {
       AWS_ENDPOINT_URL_SSM: secretsEndpoint,
       AWS_ENDPOINT_URL_SECRETS_MANAGER: secretsEndpoint,
@@ -77,6 +80,7 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const { inPlaceOf = (live) => live } = settings;
   const live = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
   const functions = new Map([...live].map(([id, target]) => [id, inPlaceOf(target)]));
+  invokeApi.open(new Map([...functions].map(([id, target]) => [references.physicalName(id), target])));
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });

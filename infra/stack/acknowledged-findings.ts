@@ -136,7 +136,8 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       ...channelSecretFindings(Stack.of(canary), constructs.relayName),
     );
   for (const [name, relayFunction] of constructs.functions.byName) {
-    if (functionDescriptions[name].streams?.some((stream) => stream.keepsFailures))
+    const { streams, eventSecondsMax } = functionDescriptions[name];
+    if (eventSecondsMax !== undefined || streams?.some((stream) => stream.keepsFailures))
       Validations.of(relayFunction).acknowledge(failureObjectsFinding(failures));
     if (!functionDescriptions[name].readsChannelSecrets) continue;
     const stack = Stack.of(relayFunction);

@@ -25,10 +25,10 @@ export interface Renderer extends Machine<ChatChunk, string, Iterable<string>> {
   /** What `end` would return before its last text, which it then leaves out. Absent: `end` alone. */
   close?(): Iterable<string>;
   /**
-   * The whole answer as an object, as its last text has it; of one that failed, as `failed` had it. Valid from `close` or
-   * `failed` on. Absent: answers of this endpoint are not objects that are kept.
+   * The whole answer as an object, as its last text has it. Valid from `close` on; with an error, of an answer that fails
+   * with it, at any time. Absent: answers of this endpoint are not objects that are kept.
    */
-  whole?(): JsonRecord;
+  whole?(error?: ErrorObject): JsonRecord;
   /** The answer as an object, before anything of it is there. Absent: as of `whole`. */
   queued?(): JsonRecord;
 }

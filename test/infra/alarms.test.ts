@@ -59,6 +59,7 @@ const countedAs = new Map(
       'PaymentParked',
       'ConfigCompileFailed',
     ],
+    TurnStateLost: ['TurnStateLost', 'ResponsesNotStored'],
   }).flatMap(([metric, events]) => events.map((event) => [event, metric] as const)),
 );
 /** Made of log lines by metric filters: test/rollout runs them. */

@@ -18,7 +18,7 @@ import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';
 import { entryOf, itemOf } from '../contract/quota-store-rig.ts';
 import { BillingRig, yuan } from '../support/billing-rig.ts';
-import { CoreRig, delta, done, finish, hello, usage } from '../support/core-rig.ts';
+import { CoreRig, delta, demoKey, done, finish, hello, keyRow, usage } from '../support/core-rig.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
@@ -108,6 +108,7 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
   },
   ConfigFormatUnknown: unknownFormat,
   TurnStateLost: unreadableTurns,
+  ResponsesNotStored: unstoredAnswer,
   ImplausibleUsage: () => counted(7, 1e12),
   ChargedAboveReserve: () => counted(40, 140),
 };
@@ -204,6 +205,15 @@ async function unreadableTurns(): Promise<void> {
   rig.turnStates.before = () => Promise.reject(new Error('odd'));
   const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } };
   await rig.post({ model: 'm', messages: [{ role: 'assistant', tool_calls: [call] }] });
+  relog(rig);
+}
+
+async function unstoredAnswer(): Promise<void> {
+  const rig = new CoreRig({ keys: { [demoKey]: { row: keyRow({ store: true }) } } }).upstream({
+    steps: hello,
+  });
+  rig.stored.failing = new Error('odd');
+  await rig.post({ model: 'm', input: 'hi' }, { path: '/v1/responses' });
   relog(rig);
 }
 

@@ -35,11 +35,15 @@ export function buildFunctions(
   log: Log,
 ): Map<string, LocalFunction> {
   const { template } = references;
-  const answering = new Set(
-    resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) =>
+  const answering = new Set([
+    ...resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) =>
       functionOf(Properties['TargetFunctionArn']),
     ),
-  );
+    // Answers take minutes, and must begin within one.
+    ...resourcesOf(template, 'AWS::Lambda::EventInvokeConfig').map(([, { Properties = {} }]) =>
+      functionOf(Properties['FunctionName']),
+    ),
+  ]);
   return new Map(
     resourcesOf(template, 'AWS::Lambda::Function').map(([id]) => {
       const environmentsMax = answering.has(id)

@@ -14,7 +14,7 @@ export function allowBedrockModels(
   // Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers.
   const actions = ['InvokeModel', 'InvokeModelWithResponseStream'];
   for (const [name, { lambda }] of functions.byName) {
-    if (functionDescriptions[name].url !== 'RESPONSE_STREAM') continue;
+    if (functionDescriptions[name].sealsState !== true) continue;
     lambda.addToRolePolicy(allow('bedrock', actions, ...modelArns));
   }
   server?.role.addToPolicy(allow('bedrock', actions, ...modelArns));

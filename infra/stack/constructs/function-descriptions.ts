@@ -12,6 +12,8 @@ export interface FunctionDescription {
   streams?: readonly StreamTrigger[];
   /** Interval of the schedule that invokes it. Absent: no schedule. */
   everyMinutes?: number;
+  /** Functions that answer calls send it events. One that waits longer, or that fails, is kept and not tried again. */
+  eventSecondsMax?: number;
   timeoutSeconds: number;
   memoryMegabytes: number;
   /** The allowed DynamoDB actions for each table. All others are denied. */
@@ -97,12 +99,21 @@ const answering = {
   answersCalls: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
+const { url: _noUrl, answersCalls: _noClient, ...asking } = answering;
+/** A response that has not begun by then has failed. */
+const running = { ...asking, eventSecondsMax: 60 } as const;
+
 const descriptions = {
   chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
   responses: {
     purpose: 'POST /v1/responses, streamed, and what is stored of it',
     ...answering,
     tables: { ...answering.tables, responses: storing },
+  },
+  background: {
+    purpose: 'Answers background responses, for which no client waits',
+    ...running,
+    tables: { ...running.tables, responses: storing },
   },
   catalog: {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',

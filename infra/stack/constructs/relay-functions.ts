@@ -1,6 +1,7 @@
 /** All functions of the relay, made from their descriptions. */
 import { join } from 'node:path';
 import { SecretValue } from 'aws-cdk-lib';
+import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { FunctionUrl, IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
@@ -10,6 +11,7 @@ import {
   type FunctionName,
   type PublicFunctionName,
 } from './function-descriptions.ts';
+import { allow } from './allow.ts';
 import { RelayFunction } from './relay-function.ts';
 import type { RelayTables } from './relay-tables.ts';
 
@@ -84,7 +86,7 @@ export class RelayFunctions extends Construct {
             ...(name === 'config' &&
               props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
             ...(props.oneItemPerAccount &&
-              functionDescriptions[name].answersCalls && { ONE_ITEM_PER_ACCOUNT: '1' }),
+              functionDescriptions[name].sealsState && { ONE_ITEM_PER_ACCOUNT: '1' }),
             ...(name === 'config' &&
               props.defaultLimits && { RELAY_LIMITS: JSON.stringify(props.defaultLimits) }),
             ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
@@ -98,9 +100,12 @@ export class RelayFunctions extends Construct {
       ]),
     );
     // Rows and balances are read in new forms before they are written in them.
-    for (const writer of ['chat', 'responses'] as const)
+    for (const writer of ['chat', 'responses', 'background'] as const)
       for (const reader of ['ledger', 'sweeper', 'grants', 'catalog'] as const)
         this.get(writer).node.addDependency(this.get(reader));
+    const { lambda } = this.get('responses');
+    for (const [variable, value] of Object.entries(this.sendEvents(lambda.grantPrincipal)))
+      lambda.addEnvironment(variable, value);
   }
 
   /** Returns a function by name; every described function exists. */
@@ -118,6 +123,13 @@ export class RelayFunctions extends Construct {
   urls(): Record<PublicFunctionName, IFunctionUrl> {
     const entries = [...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : []));
     return Object.fromEntries(entries) as Record<PublicFunctionName, IFunctionUrl>;
+  }
+
+  /** Lets whoever answers calls send events to the function that runs background responses. */
+  sendEvents(role: { addToPrincipalPolicy(statement: PolicyStatement): unknown }): Record<string, string> {
+    const { lambda } = this.get('background');
+    role.addToPrincipalPolicy(allow('lambda', ['InvokeFunction'], lambda.functionArn));
+    return { BACKGROUND_FUNCTION: lambda.functionName };
   }
 
   /** Returns the Function URL of a function that a route uses. */

@@ -61,12 +61,13 @@ export class Triggers extends Construct {
     });
     const mappings: StreamMapping[] = [];
     for (const [name, relayFunction] of props.functions.byName) {
-      const { streams = [], everyMinutes } = functionDescriptions[name];
+      const { streams = [], everyMinutes, eventSecondsMax } = functionDescriptions[name];
       for (const stream of streams) {
         const mapping = this.mapping(name, { relayFunction, stream, tables: props.tables });
         mappings.push({ function: name, stream, mapping });
       }
       if (everyMinutes !== undefined) this.schedule(name, relayFunction, everyMinutes);
+      if (eventSecondsMax !== undefined) this.events(relayFunction, eventSecondsMax);
     }
     this.mappings = mappings;
   }
@@ -103,13 +104,24 @@ export class Triggers extends Construct {
 
   private mappingGrants(streamArn: string, keepsFailures: boolean): PolicyStatement[] {
     const read = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
-    const keep = keepsFailures
-      ? [
-          allow('s3', ['ListBucket'], this.failures.bucketArn),
-          allow('s3', ['PutObject'], this.failures.arnForObjects('*')),
-        ]
-      : [];
-    return [allow('dynamodb', read, streamArn), ...keep];
+    return [allow('dynamodb', read, streamArn), ...(keepsFailures ? this.failureGrants() : [])];
+  }
+
+  private failureGrants(): PolicyStatement[] {
+    return [
+      allow('s3', ['ListBucket'], this.failures.bucketArn),
+      allow('s3', ['PutObject'], this.failures.arnForObjects('*')),
+    ];
+  }
+
+  /** What an event names is stored, and its reservation is closed without it, so nothing is tried again. */
+  private events({ lambda }: RelayFunction, secondsMax: number): void {
+    for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
+    lambda.configureAsyncInvoke({
+      retryAttempts: 0,
+      maxEventAge: Duration.seconds(secondsMax),
+      onFailure: { bind: () => ({ destination: this.failures.bucketArn }) },
+    });
   }
 
   private schedule(name: FunctionName, { lambda }: RelayFunction, minutes: number): void {

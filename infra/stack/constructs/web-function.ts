@@ -72,6 +72,7 @@ export class RelayWebFunction extends Construct {
         ...(props.oneItemPerAccount && { ONE_ITEM_PER_ACCOUNT: '1' }),
         ...(props.tracing && tracingVariables(props.tracing)),
         RELAY_REQUESTS_MAX: String(requestsPerEnvironment),
+        ...props.functions.sendEvents(this.role),
         // An environment is removed a second after its signal.
         RELAY_DRAIN_SECONDS: '0',
       },

@@ -52,7 +52,7 @@ export function relayAlarms(relayName: string, mappings: readonly StreamMapping[
       id: 'Oddities',
       severity: 'ticket',
       description:
-        'Ten times within five minutes the state of a turn was lost, or an upstream reported counts that cannot be true, or a function did not know the form of the configuration: look for turn_state_lost and config_format_unknown, run the query Implausible usage by channel',
+        'Ten times within five minutes the state of a turn or a response was not kept, or an upstream reported counts that cannot be true, or a function did not know the form of the configuration: look for turn_state_lost, response_not_stored and config_format_unknown, run the query Implausible usage by channel',
       // A single throttled write harms one turn of one conversation; an estimate may be wrong about a single odd text.
       metric: new MathExpression({
         expression: 'MAX([FILL(turnsLost, 0), FILL(implausible, 0), 10 * FILL(unknownFormat, 0)])',

@@ -110,7 +110,7 @@ export const savedQueries: Record<string, SavedQuery> = {
     lines: [
       'fields @timestamp, message, account, request_id, problem, why, @message',
       'filter message in ["settle_lost", "settle_late", "reserve_unknown", "conservation_broken", "ledger_poisoned", ' +
-        '"grant_poisoned", "reservation_poisoned", "sweep_failed", "config_format_unknown", "turn_state_lost", ' +
+        '"grant_poisoned", "reservation_poisoned", "sweep_failed", "config_format_unknown", "turn_state_lost", "response_not_stored", ' +
         '"alert_poisoned", "alert_undelivered", "payment_parked", "charged_above_reserve"]',
       newestFirst,
     ],

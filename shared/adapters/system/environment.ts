@@ -18,6 +18,8 @@ export interface Environment {
   concurrencyGiven?: number | undefined;
   /** The deployment follows one without parts of accounts, whose functions run beside these for a while. */
   oneItemPerAccount?: boolean;
+  /** The function that answers background responses. Undefined: it is that one, or there is none. */
+  backgroundFunction?: string | undefined;
   /** The public host, if the deployment knows it: one with a domain of its own. */
   publicHost?: string | undefined;
   aws: AwsAccess;
@@ -59,6 +61,7 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     local: variables['RELAY_LOCAL'] === '1',
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
     oneItemPerAccount: variables['ONE_ITEM_PER_ACCOUNT'] === '1',
+    backgroundFunction: variables['BACKGROUND_FUNCTION'] || undefined,
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
     aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
   };

@@ -32,13 +32,15 @@ export function embedded(atMs: number, groups: readonly MetricGroup[]): object {
   };
 }
 
-/** Counts that the alarms MoneyWrong and NeedsAPerson look at, added to each count of such an event. */
+/** Counts that the alarms MoneyWrong, NeedsAPerson and Oddities look at, added to each count of such an event. */
 const attention: Record<string, string> = {
   ...of('MoneyWrong', 'ConservationBroken SettleLost LedgerPoisoned GrantPoisoned ReservationPoisoned'),
   ...of(
     'NeedsAPerson',
     'InternalErrors ReserveUnknown ChargedAboveReserve SweepFailed AlertUndelivered PaymentParked ConfigCompileFailed',
   ),
+  // The next turn of its conversation has nothing to go on from.
+  ...of('TurnStateLost', 'ResponsesNotStored'),
 };
 
 function of(alarm: string, names: string): Record<string, string> {

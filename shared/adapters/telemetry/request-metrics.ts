@@ -24,6 +24,7 @@ const eventMetrics = new Map([
   ['sweep_failed', 'SweepFailed'],
   ['config_format_unknown', 'ConfigFormatUnknown'],
   ['turn_state_lost', 'TurnStateLost'],
+  ['response_not_stored', 'ResponsesNotStored'],
   ['charged_above_reserve', 'ChargedAboveReserve'],
 ]);
 

@@ -37,7 +37,7 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
     },
     failed: (error) => frames(events.failed(error)).join(''),
     close: () => frames(events.close()),
-    whole: () => events.whole(),
+    whole: (error) => events.whole(error),
     queued: () => events.queued(),
   };
 }
@@ -56,7 +56,7 @@ export function responsesJsonRenderer(events: ChatToResponses): Renderer {
       events.close();
       return [];
     },
-    whole: () => events.whole(),
+    whole: (error) => events.whole(error),
     queued: () => events.queued(),
   };
 }

@@ -9,6 +9,7 @@ import { costsNothing } from '../../billing/usage/call-charge.ts';
 import { checkedUsage } from '../../billing/usage/checked-usage.ts';
 import { flagText, isImplausible } from '../../billing/usage/usage-flags.ts';
 import type { Renderer } from '../../endpoints/renderer.ts';
+import type { ErrorObject } from '../../wire/public/error-body.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall } from '../call/dispatch-report.ts';
@@ -91,12 +92,12 @@ export class Answer {
     try {
       await this.#pass();
     } catch (error) {
-      this.#fail(asRefusal(error), error);
+      await this.#fail(asRefusal(error), error);
     } finally {
       stop.abort('over');
       this.#queue.end();
     }
-    await keeper?.ended(this.#refusal && this.#renderer.whole?.());
+    await keeper?.ended(this.#refusal && this.#renderer.whole?.(this.#refusal.body.error));
     const end = this.#end();
     const report = dispatch.report();
     const measure = this.#measure();
@@ -109,7 +110,7 @@ export class Answer {
     const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
     await claim?.finish(costsNothing(outcome));
-    await dispatch.written();
+    await Promise.all([dispatch.written(), keeper?.written?.()]);
     const durationMs = this.#ports.clock.now() - this.#call.startedMs;
     const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
     const isExpected = report.channel?.params.include_usage !== false;
@@ -198,7 +199,7 @@ export class Answer {
    */
   async response(done: Promise<void>): Promise<RelayResponse> {
     await this.#queue.opened;
-    const { dispatch, bill } = this.#parts;
+    const { dispatch, bill, keeper } = this.#parts;
     const { requestId } = this.#call.identity;
     const { tried, sent, model } = dispatch.report();
     // The heartbeat commits before anyone knows who answers.
@@ -209,6 +210,7 @@ export class Answer {
       ...(isKnown && { 'x-relay-model': model }),
       ...sentHeaders(sent),
       ...bill.headers,
+      ...keeper?.headers,
     };
     if (this.#refusal && !this.#queue.committed) {
       const response = refusalResponse(this.#refusal, requestId);
@@ -227,7 +229,7 @@ export class Answer {
   }
 
   /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
-  #fail(thrownRefusal: Refusal, error: unknown): void {
+  async #fail(thrownRefusal: Refusal, error: unknown): Promise<void> {
     const fault = (thrown: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, thrown);
     const refusal = this.#inTermsOfEndpoint(thrownRefusal);
     this.#refusal = refusal;
@@ -235,11 +237,19 @@ export class Answer {
     if (shown.code === 'internal') fault(error);
     if (!this.#queue.committed) return;
     try {
+      await this.#keepFailed(shown);
       this.#push(this.#renderer.failed(shown));
     } catch (broken) {
       fault(broken);
       this.#delivery.cut('unrendered');
     }
+  }
+
+  /** What a client has seen begin it can read again, whatever became of it. One that is sent whole has shown nothing. */
+  async #keepFailed(error: ErrorObject): Promise<void> {
+    const { keeper } = this.#parts;
+    const whole = keeper && !this.#renderer.sentWhole && this.#renderer.whole?.(error);
+    if (whole) await keeper.keep(whole);
   }
 
   #inTermsOfEndpoint(refusal: Refusal): Refusal {

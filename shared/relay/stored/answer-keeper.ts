@@ -2,13 +2,17 @@
 import type { JsonRecord } from '../../wire/json-record.ts';
 
 export interface AnswerKeeper {
+  /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** A text of the answer, in order, heartbeats included, whether or not the client still takes it. */
   wrote(text: string): void;
   /**
    * The whole answer, after its items and before its end are sent: resolves when it can be read by others, or will not
-   * be. Never rejects.
+   * be. The same of an answer that fails after its client has seen it begin. Never rejects.
    */
   keep(whole: JsonRecord): Promise<void>;
-  /** After the last text, also of an answer that failed: nothing is sent any more. Never rejects. */
+  /** After the last text. `failed`: the answer as it failed, whether or not it was kept. Never rejects. */
   ended(failed: JsonRecord | undefined): Promise<void>;
+  /** What is left to do once the call is paid. Never rejects; absent: nothing. */
+  written?(): Promise<void>;
 }

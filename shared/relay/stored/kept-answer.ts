@@ -1,9 +1,14 @@
-/** Stores the answer of a call before its end is sent. Must never fail or hold up the answer for long. */
+/**
+ * Stores the answer of a call before its end is sent, also of one that fails after its client has seen it begin. Must never
+ * fail the answer, nor hold it up for long, nor leave readable what the client was told is not stored.
+ */
 import type { StorageAsked } from '../../endpoints/endpoint.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
 import type { ChatCall } from '../call/chat-call.ts';
+import { Backoff } from '../money/backoff.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ResponseStore } from '../ports/stored/response-store.ts';
+import type { Random } from '../ports/ids.ts';
+import { ResponseTooLarge, type ResponseStore } from '../ports/stored/response-store.ts';
 import { ancestorsMax, type ResponseHead, type ResponseStatus } from '../ports/stored/stored-response.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { AnswerKeeper } from './answer-keeper.ts';
@@ -12,41 +17,103 @@ import { storeSettings } from './may-store.ts';
 
 const daySeconds = 24 * 60 * 60;
 
+/** How long an answer's end waits for the store, and one that has to end because its time is up. */
+const waitMsMax = 2_000;
+const hurriedMsMax = 1_000;
+/** How long a write that came too late is waited for, to be taken back. */
+const lateMsMax = 2_000;
+
 export interface KeptAnswerParts {
-  call: Pick<ChatCall, 'identity' | 'key' | 'snapshot'>;
+  call: Pick<ChatCall, 'identity' | 'key' | 'snapshot' | 'signal'>;
   storage: StorageAsked;
   conversation: Conversation;
   /** The state of the turn, sealed; undefined: it has none. */
   seal: () => string | undefined;
 }
 
+interface KeeperPorts {
+  clock: Clock;
+  random: Random;
+  log: Log;
+  responses: Pick<ResponseStore, 'put' | 'remove'>;
+}
+
+/** Why an answer is not stored. */
+type Lost = 'too_large' | 'write_failed' | 'write_late';
+
 export class KeptAnswer implements AnswerKeeper {
   /** Until it is known, what is intended. */
   stored = true;
-  readonly #ports: { clock: Clock; log: Log; responses: ResponseStore };
+  readonly #ports: KeeperPorts;
   readonly #parts: KeptAnswerParts;
+  #tookBack: Promise<void> | undefined;
 
-  constructor(ports: { clock: Clock; log: Log; responses: ResponseStore }, parts: KeptAnswerParts) {
+  constructor(ports: KeeperPorts, parts: KeptAnswerParts) {
     this.#ports = ports;
     this.#parts = parts;
+  }
+
+  get headers(): Record<string, string> {
+    return this.stored ? {} : { 'x-relay-store': 'failed' };
   }
 
   wrote(): void {}
 
   async keep(whole: JsonRecord): Promise<void> {
-    const { call, conversation, storage, seal } = this.#parts;
-    const input = storage.input(call.identity.requestId);
-    const head = headOf(call, { conversation, status: whole['status'] as ResponseStatus, input, whole });
-    try {
-      await this.#ports.responses.put({ head, body: { input, response: whole, seal: seal() } });
-    } catch (error) {
-      this.stored = false;
-      this.#ports.log.fault(call.identity.requestId, error);
-    }
+    const { identity, key, signal } = this.#parts.call;
+    const { clock, log } = this.#ports;
+    const waitMs = signal.aborted ? hurriedMsMax : waitMsMax;
+    const write = this.#write(whole, waitMs);
+    const waiting = new AbortController();
+    const late = clock.sleep(waitMs, waiting.signal).then(() => 'write_late' as const);
+    const why = await Promise.race([write, late]);
+    waiting.abort('over');
+    this.stored = why === undefined;
+    if (why === undefined) return;
+    log.event('response_not_stored', { request_id: identity.requestId, account: key.account, why });
+    // A try without a reply may have been applied, or may be still.
+    this.#tookBack = write.then(() => this.#takeBack());
   }
 
   async ended(): Promise<void> {}
+
+  /** The client was told that its answer is not stored: nobody should find it later. */
+  async written(): Promise<void> {
+    if (!this.#tookBack) return;
+    const waiting = new AbortController();
+    await Promise.race([this.#tookBack, this.#ports.clock.sleep(lateMsMax, waiting.signal)]);
+    waiting.abort('over');
+  }
+
+  /** Undefined: it is stored. Never rejects. */
+  async #write(whole: JsonRecord, waitMs: number): Promise<Lost | undefined> {
+    const { call, conversation, storage, seal } = this.#parts;
+    const status = whole['status'] as ResponseStatus;
+    try {
+      const input = storage.input(call.identity.requestId);
+      const head = headOf(call, { conversation, status, input, whole });
+      // The state of a turn that was cut off may be a part of it.
+      const body = { input, response: whole, seal: status === 'failed' ? undefined : seal() };
+      await new Backoff(this.#ports, waitMs).until(() => this.#ports.responses.put({ head, body }));
+      return undefined;
+    } catch (error) {
+      if (error instanceof ResponseTooLarge) return 'too_large';
+      this.#ports.log.fault(call.identity.requestId, error);
+      return 'write_failed';
+    }
+  }
+
+  async #takeBack(): Promise<void> {
+    const { identity, key } = this.#parts.call;
+    try {
+      await this.#ports.responses.remove(key.account, responseId(identity));
+    } catch (error) {
+      this.#ports.log.fault(identity.requestId, error);
+    }
+  }
 }
+
+const responseId = ({ requestId }: ChatCall['identity']): string => `resp-${requestId}`;
 
 interface StoredAnswer {
   conversation: Conversation;
@@ -56,13 +123,13 @@ interface StoredAnswer {
 }
 
 export function headOf(
-  { identity, key, snapshot }: KeptAnswerParts['call'],
+  { identity, key, snapshot }: Pick<ChatCall, 'identity' | 'key' | 'snapshot'>,
   { conversation: { previous }, status, input, whole }: StoredAnswer,
 ): ResponseHead {
   const ownLength = JSON.stringify([input, whole['output']]).length;
   return {
     account: key.account,
-    id: `resp-${identity.requestId}`,
+    id: responseId(identity),
     status,
     createdAt: identity.created,
     expires: identity.created + storeSettings(snapshot).days * daySeconds,

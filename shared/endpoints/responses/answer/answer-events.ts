@@ -49,7 +49,6 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   #quota: number | undefined;
   /** Unix seconds; undefined: the items are not closed yet. */
   #endedAt: number | undefined;
-  #failed: ResponseObject | undefined;
 
   constructor(asked: AskedAnswer, facts: AnswerFacts) {
     this.#asked = asked;
@@ -88,9 +87,9 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return events;
   }
 
-  /** The response as the last event has it. Valid from `close` or `failed` on. */
-  whole(): ResponseObject {
-    if (this.#failed) return this.#failed;
+  /** The response as the last event has it: valid from `close` on, or at any time with the error that it fails with. */
+  whole(error?: ErrorObject): ResponseObject {
+    if (error) return { ...this.#response(), status: 'failed', output: this.#items.output, error };
     return finishedResponse(this.#response(), {
       output: this.#items.output,
       usage: this.#usage,
@@ -112,9 +111,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
 
   /** Does not close open items: a client would run an incomplete call that is marked as done. */
   failed(error: ErrorObject): ResponsesEvent[] {
-    const response = { ...this.#response(), status: 'failed' as const, output: this.#items.output, error };
-    this.#failed = response;
-    return [...this.start(), { type: 'response.failed', response, error }];
+    return [...this.start(), { type: 'response.failed', response: this.whole(error), error }];
   }
 
   #response(): ResponseObject {

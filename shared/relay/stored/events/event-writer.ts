@@ -107,8 +107,9 @@ export class EventWriter {
     const { clock, log, events } = this.#ports;
     const { account, id, expires, mayWrite } = this.#of;
     for (;;) {
-      if (!mayWrite()) return this.#break();
       try {
+        // A run that stood still may renew its claim yet, if no reader was faster.
+        if (!mayWrite()) throw new StoreBusy('no claim');
         await events.append({ account, id }, batch, expires);
         this.#kept = batch.from + batch.frames.filter((frame) => frame !== endMark).length;
         this.#unanswered = false;

@@ -45,7 +45,7 @@ export async function follow(
   const { account } = caller.key;
   const after = request.method === 'POST' ? -1 : startingAfter(request.query.get('starting_after'));
   const { eventMinutes } = storeSettings(caller.snapshot);
-  const hasAll = await new Backoff(ports, firstMsMax).until(async () => {
+  const { hasAll, until } = await new Backoff(ports, firstMsMax).until(async () => {
     const head = (await ports.stored.responses.heads(account, [id])).get(id);
     if (!head)
       throw refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
@@ -58,7 +58,7 @@ export async function follow(
     key: caller.key,
     signal,
   });
-  const follower = new Follower(ports, { account, id, after });
+  const follower = new Follower(ports, { account, id, after, until });
   const untilMs = request.hostDeadlineMs - hostReserveMs;
   if (hasAll) queue.end();
   const done = hasAll
@@ -127,12 +127,12 @@ async function handEvents({ clock, log }: FollowPorts, handed: Handed): Promise<
   delivery.cut('deadline');
 }
 
-/** Whether the reader has all events already. Throws an InvalidRequest where the rest cannot be sent. */
+/** Whether the reader has all events already, and how long the run holds its claim. Throws an InvalidRequest where the rest cannot be sent. */
 async function checkEvents(
   { clock, stored }: FollowPorts,
   read: ResponseHead,
   { after, eventMinutes }: { after: number; eventMinutes: number },
-): Promise<boolean> {
+): Promise<{ hasAll: boolean; until: number }> {
   const nowSeconds = Math.floor(clock.now() / 1000);
   const head = await foundEnd(stored, read, nowSeconds);
   const { background } = head;
@@ -151,10 +151,11 @@ async function checkEvents(
       'starting_after',
       `'starting_after' is ${after}, which is beyond the last event of the response so far. Send the sequence_number of the last event that came.`,
     );
-  if (end === undefined) return false;
+  const { until } = background;
+  if (end === undefined) return { hasAll: false, until };
   if (after < end - 2 && (await stored.events.after(head, after)).length === 0 && end > 2)
     throw noLongerKept(eventMinutes);
-  return after === end - 1;
+  return { hasAll: after === end - 1, until };
 }
 
 /** Whether an event is kept. The first of all is always there. */

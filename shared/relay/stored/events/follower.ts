@@ -22,6 +22,8 @@ export interface Followed {
   id: string;
   /** The number of the last event that the reader has. -1: none. */
   after: number;
+  /** Of the head that was read. */
+  until: number;
 }
 
 interface FollowerPorts {
@@ -40,71 +42,92 @@ export interface Polled {
 export class Follower {
   readonly #ports: FollowerPorts;
   readonly #of: { account: string; id: string };
+  /** The number of the last event that is ready or was handed on. */
   #position: number;
+  #ready: string[] = [];
   /** The number of events, the last included. Undefined: the response has not ended, as far as was seen. */
   #end: number | undefined;
+  /** How long the run holds its claim, as far as is known (Unix seconds). */
+  #until: number;
   #closing = false;
   #headAtMs = 0;
 
-  constructor(ports: FollowerPorts, { account, id, after }: Followed) {
+  constructor(ports: FollowerPorts, { account, id, after, until }: Followed) {
     this.#ports = ports;
     this.#of = { account, id };
     this.#position = after;
+    this.#until = until;
   }
 
-  /** Throws EventsGone, StoreUnavailable and StoreBusy; may be called again after the last two. */
+  /** Throws EventsGone, StoreUnavailable and StoreBusy. After the last two it may be called again, and nothing is lost. */
   async poll(): Promise<Polled> {
     const { events } = this.#ports.stored;
+    if (this.#isStale()) await this.#look();
     // Read before the events: where there are none, it is as it was accepted.
     const first = this.#position < 0 ? await this.#response() : undefined;
-    const frames = this.#fresh(await events.after(this.#of, this.#position));
+    const batches = await events.after(this.#of, this.#position);
+    if (this.#isStale()) return this.#polled({});
+    this.#take(batches);
     if (first && this.#position < 0) {
-      frames.push(createdFrame(first.body.response));
+      this.#ready.push(createdFrame(first.body.response));
       this.#position = 0;
     }
-    const much = frames.reduce((length, frame) => length + frame.length, 0) >= muchLength;
     if (this.#end === undefined) {
-      await this.#look();
-      return { frames, over: false, more: much || this.#end !== undefined };
+      if (this.#isDue()) await this.#look();
+      return this.#polled({ more: this.#end !== undefined });
     }
     if (this.#position < this.#end - 2) {
-      if (frames.length === 0) throw new EventsGone();
-      return { frames, over: false, more: true };
+      if (this.#ready.length === 0) throw new EventsGone();
+      return this.#polled({ more: true });
     }
     const { head, body } = await this.#response();
     const number = Math.max(this.#end - 1, this.#position + 1);
-    return {
-      frames: [...frames, lastFrame(shownResponse(head.status, body.response), number)],
-      over: true,
-      more: false,
-    };
+    this.#ready.push(lastFrame(shownResponse(head.status, body.response), number));
+    return this.#polled({ over: true });
+  }
+
+  #polled({ over = false, more = false }: Partial<Omit<Polled, 'frames'>>): Polled {
+    const frames = this.#ready;
+    this.#ready = [];
+    const length = frames.reduce((sum, frame) => sum + frame.length, 0);
+    return { frames, over, more: more || length >= muchLength };
   }
 
   /** Those that the reader has not seen, and that belong to the response as it ended. */
-  #fresh(batches: EventBatch[]): string[] {
-    const frames: string[] = [];
+  #take(batches: EventBatch[]): void {
     const limit = this.#end === undefined ? Infinity : this.#end - 1;
     for (const { from, frames: kept } of batches)
       for (const [i, frame] of kept.entries()) {
         if (frame === endMark) this.#closing = true;
         else if (from + i === this.#position + 1 && from + i < limit) {
-          frames.push(frame);
+          this.#ready.push(frame);
           this.#position += 1;
         }
       }
-    return frames;
+  }
+
+  /**
+   * The run has lost its claim, as far as is known. Its events are shown once they are counted: one that comes too late
+   * would be seen by this reader alone.
+   */
+  #isStale(): boolean {
+    return this.#end === undefined && Math.floor(this.#ports.clock.now() / 1000) > this.#until;
+  }
+
+  #isDue(): boolean {
+    return this.#closing || this.#position <= 0 || this.#ports.clock.now() >= this.#headAtMs;
   }
 
   async #look(): Promise<void> {
     const { clock, stored } = this.#ports;
     const nowMs = clock.now();
-    if (!this.#closing && this.#position > 0 && nowMs < this.#headAtMs) return;
     const { account, id } = this.#of;
     const head = (await stored.responses.heads(account, [id])).get(id);
     if (!head) throw new EventsGone();
     this.#headAtMs = nowMs + headMs;
     const nowSeconds = Math.floor(nowMs / 1000);
     const found = await foundEnd(stored, head, nowSeconds);
+    this.#until = found.background?.until ?? this.#until;
     this.#end = await eventsAtEnd(stored.events, found, nowSeconds);
   }
 

@@ -1,0 +1,27 @@
+/** The Lambda handler of a function that other functions send events to. The event has ids alone: what they name is stored. */
+import type { Context } from 'aws-lambda';
+import type { Ids } from '../../relay/ports/ids.ts';
+import type { Clock } from '../../relay/ports/clock.ts';
+import type { Log } from '../../relay/ports/telemetry.ts';
+import type { RunEvent } from '../../relay/running.ts';
+import { trapRejections } from './trap-rejections.ts';
+
+export interface HostedRuns {
+  run: (event: RunEvent) => Promise<void>;
+  clock: Clock;
+  ids: Ids;
+  log: Log;
+}
+
+/** Rejects for what is no such event, which then goes where failed events go. */
+export function eventHandler({ run, clock, ids, log }: HostedRuns) {
+  trapRejections(log);
+  return async (event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
+    const { account, id } = (event ?? {}) as Record<string, unknown>;
+    if (typeof account !== 'string' || typeof id !== 'string')
+      throw new Error('The event names no stored response.');
+    const hostDeadlineMs = clock.now() + context.getRemainingTimeInMillis();
+    // Lambda gives both deliveries of one event one request id.
+    await run({ account, id, run: ids.next(), hostDeadlineMs });
+  };
+}

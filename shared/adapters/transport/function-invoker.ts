@@ -1,0 +1,53 @@
+/**
+ * Sends an event to another function of the stack, which runs without its sender: one signed request, for which no SDK client
+ * is needed. Must never wait for the function. https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+ */
+import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/stores/store-errors.ts';
+import type { UpstreamReply } from '../../upstreams/exchange.ts';
+import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
+import { endpointOf } from './aws-endpoint.ts';
+
+export interface FunctionInvokerParts {
+  /** Signs with the function's own role. */
+  transport: UpstreamTransport;
+  region: string;
+  /** The function's name. Undefined: the deployment has none. */
+  functionName: string | undefined;
+}
+
+const lambda = {
+  name: 'lambda',
+  target: '',
+  contentType: 'application/json',
+  variable: 'AWS_ENDPOINT_URL_LAMBDA',
+};
+
+/** Throws StoreBusy where nothing was done, StoreUnavailable where that is not known or does not help. */
+export const functionInvoker =
+  ({ transport, region, functionName }: FunctionInvokerParts) =>
+  async (event: object): Promise<void> => {
+    if (functionName === undefined) throw new StoreUnavailable('there is no function to send events to');
+    const path = `/2015-03-31/functions/${encodeURIComponent(functionName)}/invocations`;
+    const { status } = await reply(transport, {
+      url: new URL(path, endpointOf(lambda, region)).href,
+      headers: { 'content-type': lambda.contentType, 'x-amz-invocation-type': 'Event' },
+      body: JSON.stringify(event),
+      connectTimeoutMs: tryMsMax,
+      awsScope: { service: lambda.name, region },
+    });
+    if (status === 429) throw new StoreBusy('events are throttled');
+    if (status !== 202) throw new StoreUnavailable(`the event was answered with ${status}`);
+  };
+
+async function reply(
+  transport: UpstreamTransport,
+  request: Parameters<UpstreamTransport['send']>[0],
+): Promise<Pick<UpstreamReply, 'status'>> {
+  try {
+    const { status, body } = await transport.send(request, AbortSignal.timeout(tryMsMax));
+    await body[Symbol.asyncIterator]().return?.();
+    return { status };
+  } catch (error) {
+    throw new StoreUnavailable('the event got no reply', { cause: error });
+  }
+}

@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest';
+import { readersWorld } from './seeded-readers.ts';
+
+/** One world again: `STORED_SEED=230 npm test -- test/stored/seeded-readers.test.ts`. */
+const onlySeed = process.env['STORED_SEED'];
+const [first, count] = onlySeed === undefined ? [1, 40] : [Number(onlySeed), 1];
+
+it(`readers that are cut off see every event once, whatever becomes of run and store, in ${count} worlds`, async () => {
+  const worlds = [];
+  for (let seed = first; seed < first + count; seed += 1)
+    worlds.push(
+      await readersWorld(seed).catch((error: Error) => {
+        throw new Error(`seed ${seed}: ${error.message}`, { cause: error });
+      }),
+    );
+  if (onlySeed !== undefined) return;
+  expect(new Set(worlds.map(({ ending }) => ending)).size).toBe(8);
+  expect(worlds.reduce((sum, { cuts }) => sum + cuts, 0)).toBeGreaterThan(50);
+  expect(worlds.reduce((sum, { faults }) => sum + faults, 0)).toBeGreaterThan(50);
+});
