@@ -56,7 +56,7 @@ describe('the AI SDK in its default mode, which refers to items', () => {
       const first = streamText({ ...options, messages: [question] });
       await first.consumeStream();
       expect(asked).toHaveLength(5);
-      const { messages } = await first.response;
+      const messages = await first.responseMessages;
       const second = streamText({ ...options, messages: [question, ...messages, question] });
       await second.consumeStream();
       expect(asked).toHaveLength(10);
