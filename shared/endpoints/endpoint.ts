@@ -53,7 +53,7 @@ export interface StorageAtHand {
 
 /** A stored response as a turn of a conversation. */
 export interface StoredTurn {
-  /** Its own; the next turn does not inherit them. */
+  /** Of the turn that begins the conversation. Later turns do not inherit them. */
   instructions: string | undefined;
   /** The items that its request added. References stay references. */
   input: readonly JsonRecord[];

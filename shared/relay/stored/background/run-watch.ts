@@ -57,7 +57,9 @@ export class RunWatch {
 
   /** Whether readers count on the run, by its own clock. */
   get holds(): boolean {
-    return this.#ports.clock.now() < this.#until * 1000 && this.reason !== 'dead' && this.reason !== 'deleted';
+    return (
+      this.#ports.clock.now() < this.#until * 1000 && this.reason !== 'dead' && this.reason !== 'deleted'
+    );
   }
 
   /** The end of the claim, in Unix seconds. */
@@ -98,8 +100,7 @@ export class RunWatch {
     const { clock, stored } = this.#ports;
     const { account, id } = this.#run;
     const nowMs = clock.now();
-    if (nowMs - this.#renewedMs < renewEveryMs)
-      return (await stored.responses.heads(account, [id])).get(id);
+    if (nowMs - this.#renewedMs < renewEveryMs) return (await stored.responses.heads(account, [id])).get(id);
     const until = Math.floor(nowMs / 1000) + claimSeconds;
     const head = await stored.runs.renew(this.#run, until);
     if (head?.status === 'in_progress') {

@@ -82,7 +82,7 @@ describe('the turns before a request', () => {
       Array.from({ length: turns }, (_, i) => `q${i + 1}`),
     );
     expect(previous).toMatchObject({ id: idOf(turns), turn: turns });
-    expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / ancestorsMax));
+    expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / 8));
   });
 
   it('cost no read where a request refers to none', async () => {
@@ -90,10 +90,10 @@ describe('the turns before a request', () => {
     expect(reads).toEqual([]);
   });
 
-  it('end with turn 1,000, found in 33 reads', async () => {
+  it('end with turn 1,000, found in 126 reads', async () => {
     await put(1_000);
     expect((await after(idOf(999))).earlier).toHaveLength(999);
-    expect(reads).toHaveLength(33);
+    expect(reads).toHaveLength(126);
     reads = [];
     await expect(after(idOf(1_000))).rejects.toMatchObject({
       name: 'InvalidRequest',
