@@ -87,6 +87,7 @@ await Promise.all([
   import('../../shared/relay/state/state-lookup.ts'),
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/stored/background/accept.ts'),
+  import('../../shared/endpoints/responses/stored-input.ts'),
   import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),

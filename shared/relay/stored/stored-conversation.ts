@@ -6,6 +6,7 @@ import type {
   ItemReference,
   ReferredItem,
   StorageAtHand,
+  StoredReading,
   StoredReferences,
   StoredTurn,
 } from '../../endpoints/endpoint.ts';
@@ -23,9 +24,6 @@ export interface Conversation extends StorageAtHand {
   previous: ResponseHead | undefined;
 }
 
-/** Of a call that refers to nothing. */
-const newConversation: Conversation = { earlier: [], referred: new Map(), previous: undefined };
-
 /** A conversation ends with its turn of this number. A call refers to items of as many other responses at most. */
 export const turnsMax = 1_000;
 /** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
@@ -42,10 +40,12 @@ const field = 'previous_response_id';
 export async function conversationOf(
   ports: ConversationPorts,
   account: string,
-  references: StoredReferences,
+  { reading, body }: { reading: StoredReading; body: unknown },
 ): Promise<Conversation> {
+  const references = reading.references(body);
   const { previous, items } = references;
-  if (previous === undefined && items.length === 0) return newConversation;
+  if (previous === undefined && items.length === 0)
+    return { reading, earlier: [], referred: new Map(), previous: undefined };
   const reader = new Reader(ports, account);
   const chain = previous === undefined ? [] : await chainOf(reader, previous);
   const own = chain.flatMap(({ turn }) => references.within(turn.input));
@@ -53,7 +53,7 @@ export async function conversationOf(
   const referred = await referredItems(reader, { wanted, chain, references });
   const head = chain.at(-1)?.head;
   checkLength(head?.conversationLength ?? 0, { wanted, referred });
-  return { earlier: chain.map(({ turn }) => turn), referred, previous: head };
+  return { reading, earlier: chain.map(({ turn }) => turn), referred, previous: head };
 }
 
 /** What is kept of a response while the others are read. */

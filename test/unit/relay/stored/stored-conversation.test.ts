@@ -1,6 +1,6 @@
 /** Conversations out of stored responses: what is found, what is refused by name, and what bounds it. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { referencesOf } from '../../../../shared/endpoints/responses/stored-input.ts';
+import { storedReading } from '../../../../shared/endpoints/responses/stored-input.ts';
 import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
 import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { ancestorsMax } from '../../../../shared/relay/ports/stored/stored-response.ts';
@@ -70,7 +70,8 @@ async function put(turns: number): Promise<void> {
   for (let number = 1; number <= turns; number += 1) await stored.responses.put(turn(number));
 }
 
-const asked = (body: object) => conversationOf(ports(), account, referencesOf({ model: 'm', ...body }));
+const asked = (body: object) =>
+  conversationOf(ports(), account, { reading: storedReading, body: { model: 'm', ...body } });
 const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
 const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });
 
