@@ -91,6 +91,7 @@ await Promise.all([
   import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
+  import('../../shared/relay/stored/repeat-result.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/dispatch/failure-refusals.ts'),
   import('../../shared/relay/health/health-changes.ts'),
@@ -112,6 +113,7 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
+  import('../../shared/relay/stored/repeat-result.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 

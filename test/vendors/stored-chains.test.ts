@@ -25,14 +25,14 @@ const dialects = servedModels.filter(({ model }) =>
 function recorded() {
   const sent: { input: Record<string, unknown>[]; previous_response_id?: string }[] = [];
   const recording: typeof fetch = (url, init) => {
-    sent.push(JSON.parse(String(init?.body)));
+    sent.push(JSON.parse(typeof init?.body === 'string' ? init.body : '{}'));
     return fetch(url, init);
   };
   return { sent, fetch: recording };
 }
 
 describe('the official client', () => {
-  it.each(servedModels.map((served, index) => ({ ...served, stream: index % 2 === 0 })))(
+  it.each(servedModels.map(({ model, vendor }, index) => ({ model, vendor, stream: index % 2 === 0 })))(
     'goes on by previous_response_id over 20 turns with tools of $model (stream: $stream)',
     async ({ model, vendor, stream }) => {
       const before = stack.vendors.requests(vendor).length;

@@ -23,7 +23,10 @@ const ports = () => ({
   clock,
   random: { next: () => 0.5 },
   stored: {
-    ...stored,
+    runs: stored.runs,
+    events: stored.events,
+    results: stored.results,
+    startRun: stored.startRun,
     responses: {
       ...stored.responses,
       read: (...given: Parameters<MemoryStored['responses']['read']>) => {
