@@ -113,7 +113,6 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
-  import('../../shared/relay/stored/repeat-result.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 
