@@ -154,6 +154,24 @@ describe('options', () => {
       { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
       /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,
     ],
+    [
+      { compute: 'web', memory: { sweeper: 128, chat: 512 } },
+      /memory\.chat: the server of compute "web" answers in its place/,
+    ],
+    [
+      { compute: 'web', reservedConcurrency: 40 },
+      /reservedConcurrency: is of the functions chat and responses; the server/,
+    ],
+    [{ region: 'eu-central-1', edgeAlarms: true }, /edgeAlarms: nobody would hear of it/],
+    [{ region: 'us-east-1', edgeAlarms: true }, /edgeAlarms: nobody would hear of it/],
+    [
+      {
+        region: 'eu-central-1',
+        edgeAlarms: true,
+        alarmTopicArn: 'arn:aws:sns:eu-central-1:123456789012:ops',
+      },
+      /edgeAlarms: nobody would hear of it/,
+    ],
     [{ compute: 'server' }, /compute: found "server", wanted "event", or "web"/],
     [[], /relay\.json: wanted one JSON object of options/],
     [{ constructor: 1 }, /constructor: not an option/],
