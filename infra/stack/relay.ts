@@ -64,7 +64,7 @@ export interface RelayProps {
   canary?: CanarySettings;
   /**
    * A deployment shifts calls to the new versions in ten steps of a minute, and back when they fail. False: at once, for a fix
-   * that cannot wait, as without `alarms`, which would see the failures. Default: true.
+   * that cannot wait, as without `alarms`, which would see the failures, and with `compute: 'web'`. Default: true.
    */
   shifting?: boolean;
   /**
@@ -154,7 +154,7 @@ export class Relay extends Construct {
     const { value: relayName } = new RelayName(this, 'Name', props.name ?? 'relay');
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
-    const common = { relayName, version: packageVersion(), tables, bundlesFolder };
+    const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder };
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
     const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
     const answering = {
@@ -182,11 +182,12 @@ export class Relay extends Construct {
       webAclArn: props.webAclArn,
       ...(domain && { domain }),
     });
-    const alarms = this.alarmsOf(props, { relayName, functions, triggers });
+    // Without alarms nothing would end a bad deployment, and shifting would only make it slower. The server has no versions
+    // that calls could be shifted between, and the functions in whose place it is have no calls.
+    const shifting = (props.shifting ?? true) && (props.alarms ?? true) && server === undefined;
+    const alarms = this.alarmsOf(props, { relayName, functions, triggers, shifting });
     this.baseUrl = `https://${distribution.host}/v1`;
     const { baseUrl } = this;
-    // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
-    const shifting = (props.shifting ?? true) && (props.alarms ?? true);
     const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
     const rollout = new Rollout(this, { ...common, functions, baseUrl, canary: props.canary, alarmOf });
     if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
@@ -208,6 +209,7 @@ export class Relay extends Construct {
       operatorPolicies,
       triggers,
       rollout,
+      topic: alarms.topic,
       server,
     });
     this.relayName = relayName;
@@ -223,7 +225,7 @@ export class Relay extends Construct {
 
   private alarmsOf(
     props: RelayProps,
-    parts: Pick<AlarmsProps, 'relayName' | 'functions' | 'triggers'>,
+    parts: Pick<AlarmsProps, 'relayName' | 'functions' | 'triggers' | 'shifting'>,
   ): Alarms {
     return new Alarms(this, 'Alarms', {
       ...parts,
@@ -231,7 +233,6 @@ export class Relay extends Construct {
       topic: props.alarmTopic,
       pageEmail: props.pageEmail,
       objectives: props.objectives ?? {},
-      shifting: props.shifting ?? true,
       canary: props.canary !== undefined,
       on: props.alarms ?? true,
     });

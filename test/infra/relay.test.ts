@@ -46,6 +46,14 @@ function templateOf(stack: Stack): Template {
 const policiesOf = (template: Template, start: string): string =>
   JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy').filter(([id]) => id.startsWith(start)));
 
+const policyStatements = (template: Template, start: string): Record<string, unknown>[] =>
+  resourcesOf(template, 'AWS::IAM::Policy')
+    .filter(([id]) => id.startsWith(start))
+    .flatMap(
+      ([, { Properties }]) =>
+        (Properties.PolicyDocument as { Statement: Record<string, unknown>[] }).Statement,
+    );
+
 describe('a relay shows', () => {
   test('its URLs, tables, functions, alarms and their topic', () => {
     const stack = newStack();
@@ -185,7 +193,37 @@ describe('a given topic', () => {
     ]);
     const notify = policiesOf(template, 'RelayFunctionsnotify');
     expect(notify).toContain(`{"Action":"sns:Publish","Effect":"Allow","Resource":"${topicArn}"}`);
-    expect(notify).toContain('"Action":["kms:Decrypt","kms:GenerateDataKey"]');
+    expect(notify).toContain('"Action":["kms:Decrypt","kms:GenerateDataKey*"]');
+    expect(notify).toContain(`"Resource":"${keyArn}"`);
+  });
+
+  test('whose key is not known lets notices through SNS use whatever key it has', () => {
+    const stack = newStack();
+    newRelay(stack, { alarmTopic: Topic.fromTopicArn(stack, 'Topic', topicArn) });
+    const statements = policyStatements(templateOf(stack), 'RelayFunctionsnotify').filter(({ Action }) =>
+      String(Action).includes('kms:'),
+    );
+    expect(statements).toEqual([
+      {
+        Action: ['kms:Decrypt', 'kms:GenerateDataKey*'],
+        Effect: 'Allow',
+        Resource: expect.anything() as unknown,
+        Condition: { StringEquals: { 'kms:ViaService': expect.anything() as unknown } },
+      },
+    ]);
+    expect(readable(statements[0]?.Resource)).toBe(
+      'arn:<AWS::Partition>:kms:eu-central-1:123456789012:key/*',
+    );
+    const { StringEquals } = (statements[0]?.Condition ?? {}) as {
+      StringEquals?: Record<string, unknown>;
+    };
+    expect(readable(StringEquals?.['kms:ViaService'])).toBe('sns.eu-central-1.<AWS::URLSuffix>');
+  });
+
+  test('that is made here has no key, so notices get none', () => {
+    const stack = newStack();
+    newRelay(stack, { alarmEmail: 'ops@example.com' });
+    expect(policiesOf(templateOf(stack), 'RelayFunctionsnotify')).not.toContain('kms:');
   });
 });
 
