@@ -7,8 +7,9 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { buildSync } from 'esbuild';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
@@ -62,6 +63,7 @@ function compile(folder: string): void {
   writeFileSync(config, JSON.stringify({ extends: extended, compilerOptions: options, files, include: [] }));
   run(join(projectFolder, 'node_modules', '.bin', 'tsc'), ['-p', config]);
   rmSync(config);
+  inlineChecks(folder);
   for (const file of filesBelow(folder).filter((name) => name.endsWith('.d.ts'))) {
     const types = readFileSync(join(folder, file), 'utf8');
     // The compiler rewrites the imports of JavaScript alone.
@@ -70,6 +72,41 @@ function compile(folder: string): void {
       types.replaceAll(/((?:from |import\()["']\.[^"']*)\.ts(["'])/g, '$1.js$2'),
     );
   }
+}
+
+/** Checks of props need a package; they become one file with it, and what only they import goes. */
+function inlineChecks(folder: string): void {
+  const file = 'infra/stack/options/prop-problems';
+  buildSync({
+    entryPoints: [join(projectFolder, `${file}.ts`)],
+    outfile: join(folder, `${file}.js`),
+    allowOverwrite: true,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+  });
+  const used = new Set(
+    ['.js', '.d.ts'].flatMap((kind) =>
+      Object.values(entries).flatMap((entry) => [...reached(folder, `${entry}${kind}`)]),
+    ),
+  );
+  const unused = filesBelow(folder).filter((each) => /\.(js|d\.ts)$/.test(each) && !used.has(each));
+  for (const each of unused) rmSync(join(folder, each));
+}
+
+/** A file and all that it imports by relative paths, from the folder of the package. */
+function reached(folder: string, file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  const isTypes = file.endsWith('.d.ts');
+  const imported = readFileSync(join(folder, file), 'utf8').matchAll(/(?:from |import\()["'](\.[^"']+)["']/g);
+  for (const [, path = ''] of imported) {
+    const plain = join(dirname(file), path).replace(/\.[jt]s$/, '');
+    reached(folder, `${plain}${isTypes ? '.d.ts' : '.js'}`, seen);
+  }
+  return seen;
 }
 
 function copyBundles(from: string, to: string): void {

@@ -36,6 +36,7 @@ import { versionAlarmId } from './observe/version-alarms.ts';
 import type { CanarySettings } from './rollout/canary.ts';
 import { Rollout } from './rollout/rollout.ts';
 import { RelayWebFunction, type RelayWebFunctionProps } from './constructs/web-function.ts';
+import { refuseProps } from './refuse-props.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { RelayName } from './relay-name.ts';
 
@@ -150,6 +151,7 @@ export class Relay extends Construct {
 
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
     super(scope, id);
+    refuseProps(this, props);
     const { disposable = false, domain, alertSender, encryptionKey } = props;
     const { value: relayName } = new RelayName(this, 'Name', props.name ?? 'relay');
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
