@@ -46,7 +46,7 @@ export interface WebServerParts {
   /** Part of the base URL, unless a distribution sends another name. Absent: the address of the server. */
   publicHost: string | undefined;
   /** How long bodies may take. Absent: as above. */
-  patience?: { arrivalMs?: number; slowMs?: number };
+  timeouts?: { arrivalMs?: number; slowMs?: number };
 }
 
 export class WebServer {
@@ -64,7 +64,7 @@ export class WebServer {
   constructor(parts: WebServerParts) {
     this.#parts = parts;
     this.#budget = new ByteBudget(parts.options.bodyBytesMax);
-    const { arrivalMs = arrivalMsMax, slowMs = slowBodyMs } = parts.patience ?? {};
+    const { arrivalMs = arrivalMsMax, slowMs = slowBodyMs } = parts.timeouts ?? {};
     this.#arrivals = new Arrivals({ most: arrivalsPerRequest * parts.options.requestsMax, slowMs });
     // What cannot be read Node answers itself: 400, 408, 431, or a broken connection where an answer is under way.
     this.#server = createServer({

@@ -48,7 +48,7 @@ export interface RelayProps {
    * account and region have the same. Another name makes other, empty tables. Default: `relay`.
    */
   name?: string;
-  /** For trials: tables have no deletion protection and are deleted with the stack. Default: false. */
+  /** For trials: tables have no deletion protection, and go with the stack, as do logs and failures. Default: false. */
   disposable?: boolean;
   /** The public host name, its certificate, and the zone that leads to it. Default: the name that CloudFront makes. */
   domain?: RelayDomain;
@@ -75,8 +75,8 @@ export interface RelayProps {
   oneItemPerAccount?: boolean;
   /**
    * An existing standard topic in the relay's region that alarms and notices about accounts go to. Its policy must let
-   * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one. Default: one is made when there is an
-   * `alarmEmail`, which otherwise subscribes to this one.
+   * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one; notices use that key through SNS with
+   * the rights of the function `notify`. Default: one is made when there is an `alarmEmail`, which otherwise subscribes to this one.
    */
   alarmTopic?: ITopic;
   /**
@@ -189,8 +189,8 @@ export class Relay extends Construct {
     const shifting = (props.shifting ?? true) && (props.alarms ?? true) && server === undefined;
     const alarms = this.alarmsOf(props, { relayName, functions, triggers, shifting });
     this.baseUrl = `https://${distribution.host}/v1`;
-    const { baseUrl } = this;
     const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
+    const { baseUrl } = this;
     const rollout = new Rollout(this, { ...common, functions, baseUrl, canary: props.canary, alarmOf });
     if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
@@ -202,18 +202,8 @@ export class Relay extends Construct {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    const secrets = { originSecrets, sealKeys };
-    acknowledgeFindings({
-      relayName,
-      functions,
-      ...secrets,
-      distribution,
-      operatorPolicies,
-      triggers,
-      rollout,
-      topic: alarms.topic,
-      server,
-    });
+    const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers };
+    acknowledgeFindings({ relayName, ...parts, rollout, topic: alarms.topic, server });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;

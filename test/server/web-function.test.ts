@@ -43,7 +43,7 @@ describe('compute: web', () => {
     expect(changed.map(([, { Type }]) => Type)).toEqual(['AWS::CloudFront::Distribution']);
   });
 
-  test('shifts no calls between versions of functions that get none, and counts and watches none', () => {
+  test('shifts no calls between versions of functions that get none, and counts none, and has no alarms on them', () => {
     const types = new Set(Object.values(web).map(({ Type }) => Type));
     expect([...types].filter((type) => /CodeDeploy|MetricFilter/.test(type))).toEqual([]);
     expect(Object.keys(web).filter((id) => id.includes('NewVersion'))).toEqual([]);

@@ -32,7 +32,7 @@ interface Bounds {
 
 async function serving(
   handle: (request: RelayRequest) => Promise<Partial<RelayResponse>>,
-  { bodyBytesMax = 64 * megabyte, requestsMax = 100, isSigned = false, ...patience }: Bounds = {},
+  { bodyBytesMax = 64 * megabyte, requestsMax = 100, isSigned = false, ...timeouts }: Bounds = {},
 ): Promise<Stand> {
   const lines: RequestLog[] = [];
   const faults: unknown[] = [];
@@ -58,7 +58,7 @@ async function serving(
     route: () => ({ hosted, isSigned }),
     options: { bodyBytesMax, requestsMax },
     publicHost: undefined,
-    patience,
+    timeouts,
   });
   const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(async () => void (await server.end(0)));
@@ -251,7 +251,7 @@ describe('clients that send slowly', () => {
     expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*retry-after: 1.*connection: close/s);
   });
 
-  test('are told 408 and disconnected when their time is over', async () => {
+  test('get 408 and are disconnected when their time is over', async () => {
     const stand = await serving(() => Promise.reject(new Error('was asked')), { arrivalMs: 50 });
     const { answer } = await slowSender(stand);
     expect(await answer).toMatch(/^HTTP\/1.1 408 /);

@@ -67,7 +67,11 @@ const ascending = (numbers: readonly number[]): boolean =>
 
 export const optionTable = {
   region: option(regionName, 'the region of the stage; others are then refused'),
-  disposable: option(flag, 'for trials: tables are not protected and are deleted with the stack', false),
+  disposable: option(
+    flag,
+    'for trials: nothing is protected, and tables, logs and failed stream records are deleted with the stack',
+    false,
+  ),
   domain: option(hostName, 'your host name; needs certificateArn'),
   certificateArn: option(
     arn({
