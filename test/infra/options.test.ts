@@ -97,6 +97,15 @@ describe('options', () => {
     },
   );
 
+  test('disposable alone takes the protection of the stack, and keeps no log', () => {
+    const policies = ({ template }: ReturnType<typeof synthesize>) =>
+      new Set(resourcesOf(template, 'AWS::Logs::LogGroup').map(([, { DeletionPolicy }]) => DeletionPolicy));
+    const [kept, trial] = [synthesize(), synthesize({ disposable: true })];
+    expect([kept.isProtected, trial.isProtected]).toEqual([true, false]);
+    expect(policies(kept)).toEqual(new Set(['RetainExceptOnCreate']));
+    expect(policies(trial)).toEqual(new Set(['Delete']));
+  });
+
   test.each([
     [{ domain: 'api.example.com' }, /domain: needs certificateArn beside it/],
     [{ certificateArn }, /certificateArn: needs domain beside it/],
