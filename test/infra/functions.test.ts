@@ -153,7 +153,10 @@ describe('functions', () => {
       const [, version] =
         resourcesOf(template, 'AWS::Lambda::Version').find(([id]) => id.startsWith(`Functions${name}F`)) ??
         [];
-      expect(version).toMatchObject({ DeletionPolicy: 'Retain' });
+      expect(version).toMatchObject({
+        DeletionPolicy: 'RetainExceptOnCreate',
+        UpdateReplacePolicy: 'Retain',
+      });
     }
     expect(resourcesOf(template, 'AWS::Lambda::Alias')).toHaveLength(4);
   });
