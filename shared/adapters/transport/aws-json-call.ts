@@ -6,6 +6,7 @@
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
 import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
+import type { Socket } from 'node:net';
 import { crc32 } from 'node:zlib';
 import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
 import { mayPass, NoReply, ServiceRefusal, skewIn } from './aws-call-errors.ts';
@@ -165,6 +166,7 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
   return new Promise((resolve, reject) => {
     const request = (secure ? requestOverHttps : requestOverHttp)({ ...options, headers: sent.headers });
     let isConnected = false;
+    let wasKept = false;
     let isDone = false;
     let onConnect: NodeJS.Timeout | undefined;
     const onTime = setTimeout(() => fail('ETIMEDOUT'), sent.tryMsMax);
@@ -176,11 +178,13 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
     const fail = (code: string): void => {
       if (isDone) return;
       ended();
-      reject(new NoReply(code, { sent: isConnected, wasKept: request.reusedSocket }));
+      reject(new NoReply(code, { sent: isConnected, wasKept }));
       request.destroy();
     };
     request.once('socket', (socket) => {
-      isConnected = request.reusedSocket;
+      // `reusedSocket` is false where the request waited for a connection of which there are no more.
+      wasKept = isUsable(socket);
+      isConnected = wasKept;
       if (isConnected) return;
       onConnect = setTimeout(() => fail('ETIMEDOUT'), sent.connectMsMax);
       socket.once(secure ? 'secureConnect' : 'connect', () => {
@@ -209,6 +213,10 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
     request.end(sent.body);
   });
 }
+
+/** What is written on it next goes out: connected, its handshake done, not closed. */
+const isUsable = (socket: Socket & { secureConnecting?: boolean }): boolean =>
+  !socket.connecting && socket.secureConnecting !== true && !socket.destroyed;
 
 /** What the reply says. Throws NoReply for one that was damaged on its way. */
 function membersOf({ headers, bytes, status }: Reply, read: (text: string) => unknown): unknown {

@@ -333,6 +333,35 @@ describe('a connection', () => {
     expect(connections.size).toBe(1);
   });
 
+  test('that a call waited for is as good as a kept one: its reply may take longer than a connection', async () => {
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const { endpoint, seen } = await serve(
+      (request, response) => void begun.then(() => ok(request, response)),
+      () => {},
+    );
+    const aws = { region, credentials, connectionsMax: 1 };
+    const calls = callsTo(endpoint, { aws, connectMsMax: 30, tryMsMax: 300 });
+    const first = calls.call('UpdateItem', {}, once1);
+    const second = failureOf(calls.call('UpdateItem', {}, once1));
+    begin();
+    await first;
+    // It was sent, so it may have been carried out.
+    expect(await second).toMatchObject({ name: 'NoReply', code: 'ETIMEDOUT', sent: true });
+    expect(seen).toHaveLength(2);
+  });
+
+  test('that a call still waits for when its time is up was never used', async () => {
+    const { endpoint, seen } = await serve(() => {});
+    const aws = { region, credentials, connectionsMax: 1 };
+    const calls = callsTo(endpoint, { aws, tryMsMax: 100 });
+    const first = failureOf(calls.call('UpdateItem', {}, { ...once1, tryMsMax: 5_000 }));
+    while (seen.length === 0) await new Promise(setImmediate);
+    expect(await failureOf(calls.call('UpdateItem', {}, once1))).toMatchObject({ sent: false });
+    expect(seen).toHaveLength(1);
+    seen[0]?.socket.destroy();
+    expect(await first).toMatchObject({ sent: true });
+  });
+
   /** Answers once on each connection, and breaks it at the second request. */
   const breaking = async () => {
     const used = new WeakSet<Socket>();
