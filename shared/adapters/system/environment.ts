@@ -30,17 +30,20 @@ export interface AwsCredentials {
   expiration?: Date;
 }
 
+/** `forceRefresh`: those that it gave before are to be replaced. */
+export type CredentialProvider = (options?: { forceRefresh?: boolean }) => Promise<AwsCredentials>;
+
 /** Lambda sets region and credentials as variables, so no credential provider chain is needed. */
 export interface AwsAccess {
   region: string;
-  /** Of a process that outlives them: returns those in force, and is asked again when they expire. */
-  credentials: AwsCredentials | (() => Promise<AwsCredentials>);
+  /** Of a process that outlives them: returns those in force, and is asked again before they expire. */
+  credentials: AwsCredentials | CredentialProvider;
   /** Connections that one client opens at once. Absent: the SDK's 50, plenty where one call at a time is served. */
   connectionsMax?: number | undefined;
 }
 
 /** What a host knows of AWS without the variables that Lambda sets. */
-export type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: () => Promise<AwsCredentials> };
+export type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: CredentialProvider };
 
 type Variables = Record<string, string | undefined>;
 

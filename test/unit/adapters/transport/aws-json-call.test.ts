@@ -177,23 +177,6 @@ describe('a signed request', () => {
     expect(bodies[0]?.length).toBe(bodies[1]?.length);
   });
 
-  test('is signed by the credentials that are in force', async () => {
-    const { endpoint, seen } = await serve(ok);
-    const given = [
-      { ...credentials, accessKeyId: 'first', expiration: new Date(Date.now() + 60_000) },
-      { ...credentials, accessKeyId: 'second', expiration: new Date(Date.now() + 3_600_000) },
-    ];
-    let asked = 0;
-    const calls = callsTo(endpoint, {
-      aws: { region, credentials: async () => given[asked++] ?? credentials },
-    });
-    for (let call = 0; call < 3; call += 1) await calls.call('GetItem', {});
-    const ids = seen.map(({ headers }) => /Credential=(\w+)/.exec(headers.authorization ?? '')?.[1]);
-    // The first ones expire within minutes, so the next call asks again.
-    expect(ids).toEqual(['first', 'second', 'second']);
-    expect(asked).toBe(2);
-  });
-
   test('takes the service’s clock after one refusal, and asks no second time', async () => {
     const ahead = new Date(Date.now() + 3_600_000).toUTCString();
     const skewed = refusing('InvalidSignatureException', 400, { date: ahead });
