@@ -13,12 +13,14 @@ import { newTraceId, readTraceParent } from './trace-context.ts';
 import { nameOf, tracedPorts } from './traced-ports.ts';
 
 export interface TracingParts extends Pick<ExporterParts, 'settings' | 'stack' | 'version'> {
+  /** What the handle serves. */
+  route: Pick<RelayRequest, 'method' | 'path'>;
   ports: ChatPorts;
   /** Makes the handle that is traced, of ports that note their calls. */
   handleOf: (ports: ChatPorts) => Handle;
 }
 
-export function tracedHandle({ ports, handleOf, ...parts }: TracingParts): Handle {
+export function tracedHandle({ route, ports, handleOf, ...parts }: TracingParts): Handle {
   const { clock, log, random } = ports;
   const exported = otlpExporter({ ...parts, clock, log });
   const traces = new AsyncLocalStorage<CallTrace>();
@@ -40,7 +42,7 @@ export function tracedHandle({ ports, handleOf, ...parts }: TracingParts): Handl
     // A caller may ask not to be traced. How many traces are paid for is the operator's choice alone.
     const sampled = parent?.sampled !== false && random.next() < parts.settings.ratio;
     const trace = new CallTrace(clock, { traceId: newTraceId(), ...parent, sampled });
-    trace.root.name = `${received.method} ${received.path}`;
+    trace.root.name = nameOfCall(route, received);
     open.set(received.id, trace);
     const over = async (attributes: Attributes, error?: string): Promise<void> => {
       open.delete(received.id);
@@ -64,6 +66,10 @@ export function tracedHandle({ ports, handleOf, ...parts }: TracingParts): Handl
     }
   };
 }
+
+/** The caller's own words are attributes: each name of spans is one more series at who receives them. */
+const nameOfCall = (route: TracingParts['route'], { method, path }: RelayRequest): string =>
+  route.method === method && route.path === path ? `${method} ${path}` : 'HTTP';
 
 /** The call's span ends with its last byte; what is settled after it has spans of its own. */
 function bodyOf({ body }: RelayResponse, trace: CallTrace): RelayResponse['body'] {

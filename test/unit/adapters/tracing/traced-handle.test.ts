@@ -1,15 +1,18 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../../shared/adapters/system/system-clock.ts';
 import { tracedHandle } from '../../../../shared/adapters/tracing/traced-handle.ts';
 import type { ChatPorts } from '../../../../shared/relay/call/chat-ports.ts';
-import type { Handle, RelayResponse } from '../../../../shared/relay/http/http.ts';
+import type { Handle, RelayRequest, RelayResponse } from '../../../../shared/relay/http/http.ts';
 import { BillingRig, byCall, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, finish, hang, usage, type Step } from '../../../support/core-rig.ts';
+import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
 
+const route = { method: 'POST', path: '/v1/chat/completions' };
 /** No trace is sent, so nothing is waited for in real time. */
 const settings = { url: 'http://127.0.0.1:1', headers: {}, service: undefined, ratio: 0 };
 
 const traced = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle =>
-  tracedHandle({ settings, ports, handleOf, stack: 'relay', version: '1' });
+  tracedHandle({ settings, route, ports, handleOf, stack: 'relay', version: '1' });
 const plain = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle => handleOf(ports);
 
 const answer = [delta('a'), finish(), usage(7, 2)];
@@ -64,31 +67,63 @@ describe.each([
 });
 
 describe('the trace of a call', () => {
-  const sampled = { ...settings, ratio: 1 };
-  const nothing: RelayResponse = { status: 200, headers: {}, body: '', done: Promise.resolve() };
+  const requestOf = (more: Partial<RelayRequest> = {}): RelayRequest => ({
+    id: 'one',
+    ...route,
+    query: new URLSearchParams(),
+    headers: {},
+    baseUrl: 'https://relay.test/v1',
+    json: () => ({}),
+    rawBody: () => '',
+    hostDeadlineMs: Infinity,
+    ...more,
+  });
+  const answered: RelayResponse = { status: 200, headers: {}, body: '', done: Promise.resolve() };
 
-  it('ends also where the call fails in a way that nobody foresaw, and the host sees the same failure', async () => {
-    const bug = new Error('a bug');
-    const done = Promise.reject(bug);
-    done.catch(() => undefined);
-    const failing: Handle[] = [() => Promise.reject(bug), async () => ({ ...nothing, done })];
-    for (const handle of failing) {
-      const lost = Promise.withResolvers<void>();
-      const rig = new BillingRig({
-        composed: (ports) => {
-          const log = { ...ports.log, event: () => lost.resolve() };
-          return tracedHandle({
-            settings: sampled,
-            ports: { ...ports, log },
-            handleOf: () => handle,
-            stack: 'relay',
-            version: '1',
-          });
-        },
-      });
-      await expect(rig.respond(stream).then((response) => response.done)).rejects.toBe(bug);
-      // It was sent, to a receiver that does not exist.
-      await lost.promise;
-    }
+  async function tracing(handle: Handle) {
+    const receiver = await startWebhookReceiver();
+    onTestFinished(() => receiver.close());
+    const log = { request: () => {}, event: () => {}, fault: () => {} };
+    const ports = { clock: systemClock, random: { next: () => 0.5 }, log } as unknown as ChatPorts;
+    const traced = tracedHandle({
+      settings: { ...settings, url: `${receiver.address}/v1/traces`, ratio: 1 },
+      route,
+      ports,
+      handleOf: () => handle,
+      stack: 'relay',
+      version: '1',
+    });
+    const root = async (): Promise<Record<string, unknown>> => {
+      const [hook] = await receiver.received('/v1/traces', 1);
+      return JSON.parse(hook?.body ?? '').resourceSpans[0].scopeSpans[0].spans[0];
+    };
+    return { traced, root };
+  }
+
+  it.each<[string, Partial<RelayRequest>, string]>([
+    ['its route', {}, 'POST /v1/chat/completions'],
+    ['none of a path that is not served', { path: '/v1/chat/completions/sk-secret' }, 'HTTP'],
+    ['none of a method that is not served', { method: 'BREW' }, 'HTTP'],
+  ])('has the name of %s', async (_what, more, name) => {
+    const { traced, root } = await tracing(async () => answered);
+    await (
+      await traced(requestOf(more))
+    ).done;
+    expect(await root()).toMatchObject({ name });
+  });
+
+  it('ends with a failure where the call does in a way that nobody foresaw, which the host sees', async () => {
+    const bug = new TypeError('a bug');
+    const { traced, root } = await tracing(() => Promise.reject(bug));
+    await expect(traced(requestOf())).rejects.toBe(bug);
+    expect(await root()).toMatchObject({ status: { code: 2, message: 'TypeError' } });
+  });
+
+  it('leaves also where the end of the call fails', async () => {
+    const bug = new TypeError('a bug');
+    const done = Promise.reject<void>(bug);
+    const { traced, root } = await tracing(async () => ({ ...answered, done }));
+    await expect((await traced(requestOf())).done).rejects.toBe(bug);
+    expect(await root()).toMatchObject({ name: 'POST /v1/chat/completions' });
   });
 });
