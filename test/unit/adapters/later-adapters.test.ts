@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { laterAccounts } from '../../../functions/compose/later-accounts.ts';
 import { laterTracing } from '../../../functions/compose/later-adapters.ts';
-import { BillingRig, ask, yuan } from '../../support/billing-rig.ts';
+import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
 import { hello } from '../../support/core-rig.ts';
 
 const settings = { url: 'http://127.0.0.1:1', headers: {}, service: undefined, ratio: 0 };
@@ -32,7 +32,7 @@ describe('an adapter that could not be loaded', () => {
     })
       .granted(yuan)
       .upstream({ steps: hello });
-    for (let call = 0; call < 3; call += 1) expect((await rig.call(ask)).status).toBe(200);
+    for (let call = 0; call < 3; call += 1) expect((await rig.call(small)).status).toBe(200);
     expect(traced).toEqual([false, true, true]);
     expect(rig.faults).toMatchObject([{ message: 'no memory' }]);
   });

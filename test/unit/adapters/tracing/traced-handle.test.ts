@@ -30,8 +30,8 @@ describe.each([
 ])('a client of a call that is %s', (_how, composed) => {
   it('and leaves before the first text, while one is waited for, pays nothing for the call', async () => {
     // The heartbeat has begun the answer.
-    const { rig, response, reads } = await opened([20_000, ...answer], composed);
-    expect((await reads.next()).value).toContain(':');
+    const { rig, response, reads } = await opened([40_000, ...answer], composed);
+    expect((await reads.next()).value).toContain(': ping');
     const waiting = reads.next();
     void reads.return?.();
     expect(await waiting).toEqual({ done: true, value: undefined });
