@@ -1,9 +1,9 @@
 /**
- * A sequence that is passed on as it is, and whose end is told. Must never be a generator: one holds a return back until
+ * A sequence that is passed on as it is, and whose end is reported. Must never be a generator: one holds a return back until
  * the read before it ends, and drops a return that comes before its first read.
  */
 
-/** @param ended when the source has ended or failed, or its reader returned. May be told more than once: the first counts */
+/** @param ended when the source has ended or failed, or its reader returned. May be reported more than once: the first counts */
 export function passedOn<T>(
   source: AsyncIterable<T>,
   ended: (failure?: { error: unknown }) => void,

@@ -55,7 +55,7 @@ describe.each([
     expect(rig.logged).toMatchObject([{ end: 'completed', charge: '0.5' }]);
   });
 
-  it('and has an answer that is cut at its deadline is told so', async () => {
+  it('and has an answer that is cut at its deadline says so', async () => {
     const { rig, response } = await opened([delta('a'), hang], composed);
     const said: string[] = [];
     const read = async (): Promise<void> => {
