@@ -1,5 +1,12 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import {
+  Agent as HttpAgent,
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { Agent as HttpsAgent, createServer as createSecureServer } from 'node:https';
 import { createServer as createRawServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
@@ -16,6 +23,7 @@ import {
 } from '../../../../shared/adapters/transport/aws-json-call.ts';
 import { Sha256 } from '../../../../shared/adapters/transport/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
+import { selfSigned } from './self-signed.ts';
 
 const region = 'eu-central-1';
 const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: 'token' };
@@ -316,22 +324,31 @@ describe('a connection', () => {
     expect(connections.size).toBe(1);
   });
 
-  test('that a call waited for is as good as a kept one: its reply may take longer than a connection', async () => {
-    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-    const { endpoint, seen } = await serve(
-      (request, response) => void begun.then(() => ok(request, response)),
-      () => {},
-    );
-    const aws = { region, credentials, connectionsMax: 1 };
-    const calls = callsTo(endpoint, { aws, connectMsMax: 30, tryMsMax: 300 });
-    const first = calls.call('UpdateItem', {}, once1);
-    const second = failureOf(calls.call('UpdateItem', {}, once1));
-    begin();
-    await first;
-    // It was sent, so it may have been carried out.
-    expect(await second).toMatchObject({ name: 'NoReply', code: 'ETIMEDOUT', sent: true });
-    expect(seen).toHaveLength(2);
-  });
+  test.each(['http', 'https'])(
+    'of %s that a call waited for is as good as a kept one: its reply may take longer than a connection',
+    async (scheme) => {
+      const arrivals = [Promise.withResolvers<ServerResponse>(), Promise.withResolvers<ServerResponse>()];
+      let count = 0;
+      const answer: RequestListener = (request, response) => {
+        const arrived = arrivals[count++];
+        void buffer(request).then(() => arrived?.resolve(response));
+      };
+      const { key, cert } = selfSigned();
+      const server = scheme === 'https' ? createSecureServer({ key, cert }, answer) : createServer(answer);
+      const endpoint = (await listen(server)).replace('http:', `${scheme}:`);
+      const settings = { keepAlive: true, maxSockets: 1 };
+      const agent = scheme === 'https' ? new HttpsAgent({ ...settings, ca: cert }) : new HttpAgent(settings);
+      const first = callsTo(endpoint, { agent, connectMsMax: 5_000 }).call('UpdateItem', {}, once1);
+      const response = await arrivals[0]?.promise;
+      const calls = callsTo(endpoint, { agent, connectMsMax: 30, tryMsMax: 1_000 });
+      const second = failureOf(calls.call('UpdateItem', {}, once1));
+      response?.end('{}');
+      await first;
+      await arrivals[1]?.promise;
+      // It was sent, so it may have been carried out.
+      expect(await second).toMatchObject({ name: 'NoReply', code: 'ETIMEDOUT', sent: true });
+    },
+  );
 
   test('that a call still waits for when its time is up was never used', async () => {
     const { endpoint, seen } = await serve(() => {});
