@@ -1,7 +1,15 @@
-/** Reads the state and the outputs of a deployed stack. Never changes one. */
+/**
+ * Asks CloudFormation about a deployed stack, by requests to its Query API that are written by hand: two of them need no client
+ * package. Never repeats one, and never changes a stack by itself.
+ */
+import { systemClock } from '../system/system-clock.ts';
 import type { AwsAccess } from '../system/environment.ts';
-import { queryStacks, StackRefusal } from './stack-query.ts';
+import { endpointOf } from './aws-endpoint.ts';
+import { requestSigner } from './request-signer.ts';
 import { textOf } from './xml-text.ts';
+
+const timeoutMs = 10_000;
+const cloudFormation = { name: 'cloudformation', variable: 'AWS_ENDPOINT_URL_CLOUDFORMATION' };
 
 export interface DeployedStack {
   /** As CloudFormation calls it: `CREATE_COMPLETE`. */
@@ -9,6 +17,18 @@ export interface DeployedStack {
   /** It cannot be deleted. */
   isProtected: boolean;
   outputs: ReadonlyMap<string, string>;
+}
+
+/** CloudFormation refused. */
+export class StackRefusal extends Error {
+  /** `AccessDenied`, `ValidationError` ... */
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = 'StackRefusal';
+    this.code = code;
+  }
 }
 
 /** @returns undefined when there is no such stack. Throws a StackRefusal, or the error of the network. */
@@ -29,6 +49,31 @@ export async function describeStack(
     isProtected: textOf(xml, 'EnableTerminationProtection') === 'true',
     outputs: outputsIn(xml),
   };
+}
+
+/**
+ * @param parameters with the `Action`
+ * @returns the answer's XML. Throws a StackRefusal, or the error of the network.
+ */
+export async function queryStacks(
+  parameters: Record<string, string>,
+  aws: AwsAccess,
+  environment: NodeJS.ProcessEnv,
+): Promise<string> {
+  const { region } = aws;
+  const request = {
+    url: endpointOf(cloudFormation, region, environment).href,
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ ...parameters, Version: '2010-05-15' }).toString(),
+  };
+  const sign = requestSigner({ aws, clock: systemClock });
+  const headers = await sign(request, { service: 'cloudformation', region });
+  const signal = AbortSignal.timeout(timeoutMs);
+  const options = { method: 'POST', headers, body: request.body, signal, redirect: 'manual' } as const;
+  const reply = await fetch(request.url, options);
+  const xml = await reply.text();
+  if (reply.status === 200) return xml;
+  throw new StackRefusal(textOf(xml, 'Code') ?? `status ${reply.status}`, textOf(xml, 'Message') ?? '');
 }
 
 /** The outputs of the one stack that was asked for. */
