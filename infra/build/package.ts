@@ -87,26 +87,21 @@ function inlineChecks(folder: string): void {
     platform: 'node',
     target: 'node20',
   });
-  const used = new Set(
-    ['.js', '.d.ts'].flatMap((kind) =>
-      Object.values(entries).flatMap((entry) => [...reached(folder, `${entry}${kind}`)]),
-    ),
-  );
+  const used = new Set<string>();
+  for (const entry of Object.values(entries))
+    for (const kind of ['.js', '.d.ts']) reach(`${entry}${kind}`, { folder, used });
   const unused = filesBelow(folder).filter((each) => /\.(js|d\.ts)$/.test(each) && !used.has(each));
   for (const each of unused) rmSync(join(folder, each));
 }
 
-/** A file and all that it imports by relative paths, from the folder of the package. */
-function reached(folder: string, file: string, seen = new Set<string>()): Set<string> {
-  if (seen.has(file)) return seen;
-  seen.add(file);
-  const isTypes = file.endsWith('.d.ts');
-  const imported = readFileSync(join(folder, file), 'utf8').matchAll(/(?:from |import\()["'](\.[^"']+)["']/g);
-  for (const [, path = ''] of imported) {
-    const plain = join(dirname(file), path).replace(/\.[jt]s$/, '');
-    reached(folder, `${plain}${isTypes ? '.d.ts' : '.js'}`, seen);
-  }
-  return seen;
+/** Adds a file, and all that it imports by relative paths. */
+function reach(file: string, { folder, used }: { folder: string; used: Set<string> }): void {
+  if (used.has(file)) return;
+  used.add(file);
+  const kind = file.endsWith('.d.ts') ? '.d.ts' : '.js';
+  const code = readFileSync(join(folder, file), 'utf8');
+  for (const [, path = ''] of code.matchAll(/(?:from |import\()["'](\.[^"']+)["']/g))
+    reach(`${join(dirname(file), path).replace(/\.[jt]s$/, '')}${kind}`, { folder, used });
 }
 
 function copyBundles(from: string, to: string): void {
