@@ -1,6 +1,6 @@
 /**
- * Alarm definitions for functions and the streams that they read. Each sums or compares one metric of several functions,
- * since one alarm costs as much attention as another; the dashboard shows which function it is.
+ * Alarm definitions for functions and the streams that they read. AWS bills each metric that an alarm looks at, so a function
+ * whose end is seen otherwise is left out: docs/observability.md says by which alarm.
  */
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
@@ -16,93 +16,85 @@ const iteratorAgeMax = Duration.minutes(5);
 export type ByName = Record<string, IMetric>;
 
 /** A metric without any value is left out. */
-export function combined(how: 'SUM' | 'MAX', metrics: ByName): MathExpression {
+export function sumOf(metrics: ByName): MathExpression {
   const filled = Object.keys(metrics).map((id) => `FILL(${id}, 0)`);
   return new MathExpression({
-    expression: `${how}([${filled.join(', ')}])`,
+    expression: `SUM([${filled.join(', ')}])`,
     usingMetrics: metrics,
-    label: how,
+    label: 'sum',
     period,
   });
 }
 
-export function functionAlarms(
-  functions: RelayFunctions,
-  mappings: readonly StreamMapping[],
-): AlarmDefinition[] {
-  const names = [...functions.byName.keys()];
-  const answering = names.filter((name) => functions.get(name).url !== undefined);
-  const of = (metricName: string, some: readonly FunctionName[], statistic: string = Stats.SUM): ByName =>
-    Object.fromEntries(
-      some.map((name) => [name, functions.get(name).lambda.metric(metricName, { period, statistic })]),
-    );
+/** On schedules, so that a fault of any kind ends a run soon. */
+const scheduled = ['grants', 'alerts', 'notify'] as const satisfies FunctionName[];
+
+export function functionAlarms(functions: RelayFunctions): AlarmDefinition[] {
+  const of = (metricName: string, name: FunctionName, statistic: string = Stats.SUM): Metric =>
+    functions.get(name).lambda.metric(metricName, { period, statistic });
+  const ofEach = (metricName: string, names: readonly FunctionName[]): ByName =>
+    Object.fromEntries(names.map((name) => [name, of(metricName, name)]));
   return [
-    ...chunksOf(names, metricsMax).map((some, index): AlarmDefinition => ({
-      id: `FunctionErrors${index === 0 ? '' : index + 1}`,
+    {
+      id: 'FunctionErrors',
       severity: 'ticket',
       description:
-        'A function crashed or timed out: the graph Errors of functions says which, its log group why',
-      metric: combined('SUM', of('Errors', some)),
+        'Function grants, alerts or notify crashed or timed out: the graph Errors of functions says which, its log group why',
+      metric: sumOf(ofEach('Errors', scheduled)),
       threshold: 1,
-    })),
+    },
     {
       id: 'FunctionThrottles',
       severity: 'ticket',
       description: "A function was refused an environment: the account's concurrency is used up",
-      // Those without a URL are called again by Lambda itself; where that is not enough they are late, which has an alarm.
-      metric: combined('SUM', of('Throttles', answering)),
+      // Others draw on the same concurrency, and are called again by Lambda or by their callers.
+      metric: sumOf(ofEach('Throttles', ['chat', 'responses'])),
       threshold: 1,
     },
+    serverErrors(of('Url5xxCount', 'catalog'), of('Url5xxCount', 'payments')),
     {
-      id: 'ServerErrors',
+      id: 'StreamsBehind',
       severity: 'ticket',
       description:
-        'Functions catalog or payments answered with many 5xx: can DynamoDB and the secrets of payments be reached?',
-      // Those of chat and responses are failures, and the objective of availability counts them.
-      metric: combined(
-        'SUM',
-        of(
-          'Url5xxCount',
-          answering.filter((name) => !isAnswering(name)),
-        ),
-      ),
-      threshold: 20,
+        'Function ledger is behind the stream of quotas by minutes, so rows are late: its log group says what fails',
+      metric: of('IteratorAge', 'ledger', Stats.MAXIMUM),
+      threshold: iteratorAgeMax.toMilliseconds(),
     },
-    streamsBehind(
-      of('IteratorAge', [...new Set(mappings.map((mapping) => mapping.function))], Stats.MAXIMUM),
-    ),
   ];
 }
 
-/** So many metrics one alarm of CloudWatch can have. */
-const metricsMax = 10;
+/** What Stripe reports is rare: one that was not taken counts as much as so many failures of the other function. */
+const failuresMin = 5;
 
-const chunksOf = <T>(list: readonly T[], length: number): T[][] =>
-  list.length === 0 ? [] : [list.slice(0, length), ...chunksOf(list.slice(length), length)];
-
-const isAnswering = (name: FunctionName): boolean => name === 'chat' || name === 'responses';
-
-const streamsBehind = (ages: ByName): AlarmDefinition => ({
-  id: 'StreamsBehind',
-  severity: 'ticket',
-  description:
-    'A function is behind its stream by minutes: the graph Age of streams says which, its log group what fails',
-  metric: combined('MAX', ages),
-  threshold: iteratorAgeMax.toMilliseconds(),
-});
-
-/** By reader of the stream. */
-export function givenUp(mappings: readonly StreamMapping[]): ByName {
-  const kept = mappings.filter(({ stream }) => stream.keepsFailures);
-  const delivered = kept.map(({ function: name, mapping }) => [
-    `${name}GivenUp`,
-    new Metric({
-      namespace: 'AWS/Lambda',
-      metricName: 'OnFailureDestinationDeliveredEventCount',
-      dimensionsMap: { EventSourceMappingUUID: mapping.eventSourceMappingId },
-      period,
-      statistic: Stats.SUM,
+/** Counts crashes, for which Lambda answers 502. */
+function serverErrors(catalog: Metric, payments: Metric): AlarmDefinition {
+  const window = Duration.hours(1);
+  return {
+    id: 'ServerErrors',
+    severity: 'ticket',
+    description: `Within an hour function catalog answered ${failuresMin} times with 5xx or crashed, or payments once: can DynamoDB and the secrets of payments be reached?`,
+    metric: new MathExpression({
+      expression: `SUM([FILL(catalog, 0), ${failuresMin} * FILL(payments, 0)])`,
+      usingMetrics: {
+        catalog: catalog.with({ period: window }),
+        payments: payments.with({ period: window }),
+      },
+      label: 'failures, those of payments by their weight',
+      period: window,
     }),
-  ]);
-  return Object.fromEntries(delivered) as ByName;
+    threshold: failuresMin,
+  };
+}
+
+/** Records of the stream of `quotas` that function ledger gave up: rows of the ledger that nobody tries again to write. */
+export function givenUp(mappings: readonly StreamMapping[]): Metric {
+  const found = mappings.find((each) => each.function === 'ledger');
+  if (found === undefined) throw new Error('function ledger reads no stream');
+  return new Metric({
+    namespace: 'AWS/Lambda',
+    metricName: 'OnFailureDestinationDeliveredEventCount',
+    dimensionsMap: { EventSourceMappingUUID: found.mapping.eventSourceMappingId },
+    period,
+    statistic: Stats.SUM,
+  });
 }
