@@ -45,10 +45,11 @@ export function objectiveAlarms(parts: ObjectiveParts): AlarmDefinition[] {
 
 const suffix = ({ severity }: Window): string => (severity === 'page' ? 'Page' : 'Ticket');
 
+/** 100 - 99.9 is not 0.1. */
+const rounded = (percent: number): number => Number(percent.toFixed(6));
+
 /** Percent of calls that may not be as the objective wants them, and percent that triggers. */
 function sharesOf(objectivePercent: number, { burnRate }: Window): { budget: number; trigger: number } {
-  // 100 - 99.9 is not 0.1.
-  const rounded = (percent: number): number => Number(percent.toFixed(6));
   const budget = rounded(100 - objectivePercent);
   return { budget, trigger: Math.min(rounded(burnRate * budget), percentMax) };
 }
@@ -100,7 +101,7 @@ function firstContent({ relayName, objectives }: ObjectiveParts, of: Window): Al
   const { firstContentPercent = 95, firstContentSeconds = 10 } = objectives;
   const { severity, window } = of;
   const { budget, trigger } = sharesOf(firstContentPercent, of);
-  const percentile = Number((100 - trigger).toFixed(6));
+  const percentile = rounded(100 - trigger);
   return {
     id: `FirstContent${suffix(of)}`,
     severity,

@@ -19,26 +19,24 @@ export const versionAlarmId = (name: FunctionName): string => `${name}NewVersion
 const minutes = { looked: 5, bad: 3 };
 
 export function versionAlarms(relayName: string, functions: RelayFunctions): AlarmDefinition[] {
-  return [...functions.byName].flatMap(([name, { live }]) =>
-    live === undefined
-      ? []
-      : {
-          id: versionAlarmId(name),
-          severity: 'ticket' as const,
-          description: `The newest version of function ${name} fails, and the deployment is rolled back: its log group says why`,
-          ...failing(versionMetrics({ relayName, name, live })),
-        },
-  );
+  const alarms = [];
+  for (const [name, { live }] of functions.byName)
+    if (live !== undefined) alarms.push(versionAlarm(name, versionMetrics({ relayName, name, live })));
+  return alarms;
 }
 
-function failing({
-  errors,
-  calls,
-  failures,
-}: VersionMetrics): Pick<AlarmDefinition, 'metric' | 'threshold' | 'periods' | 'periodsMin'> {
-  if (calls && failures)
-    return { metric: failurePercent({ errors, calls, failures }), threshold: failurePercentMax };
+function versionAlarm(name: FunctionName, { errors, calls, failures }: VersionMetrics): AlarmDefinition {
+  const common = {
+    id: versionAlarmId(name),
+    severity: 'ticket',
+    description: `The newest version of function ${name} fails, and the deployment is rolled back: its log group says why`,
+  } as const;
+  if (calls && failures) {
+    const metric = failurePercent({ errors, calls, failures });
+    return { ...common, metric, threshold: failurePercentMax };
+  }
   return {
+    ...common,
     // Lambda says 1 for a run with an error, else 0. Were it to say nothing then, these were the minutes with an error.
     metric: errors.with({ statistic: Stats.AVERAGE, period: Duration.minutes(1) }),
     threshold: failurePercentMax / 100,
