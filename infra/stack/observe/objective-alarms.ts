@@ -6,6 +6,7 @@ import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { AlarmDefinition, Severity } from './alarm-definition.ts';
+import { answering } from './function-alarms.ts';
 import { relayMetric } from './relay-metric.ts';
 
 export interface Objectives {
@@ -59,7 +60,7 @@ function availability({ relayName, functions, objectives }: ObjectiveParts, of: 
   const { severity, window, callsMin } = of;
   const { budget, trigger } = sharesOf(availabilityPercent, of);
   // A call whose function dies writes no line. Each such call makes a ticket anyway, when the sweeper closes it.
-  const dying = severity === 'page' ? (['chat', 'responses'] as const) : [];
+  const dying = severity === 'page' ? answering(functions) : [];
   const died = Object.fromEntries(
     dying.map((name) => [
       `${name}Died`,
