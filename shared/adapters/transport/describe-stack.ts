@@ -1,10 +1,12 @@
 /** Reads the state and the outputs of a deployed stack. Never changes one. */
 import { systemClock } from '../system/system-clock.ts';
 import type { AwsAccess } from '../system/environment.ts';
+import { endpointOf } from './aws-endpoint.ts';
 import { requestSigner } from './request-signer.ts';
 import { textOf } from './xml-text.ts';
 
 const timeoutMs = 10_000;
+const cloudFormation = { name: 'cloudformation', variable: 'AWS_ENDPOINT_URL_CLOUDFORMATION' };
 
 export interface DeployedStack {
   /** As CloudFormation calls it: `CREATE_COMPLETE`. */
@@ -34,13 +36,8 @@ export async function describeStack(
   environment: NodeJS.ProcessEnv,
 ): Promise<DeployedStack | undefined> {
   const { region } = aws;
-  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  const endpoint =
-    environment['AWS_ENDPOINT_URL_CLOUDFORMATION'] ??
-    environment['AWS_ENDPOINT_URL'] ??
-    `https://cloudformation.${region}.${domain}`;
   const request = {
-    url: `${endpoint}/`,
+    url: endpointOf(cloudFormation, region, environment).href,
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: `Action=DescribeStacks&StackName=${stack}&Version=2010-05-15`,
   };
