@@ -42,22 +42,27 @@ export interface VersionOf {
   live: Alias;
 }
 
+export interface VersionMetrics {
+  /** Runs that ended in an error, as Lambda counts them. */
+  errors: Metric;
+  /** Absent: the function does not answer calls. */
+  calls?: Metric;
+  failures?: Metric;
+}
+
 /** Of the newest version, while it shares the alias with the one before. */
-export function versionMetrics({ relayName, name, live }: VersionOf): Record<string, Metric> {
+export function versionMetrics({ relayName, name, live }: VersionOf): VersionMetrics {
   const { version } = live.version;
   const common = { period, statistic: Stats.SUM };
-  const ofLambda = (metricName: string): Metric =>
-    live.lambda.metric(metricName, {
-      ...common,
-      dimensionsMap: {
-        FunctionName: live.lambda.functionName,
-        Resource: `${live.lambda.functionName}:${live.aliasName}`,
-        ExecutedVersion: version,
-      },
-    });
-  const errors = ofLambda('Errors');
-  if (functionDescriptions[name].answersCalls !== true)
-    return { errors, invocations: ofLambda('Invocations') };
+  const errors = live.lambda.metric('Errors', {
+    ...common,
+    dimensionsMap: {
+      FunctionName: live.lambda.functionName,
+      Resource: `${live.lambda.functionName}:${live.aliasName}`,
+      ExecutedVersion: version,
+    },
+  });
+  if (functionDescriptions[name].answersCalls !== true) return { errors };
   const ofLines = (metricName: string): Metric =>
     new Metric({
       namespace,
