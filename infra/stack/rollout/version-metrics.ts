@@ -8,7 +8,8 @@ import { FilterPattern } from 'aws-cdk-lib/aws-logs';
 import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
-const namespace = 'relay';
+/** Of all metrics of relays; functions write theirs by the same in `shared/adapters/telemetry`. */
+export const relayNamespace = 'relay';
 const period = Duration.minutes(5);
 
 /**
@@ -28,7 +29,7 @@ export function countCallsByVersion(functions: RelayFunctions): void {
     for (const [metricName, pattern] of Object.entries(patterns))
       logGroup.addMetricFilter(metricName, {
         filterPattern: FilterPattern.literal(pattern),
-        metricNamespace: namespace,
+        metricNamespace: relayNamespace,
         metricName,
         metricValue: '1',
         dimensions: { stack: '$.stack', build: '$.build' },
@@ -65,7 +66,7 @@ export function versionMetrics({ relayName, name, live }: VersionOf): VersionMet
   if (functionDescriptions[name].answersCalls !== true) return { errors };
   const ofLines = (metricName: string): Metric =>
     new Metric({
-      namespace,
+      namespace: relayNamespace,
       metricName,
       dimensionsMap: { stack: relayName, build: `${name}:${version}` },
       ...common,
