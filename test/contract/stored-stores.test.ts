@@ -147,16 +147,16 @@ describe('the table of responses', () => {
     let stuck = false;
     /** Carries out the first key alone, or none. */
     const busy = {
-      async call(operation: string, input: { RequestItems?: Record<string, unknown> }) {
-        const [name = ''] = Object.keys(input.RequestItems ?? {});
+      async call(operation: string, input: { RequestItems: Record<string, unknown> }) {
+        const name = 'relay-responses';
         if (operation === 'BatchWriteItem') {
-          const all = input.RequestItems?.[name] as object[];
+          const all = input.RequestItems[name] as object[];
           const [first, ...rest] = stuck ? [undefined, ...all] : all;
           if (first) await inner.call(operation, { RequestItems: { [name]: [first as never] } });
           return { UnprocessedItems: rest.length > 0 ? { [name]: rest } : {} };
         }
         if (operation !== 'BatchGetItem') return inner.call(operation as never, input as never);
-        const { Keys, ...rest } = input.RequestItems?.[name] as { Keys: object[] };
+        const { Keys, ...rest } = input.RequestItems[name] as { Keys: object[] };
         const [key, ...others] = stuck ? [undefined, ...Keys] : Keys;
         const asked = { RequestItems: { [name]: { Keys: [key], ...rest } } };
         const reply = key ? await inner.call(operation, asked as never) : { Responses: {} };
