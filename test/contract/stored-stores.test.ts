@@ -4,6 +4,7 @@ import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/dy
 import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import { ResponseTooLarge } from '../../shared/relay/ports/stored/response-store.ts';
+import type { StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryStored } from '../support/memory-stored.ts';
@@ -140,6 +141,25 @@ describe('the table of responses', () => {
       ].join(' '),
     );
     client.destroy();
+  });
+
+  it('finds a response that is replaced between the reads of its head and of its parts', async () => {
+    const inner = hotClient();
+    const { clock } = opened;
+    const other = dynamoStored({ client: inner, clock, stack: 'relay' });
+    const [before, after] = [noise(700_000, 1), noise(700_000, 2)].map((text) =>
+      responseOf(opened, { account: 'f', id: 'resp-1' }, { response: { text } }),
+    ) as [StoredResponse, StoredResponse];
+    await other.responses.put(before);
+    let reads = 0;
+    const client: TableClient = {
+      async call(...given) {
+        if (given[0] === 'BatchGetItem' && (reads += 1) === 2) await other.responses.put(after);
+        return inner.call(...given);
+      },
+    };
+    const { responses } = dynamoStored({ client, clock, stack: 'relay' });
+    expect((await responses.read('f', ['resp-1'])).get('resp-1')).toEqual(after);
   });
 
   it('asks again for what a busy store left of a batch, and gives up where nothing moves', async () => {
