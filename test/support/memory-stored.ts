@@ -55,6 +55,7 @@ export class MemoryStored implements StoredPorts {
       const had = this.#get({ account, id }) !== undefined;
       this.#responses.delete(keyOf({ account, id }));
       this.#events.delete(keyOf({ account, id }));
+      this.#results.delete(keyOf({ account, id: id.replace('resp-', '') }));
       return had;
     },
   };

@@ -53,16 +53,20 @@ export async function accept(
   bill.handOn();
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
+  const queued = queuedAnswer(call, response);
+  const answer = streamed ? await followed(ports, asked, response) : queued;
+  const headers = { ...answer.headers, ...bill.headers };
+  const body = streamed ? 'events' : { text: queued.body };
+  asked.claim?.answered({ status: answer.status, headers, body });
+  await asked.claim?.keep(false);
   const done = finished(bill, asked.claim);
-  const answer = streamed ? await followed(ports, asked, response) : queuedAnswer(call, response);
-  return {
-    ...answer,
-    headers: { ...answer.headers, ...bill.headers },
-    done: Promise.all([done, answer.done]).then(() => {}),
-  };
+  return { ...answer, headers, done: Promise.all([done, answer.done]).then(() => {}) };
 }
 
-const queuedAnswer = ({ identity }: ChatCall, { body }: StoredResponse): RelayResponse => ({
+const queuedAnswer = (
+  { identity }: ChatCall,
+  { body }: StoredResponse,
+): RelayResponse & { body: string } => ({
   status: 200,
   headers: {
     'content-type': 'application/json',
