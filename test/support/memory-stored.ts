@@ -80,7 +80,8 @@ export class MemoryStored implements StoredPorts {
     finish: async ({ run, ...of }, response) => {
       await this.#reached();
       const head = this.#get(of)?.head;
-      if (head?.background?.run !== run || !['in_progress', 'cancelled'].includes(head.status)) return false;
+      const from = response.head.status === 'cancelled' ? ['in_progress', 'cancelled'] : ['in_progress'];
+      if (head?.background?.run !== run || !from.includes(head.status)) return false;
       this.#put(response);
       return true;
     },

@@ -79,23 +79,24 @@ export class RunKeeper implements AnswerKeeper {
       if (head?.status === 'cancelled') await this.#finish(this.#response(whole, 'cancelled', count));
     } catch (error) {
       const why = error instanceof ResponseTooLarge ? 'too_large' : 'write_failed';
-      this.#ports.log.event('background_answer_lost', { request_id: requestId, account: run.account, why });
+      const fields = { request_id: requestId, account: run.account, why, background: true };
+      this.#ports.log.event('response_not_stored', fields);
       this.#ports.log.fault(requestId, error);
     }
   }
 
   #finish(response: StoredResponse): Promise<boolean> {
     const { runs } = this.#ports.stored;
-    return this.#patiently(() => runs.finish(this.#kept.run, response));
+    return this.#repeated(() => runs.finish(this.#kept.run, response));
   }
 
   async #head(): Promise<ResponseHead | undefined> {
     const { account, id } = this.#kept.run;
-    const heads = await this.#patiently(() => this.#ports.stored.responses.heads(account, [id]));
+    const heads = await this.#repeated(() => this.#ports.stored.responses.heads(account, [id]));
     return heads.get(id);
   }
 
-  #patiently<T>(call: () => Promise<T>): Promise<T> {
+  #repeated<T>(call: () => Promise<T>): Promise<T> {
     return new Backoff(this.#ports, endMsMax, pauseMsMax).until(call);
   }
 

@@ -1,5 +1,5 @@
 /**
- * Watches over a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
+ * Looks after a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
  * A run that may no longer write must not go on at an upstream's expense.
  */
 import type { Clock } from '../../ports/clock.ts';
