@@ -31,8 +31,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
   const channels = new ServingChannels();
   return async (request) => {
-    if (endpoint.references && matchStoredRoute(request)) {
-      const { storedHandle } = await import('./stored/stored-handle.ts');
+    if (endpoint.storing && matchStoredRoute(request)) {
+      const { storedHandle } = await import('./stored/routes/stored-handle.ts');
       return storedHandle(ports)(request);
     }
     const startedMs = ports.clock.now();

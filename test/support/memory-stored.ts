@@ -3,7 +3,7 @@ import type { ResponseStore } from '../../shared/relay/ports/stored/response-sto
 import type { ResultStore, StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
 import type { RunStore } from '../../shared/relay/ports/stored/run-store.ts';
 import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
-import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 
 interface Of {
   account: string;

@@ -9,7 +9,7 @@ import { Backoff } from '../../money/backoff.ts';
 import { ResponseTooLarge } from '../../ports/stored/response-store.ts';
 import type { Run } from '../../ports/stored/run-store.ts';
 import type { ResponseHead, ResponseStatus, StoredResponse } from '../../ports/stored/stored-response.ts';
-import type { AnswerKeeper } from '../answer-keeper.ts';
+import type { AnswerKeeper } from '../../answer/answer-keeper.ts';
 import type { EventWriter } from '../events/event-writer.ts';
 import { requestIdOf } from './handed-call.ts';
 import type { RunWatch } from './run-watch.ts';
