@@ -64,17 +64,8 @@ export async function admitCaller(
   return { key: row, account, parts, snapshot };
 }
 
-/** Checks size, JSON, schema, model name, official gate and whitelist. */
-export async function readCall(
-  ports: ConversationPorts,
-  endpoint: Endpoint,
-  { request, caller }: { request: RelayRequest; caller: Caller },
-): Promise<AskedCall> {
-  return readBody(ports, endpoint, { body: request.json(), headers: request.headers, caller });
-}
-
 /** Checks schema, model name, official gate and whitelist. */
-export async function readBody(
+export async function readCall(
   ports: ConversationPorts,
   endpoint: Endpoint,
   { body, headers, caller }: { body: unknown; headers: RelayRequest['headers']; caller: Caller },
