@@ -16,7 +16,7 @@ import { capableOf } from './call/capable-channels.ts';
 import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { KeptAnswerParts } from './stored/kept-answer.ts';
-import type { AnswerKeeper } from './stored/answer-keeper.ts';
+import type { AnswerKeeper } from './answer/answer-keeper.ts';
 import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
 import type { repeatResult } from './stored/repeat-result.ts';
@@ -64,17 +64,8 @@ export async function admitCaller(
   return { key: row, account, parts, snapshot };
 }
 
-/** Checks size, JSON, schema, model name, official gate and whitelist. */
-export async function readCall(
-  ports: ConversationPorts,
-  endpoint: Endpoint,
-  { request, caller }: { request: RelayRequest; caller: Caller },
-): Promise<AskedCall> {
-  return readBody(ports, endpoint, { body: request.json(), headers: request.headers, caller });
-}
-
 /** Checks schema, model name, official gate and whitelist. */
-export async function readBody(
+export async function readCall(
   ports: ConversationPorts,
   endpoint: Endpoint,
   { body, headers, caller }: { body: unknown; headers: RelayRequest['headers']; caller: Caller },
@@ -227,7 +218,7 @@ export interface PaidCall {
 
 /** How an answer differs that no client waits for. */
 export interface RunOfCall {
-  /** The dispatched call, which ends when the run is told to stop. */
+  /** The dispatched call, which ends when the run has to stop. */
   stopping(dispatched: DispatchedCall): DispatchedCall;
   /** The answer is committed at once, so that every failure is rendered. */
   renderer(renderer: Renderer): Renderer;

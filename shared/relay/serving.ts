@@ -32,7 +32,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const channels = new ServingChannels();
   return async (request) => {
     if (endpoint.storing && matchStoredRoute(request)) {
-      const { storedHandle } = await import('./stored/stored-handle.ts');
+      const { storedHandle } = await import('./stored/routes/stored-handle.ts');
       return storedHandle(ports)(request);
     }
     const startedMs = ports.clock.now();
@@ -42,7 +42,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       const check = async (): Promise<CheckedCall> => {
         caller = await admitCaller(ports, endpoint, request);
-        asked = await readCall(ports, endpoint, { request, caller });
+        asked = await readCall(ports, endpoint, { body: request.json(), headers: request.headers, caller });
         return { caller, asked, named: await modelsOf(channels, { caller, asked, nowMs: startedMs }) };
       };
       const checked = await check().catch(async (error: unknown) => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { prices } from '../../shared/operate/cost/aws-prices.ts';
-import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 import { conversationOf } from '../../shared/relay/stored/stored-conversation.ts';
 import { readPage } from '../docs/pages.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';

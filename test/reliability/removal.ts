@@ -15,6 +15,8 @@ export interface Removal {
   test: string;
   /** A test that fails without the guard: its name, or the part of it that every case has. */
   name: string;
+  /** The test file that runs a suite. Absent: `test`, or the test file of its name. */
+  ranBy?: string;
   /** The test runs the built functions, so they are built after the removal. */
   built?: true;
 }

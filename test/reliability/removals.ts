@@ -3,6 +3,7 @@ import { configurationFaults } from './guards/configuration-faults.ts';
 import { contentThreats } from './guards/content-threats.ts';
 import { moneyFaults } from './guards/money-faults.ts';
 import { operationThreats } from './guards/operation-threats.ts';
+import { storedGuards } from './guards/stored-guards.ts';
 import { upstreamFaults } from './guards/upstream-faults.ts';
 import type { Removal } from './removal.ts';
 
@@ -13,4 +14,5 @@ export const removals: readonly Removal[] = [
   ...accessThreats,
   ...contentThreats,
   ...operationThreats,
+  ...storedGuards,
 ];

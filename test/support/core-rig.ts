@@ -113,6 +113,8 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
+  import('../../shared/relay/stored/routes/stored-handle.ts'),
+  import('../../shared/relay/stored/background/cancel.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 

@@ -14,7 +14,7 @@ import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall } from '../call/dispatch-report.ts';
 import type { HeldKey } from '../call/idempotency-claim.ts';
-import type { AnswerKeeper } from '../stored/answer-keeper.ts';
+import type { AnswerKeeper } from './answer-keeper.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';

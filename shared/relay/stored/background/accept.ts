@@ -21,7 +21,7 @@ import { follow } from '../events/follow.ts';
 import { headOf } from '../kept-answer.ts';
 import { beginsWithinMs, handedCall } from './handed-call.ts';
 
-/** How long one step is tried before the caller is told to come again. */
+/** How long one step is tried before the caller has to come again. */
 const stepMsMax = 2_000;
 
 export interface AskedLater {
@@ -77,7 +77,7 @@ const queuedAnswer = (
   done: Promise.resolve(),
 });
 
-/** A client that cannot be told the rest now knows the id, and comes back for it. */
+/** A client that does not get the rest now knows the id, and comes back for it. */
 async function followed(
   ports: ChatPorts,
   { call, request }: AskedLater,
@@ -165,12 +165,12 @@ function queuedResponse(
 
 /** The response as its client gets it now. */
 function queuedObject({ identity }: ChatCall, read: EndpointRequest): JsonRecord {
-  const { queued, whole } = read.renderer(identity, {
+  const renderer = read.renderer(identity, {
     now: () => identity.created,
     sent: () => ({ dropped: [] }),
     sealedState: () => undefined,
     stored: () => true,
     opaqueParts: () => 0,
   });
-  return queued?.() ?? whole?.() ?? {};
+  return renderer.queued?.() ?? renderer.whole?.() ?? {};
 }

@@ -128,8 +128,10 @@ describe('following a background response', () => {
     await rig.clock.run(rig.run(answerTexts(100, 'x'.repeat(50_000)), 10));
     const slow = await rig.clock.run(rig.read({ slowMs: 50 }));
     expect(numbersOf(slow)).toEqual(upTo(103));
+    rig.calls.after = 0;
     const response = await rig.follow();
     await rig.clock.run(response.done);
+    expect(rig.calls.after).toBeLessThan(4);
     expect(await response.cut).toBeInstanceOf(AnswerCut);
     expect(rig.logged).toMatchObject([{ name: 'answer_cut', fields: { why: 'stuck' } }]);
   });

@@ -73,7 +73,8 @@ export class FollowedRig {
     after: async (...given) => {
       this.calls.after += 1;
       await this.before('after');
-      return this.stored.events.after(...given);
+      // A store returns some 1 MB at once.
+      return (await this.stored.events.after(...given)).slice(0, 16);
     },
   };
 
