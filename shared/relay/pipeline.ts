@@ -158,15 +158,11 @@ export async function payAndAnswer(
   const recording = await recordingOf(call, asked);
   const keeping = storage && (await import('./stored/kept-answer.ts'));
   const accepting = storage?.background ? await import('./stored/background/accept.ts') : undefined;
+  const kept = { keeps: mayStore(call), isStored: storage !== undefined };
   const keyed =
     idempotencyKey === undefined
       ? undefined
-      : await claimed(ports, call, {
-          header: idempotencyKey,
-          body: asked.body,
-          keeps: mayStore(call),
-          isStored: storage !== undefined,
-        });
+      : await claimed(ports, call, { header: idempotencyKey, body: asked.body, ...kept });
   if (keyed && 'first' in keyed) return repeated(ports, call, { first: keyed.first, request });
   const claim = keyed?.held;
   let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;

@@ -45,10 +45,10 @@ async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): A
 
 /** The items of a turn's request. A reference to what nobody can read any more stays one. */
 async function inputOf(ports: ReadPorts, { head, body }: StoredResponse): Promise<readonly JsonRecord[]> {
-  const asking = { reading: storedReading, body: { input: body.input } };
-  if (storedReading.references(asking.body).items.length === 0) return body.input;
+  const read = { reading: storedReading, body: { input: body.input } };
+  if (storedReading.references(read.body).items.length === 0) return body.input;
   const { referred } = await asked(ports, () =>
-    conversationOf(ports, head.account, asking).catch((error: unknown) => {
+    conversationOf(ports, head.account, read).catch((error: unknown) => {
       if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
       throw error;
     }),
