@@ -19,7 +19,7 @@ import type { KeptAnswerParts } from './stored/kept-answer.ts';
 import type { AnswerKeeper } from './answer/answer-keeper.ts';
 import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
-import type { repeatResult } from './stored/repeat-result.ts';
+import type { repeatResult } from './stored/routes/repeat-result.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
@@ -279,7 +279,7 @@ const claimed: typeof claimIdempotencyKey = async (...keyed) =>
 
 /** Loaded at the first one whose answer is there. */
 const repeated: typeof repeatResult = async (...first) =>
-  (await import('./stored/repeat-result.ts')).repeatResult(...first);
+  (await import('./stored/routes/repeat-result.ts')).repeatResult(...first);
 
 async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {
   const key = readKey(request.headers['authorization']);

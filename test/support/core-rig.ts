@@ -94,7 +94,7 @@ await Promise.all([
   import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
-  import('../../shared/relay/stored/repeat-result.ts'),
+  import('../../shared/relay/stored/routes/repeat-result.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/dispatch/failure-refusals.ts'),
   import('../../shared/relay/health/health-changes.ts'),

@@ -90,7 +90,7 @@ it.each([false, true])('a run that dies at any call of a store has one end and o
     ends.push(end);
     expect(['completed', 'failed']).toContain(end.status);
     expect(end.asked).toBeLessThanOrEqual(1);
-    // What died between its take-over and the upstream is charged as any crashed call is: for its input.
+    // What died between its take-over and the upstream is charged as crashed calls are: for its input.
     expect(end.asked === 1 || end.status === 'failed').toBe(true);
     expect([0n, input, settled]).toContain(end.spent);
   }
