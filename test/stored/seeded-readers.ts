@@ -62,10 +62,10 @@ class RoughEvents {
     return result;
   }
 
-  events({ append, after }: EventLog): EventLog {
+  events(log: EventLog): EventLog {
     return {
-      append: (...given) => (this.runIsDead ? new Promise(() => {}) : this.call(() => append(...given))),
-      after: (...given) => this.call(() => after(...given)),
+      append: (...given) => (this.runIsDead ? new Promise(() => {}) : this.call(() => log.append(...given))),
+      after: (...given) => this.call(() => log.after(...given)),
     };
   }
 }

@@ -341,7 +341,7 @@ export function checkRows({ responses, ledger, quotas }: RowsLeft): void {
   for (const { id, expires } of responses) {
     hold(typeof expires === 'number', `${String(id)} never expires`);
     const most = String(id).includes('#e#') ? 40 * 60 : 30 * 86_400 + 60;
-    hold(Number(expires) < nowSeconds + most, `${String(id)} expires at ${String(expires)}`);
+    hold(expires < nowSeconds + most, `${String(id)} expires at ${String(expires)}`);
   }
   const requests = ledger.filter(
     ({ kind }) => kind === 'settled' || kind === 'expired' || kind === 'released',
