@@ -1,7 +1,7 @@
 /** The stores of responses: loaded by the first call that stores or reads one. */
 import type { StoredParts } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import type { FunctionInvokerParts } from '../../shared/adapters/transport/function-invoker.ts';
-import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 
 export function laterStored(parts: StoredParts, invoked: FunctionInvokerParts): StoredPorts {
   let loaded: Promise<Omit<StoredPorts, 'startRun'>> | undefined;

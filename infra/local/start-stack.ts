@@ -67,16 +67,8 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
 
   const invokeApi = started.adopt(await startInvokeApi(log), (api) => api.close());
   const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
-  const localEnvironment = {
-    RELAY_LOCAL: '1',
-    RELAY_PUBLIC_HOST: `127.0.0.1:${port}`,
-    AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
-    AWS_ENDPOINT_URL_LAMBDA: invokeApi.endpoint,
-    ...(secretsEndpoint !== undefined && {
-      AWS_ENDPOINT_URL_SSM: secretsEndpoint,
-      AWS_ENDPOINT_URL_SECRETS_MANAGER: secretsEndpoint,
-    }),
-  };
+  const endpoints = { dynamodb: emulator.endpoint, lambda: invokeApi.endpoint, secrets: secretsEndpoint };
+  const localEnvironment = localVariables(port, endpoints);
   const { inPlaceOf = (live) => live } = settings;
   const live = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
   const functions = new Map([...live].map(([id, target]) => [id, inPlaceOf(target)]));
@@ -124,6 +116,21 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
     close: () => running.disposeAsync(),
   };
 }
+
+/** What functions find in place of AWS. */
+const localVariables = (
+  port: number,
+  { dynamodb, lambda, secrets }: { dynamodb: string; lambda: string; secrets: string | undefined },
+): Record<string, string> => ({
+  RELAY_LOCAL: '1',
+  RELAY_PUBLIC_HOST: `127.0.0.1:${port}`,
+  AWS_ENDPOINT_URL_DYNAMODB: dynamodb,
+  AWS_ENDPOINT_URL_LAMBDA: lambda,
+  ...(secrets !== undefined && {
+    AWS_ENDPOINT_URL_SSM: secrets,
+    AWS_ENDPOINT_URL_SECRETS_MANAGER: secrets,
+  }),
+});
 
 /** Resolves only the emulated parts, without aliases, certificates and edge functions. */
 function distributionConfig(references: LocalReferences): DistributionConfig {

@@ -6,6 +6,7 @@ import type { UpstreamTransport } from '../relay/ports/upstream-transport.ts';
 import type { AwsAccount } from './aws-account.ts';
 import type { ConfigVersions } from './config-versions.ts';
 import type { LedgerReader } from './ledger-reader.ts';
+import type { ResponseRows } from './response-rows.ts';
 import type { RowTables } from './row-tables.ts';
 import type { SecretWriter } from './secret-writer.ts';
 
@@ -35,6 +36,7 @@ export interface OperatorPorts {
   tables: RowTables;
   ledger: LedgerReader;
   payments: PaymentStore;
+  responses: ResponseRows;
   config: ConfigVersions;
   secrets: SecretWriter;
   /** The relay's transport to upstreams, with its address rules. */
@@ -42,4 +44,6 @@ export interface OperatorPorts {
   /** The base URL for clients; undefined: it cannot be determined. */
   baseUrl(): Promise<string | undefined>;
   account: AwsAccount;
+  /** The access key that the commands are signed with. Throws a Failure when there is none. */
+  operator(): Promise<string>;
 }

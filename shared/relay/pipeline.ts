@@ -10,15 +10,16 @@ import { admitKey, admitModel, aliasOf, allowedModels, readKey, type AdmittedKey
 import type { CalledAlias, ChatCall, NamedModels, ServingModel } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { DispatchedCall } from './call/dispatch-report.ts';
-import type { HeldKey } from './call/idempotency-claim.ts';
+import type { claimIdempotencyKey, HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
 import { capableOf } from './call/capable-channels.ts';
 import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { KeptAnswerParts } from './stored/kept-answer.ts';
-import type { AnswerKeeper } from './stored/answer-keeper.ts';
+import type { AnswerKeeper } from './answer/answer-keeper.ts';
 import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
+import type { repeatResult } from './stored/repeat-result.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
@@ -164,10 +165,17 @@ export async function payAndAnswer(
   const recording = await recordingOf(call, asked);
   const keeping = storage && (await import('./stored/kept-answer.ts'));
   const accepting = storage?.background ? await import('./stored/background/accept.ts') : undefined;
-  const claim =
+  const keyed =
     idempotencyKey === undefined
       ? undefined
-      : await claimed(ports, call, { header: idempotencyKey, body: asked.body });
+      : await claimed(ports, call, {
+          header: idempotencyKey,
+          body: asked.body,
+          keeps: mayStore(call),
+          isStored: storage !== undefined,
+        });
+  if (keyed && 'first' in keyed) return repeated(ports, call, { first: keyed.first, request });
+  const claim = keyed?.held;
   let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;
   try {
     if (accepting && conversation)
@@ -217,7 +225,7 @@ export interface PaidCall {
 
 /** How an answer differs that no client waits for. */
 export interface RunOfCall {
-  /** The dispatched call, which ends when the run is told to stop. */
+  /** The dispatched call, which ends when the run has to stop. */
   stopping(dispatched: DispatchedCall): DispatchedCall;
   /** The answer is committed at once, so that every failure is rendered. */
   renderer(renderer: Renderer): Renderer;
@@ -277,14 +285,12 @@ const withLimits = (
 };
 
 /** Loaded at the first request with the header. */
-async function claimed(
-  ports: ChatPorts,
-  call: ChatCall,
-  { header, body }: { header: string; body: unknown },
-): Promise<HeldKey> {
-  const { claimIdempotencyKey } = await import('./call/idempotency-claim.ts');
-  return claimIdempotencyKey(ports, call, { header, body: [call.endpoint, body] });
-}
+const claimed: typeof claimIdempotencyKey = async (...keyed) =>
+  (await import('./call/idempotency-claim.ts')).claimIdempotencyKey(...keyed);
+
+/** Loaded at the first one whose answer is there. */
+const repeated: typeof repeatResult = async (...first) =>
+  (await import('./stored/repeat-result.ts')).repeatResult(...first);
 
 async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {
   const key = readKey(request.headers['authorization']);

@@ -91,8 +91,7 @@ export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: Ru
     const response = await new Backoff(ports, claimMsMax).until(() =>
       ports.stored.runs.claim({ account, id, run }, until()),
     );
-    if (!response)
-      return ports.log.event('background_not_claimed', { request_id: requestIdOf(id), account });
+    if (!response) return ports.log.event('background_not_claimed', { request_id: requestIdOf(id), account });
     const claimed = claimedRun(ports, { response, snapshot, event });
     const { watch, keeper } = claimed;
     const watching = watch.watch();
@@ -178,9 +177,13 @@ const callerOf = ({ key, account, parts }: HandedCall, snapshot: Snapshot): Call
 });
 
 const tooLate = (): Refusal =>
-  refuse('unavailable', 'The response could not begin in time. Nothing was charged; send the request again.', {
-    reason: 'background_late',
-  });
+  refuse(
+    'unavailable',
+    'The response could not begin in time. Nothing was charged; send the request again.',
+    {
+      reason: 'background_late',
+    },
+  );
 
 const runOf = ({ identity, signal }: ChatCall): RunOfCall => ({
   stopping: (dispatched) => new StoppingDispatch(dispatched, signal, () => emptyChunk(identity)),

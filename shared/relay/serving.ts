@@ -32,7 +32,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const channels = new ServingChannels();
   return async (request) => {
     if (endpoint.references && matchStoredRoute(request)) {
-      const { storedHandle } = await import('./stored/stored-handle.ts');
+      const { storedHandle } = await import('./stored/routes/stored-handle.ts');
       return storedHandle(ports)(request);
     }
     const startedMs = ports.clock.now();

@@ -36,15 +36,32 @@ describe('the policy of operators', () => {
     },
   );
 
-  it('lets them write exactly the tables of people, and payments', () => {
-    const written = tableNames.filter((table) =>
+  /** Tables of which they write items with this partition key. */
+  const writtenBy = (key: string): string[] =>
+    tableNames.filter((table) =>
       writes.some(
-        (action) => decisionOn(statementsOf('operator'), `dynamodb:${action}`, tableArn(table)).allowed,
+        (action) =>
+          decisionOn(statementsOf('operator'), `dynamodb:${action}`, tableArn(table), {
+            'dynamodb:LeadingKeys': [key],
+          }).allowed,
       ),
     );
-    expect(written.toSorted()).toEqual(
-      ['accounts', 'channels', 'charges', 'grants', 'keys', 'payments', 'plans', 'settings'].toSorted(),
-    );
+
+  it('lets them write exactly the tables of people, and payments, and delete stored responses', () => {
+    const people = ['accounts', 'channels', 'charges', 'grants', 'keys', 'payments', 'plans', 'settings'];
+    expect(writtenBy('acme').toSorted()).toEqual([...people, 'responses'].toSorted());
+    expect(writtenBy('content-read#2026').toSorted()).toEqual([...people, 'responses', 'runtime'].toSorted());
+    const forge = (action: string): boolean =>
+      decisionOn(statementsOf('operator'), `dynamodb:${action}`, tableArn('responses')).allowed;
+    expect([forge('PutItem'), forge('UpdateItem')]).toEqual([false, false]);
+  });
+
+  it('lets nobody else open what customers wrote', () => {
+    for (const name of ['support', 'repair'] as const)
+      for (const action of ['GetItem', 'BatchGetItem', 'Query', 'Scan'])
+        expect(decisionOn(statementsOf(name), `dynamodb:${action}`, tableArn('responses')).allowed).toBe(
+          false,
+        );
   });
 
   it('reaches the secrets and tables of its own stack alone', () => {

@@ -48,6 +48,11 @@ function targetOf({ headers }: IncomingMessage, prefix: string): string {
   return operation;
 }
 
+interface BatchWrite {
+  DeleteRequest?: { Key: Key };
+  PutRequest?: { Item: Key };
+}
+
 /** https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html */
 function tableAccesses(operation: string, body: Body): Access[] {
   const one = (action: string, table: unknown, keys: Key[], index?: string): Access => ({
@@ -69,6 +74,14 @@ function tableAccesses(operation: string, body: Body): Access[] {
     case 'BatchGetItem':
       return Object.entries(body['RequestItems'] as Record<string, { Keys: Key[] }>).map(
         ([table, { Keys }]) => one(operation, table, Keys),
+      );
+    case 'BatchWriteItem':
+      return Object.entries(body['RequestItems'] as Record<string, BatchWrite[]>).map(([table, writes]) =>
+        one(
+          operation,
+          table,
+          writes.map(({ DeleteRequest, PutRequest }) => DeleteRequest?.Key ?? PutRequest?.Item ?? {}),
+        ),
       );
     // Transactions need the actions of their items.
     case 'TransactGetItems':

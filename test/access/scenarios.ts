@@ -1,6 +1,16 @@
 /** One run, or a few, of every command of the operators' tool, with what it needs to get through. */
 import type { AccessRig } from './access-rig.ts';
-import { chargedId, expiredId, loseCalls, lostClose, lostId, park, refundedId, stripe } from './seed.ts';
+import {
+  chargedId,
+  expiredId,
+  keepResponse,
+  loseCalls,
+  lostClose,
+  lostId,
+  park,
+  refundedId,
+  stripe,
+} from './seed.ts';
 
 export interface Scenario {
   /** As in the table of policies. */
@@ -32,6 +42,10 @@ export const scenarios: Scenario[] = [
   { command: 'config show', words: ['config', 'show', '--version', '1'] },
   { command: 'config diff', words: ['config', 'diff', '1', '2'] },
   { command: 'config export', words: ({ config }) => ['config', 'export', config.file('export.json')] },
+  { command: 'account responses', words: ['account', 'responses', 'acme'], prepare: keepResponse },
+  { command: 'response show', words: ['response', 'show', chargedId] },
+  { command: 'response show', words: ['response', 'show', chargedId, '--content', '--reason', 'ticket'] },
+  { command: 'response delete', words: ['response', 'delete', chargedId, '--yes'] },
   { command: 'payment list', words: ['payment', 'list'], prepare: (rig) => park(rig, 'pi_list') },
   { command: 'audit', words: ['audit', '--wait', '0'] },
   { command: 'doctor', words: ['doctor'], code: 1 },

@@ -1,5 +1,6 @@
 /** What the tables and stores hold before the first command runs. */
 import { idAt, yuan } from '../ops/ledger-rig.ts';
+import { storedRows } from '../ops/stored-rows.ts';
 import type { AccessRig } from './access-rig.ts';
 
 export const chargedId = idAt('2026-11-10T12:00:00Z', 'charged');
@@ -83,6 +84,10 @@ export async function loseCalls({ ledger }: AccessRig): Promise<void> {
   const budget = { budget: 'month@2026-11-01' };
   await ledger.call('acme', expiredId, { charge: yuan('0.018'), kind: 'expired' }, budget);
 }
+
+/** The stored response of the charged call. */
+export const keepResponse = async ({ ledger }: AccessRig): Promise<void> =>
+  ledger.put('responses', ...(await storedRows(chargedId)));
 
 export async function park({ ledger }: AccessRig, id: string): Promise<void> {
   const { payments } = await ledger.ports();

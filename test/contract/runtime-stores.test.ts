@@ -69,6 +69,23 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     expect((await store().claim(claim('k2', 'b', { owner: 'other' }))).state).toBe('claimed');
   });
 
+  it('names the first member of a body that differs, where the first one had it kept', async () => {
+    const sent = (body: object) => ({ body: ['chat', body], namesMembers: true });
+    const first = { model: 'm', messages: ['hi'], stream: true };
+    await store().claim(claim('named', 'first', sent(first)));
+    const repeat = async (body: object) => store().claim(claim('named', 'b', sent(body)));
+    const other = { state: 'other_body', requestId: 'first' };
+    expect(await repeat(first)).toEqual({ state: 'running', requestId: 'first' });
+    expect(await repeat({ ...first, messages: ['ho'] })).toEqual({ ...other, differs: 'messages' });
+    expect(await repeat({ model: 'm', messages: ['hi'] })).toEqual({ ...other, differs: 'stream' });
+    expect(await repeat({ ...first, extra: 1 })).toEqual({ ...other, differs: 'extra' });
+    expect(
+      await store().claim(claim('named', 'b', { body: ['responses', first], namesMembers: true })),
+    ).toEqual(other);
+    const untold = { body: ['chat', { ...first, messages: [] }] };
+    expect(await store().claim(claim('named', 'b', untold))).toEqual(other);
+  });
+
   it('frees a key for others, but only by the request that has it', async () => {
     await store().claim(claim('k3', 'first'));
     await store().finish(claim('k3', 'stranger'), true);
@@ -120,4 +137,16 @@ it('a claim in dynamodb is kept as hashes: neither its key nor a word of its bod
   const row = Items.find(({ request }) => request?.S === 'secret-free');
   expect(Object.keys(row ?? {}).toSorted()).toEqual(['body', 'expires', 'id', 'request', 'state', 'until']);
   expect(JSON.stringify(row)).not.toContain('canary');
+  const named = {
+    ...claim,
+    requestId: 'named',
+    idempotencyKey: 'other',
+    body: ['chat', body],
+    namesMembers: true,
+  };
+  await idempotency['dynamodb']?.claim(named);
+  const { Items: rows = [] } = await client.send(new ScanCommand({ TableName: 'relay-runtime' }));
+  const kept = rows.find(({ request }) => request?.S === 'named');
+  expect(Object.keys(kept?.['members']?.M ?? {}).toSorted()).toEqual(['messages', 'model']);
+  expect(JSON.stringify(kept)).not.toContain('canary');
 });

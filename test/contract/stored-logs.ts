@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EventBatch } from '../../shared/relay/ports/stored/event-log.ts';
 import type { StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
-import { noise, nowOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
+import { noise, nowOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
 
 const framesOf = (batches: readonly EventBatch[]): [number, string][] =>
   batches.flatMap(({ from, frames }) => frames.map((frame, i): [number, string] => [from + i, frame]));
@@ -106,6 +106,22 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
         { account: 'a\nk', key: '' },
       ])
         expect(await results().read(of)).toBe(undefined);
+    });
+
+    it('has no result any more of a request whose response was removed', async () => {
+      for (const key of ['1', '10']) {
+        await opened.stored.responses.put(responseOf(opened, { account: 'd', id: `resp-${key}` }));
+        await results().put({ account: 'd', key }, resultOf(noise(700_000)), nowOf(opened) + 60);
+      }
+      await opened.stored.responses.remove('d', 'resp-1');
+      expect(await results().read({ account: 'd', key: '1' })).toBe(undefined);
+      expect(await results().read({ account: 'd', key: '10' })).toBeDefined();
+    });
+
+    it('keeps that the answer is the events of a response', async () => {
+      const events: StoredResult = { ...resultOf(''), body: undefined };
+      await results().put({ account: 'e', key: 'k' }, events, nowOf(opened) + 60);
+      expect(await results().read({ account: 'e', key: 'k' })).toEqual(events);
     });
 
     it('returns nothing that has expired', async () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
-import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 import type { VirtualClock } from '../support/virtual-clock.ts';
 
 export interface OpenedStored extends AsyncDisposable {
@@ -17,7 +17,7 @@ export const nowOf = ({ clock }: Pick<OpenedStored, 'clock'>): number => Math.fl
 
 /** A response of an account, of which a test says what it is about. */
 export function responseOf(
-  opened: OpenedStored,
+  opened: Pick<OpenedStored, 'clock'>,
   head: Partial<ResponseHead> & { account: string; id: string },
   body: Partial<StoredResponse['body']> = {},
 ): StoredResponse {
@@ -38,7 +38,7 @@ export function responseOf(
 
 /** One that a run may claim. */
 export const queuedOf = (
-  opened: OpenedStored,
+  opened: Pick<OpenedStored, 'clock'>,
   of: { account: string; id: string },
   body: Partial<StoredResponse['body']> = { request: { model: 'm' } },
 ): StoredResponse =>

@@ -1,6 +1,6 @@
 import { paginateQuery } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
+import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import { ResponseTooLarge } from '../../shared/relay/ports/stored/response-store.ts';
@@ -22,17 +22,31 @@ const inMemory: StoredSuite = {
   },
 };
 
-async function onEmulator(): Promise<OpenedStored & { emulator: Emulator }> {
+async function onEmulator(
+  through = (client: TableClient): TableClient => client,
+): Promise<OpenedStored & { emulator: Emulator }> {
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const clock = new VirtualClock();
-  const stored = dynamoStored({ client: hotClient(), clock, stack: 'relay' });
+  const stored = dynamoStored({ client: through(hotClient()), clock, stack: 'relay' });
   return { emulator, stored, clock, [Symbol.asyncDispose]: () => emulator.stop() };
 }
 
-const onDynamo: StoredSuite = { name: 'on DynamoDB', open: onEmulator };
+const onDynamo: StoredSuite = { name: 'on DynamoDB', open: () => onEmulator() };
 
-for (const suite of [inMemory, onDynamo]) {
+/** As when the first reply is lost and the client repeats the call. */
+const twice = (client: TableClient): TableClient => ({
+  async call(...given) {
+    await client.call(...given).catch(() => {});
+    return client.call(...given);
+  },
+});
+const repeating: StoredSuite = {
+  name: 'on DynamoDB, where each call is carried out twice',
+  open: () => onEmulator(twice),
+};
+
+for (const suite of [inMemory, onDynamo, repeating]) {
   storedResponsesContract(suite);
   storedRunsContract(suite);
   storedLogsContract(suite);
@@ -120,12 +134,47 @@ describe('the table of responses', () => {
     const counted = calls.map((call) => call.replace(' relay-responses', ''));
     expect(counted.join(' ')).toBe(
       [
-        'PutItem BatchGetItem BatchGetItem DeleteItem Query',
+        'PutItem BatchGetItem BatchGetItem BatchGetItem DeleteItem Query',
         'PutItem PutItem UpdateItem BatchGetItem UpdateItem',
         'PutItem Query PutItem BatchWriteItem',
       ].join(' '),
     );
     client.destroy();
+  });
+
+  it('asks again for what a busy store left of a batch, and gives up where nothing moves', async () => {
+    const inner = hotClient();
+    let stuck = false;
+    /** Carries out the first key alone, or none. */
+    const busy = {
+      async call(operation: string, input: { RequestItems?: Record<string, unknown> }) {
+        const [name = ''] = Object.keys(input.RequestItems ?? {});
+        if (operation === 'BatchWriteItem') {
+          const all = input.RequestItems?.[name] as object[];
+          const [first, ...rest] = stuck ? [undefined, ...all] : all;
+          if (first) await inner.call(operation, { RequestItems: { [name]: [first as never] } });
+          return { UnprocessedItems: rest.length > 0 ? { [name]: rest } : {} };
+        }
+        if (operation !== 'BatchGetItem') return inner.call(operation as never, input as never);
+        const { Keys, ...rest } = input.RequestItems?.[name] as { Keys: object[] };
+        const [key, ...others] = stuck ? [undefined, ...Keys] : Keys;
+        const asked = { RequestItems: { [name]: { Keys: [key], ...rest } } };
+        const reply = key ? await inner.call(operation, asked as never) : { Responses: {} };
+        return { ...reply, UnprocessedKeys: others.length > 0 ? { [name]: { Keys: others } } : {} };
+      },
+    };
+    const client = busy as unknown as TableClient;
+    const { responses, events } = dynamoStored({ client, clock: opened.clock, stack: 'relay' });
+    const ids = ['resp-1', 'resp-2', 'resp-3'];
+    for (const id of ids) await responses.put(responseOf(opened, { account: 'e', id }));
+    expect(await responses.read('e', ids)).toHaveProperty('size', 3);
+    const of = { account: 'e', id: 'resp-1' };
+    for (let from = 0; from < 4; from += 1)
+      await events.append(of, { from, frames: ['x'] }, nowOf(opened) + 60);
+    await responses.remove('e', 'resp-1');
+    expect(await idsOf('e')).toEqual(['resp-2', 'resp-3']);
+    stuck = true;
+    await expect(responses.read('e', ids)).rejects.toThrow(StoreUnavailable);
   });
 
   it('says that it is unavailable when nothing answers', async () => {

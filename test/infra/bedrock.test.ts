@@ -31,8 +31,8 @@ test('without models in the options, no function may call Bedrock', () => {
   expect(bedrockGrants({ bedrockModels: [] })).toEqual([]);
 });
 
-test('the two functions that answer may call the named models alone', () => {
-  const grants = ['chat', 'responses'].flatMap((name) =>
+test('the functions that answer may call the named models alone', () => {
+  const grants = ['chat', 'responses', 'background'].flatMap((name) =>
     ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'].flatMap((action) =>
       [profile, model].map((arn) => `${name} ${action} ${arn}`),
     ),
@@ -51,7 +51,7 @@ test('a profile with its regions allows the profile, and its model where it rout
   const grants = bedrockGrants({ bedrockModels });
   expect(new Set(grants)).toEqual(
     new Set(
-      ['chat', 'responses'].flatMap((name) =>
+      ['chat', 'responses', 'background'].flatMap((name) =>
         ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'].flatMap((action) =>
           arns.map((arn) => `${name} ${action} ${arn}`),
         ),
@@ -69,7 +69,7 @@ test('a global profile allows its model in the region of the call, and without a
       ),
     ),
   );
-  expect(grants).toHaveLength(12);
+  expect(grants).toHaveLength(18);
 });
 
 test.each([

@@ -88,6 +88,8 @@ function targetOf(action: string, resource: Resource): string {
   if (action === 'iam:PassRole') return first(properties['Role'] ?? properties['ServiceRoleArn']);
   if (type === 'AWS::IAM::Policy') return `arn:aws:iam::000000000000:role/${first(properties['Roles'])}`;
   if (type === 'AWS::Lambda::Permission') return first(properties['FunctionName']);
+  if (type === 'AWS::Lambda::EventInvokeConfig')
+    return `arn:aws:lambda:us-east-1:000000000000:function:${first(properties['FunctionName'])}`;
   if (type === 'AWS::S3::BucketPolicy') return `arn:aws:s3:::${first(properties['Bucket'])}`;
   if (type === 'AWS::Logs::MetricFilter')
     return `arn:aws:logs:us-east-1:000000000000:log-group:${first(properties['LogGroupName'])}`;

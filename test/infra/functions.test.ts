@@ -98,6 +98,7 @@ describe('functions', () => {
     expect(knowing.map(([id]) => id.replace(/^Functions([a-z]+)Function.*$/, '$1'))).toEqual([
       'chat',
       'responses',
+      'background',
     ]);
     for (const [, keys] of knowing)
       expect(keys).toMatch(
@@ -108,10 +109,11 @@ describe('functions', () => {
   test('know their stack, their version and every origin secret, and nothing else', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
-      // Functions that answer have the keys of seals and the bound of their heap beside these.
+      // Functions that answer have the keys of seals and the bound of their heap beside these, and what runs the rest.
       const {
         SEAL_KEYS: _,
         NODE_OPTIONS: __,
+        BACKGROUND_FUNCTION: ___,
         ...Variables
       } = (resource.Properties.Environment as { Variables: Record<string, unknown> }).Variables;
       expect(Object.keys(Variables).toSorted()).toEqual(['ORIGIN_SECRETS', 'RELAY_STACK', 'RELAY_VERSION']);
@@ -121,6 +123,22 @@ describe('functions', () => {
         /^\{\{resolve:secretsmanager:<OriginSecret1\w+>:SecretString:::\}\},\{\{resolve:secretsmanager:<OriginSecret2\w+>:SecretString:::\}\}$/,
       );
     }
+  });
+
+  test('that run background responses get events of a minute at most, once each, and failed ones are kept', () => {
+    const [[, config] = []] = resourcesOf(template, 'AWS::Lambda::EventInvokeConfig');
+    expect(config?.Properties).toMatchObject({
+      MaximumEventAgeInSeconds: 60,
+      MaximumRetryAttempts: 0,
+      Qualifier: '$LATEST',
+    });
+    expect(readable(config?.Properties.FunctionName)).toMatch(/^<FunctionsbackgroundFunction/);
+    expect(JSON.stringify(config?.Properties.DestinationConfig)).toContain('TriggersFailures');
+    expect(
+      resourcesOf(template, 'AWS::Lambda::Url')
+        .map(([id]) => id)
+        .join(),
+    ).not.toContain('background');
   });
 
   test('never get the variable of the local stack', () => {
@@ -141,7 +159,8 @@ describe('functions', () => {
           : [],
       );
     };
-    expect(watched('FunctionErrors', 'Errors').toSorted()).toEqual(functionNames.toSorted());
+    const errors = ['FunctionErrors', 'NeedsAPerson'].flatMap((id) => watched(id, 'Errors'));
+    expect(errors).toEqual(functionNames);
     const withUrl = ['chat', 'responses', 'catalog', 'payments'];
     expect(watched('FunctionThrottles', 'Throttles')).toEqual(withUrl);
     expect(watched('ServerErrors', 'Url5xxCount')).toEqual(['catalog', 'payments']);

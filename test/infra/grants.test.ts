@@ -70,20 +70,22 @@ const readsStream = (table: string): string[] =>
   ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'].map(
     (action) => `Allow dynamodb:${action} stream of relay-test-${table}`,
   );
-const streamGrants = (table: string): string[] => [
-  ...readsStream(table),
+const keepsFailures = [
   'Allow s3:ListBucket TriggersFailures',
   'Allow s3:PutObject objects of TriggersFailures',
 ];
+const streamGrants = (table: string): string[] => [...readsStream(table), ...keepsFailures];
+const stores = ['BatchGetItem', 'BatchWriteItem', 'DeleteItem', 'PutItem', 'Query', 'UpdateItem'];
 const ownAccount = '<AWS::Region>:<AWS::AccountId>';
 
 describe('a function may do only what its description says', () => {
   test.each([
-    ['chat', ['BatchGetItem', 'PutItem']],
-    ['responses', ['BatchGetItem', 'BatchWriteItem', 'DeleteItem', 'PutItem', 'Query', 'UpdateItem']],
+    ['chat', ['BatchGetItem', 'PutItem'], []],
+    ['responses', stores, ['Allow lambda:InvokeFunction FunctionsbackgroundFunction']],
+    ['background', stores, keepsFailures],
   ] as const)(
     '%s reads keys, accounts, the configuration and the secrets of channels, writes quotas, and charges late',
-    (name, stores) => {
+    (name, stored, others) => {
       const grants = [
         'Allow dynamodb:BatchGetItem relay-test-quotas',
         'Allow dynamodb:BatchGetItem relay-test-runtime',
@@ -98,7 +100,8 @@ describe('a function may do only what its description says', () => {
         'Allow dynamodb:UpdateItem relay-test-daily',
         'Allow dynamodb:UpdateItem relay-test-quotas',
         'Allow dynamodb:UpdateItem relay-test-runtime',
-        ...stores.map((action) => `Allow dynamodb:${action} relay-test-responses`),
+        ...others,
+        ...stored.map((action) => `Allow dynamodb:${action} relay-test-responses`),
         ...ownLogs(name),
         ...channelSecrets(),
       ];

@@ -79,6 +79,7 @@ describe('compute: web', () => {
     const shared = ['RELAY_STACK', 'RELAY_VERSION', 'ORIGIN_SECRETS', 'SEAL_KEYS'];
     expect(service.EnvironmentVariables).toEqual({
       ...Object.fromEntries(shared.map((name) => [name, Variables[name]])),
+      BACKGROUND_FUNCTION: { Ref: expect.stringMatching(/^FunctionsbackgroundFunction\w+$/) },
       RELAY_REQUESTS_MAX: '128',
       RELAY_DRAIN_SECONDS: '0',
       AWS_LAMBDA_NODEJS_ENTRYPOINT: 'index.mjs',

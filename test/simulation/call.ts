@@ -12,6 +12,7 @@ import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import { aliasName, models, channels, dialects, snapshot, type Customer, type Model } from './accounts.ts';
 import type { Server } from './server.ts';
 import type { SeededRandom } from './seeded-random.ts';
+import { handedReservation } from '../../shared/relay/stored/background/handed-reservation.ts';
 import { texts } from './texts.ts';
 import { bodyFor, deliver, limitIn } from './upstream.ts';
 import { hold } from './watch.ts';
@@ -36,11 +37,21 @@ export interface CallToMake {
   id: string;
   /** The host's own reserve: an invocation that is not frozen is over by then, its settle included. */
   longestMs: number;
+  /** Takes a call that a run is to answer. Absent: it is answered at once. */
+  accepts?: ((accepted: AcceptedCall) => void) | undefined;
+}
+
+/** A call whose reservation waits for its run. */
+export interface AcceptedCall {
+  call: BillableCall;
+  asked: CallAsked;
+  /** As it is stored. Undefined: nothing is reserved. */
+  handed: string | undefined;
 }
 
 /** One call as a function makes it, with the real bill: undefined for a free one that touches nothing. */
 export async function makeCall(server: Server, made: CallToMake): Promise<CallReport> {
-  const { environment, reservations, quotas, oracle, mutation, faults } = server;
+  const { environment, reservations, oracle, mutation, faults } = server;
   const { random, id } = made;
   const [call, asked] = billableCall(made, environment.now());
   const { account } = asked;
@@ -50,7 +61,8 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   let bill: Bill;
   try {
     const charges = mutation?.charges?.([...call.charges]) ?? call.charges;
-    bill = await Bill.open(reservations, environment, { ...call, charges });
+    const queued = made.accepts !== undefined;
+    bill = await Bill.open(reservations, environment, { ...call, charges, queued });
   } catch (error) {
     await reservations.cancelled(id);
     const { status } = asRefusal(error);
@@ -60,6 +72,29 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     return { id, account, refused: true, stoodStill: environment.stoodStill };
   }
   server.opened = true;
+  if (!made.accepts) return answer(server, { random, call, asked, bill });
+  await environment.sleep(random.integer(0, 3_000));
+  bill.handOn();
+  const { reserved } = bill;
+  made.accepts({ call, asked, handed: reserved && JSON.stringify(handedReservation(reserved)) });
+  await reserved?.besides;
+  return { id, account, refused: false, limited: bill.limitedTo !== undefined };
+}
+
+interface CallToAnswer {
+  random: SeededRandom;
+  call: BillableCall;
+  asked: CallAsked;
+  bill: Bill;
+}
+
+/** What follows the reserve, in whatever invocation. */
+export async function answer(
+  { environment, quotas, oracle, mutation }: Pick<Server, 'environment' | 'quotas' | 'oracle' | 'mutation'>,
+  { random, call, asked, bill }: CallToAnswer,
+): Promise<CallReport> {
+  const { account } = asked;
+  const id = call.identity.requestId;
   const written =
     !oracle.endings.isFree(asked) || call.key.rpm !== undefined || call.key.max_concurrency !== undefined;
   const open = quotas
@@ -67,11 +102,13 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     .find((item) => item.open.has(id))
     ?.open.get(id);
   hold(
-    environment.stoodStill || !(written || asked.official) || open?.tombstone === false,
+    environment.stoodStill ||
+      !(written || asked.official) ||
+      (open?.tombstone === false && open.queued !== true),
     `the upstream hears of ${id}, but nothing is open for it`,
   );
   const answering = random.pick([asked.model, ...(asked.others ?? [])]);
-  const outputMax = askUpstream(server, callTo(call, answering), bill);
+  const outputMax = askUpstream({ mutation }, callTo(call, answering), bill);
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
   const delivered = { ...deliver(random, asked, outputMax), model: answering };
   oracle.delivered(id, delivered, outputMax);
@@ -86,7 +123,11 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
 }
 
 /** Returns how many tokens the request allows the upstream, for all answers. */
-function askUpstream({ mutation }: Server, call: BillableCall, bill: Bill): number | undefined {
+function askUpstream(
+  { mutation }: Pick<Server, 'mutation'>,
+  call: BillableCall,
+  bill: Bill,
+): number | undefined {
   const model = call.model.base as Model;
   const written = bodyFor(call, bill.outputTokensLimit(model) ?? call.outputTokensAsked);
   const body = mutation?.body?.(dialects[model], written) ?? written;

@@ -238,6 +238,20 @@ const ofCalls = {
     noticed: /tokens in messages, but the upstream is sent|from an honest upstream/,
     body: limitless('messages'),
   },
+  waiting_expires_as_crashed: {
+    what: 'a background call that never began is charged for its input',
+    noticed: /but its run never began/,
+    kind: { ...easy, background: 1 },
+    sweeps: (close) => (write) => {
+      const charge = write.entry.slot === '' && !write.entry.official ? write.entry.input : 0n;
+      return close({ ...write, closeRecord: { ...write.closeRecord, kind: 'expired', charge } });
+    },
+  },
+  no_take_over: {
+    what: 'a run asks the upstream, though its take-over was never written',
+    noticed: /but nothing is open for it|whose run has not begun/,
+    kind: { ...easy, background: 1 },
+  },
   sweeper_refunds_all: {
     what: 'the sweeper releases all that a crashed call held, its input included',
     noticed: /expired call .* is charged 0/,

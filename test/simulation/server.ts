@@ -28,6 +28,7 @@ export class Server {
   readonly reservations: Reservations;
   /** Replies that this environment did not get. */
   readonly faults: () => number;
+  readonly ports: ReservationsPorts;
   readonly #counters: StoredCounters;
   busy = false;
   /** The call that it makes, and whether that has reserved. */
@@ -49,6 +50,7 @@ export class Server {
       counters: counters.reachedBy(network),
       log,
     };
+    this.ports = ports;
     this.reservations = mutation?.reservations?.(ports, () => this.call) ?? new Reservations(ports);
     // What the call held of its budget when it died is held until the period ends.
     environment.died = () => {

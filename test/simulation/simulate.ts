@@ -145,6 +145,8 @@ function taleOf(world: World): Tale {
     chargedLate: watch.late.size,
     limited: world.seen.limited,
     renewed: world.seen.renewed,
+    ranLater: world.seen.ranLater,
+    neverRan: world.seen.neverRan,
     placesFreed: world.seen.placesFreed,
     correctedInParts: world.seen.correctedInParts,
     onBudget: closes.filter(({ entry }) => entry.budget !== undefined).length,

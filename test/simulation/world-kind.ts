@@ -14,6 +14,8 @@ export interface WorldKind {
   corrections: number;
   /** Yuan are worth so much less. */
   grantFactor: bigint;
+  /** Of all calls, those that a run answers. */
+  background: number;
 }
 
 export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): WorldKind {
@@ -25,6 +27,7 @@ export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): W
     bursts: random.chance(0.2),
     corrections: 2,
     grantFactor: 1n,
+    background: random.chance(0.5) ? random.next() * 0.6 : 0,
     ...wanted,
   };
 }

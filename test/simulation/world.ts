@@ -6,7 +6,8 @@ import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
 import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
-import { makeCall, type CallReport } from './call.ts';
+import { makeCall, type AcceptedCall, type CallReport } from './call.ts';
+import { cancelLater, LaterCall, runLater } from './later-call.ts';
 import { Environment, type Hazards } from './environment.ts';
 import { grantApplierIn, StoredGrants } from './grants.ts';
 import { LedgerStream, StoredLedger } from './ledger-stream.ts';
@@ -56,7 +57,15 @@ export class World {
   /** Log events by name, with the request ids that they name. */
   readonly logged = new Map<string, Set<unknown>>();
   /** What happened here, to show that worlds meet what they are for. */
-  readonly seen = { limited: 0, renewed: 0, placesFreed: 0, correctedInParts: 0, exactBudgets: 0 };
+  readonly seen = {
+    limited: 0,
+    renewed: 0,
+    placesFreed: 0,
+    correctedInParts: 0,
+    exactBudgets: 0,
+    ranLater: 0,
+    neverRan: 0,
+  };
   readonly #limits: LimitsWatch;
   readonly #budgets: BudgetsWatch;
   readonly #mutant: Mutant | undefined;
@@ -92,13 +101,39 @@ export class World {
     const id = requestId(server.environment.now(), this.#calls);
     server.busy = true;
     const longestMs = this.kind.requestSeconds * 1000;
-    makeCall(server, { random: this.random, customer, id, longestMs })
+    const { background } = this.kind;
+    const isLater = background > 0 && this.random.chance(background);
+    const accepts = isLater ? (accepted: AcceptedCall): void => this.#later(accepted) : undefined;
+    makeCall(server, { random: this.random, customer, id, longestMs, accepts })
       .then((report) => {
         this.reports.push(report);
         if (report.limited) this.seen.limited += 1;
         server.free();
       })
       .catch((error: unknown) => this.fail(error));
+  }
+
+  /** Its event comes once, twice or never, soon or too late; now and then it is cancelled. */
+  #later(accepted: AcceptedCall): void {
+    const { random, scheduler } = this;
+    const later = new LaterCall(accepted);
+    const longestMs = this.kind.requestSeconds * 1000;
+    const times = random.chance(0.1) ? 0 : random.integer(1, 2);
+    const delay = (): number => (random.chance(0.2) ? random.integer(0, 300_000) : random.integer(0, 2_000));
+    for (let time = 0; time < times; time += 1)
+      scheduler.after(delay(), () => {
+        const server = this.#newServer();
+        server.busy = true;
+        runLater(server, { later, random, longestMs })
+          .then((report) => {
+            if (report) this.reports.push(report);
+            if (report?.refused === false) this.seen.ranLater += 1;
+            server.free();
+          })
+          .catch((error: unknown) => this.fail(error));
+      });
+    if (!random.chance(0.2)) return;
+    scheduler.after(delay(), () => this.watched(cancelLater(this.#newServer(), { later, random })));
   }
 
   /** A grant as ops write it; the stream tells of it once, or more often, or never. */
@@ -235,8 +270,9 @@ export class World {
     this.seen.exactBudgets += this.#budgets.ended();
   }
 
-  #notes({ after, amount = 0n, freed, renew }: Change): void {
-    if (renew) this.seen.renewed += 1;
+  #notes({ before, after, amount = 0n, freed, renew, close }: Change): void {
+    if (renew && !renew.begins) this.seen.renewed += 1;
+    if (close && before?.open.get(close.id)?.queued) this.seen.neverRan += 1;
     if (freed) this.seen.placesFreed += 1;
     if (amount < 0n && after.part > 0) this.seen.correctedInParts += 1;
   }

@@ -90,6 +90,7 @@ await Promise.all([
   import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
+  import('../../shared/relay/stored/repeat-result.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/dispatch/failure-refusals.ts'),
   import('../../shared/relay/health/health-changes.ts'),
@@ -113,6 +114,10 @@ await Promise.all([
   import('../../shared/relay/search/search.ts'),
   import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
+  import('../../shared/relay/stored/repeat-result.ts'),
+  import('../../shared/relay/stored/routes/stored-handle.ts'),
+  import('../../shared/relay/stored/background/cancel.ts'),
+  import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 

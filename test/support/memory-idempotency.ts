@@ -29,7 +29,9 @@ export class MemoryIdempotency implements IdempotencyStore {
     if (row && !dead && row.requestId !== claim.requestId) {
       const same = JSON.stringify(row.body) === JSON.stringify(claim.body);
       const state = closed === 'settled' ? 'completed' : row.state;
-      return { state: same ? state : 'other_body', requestId: row.requestId };
+      if (same) return { state, requestId: row.requestId };
+      const differs = row.namesMembers && claim.namesMembers ? firstDifference(row, claim) : undefined;
+      return { state: 'other_body', requestId: row.requestId, ...(differs !== undefined && { differs }) };
     }
     this.#rows.set(key, { ...claim, state: 'running', atMs: nowMs });
     return { state: 'claimed' };
@@ -42,4 +44,13 @@ export class MemoryIdempotency implements IdempotencyStore {
     if (free) this.#rows.delete(key);
     else row.state = 'completed';
   }
+}
+
+function firstDifference(...claims: IdempotencyClaim[]): string | undefined {
+  const sent = claims.map(({ body }) => (Array.isArray(body) ? (body.at(-1) as object) : {}));
+  const texts = sent.map((each) =>
+    Object.fromEntries(Object.entries(each).map(([name, value]) => [name, JSON.stringify(value)])),
+  );
+  const names = Object.keys(Object.assign({}, ...texts)).toSorted();
+  return names.find((name) => texts[0]?.[name] !== texts[1]?.[name]);
 }

@@ -3,7 +3,7 @@ import type { ResponseStore } from '../../shared/relay/ports/stored/response-sto
 import type { ResultStore, StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
 import type { RunStore } from '../../shared/relay/ports/stored/run-store.ts';
 import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
-import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 
 interface Of {
   account: string;
@@ -55,6 +55,7 @@ export class MemoryStored implements StoredPorts {
       const had = this.#get({ account, id }) !== undefined;
       this.#responses.delete(keyOf({ account, id }));
       this.#events.delete(keyOf({ account, id }));
+      this.#results.delete(keyOf({ account, id: id.replace('resp-', '') }));
       return had;
     },
   };
@@ -79,7 +80,8 @@ export class MemoryStored implements StoredPorts {
     finish: async ({ run, ...of }, response) => {
       await this.#reached();
       const head = this.#get(of)?.head;
-      if (head?.background?.run !== run || !['in_progress', 'cancelled'].includes(head.status)) return false;
+      const from = response.head.status === 'cancelled' ? ['in_progress', 'cancelled'] : ['in_progress'];
+      if (head?.background?.run !== run || !from.includes(head.status)) return false;
       this.#put(response);
       return true;
     },

@@ -77,6 +77,8 @@ export function operatorRig({
       chargeLate: unused,
     },
     payments: { find: unused, write: unused, hasAccount: unused, all: unused },
+    responses: { head: unused, read: unused, remove: unused, rows: unused },
+    operator: unused,
     config: {
       tables: async () => ({
         ...emptyRows,

@@ -2,7 +2,12 @@
  * What the conditional writes of reservations do to a part of an account, in plain code: what the memory store runs on and
  * what DynamoDB's expressions are compared with.
  */
-import { accountRate, type OpenEntry, type QuotaItem, type RateCount } from '../../shared/billing/quota-item.ts';
+import {
+  accountRate,
+  type OpenEntry,
+  type QuotaItem,
+  type RateCount,
+} from '../../shared/billing/quota-item.ts';
 import {
   refundOf,
   type CloseWrite,

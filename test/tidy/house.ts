@@ -13,13 +13,14 @@ export const parallelSets: ParallelSet[] = [
 
 /** Folders that may have fewer than three files. */
 export const smallFolders: Record<string, string> = {
-  'shared/relay': 'the top of its layer',
   'shared/upstreams/dialects': 'a plug-in point: one line for each dialect',
 };
 
 /** Files of shared/relay/ports and shared/operate that no single adapter answers. */
 export const notPorts: Record<string, string> = {
   'shared/relay/ports/stores/store-errors.ts': 'errors that several stores throw',
+  'shared/relay/ports/stored/stored-ports.ts': 'several ports, bound together',
+  'shared/relay/ports/stored/stored-response.ts': 'what several stores keep',
   'shared/relay/ports/telemetry.ts':
     'several sinks: json-log, request-metrics, config-metrics, background-metrics',
   'shared/relay/ports/search-provider.ts': 'a plug-in point: one adapter for each provider',

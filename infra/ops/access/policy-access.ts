@@ -15,7 +15,8 @@ export type TableAction =
   | 'Scan'
   | 'PutItem'
   | 'UpdateItem'
-  | 'DeleteItem';
+  | 'DeleteItem'
+  | 'BatchWriteItem';
 
 export interface TableAccess {
   tables: readonly TableName[];
@@ -88,7 +89,8 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
     account: accountReads,
   },
   operator: {
-    purpose: 'reads what support reads, edits rows and grants, stores and uses channel secrets',
+    purpose:
+      'reads what support reads, edits rows and grants, stores and uses channel secrets, reads and deletes stored responses',
     tables: [
       ...reads,
       {
@@ -98,6 +100,9 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['channels', 'settings', 'payments'], actions: ['GetItem'] },
       { tables: ['keys', 'accounts'], actions: ['PutItem', 'UpdateItem'] },
       { tables: ['grants', 'payments'], actions: ['PutItem'] },
+      // Content of conversations. `support` has none of it.
+      { tables: ['responses'], actions: ['BatchGetItem', 'Query', 'DeleteItem', 'BatchWriteItem'] },
+      { tables: ['runtime'], actions: ['PutItem'], ids: ['content-read#*'] },
       {
         tables: ['charges', 'plans', 'grants'],
         actions: ['GetItem'],

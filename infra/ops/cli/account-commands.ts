@@ -9,11 +9,14 @@ import {
 } from '../../../shared/operate/accounts/grant-amount.ts';
 import { planRefundCharge, type RefundInput } from '../../../shared/operate/accounts/refund-charge.ts';
 import { planSetPlan, type SetPlanInput } from '../../../shared/operate/accounts/set-plan.ts';
+import { accountResponses } from '../../../shared/operate/responses/account-responses.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import type { CommandContext } from './command/command-context.ts';
 import { printAccount, printApplied, printGrant, printNewAccount, printPlanSet } from './print/accounts.ts';
+import { printAccountResponses } from './print/responses.ts';
 import { approve, type ApproveOptions } from './terminal/approve.ts';
 import { parseNumber, type JsonOption } from './terminal/option-values.ts';
+import { countProgress } from './terminal/progress.ts';
 
 const examples = `
 Amounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,
@@ -42,6 +45,18 @@ export function addAccountCommands(program: Command, { terminal, onTables }: Com
       onTables(async (ports, name: string, options: JsonOption) =>
         printAccount(terminal, await viewAccount(ports, name), options),
       ),
+    );
+
+  account
+    .command('responses')
+    .description('count what is stored for an account, and its bytes; no content is read')
+    .argument('<account>', 'as in the table accounts')
+    .option('--json', 'print JSON')
+    .action(
+      onTables(async (ports, name: string, options: JsonOption) => {
+        const onProgress = countProgress(terminal, 'items read');
+        printAccountResponses(terminal, await accountResponses(ports, name, onProgress), options);
+      }),
     );
 
   account

@@ -46,6 +46,8 @@ export function addKeyCommands(program: Command, { terminal, onTables }: Command
     .option('--expires <time>', 'ISO 8601, such as 2027-01-01T00:00:00Z (default: never)')
     .option('--max-concurrency <n>', 'requests at the same time', parseNumber)
     .option('--rpm <n>', 'requests a minute', parseNumber)
+    .option('--store', 'may store responses, whatever the setting store says')
+    .option('--no-store', 'may store none, whatever the setting store says')
     .option('--json', 'print JSON')
     .action(
       onTables(async (ports, options: NewKeyInput & JsonOption) => {

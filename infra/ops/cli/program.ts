@@ -11,6 +11,7 @@ import { addDoctorCommand } from './doctor-command.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addPaymentCommands } from './payment-commands.ts';
 import { addLedgerCommands } from './ledger-commands.ts';
+import { addResponseCommands } from './response-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
 import { commandContext, type CommandContext } from './command/command-context.ts';
 import type { ProcessContext } from './terminal/process-context.ts';
@@ -41,6 +42,7 @@ const commandGroups = [
   addChannelCommands,
   addChargeCommands,
   addAccountCommands,
+  addResponseCommands,
   addPaymentCommands,
   addLedgerCommands,
   addConfigCommands,

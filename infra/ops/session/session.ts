@@ -2,6 +2,7 @@
 import { signedAwsAccount } from '../../../shared/adapters/account/signed-aws-account.ts';
 import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
+import { dynamoResponseRows } from '../../../shared/adapters/dynamodb/responses/dynamo-response-rows.ts';
 import { explainedPaymentStore } from '../../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
 import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
 import { awsAccessOf, openStore, tableLimitsOf } from '../../../shared/adapters/dynamodb/operator-client.ts';
@@ -39,10 +40,12 @@ export async function openSession(
     tables: dynamoRowTables(store),
     ledger: dynamoLedgerReader(store),
     payments: explainedPaymentStore(store),
+    responses: dynamoResponseRows(store, systemClock),
     config: dynamoConfigVersions(store),
     secrets: awsSecretWriter({ target, environment, explain }),
     upstreams: httpsUpstreamTransport(target),
     baseUrl: () => findBaseUrl({ ...caller, local: target.local }),
+    operator: async () => (await store.explained(store.client.config.credentials())).accessKeyId,
     account: signedAwsAccount({ ...caller, explain, tableLimits: () => tableLimitsOf(store) }),
   };
   return { ports, region: store.region };

@@ -110,11 +110,6 @@ const descriptions = {
     ...answering,
     tables: { ...answering.tables, responses: storing },
   },
-  background: {
-    purpose: 'Answers background responses, for which no client waits',
-    ...running,
-    tables: { ...running.tables, responses: storing },
-  },
   catalog: {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
     url: 'BUFFERED',
@@ -252,6 +247,11 @@ const descriptions = {
     tables: { accounts: ['GetItem'], runtime: ['BatchGetItem', 'UpdateItem'] },
     // The secret that signs what is posted.
     readsChannelSecrets: true,
+  },
+  background: {
+    purpose: 'Answers background responses, for which no client waits',
+    ...running,
+    tables: { ...running.tables, responses: storing },
   },
 } as const satisfies Record<string, FunctionDescription>;
 

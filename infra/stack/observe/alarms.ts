@@ -54,7 +54,7 @@ export class Alarms extends Construct {
     if (!props.on) return;
     const definitions = [
       ...objectiveAlarms({ relayName, functions, objectives }),
-      ...relayAlarms(relayName, triggers.mappings),
+      ...relayAlarms(relayName, functions, triggers.mappings),
       ...functionAlarms(functions, triggers.mappings),
       ...(props.canary ? [canaryAlarm(relayName)] : []),
       ...(props.shifting ? versionAlarms(relayName, functions) : []),

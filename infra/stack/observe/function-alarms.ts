@@ -26,11 +26,18 @@ export function combined(how: 'SUM' | 'MAX', metrics: ByName): MathExpression {
   });
 }
 
+/** One alarm can look at ten metrics; that of this function's crashes is in `NeedsAPerson`. */
+const diesAlone: FunctionName = 'background';
+
+export const diedAlone = (functions: RelayFunctions): ByName => ({
+  died: functions.get(diesAlone).lambda.metric('Errors', { period, statistic: Stats.SUM }),
+});
+
 export function functionAlarms(
   functions: RelayFunctions,
   mappings: readonly StreamMapping[],
 ): AlarmDefinition[] {
-  const names = [...functions.byName.keys()];
+  const names = [...functions.byName.keys()].filter((name) => name !== diesAlone);
   const answering = names.filter((name) => functions.get(name).url !== undefined);
   const of = (metricName: string, some: readonly FunctionName[], statistic: string = Stats.SUM): ByName =>
     Object.fromEntries(

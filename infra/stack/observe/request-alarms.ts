@@ -4,13 +4,18 @@ import { MathExpression, Metric, Stats, type IMetric } from 'aws-cdk-lib/aws-clo
 import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
 import type { StreamMapping } from '../constructs/triggers.ts';
 import type { AlarmDefinition } from './alarm-definition.ts';
-import { combined, givenUp } from './function-alarms.ts';
+import type { RelayFunctions } from '../constructs/relay-functions.ts';
+import { combined, diedAlone, givenUp } from './function-alarms.ts';
 import { relayMetric } from './relay-metric.ts';
 
 const period = Duration.minutes(5);
 
 /** `shared/adapters/telemetry/embedded-metric.ts` says which events count in the first two. */
-export function relayAlarms(relayName: string, mappings: readonly StreamMapping[]): AlarmDefinition[] {
+export function relayAlarms(
+  relayName: string,
+  functions: RelayFunctions,
+  mappings: readonly StreamMapping[],
+): AlarmDefinition[] {
   const metric = (name: string, statistic: string): Metric => relayMetric(relayName, name, statistic);
   return [
     {
@@ -25,8 +30,8 @@ export function relayAlarms(relayName: string, mappings: readonly StreamMapping[
       id: 'NeedsAPerson',
       severity: 'ticket',
       description:
-        'Something happened that the relay cannot mend by itself: query Events that need a person, or Faults, names it',
-      metric: metric('NeedsAPerson', Stats.SUM),
+        'Something happened that the relay cannot mend by itself: query Events that need a person, or Faults, names it; or function background died, as its log says',
+      metric: combined('SUM', { needed: metric('NeedsAPerson', Stats.SUM), ...diedAlone(functions) }),
       threshold: 1,
     },
     {

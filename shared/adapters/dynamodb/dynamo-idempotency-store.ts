@@ -1,5 +1,5 @@
 /**
- * Rows of the table `runtime`: {id, request, body, state, until, expires}. States of a row:
+ * Rows of the table `runtime`: {id, request, body, members, state, until, expires}. States of a row:
  *
  *     absent --claim--> running --finish--> completed, or free when nothing was charged
  *                          |                    |
@@ -47,7 +47,16 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     const body = sha256(JSON.stringify(claim.body));
     const until = Math.ceil(claim.untilMs / 1000);
     const request = claim.requestId;
-    const row = { id: rowId(claim), request, body, state: 'running', until, expires: now + keptSeconds };
+    const members = claim.namesMembers ? memberHashes(claim.body) : undefined;
+    const row = {
+      id: rowId(claim),
+      request,
+      body,
+      ...(members && { members }),
+      state: 'running',
+      until,
+      expires: now + keptSeconds,
+    };
     const input: PutItemCommandInput = {
       TableName,
       Item: marshall(row),
@@ -73,9 +82,9 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     if (closedId === undefined && isRunning(reply.item)) {
       const kind = await closeKind(claim.account, requestId);
       if (kind !== undefined && kind !== 'settled') return put(claim, requestId);
-      if (kind === 'settled') return takenReply({ ...reply.item, state: { S: 'completed' } }, body);
+      if (kind === 'settled') return takenReply({ ...reply.item, state: { S: 'completed' } }, row);
     }
-    return takenReply(reply.item, body);
+    return takenReply(reply.item, row);
   };
 
   const closeKind = async (account: string, id: string): Promise<string | undefined> => {
@@ -115,8 +124,30 @@ const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
 
 const isRunning = (item: Attributes | undefined): boolean => item?.['state']?.S === 'running';
 
-function takenReply(item: Attributes | undefined, body: string): ClaimReply {
+/** Beyond these no member is named: a row stays within one write unit. */
+const membersMax = 24;
+const memberNameMax = 32;
+
+/** Of each member of what was sent, a piece of its hash. Undefined: it has too many, or is no object. */
+function memberHashes(body: unknown): Record<string, string> | undefined {
+  const sent: unknown = Array.isArray(body) ? body.at(-1) : undefined;
+  if (typeof sent !== 'object' || sent === null) return undefined;
+  const members = Object.entries(sent);
+  if (members.length > membersMax || members.some(([name]) => name.length > memberNameMax)) return undefined;
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, sha256(JSON.stringify(value)).slice(0, 12)]),
+  );
+}
+
+function takenReply(
+  item: Attributes | undefined,
+  asked: { body: string; members?: Record<string, string> },
+): ClaimReply {
   const requestId = item?.['request']?.S ?? '';
-  if (item?.['body']?.S !== body) return { state: 'other_body', requestId };
-  return { state: isRunning(item) ? 'running' : 'completed', requestId };
+  if (item?.['body']?.S === asked.body)
+    return { state: isRunning(item) ? 'running' : 'completed', requestId };
+  const { M: first } = item?.['members'] ?? {};
+  const names = first && asked.members ? Object.keys({ ...first, ...asked.members }).toSorted() : [];
+  const differs = names.find((name) => first?.[name]?.S !== asked.members?.[name]);
+  return { state: 'other_body', requestId, ...(differs !== undefined && { differs }) };
 }

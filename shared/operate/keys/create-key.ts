@@ -20,6 +20,8 @@ export interface NewKeyInput {
   expires?: string;
   maxConcurrency?: number;
   rpm?: number;
+  /** Undefined: as the setting `store` says. */
+  store?: boolean;
 }
 
 /** `makeKey` adds hash and hint to the key's row when the plan is carried out. */
@@ -38,7 +40,7 @@ export interface MadeKey {
 
 export async function planCreateKey(
   ports: OperatorPorts,
-  { account, models, official, expires, maxConcurrency, rpm }: NewKeyInput,
+  { account, models, official, expires, maxConcurrency, rpm, store }: NewKeyInput,
 ): Promise<NewKeyPlan> {
   const nowMs = ports.clock.now();
   const row: RawRow = {
@@ -49,6 +51,7 @@ export async function planCreateKey(
     ...(expires !== undefined && { expires_at: expires }),
     ...(maxConcurrency !== undefined && { max_concurrency: maxConcurrency }),
     ...(rpm !== undefined && { rpm }),
+    ...(store !== undefined && { store }),
     _created: isoTime(nowMs),
   };
   const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);

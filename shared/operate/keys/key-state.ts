@@ -39,6 +39,7 @@ function describeRights(row: KeyRow): string {
     ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
     ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
     ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
+    ...(row.store === undefined ? [] : [row.store ? 'stores responses' : 'stores nothing']),
     ...(row.budget === undefined ? [] : [`at most ${row.budget.amount} yuan a ${row.budget.period}`]),
   ].join('; ');
 }

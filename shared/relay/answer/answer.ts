@@ -14,7 +14,7 @@ import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall } from '../call/dispatch-report.ts';
 import type { HeldKey } from '../call/idempotency-claim.ts';
-import type { AnswerKeeper } from '../stored/answer-keeper.ts';
+import type { AnswerKeeper } from './answer-keeper.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
@@ -68,6 +68,8 @@ export class Answer {
   /** What became of the first text of the answer. Undefined: there was none, or a JSON answer never became whole. */
   #firstText: 'taken' | 'dropped' | undefined;
   #refusal: Refusal | undefined;
+  /** The answer broke off without an end. */
+  #unrendered = false;
   #length = 0;
 
   constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
@@ -106,6 +108,7 @@ export class Answer {
     const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
     const { model: answered } = report;
     const serving = servingFacts(report, answered, usage);
+    await claim?.keep(costsNothing(outcome) || this.#unrendered);
     if (this.#length > closedFirstLengthMax) await this.#delivery.handOver(this.#call.deadlineMs);
     const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
@@ -199,7 +202,7 @@ export class Answer {
    */
   async response(done: Promise<void>): Promise<RelayResponse> {
     await this.#queue.opened;
-    const { dispatch, bill, keeper } = this.#parts;
+    const { dispatch, bill, claim, keeper } = this.#parts;
     const { requestId } = this.#call.identity;
     const { tried, sent, model } = dispatch.report();
     // The heartbeat commits before anyone knows who answers.
@@ -213,8 +216,10 @@ export class Answer {
       ...keeper?.headers,
     };
     if (this.#refusal && !this.#queue.committed) {
-      const response = refusalResponse(this.#refusal, requestId);
-      return { ...response, headers: { ...response.headers, ...facts }, done };
+      const { status, headers: own, body } = refusalResponse(this.#refusal, requestId);
+      const headers = { ...own, ...facts };
+      claim?.answered({ status, headers, body: { text: body } });
+      return { status, headers, body, done };
     }
     const headers = {
       'content-type': this.#renderer.contentType,
@@ -222,6 +227,7 @@ export class Answer {
       'x-request-id': requestId,
       ...facts,
     };
+    claim?.answered({ status: 200, headers, body: 'written' });
     const closes = (closed: Promise<void>): void => this.#delivery.closes(closed);
     const queue = this.#queue;
     const endsHere = (): boolean => queue.endsHere;
@@ -241,6 +247,7 @@ export class Answer {
       this.#push(this.#renderer.failed(shown));
     } catch (broken) {
       fault(broken);
+      this.#unrendered = true;
       this.#delivery.cut('unrendered');
     }
   }
@@ -271,6 +278,7 @@ export class Answer {
   #push(text: string): void {
     this.#queue.push(text);
     this.#parts.keeper?.wrote(text);
+    this.#parts.claim?.wrote(text);
   }
 
   #status(): number {

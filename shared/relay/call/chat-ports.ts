@@ -13,7 +13,7 @@ import type { SecretStore } from '../ports/stores/secret-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Sealer } from '../ports/sealer.ts';
 import type { LearnedFacts } from '../ports/stores/learned-facts.ts';
-import type { StoredPorts } from '../stored/stored-ports.ts';
+import type { StoredPorts } from '../ports/stored/stored-ports.ts';
 import type { TurnStateStore } from '../ports/stores/turn-state-store.ts';
 import type { UpstreamTransport } from '../ports/upstream-transport.ts';
 

@@ -1,39 +1,90 @@
-/** Handles the header Idempotency-Key: one claim per API key and header value. Must never store an answer. */
-import type { IdempotencyStore } from '../ports/stores/idempotency-store.ts';
+/**
+ * Handles the header Idempotency-Key: one claim per API key and header value. A repeat of a key that may store gets the first
+ * result; of others no answer is ever kept.
+ */
+import type { ClaimReply, IdempotencyClaim } from '../ports/stores/idempotency-store.ts';
+import type { StoredResult } from '../ports/stored/result-store.ts';
 import type { ChatCall } from './chat-call.ts';
+import type { ChatPorts } from './chat-ports.ts';
+import { FirstResult, type Answered } from './first-result.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { Log } from '../ports/telemetry.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
+/** The SDKs wait so long before they repeat a request whose first one still runs. */
+const againSeconds = '5';
 
 /** A request's claim on its Idempotency-Key. */
 export interface HeldKey {
+  /** A text of the answer, in order, whether or not the client still takes it. */
+  wrote(text: string): void;
+  /** The head of the answer, as the client gets it. */
+  answered(head: Answered): void;
+  /** Keeps the answer for repeats, before it is charged. `free`: it is charged nothing, or is not whole. Never rejects. */
+  keep(free: boolean): Promise<void>;
   /** Ends the claim. `free`: nothing was charged, so the key may be used again. Never rejects. */
   finish(free: boolean): Promise<void>;
 }
 
+type ClaimPorts = Pick<ChatPorts, 'idempotency' | 'clock' | 'log' | 'stored'>;
+
+export interface KeyedRequest {
+  header: string;
+  body: unknown;
+  /** The API key may store, so repeats are answered. */
+  keeps: boolean;
+  /** The answer is stored as a response, too. */
+  isStored: boolean;
+}
+
 /**
- * Claims the request's Idempotency-Key. Throws when the key is taken: answers are not stored, so a repeated
- * request is refused, free of charge.
+ * Claims the request's Idempotency-Key. Returns the first result where it is kept. Throws when the key is taken otherwise:
+ * a repeated request is then refused, free of charge.
  */
 export async function claimIdempotencyKey(
-  ports: { idempotency: IdempotencyStore; log: Log },
+  ports: ClaimPorts,
   call: ChatCall,
-  { header, body }: { header: string; body: unknown },
-): Promise<HeldKey> {
+  { header, body, ...kept }: KeyedRequest,
+): Promise<{ held: HeldKey } | { first: StoredResult }> {
   if (!keyPattern.test(header)) throw new InvalidRequest('invalid_idempotency_key', null, malformed);
   const { requestId } = call.identity;
   const untilMs = call.deadlineMs + graceMs;
   const { hash: owner, account } = call.key;
-  const claim = { owner, account, idempotencyKey: header, requestId, body, untilMs };
+  const claim = {
+    owner,
+    account,
+    idempotencyKey: header,
+    requestId,
+    // The same words at another endpoint are another request.
+    body: [call.endpoint, body],
+    untilMs,
+    namesMembers: kept.keeps,
+  };
   const reply = await ports.idempotency.claim(claim);
-  if (reply.state !== 'claimed') throw taken(reply.state, reply.requestId);
+  if (reply.state === 'claimed') return { held: heldKey(ports, call, { claim, ...kept }) };
+  if (!kept.keeps) throw taken(reply.state, reply.requestId);
+  if (reply.state === 'completed') {
+    const first = await ports.stored.results.read({ account, key: reply.requestId });
+    if (first) return { first };
+  }
+  throw takenBy(reply);
+}
+
+interface OpenClaim extends Pick<KeyedRequest, 'keeps' | 'isStored'> {
+  claim: IdempotencyClaim;
+}
+
+function heldKey(ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: OpenClaim): HeldKey {
+  const { idempotency, log } = ports;
+  const result = keeps ? new FirstResult(ports, call, isStored) : undefined;
   return {
+    wrote: (text) => result?.wrote(text),
+    answered: (head) => result?.answered(head),
+    keep: async (free) => (free ? undefined : result?.keep()),
     finish: (free) =>
-      ports.idempotency.finish(claim, free).catch((error: unknown) => ports.log.fault(requestId, error)),
+      idempotency.finish(claim, free).catch((error: unknown) => log.fault(call.identity.requestId, error)),
   };
 }
 
@@ -52,4 +103,32 @@ const firsts = {
 function taken(state: keyof typeof firsts, firstId: string): Refusal {
   const [code, words] = firsts[state];
   return refuse(code, `The request ${firstId} ${words}`, { headers: { 'x-should-retry': 'false' } });
+}
+
+/** Of a key that may store: whoever comes again while the first runs gets its result. */
+function takenBy(reply: Exclude<ClaimReply, { state: 'claimed' }>): Refusal {
+  const first = `The request ${reply.requestId}`;
+  const never = { 'x-should-retry': 'false' };
+  switch (reply.state) {
+    case 'running':
+      return refuse(
+        'request_in_progress',
+        `${first} with this Idempotency-Key is still running. Its answer is there for repeats once it is whole.`,
+        { headers: { 'retry-after': againSeconds } },
+      );
+    case 'completed':
+      return refuse(
+        'request_already_completed',
+        `${first} with this Idempotency-Key was completed and charged, and its answer is not kept. Use a new key to ask again.`,
+        { headers: never },
+      );
+    case 'other_body': {
+      const what = reply.differs === undefined ? 'body' : `'${reply.differs}'`;
+      return refuse(
+        'idempotency_key_reused',
+        `${first} used this Idempotency-Key with another ${what}. Use a new key.`,
+        { param: reply.differs ?? 'Idempotency-Key', headers: never },
+      );
+    }
+  }
 }

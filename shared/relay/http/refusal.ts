@@ -88,7 +88,7 @@ export function asRefusal(error: unknown): Refusal {
   );
 }
 
-export function refusalResponse(refusal: Refusal, requestId: string): RelayResponse {
+export function refusalResponse(refusal: Refusal, requestId: string): RelayResponse & { body: string } {
   return {
     status: refusal.status,
     headers: {

@@ -7,7 +7,7 @@ import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
 import type { StoredResponse } from '../ports/stored/stored-response.ts';
-import { foundEnd } from './events/run-end.ts';
+import { foundEnd } from './run-end.ts';
 
 const storedId = /^resp-[0-9a-z]{26}$/;
 /** How long a store that throttles is asked again, while a client waits. */

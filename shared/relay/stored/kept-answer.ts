@@ -1,6 +1,6 @@
 /**
  * Stores the answer of a call before its end is sent, also of one that fails after its client has seen it begin. Must never
- * fail the answer, nor hold it up for long, nor leave readable what the client was told is not stored.
+ * fail the answer, nor hold it up for long, nor leave readable what the answer says is not stored.
  */
 import type { StorageAsked } from '../../endpoints/endpoint.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
@@ -11,7 +11,7 @@ import type { Random } from '../ports/ids.ts';
 import { ResponseTooLarge, type ResponseStore } from '../ports/stored/response-store.ts';
 import { ancestorsMax, type ResponseHead, type ResponseStatus } from '../ports/stored/stored-response.ts';
 import type { Log } from '../ports/telemetry.ts';
-import type { AnswerKeeper } from './answer-keeper.ts';
+import type { AnswerKeeper } from '../answer/answer-keeper.ts';
 import type { Conversation } from './stored-conversation.ts';
 import { storeSettings } from './may-store.ts';
 
@@ -77,7 +77,7 @@ export class KeptAnswer implements AnswerKeeper {
 
   async ended(): Promise<void> {}
 
-  /** The client was told that its answer is not stored: nobody should find it later. */
+  /** The answer said that it is not stored: nobody should find it later. */
   async written(): Promise<void> {
     if (!this.#tookBack) return;
     const waiting = new AbortController();

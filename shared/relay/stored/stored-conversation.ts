@@ -13,7 +13,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored/stored-response.ts';
-import { foundEnd } from './events/run-end.ts';
+import { foundEnd } from './run-end.ts';
 import { asked, isStoredId, type ReadPorts } from './found-response.ts';
 
 export type ConversationPorts = ReadPorts;

@@ -1,10 +1,13 @@
-/** First results of Idempotency-Keys: `result#<hash of the key>` with {body, parts, expires}, and parts beside it. */
-import { createHash } from 'node:crypto';
+/**
+ * First results of Idempotency-Keys: `resp-<id of the request>#result` with {body, parts, expires}, and parts beside it. So they
+ * are among what goes when the response of that request is removed.
+ */
 import type { ResultStore, StoredResult } from '../../../relay/ports/stored/result-store.ts';
 import { contentsOf, putContent } from './item-contents.ts';
 import { getResponseItems, isKept, putResponseItem, type ResponseTable } from './response-items.ts';
 
-const resultId = (key: string): string => `result#${createHash('sha256').update(key).digest('hex')}`;
+/** No client names a request. */
+const resultId = (key: string): string => `resp-${key}#result`;
 
 export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
   async put({ account, key }, result, expires) {

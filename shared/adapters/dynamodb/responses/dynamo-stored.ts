@@ -1,6 +1,6 @@
 /** The stores on the table `responses`. */
 import type { Clock } from '../../../relay/ports/clock.ts';
-import type { StoredPorts } from '../../../relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../../relay/ports/stored/stored-ports.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { TableClient } from '../dynamo-client.ts';
 import { dynamoEventLog } from './dynamo-event-log.ts';

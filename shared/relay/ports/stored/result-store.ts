@@ -5,11 +5,15 @@ export interface StoredResult {
   requestId: string;
   status: number;
   headers: Readonly<Record<string, string>>;
-  body: string;
+  /** Undefined: the events of the background response that the request created. */
+  body: string | undefined;
 }
 
 export interface ResultStore {
-  /** `key`: of the claim. `expires`: Unix seconds. Throws ResponseTooLarge. */
+  /**
+   * `key`: the id of the request. `expires`: Unix seconds. The result goes when the response of that request is removed.
+   * Throws ResponseTooLarge.
+   */
   put(of: { account: string; key: string }, result: StoredResult, expires: number): Promise<void>;
   /** Undefined: none is kept, or it has expired. */
   read(of: { account: string; key: string }): Promise<StoredResult | undefined>;

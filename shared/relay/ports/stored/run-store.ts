@@ -21,7 +21,10 @@ export interface RunStore {
   claim(run: Run, until: number): Promise<StoredResponse | undefined>;
   /** Prolongs the run. The head as it is then: `cancelled` ends the run. Undefined: deleted, expired, or another's. */
   renew(run: Run, until: number): Promise<ResponseHead | undefined>;
-  /** Ends the run with the whole response. False: it is deleted, or was found dead by a reader, and stays as it is. */
+  /**
+   * Ends the run with the whole response. False: it is deleted, or was found dead by a reader, and stays as it is; or it was
+   * cancelled, and the response says another status.
+   */
   finish(run: Run, response: StoredResponse): Promise<boolean>;
   /** Cancels what is queued or in progress. The head as it is then, also of what had ended before. Undefined: there is none. */
   cancel(account: string, id: string): Promise<ResponseHead | undefined>;

@@ -6,7 +6,9 @@
 /** The result of a claim. */
 export type ClaimReply =
   | { state: 'claimed' }
-  | { state: 'running' | 'completed' | 'other_body'; requestId: string };
+  | { state: 'running' | 'completed'; requestId: string }
+  /** `differs`: a member of the body; absent: that is not known. */
+  | { state: 'other_body'; requestId: string; differs?: string };
 
 export interface IdempotencyStore {
   /**
@@ -26,6 +28,8 @@ export interface IdempotencyClaim {
   /** Of the API key: whose ledger has the call's row. */
   account: string;
   body: unknown;
+  /** A repeat with another body is told which member differs: hashes of all are kept. */
+  namesMembers?: boolean;
   /** From when on the request can no longer be running, in epoch milliseconds. */
   untilMs: number;
 }

@@ -21,7 +21,7 @@ import { follow } from '../events/follow.ts';
 import { headOf } from '../kept-answer.ts';
 import { beginsWithinMs, handedCall } from './handed-call.ts';
 
-/** How long one step is tried before the caller is told to come again. */
+/** How long one step is tried before the caller has to come again. */
 const stepMsMax = 2_000;
 
 export interface AskedLater {
@@ -53,16 +53,20 @@ export async function accept(
   bill.handOn();
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
+  const queued = queuedAnswer(call, response);
+  const answer = streamed ? await followed(ports, asked, response) : queued;
+  const headers = { ...answer.headers, ...bill.headers };
+  const body = streamed ? 'events' : { text: queued.body };
+  asked.claim?.answered({ status: answer.status, headers, body });
+  await asked.claim?.keep(false);
   const done = finished(bill, asked.claim);
-  const answer = streamed ? await followed(ports, asked, response) : queuedAnswer(call, response);
-  return {
-    ...answer,
-    headers: { ...answer.headers, ...bill.headers },
-    done: Promise.all([done, answer.done]).then(() => {}),
-  };
+  return { ...answer, headers, done: Promise.all([done, answer.done]).then(() => {}) };
 }
 
-const queuedAnswer = ({ identity }: ChatCall, { body }: StoredResponse): RelayResponse => ({
+const queuedAnswer = (
+  { identity }: ChatCall,
+  { body }: StoredResponse,
+): RelayResponse & { body: string } => ({
   status: 200,
   headers: {
     'content-type': 'application/json',
@@ -73,7 +77,7 @@ const queuedAnswer = ({ identity }: ChatCall, { body }: StoredResponse): RelayRe
   done: Promise.resolve(),
 });
 
-/** A client that cannot be told the rest now knows the id, and comes back for it. */
+/** A client that does not get the rest now knows the id, and comes back for it. */
 async function followed(
   ports: ChatPorts,
   { call, request }: AskedLater,
@@ -161,12 +165,12 @@ function queuedResponse(
 
 /** The response as its client gets it now. */
 function queuedObject({ identity }: ChatCall, read: EndpointRequest): JsonRecord {
-  const { queued, whole } = read.renderer(identity, {
+  const renderer = read.renderer(identity, {
     now: () => identity.created,
     sent: () => ({ dropped: [] }),
     sealedState: () => undefined,
     stored: () => true,
     opaqueParts: () => 0,
   });
-  return queued?.() ?? whole?.() ?? {};
+  return renderer.queued?.() ?? renderer.whole?.() ?? {};
 }

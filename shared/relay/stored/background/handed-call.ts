@@ -68,4 +68,3 @@ export const requestIdOf = (id: string): string => id.replace(/^resp-/, '');
 
 /** What a run reads of the request: its answer is made as events, whether or not somebody follows them. */
 export const runBody = ({ body }: HandedCall): JsonRecord => ({ ...body, stream: true });
-

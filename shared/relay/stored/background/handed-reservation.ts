@@ -93,7 +93,9 @@ export async function releaseWaiting(ports: HandedPorts, waiting: Waiting, own =
   const close = (open: OpenEntry) => {
     const at = Math.floor(clock.now() / 1000);
     const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
-    return backoff.until(() => quotas.close({ account, part, id, entry: open, releaseSlot: true, closeRecord }));
+    return backoff.until(() =>
+      quotas.close({ account, part, id, entry: open, releaseSlot: true, closeRecord }),
+    );
   };
   try {
     const reply = await close(entry);

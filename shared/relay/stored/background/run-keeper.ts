@@ -9,7 +9,7 @@ import { Backoff } from '../../money/backoff.ts';
 import { ResponseTooLarge } from '../../ports/stored/response-store.ts';
 import type { Run } from '../../ports/stored/run-store.ts';
 import type { ResponseHead, ResponseStatus, StoredResponse } from '../../ports/stored/stored-response.ts';
-import type { AnswerKeeper } from '../answer-keeper.ts';
+import type { AnswerKeeper } from '../../answer/answer-keeper.ts';
 import type { EventWriter } from '../events/event-writer.ts';
 import { requestIdOf } from './handed-call.ts';
 import type { RunWatch } from './run-watch.ts';
@@ -79,23 +79,24 @@ export class RunKeeper implements AnswerKeeper {
       if (head?.status === 'cancelled') await this.#finish(this.#response(whole, 'cancelled', count));
     } catch (error) {
       const why = error instanceof ResponseTooLarge ? 'too_large' : 'write_failed';
-      this.#ports.log.event('background_answer_lost', { request_id: requestId, account: run.account, why });
+      const fields = { request_id: requestId, account: run.account, why, background: true };
+      this.#ports.log.event('response_not_stored', fields);
       this.#ports.log.fault(requestId, error);
     }
   }
 
   #finish(response: StoredResponse): Promise<boolean> {
     const { runs } = this.#ports.stored;
-    return this.#patiently(() => runs.finish(this.#kept.run, response));
+    return this.#repeated(() => runs.finish(this.#kept.run, response));
   }
 
   async #head(): Promise<ResponseHead | undefined> {
     const { account, id } = this.#kept.run;
-    const heads = await this.#patiently(() => this.#ports.stored.responses.heads(account, [id]));
+    const heads = await this.#repeated(() => this.#ports.stored.responses.heads(account, [id]));
     return heads.get(id);
   }
 
-  #patiently<T>(call: () => Promise<T>): Promise<T> {
+  #repeated<T>(call: () => Promise<T>): Promise<T> {
     return new Backoff(this.#ports, endMsMax, pauseMsMax).until(call);
   }
 

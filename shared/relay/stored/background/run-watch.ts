@@ -1,5 +1,5 @@
 /**
- * Watches over a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
+ * Looks after a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
  * A run that may no longer write must not go on at an upstream's expense.
  */
 import type { Clock } from '../../ports/clock.ts';
@@ -7,7 +7,7 @@ import { StoreBusy, StoreUnavailable } from '../../ports/stores/store-errors.ts'
 import type { Run } from '../../ports/stored/run-store.ts';
 import type { ResponseHead } from '../../ports/stored/stored-response.ts';
 import type { Log } from '../../ports/telemetry.ts';
-import type { StoredPorts } from '../stored-ports.ts';
+import type { StoredPorts } from '../../ports/stored/stored-ports.ts';
 import { requestIdOf } from './handed-call.ts';
 
 /** How long a run counts as alive without a word of it. */
@@ -57,7 +57,9 @@ export class RunWatch {
 
   /** Whether readers count on the run, by its own clock. */
   get holds(): boolean {
-    return this.#ports.clock.now() < this.#until * 1000 && this.reason !== 'dead' && this.reason !== 'deleted';
+    return (
+      this.#ports.clock.now() < this.#until * 1000 && this.reason !== 'dead' && this.reason !== 'deleted'
+    );
   }
 
   /** The end of the claim, in Unix seconds. */
@@ -98,8 +100,7 @@ export class RunWatch {
     const { clock, stored } = this.#ports;
     const { account, id } = this.#run;
     const nowMs = clock.now();
-    if (nowMs - this.#renewedMs < renewEveryMs)
-      return (await stored.responses.heads(account, [id])).get(id);
+    if (nowMs - this.#renewedMs < renewEveryMs) return (await stored.responses.heads(account, [id])).get(id);
     const until = Math.floor(nowMs / 1000) + claimSeconds;
     const head = await stored.runs.renew(this.#run, until);
     if (head?.status === 'in_progress') {

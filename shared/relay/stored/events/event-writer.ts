@@ -8,7 +8,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { EventBatch, EventLog } from '../../ports/stored/event-log.ts';
 import { StoreBusy, StoreUnavailable } from '../../ports/stores/store-errors.ts';
 import type { Log } from '../../ports/telemetry.ts';
-import { endMark, eventsKept } from './run-end.ts';
+import { endMark, eventsKept } from '../run-end.ts';
 
 /** How long an event waits for others. */
 const batchMs = 500;

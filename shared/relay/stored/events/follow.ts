@@ -17,7 +17,7 @@ import type { ResponseHead } from '../../ports/stored/stored-response.ts';
 import { StoreBusy, StoreUnavailable } from '../../ports/stores/store-errors.ts';
 import { storeSettings } from '../may-store.ts';
 import { EventsGone, Follower } from './follower.ts';
-import { endMark, eventsAtEnd, foundEnd } from './run-end.ts';
+import { endMark, eventsAtEnd, foundEnd } from '../run-end.ts';
 
 /** The time between two looks at the store, each of which costs a read unit or two. */
 const pollMs = 500;

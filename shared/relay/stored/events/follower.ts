@@ -4,8 +4,8 @@ import { shownResponse } from '../../../endpoints/responses/stored/shown-respons
 import type { Clock } from '../../ports/clock.ts';
 import type { EventBatch } from '../../ports/stored/event-log.ts';
 import type { StoredResponse } from '../../ports/stored/stored-response.ts';
-import type { StoredPorts } from '../stored-ports.ts';
-import { endMark, eventsAtEnd, foundEnd } from './run-end.ts';
+import type { StoredPorts } from '../../ports/stored/stored-ports.ts';
+import { endMark, eventsAtEnd, foundEnd } from '../run-end.ts';
 
 /** How often the head is read while events come or are awaited. It also says that the response was cancelled or deleted. */
 const headMs = 2_000;

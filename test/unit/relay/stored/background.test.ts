@@ -5,7 +5,16 @@ import { cancel } from '../../../../shared/relay/stored/background/cancel.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
-import { delta, done, finish, hang, keyRow, usage, type Answer, type Step } from '../../../support/core-rig.ts';
+import {
+  delta,
+  done,
+  finish,
+  hang,
+  keyRow,
+  usage,
+  type Answer,
+  type Step,
+} from '../../../support/core-rig.ts';
 
 const path = '/v1/responses';
 const ask = { model: 'm', input: 'hi', max_output_tokens: 78, background: true };
@@ -19,7 +28,8 @@ function rigOf(steps: Step[] = answered, options: BillingOptions = {}): BillingR
   return rig.granted(yuan).upstream({ steps });
 }
 
-const accepted = (rig: BillingRig, more: object = {}): Promise<Answer> => rig.call({ ...ask, ...more }, { path });
+const accepted = (rig: BillingRig, more: object = {}): Promise<Answer> =>
+  rig.call({ ...ask, ...more }, { path });
 
 async function head(rig: BillingRig) {
   return (await rig.stored.responses.heads('acme', [id])).get(id);
@@ -35,20 +45,34 @@ const spent = (rig: BillingRig): bigint | undefined => rig.item?.spent;
 async function swept(rig: BillingRig): Promise<void> {
   await rig.clock.run(rig.clock.sleep(200_000));
   const item = rig.item;
-  for (const write of item ? closeExpired(item, rig.clock.now() / 1000, 120) : []) await rig.quotas.close(write);
+  for (const write of item ? closeExpired(item, rig.clock.now() / 1000, 120) : [])
+    await rig.quotas.close(write);
 }
 
 function balanced(rig: BillingRig): void {
-  const { available, spent: paid, granted, open } = rig.item ?? { available: 0n, spent: 0n, granted: 1n, open: new Map() };
+  const {
+    available,
+    spent: paid,
+    granted,
+    open,
+  } = rig.item ?? { available: 0n, spent: 0n, granted: 1n, open: new Map() };
   expect({ open: open.size, sum: available + paid }).toEqual({ open: 0, sum: granted });
 }
 
 const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
   const ports = { clock: rig.clock, random: { next: () => 0.5 }, quotas: rig.store, stored: rig.stored };
-  const log = { request: () => {}, event: () => {}, fault: (_: string, error: unknown) => void rig.faults.push(error) };
-  const response = await cancel({ ...ports, log }, { key: keyRow() }, { id, request: { id: 'cancelling' } as RelayRequest });
+  const log = {
+    request: () => {},
+    event: () => {},
+    fault: (_: string, error: unknown) => void rig.faults.push(error),
+  };
+  const response = await cancel(
+    { ...ports, log },
+    { key: keyRow() },
+    { id, request: { id: 'cancelling' } as RelayRequest },
+  );
   await response.done;
-  return JSON.parse(String(response.body));
+  return JSON.parse(typeof response.body === 'string' ? response.body : '');
 };
 
 describe('an accepted background call', () => {
@@ -57,7 +81,14 @@ describe('an accepted background call', () => {
     const answer = await accepted(rig);
     expect(answer.status).toBe(200);
     const shown = JSON.parse(answer.text);
-    expect(shown).toMatchObject({ id, status: 'queued', background: true, store: true, output: [], usage: null });
+    expect(shown).toMatchObject({
+      id,
+      status: 'queued',
+      background: true,
+      store: true,
+      output: [],
+      usage: null,
+    });
     expect(rig.stored.started).toEqual([of]);
     expect(rig.sent).toEqual([]);
     expect(rig.open).toMatchObject([{ queued: true, amount: 178_000_000n }]);
@@ -147,7 +178,12 @@ describe('a run', () => {
     expect(await head(rig)).toMatchObject({ status: 'completed' });
     const stored = (await rig.stored.responses.read('acme', [id])).get(id);
     expect(stored?.body.request).toBeUndefined();
-    expect(rig.logged.at(-1)).toMatchObject({ request_id: requestId, endpoint: 'responses', end: 'completed', charge: '0.011' });
+    expect(rig.logged.at(-1)).toMatchObject({
+      request_id: requestId,
+      endpoint: 'responses',
+      end: 'completed',
+      charge: '0.011',
+    });
     expect(spent(rig)).toBe(11_000_000n);
     balanced(rig);
     expect(rig.clock.pendingTimers).toBe(0);
@@ -170,6 +206,20 @@ describe('a run', () => {
     await rig.clock.run(rig.runs());
     expect(rig.sent).toEqual([]);
     expect(await object(rig)).toMatchObject({ status: 'failed', error: { code: 'unavailable' } });
+    expect(spent(rig)).toBe(0n);
+    balanced(rig);
+  });
+
+  it('asks no upstream when its reservation is closed, whoever did that', async () => {
+    const rig = rigOf();
+    await accepted(rig);
+    const [entry] = rig.open;
+    if (!entry) throw new Error('nothing is open');
+    const closeRecord = { id: requestId, kind: 'released', charge: 0n, at: 0 } as const;
+    await rig.quotas.close({ account: 'acme', id: requestId, entry, releaseSlot: true, closeRecord });
+    await rig.clock.run(rig.runs());
+    expect(rig.sent).toEqual([]);
+    expect(await object(rig)).toMatchObject({ status: 'failed' });
     expect(spent(rig)).toBe(0n);
     balanced(rig);
   });
@@ -242,11 +292,11 @@ describe('a run', () => {
     const run = rig.runs();
     await rig.clock.run(rig.clock.sleep(3_000));
     // Its clock stood still, as far as the readers could tell.
-    const renew = rig.stored.runs.renew;
+    const runs = { ...rig.stored.runs };
     rig.stored.runs.renew = () => Promise.reject(new StoreUnavailable('away'));
     await rig.clock.run(rig.clock.sleep(70_000));
     expect(await rig.stored.runs.fail('acme', id, 0)).toMatchObject({ status: 'failed' });
-    rig.stored.runs.renew = renew;
+    Object.assign(rig.stored.runs, runs);
     await rig.clock.run(run);
     expect(await head(rig)).toMatchObject({ status: 'failed' });
     expect(spent(rig)).toBeGreaterThan(5_000_000n);
@@ -258,7 +308,12 @@ describe('cancel', () => {
   it('of a queued response releases its reservation, and nothing runs', async () => {
     const rig = rigOf();
     await accepted(rig);
-    expect(await rig.clock.run(cancels(rig))).toMatchObject({ id, status: 'cancelled', output: [], error: null });
+    expect(await rig.clock.run(cancels(rig))).toMatchObject({
+      id,
+      status: 'cancelled',
+      output: [],
+      error: null,
+    });
     balanced(rig);
     await rig.clock.run(rig.runs());
     expect(rig.sent).toEqual([]);
@@ -287,9 +342,9 @@ describe('cancel', () => {
   it('between the claim and the upstream costs nothing', async () => {
     const rig = rigOf();
     await accepted(rig);
-    rig.store.meets('renew', { kind: 'taken', afterMs: 3_000 });
+    rig.store.meets('renew', { kind: 'taken', afterMs: 500 });
     const run = rig.runs();
-    await rig.clock.run(rig.clock.sleep(500));
+    await rig.clock.run(rig.clock.sleep(100));
     await rig.clock.run(Promise.all([cancels(rig), run]));
     expect(rig.sent).toEqual([]);
     expect(await object(rig)).toMatchObject({ status: 'cancelled', error: null });

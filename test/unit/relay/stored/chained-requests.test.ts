@@ -85,15 +85,12 @@ describe('a key that may not store', () => {
   });
   const bound = (chain: Chain) => ({ rig: chain.rig, post: (body: Json) => chain.post(body) });
 
-  it.each([true, false, undefined, null, 'yes'])(
-    'reads that nothing is stored: store %s',
-    async (asked) => {
-      const chain = new Chain({});
-      const { id, store: isStored } = await chain.answered({ input: 'x', store: asked });
-      expect(isStored).toBe(false);
-      expect(await chain.body(id)).toEqual({});
-    },
-  );
+  it.each([true, false, undefined, null, 'yes'])('reads that nothing is stored: store %s', async (asked) => {
+    const chain = new Chain({});
+    const { id, store: isStored } = await chain.answered({ input: 'x', store: asked });
+    expect(isStored).toBe(false);
+    expect(await chain.body(id)).toEqual({});
+  });
 });
 
 describe('a key that may store', () => {

@@ -3,18 +3,18 @@
  * may store can read what the account stored. Must never tell apart what is unknown, malformed, foreign, expired or
  * deleted, and must never let an answer be cached.
  */
-import { admitKey, readKey } from '../call/access.ts';
-import type { ChatPorts } from '../call/chat-ports.ts';
-import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
-import { matchStoredRoute, refuseRoute, storedIdOf, type StoredRouteName } from '../http/http-routes.ts';
-import { asRefusal, refusalResponse } from '../http/refusal.ts';
-import type { RequestLog } from '../ports/telemetry.ts';
+import { admitKey, readKey } from '../../call/access.ts';
+import type { ChatPorts } from '../../call/chat-ports.ts';
+import type { Handle, RelayRequest, RelayResponse } from '../../http/http.ts';
+import { matchStoredRoute, refuseRoute, storedIdOf, type StoredRouteName } from '../../http/http-routes.ts';
+import { asRefusal, refusalResponse } from '../../http/refusal.ts';
+import type { RequestLog } from '../../ports/telemetry.ts';
 import { deleteStored } from './delete-stored.ts';
-import { isStoredId, noSuchResponse } from './found-response.ts';
+import { isStoredId, noSuchResponse } from '../found-response.ts';
 import { listInputItems } from './list-input-items.ts';
-import { mayStore } from './may-store.ts';
+import { mayStore } from '../may-store.ts';
 import { retrieve } from './retrieve.ts';
-import type { AskedStored, StoredCaller } from './stored-caller.ts';
+import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 
 /** How old a key and the setting may be that forbid to store: another environment may have seen newer ones. */
 const forbiddenAgeMsMax = 1_000;
@@ -23,8 +23,8 @@ const forbiddenAgeMsMax = 1_000;
 type Action = (ports: ChatPorts, caller: StoredCaller, asked: AskedStored) => Promise<RelayResponse>;
 
 /** What is loaded by the first request that needs it. */
-const cancelled: Action = async (...asked) => (await import('./background/cancel.ts')).cancel(...asked);
-const followed: Action = async (...asked) => (await import('./events/follow.ts')).follow(...asked);
+const cancelled: Action = async (...asked) => (await import('../background/cancel.ts')).cancel(...asked);
+const followed: Action = async (...asked) => (await import('../events/follow.ts')).follow(...asked);
 
 const actions: Record<StoredRouteName, Action> = {
   response: (ports, caller, asked) =>
@@ -68,7 +68,7 @@ export const storedHandle =
     }
   };
 
-/** Whoever was told that a response is stored finds it, although this environment has an older key or configuration. */
+/** Whoever has seen that a response is stored finds it, although this environment has an older key or configuration. */
 async function callerOf({ keys, config, clock }: ChatPorts, request: RelayRequest): Promise<StoredCaller> {
   const secretKey = readKey(request.headers['authorization']);
   const [lookup, snapshot] = await Promise.all([keys.find(secretKey), config.current()]);

@@ -1,8 +1,8 @@
 /** The ports to what is stored. */
-import type { EventLog } from '../ports/stored/event-log.ts';
-import type { ResponseStore } from '../ports/stored/response-store.ts';
-import type { ResultStore } from '../ports/stored/result-store.ts';
-import type { RunStore } from '../ports/stored/run-store.ts';
+import type { EventLog } from './event-log.ts';
+import type { ResponseStore } from './response-store.ts';
+import type { ResultStore } from './result-store.ts';
+import type { RunStore } from './run-store.ts';
 
 export interface StoredPorts {
   responses: ResponseStore;

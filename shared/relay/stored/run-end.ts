@@ -2,9 +2,9 @@
  * Where a background response stands, as every reader of it finds: a run that has not prolonged its claim is dead, and
  * what it had in hand may no longer be written. Must find the same end for all readers, also when the run comes back.
  */
-import type { EventLog } from '../../ports/stored/event-log.ts';
-import type { RunStore } from '../../ports/stored/run-store.ts';
-import type { ResponseHead } from '../../ports/stored/stored-response.ts';
+import type { EventLog } from '../ports/stored/event-log.ts';
+import type { RunStore } from '../ports/stored/run-store.ts';
+import type { ResponseHead } from '../ports/stored/stored-response.ts';
 
 /**
  * A run writes no event once its claim has passed. Its readers wait this much longer, so that an event which was on its

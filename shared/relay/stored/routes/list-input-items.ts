@@ -1,10 +1,14 @@
 /** GET /v1/responses/{id}/input_items: what a response was made of, the turns before it included. */
-import { inputItemPage, pageAsked } from '../../endpoints/responses/stored/input-item-page.ts';
-import type { JsonRecord } from '../../wire/json-record.ts';
-import type { RelayResponse } from '../http/http.ts';
-import type { StoredResponse } from '../ports/stored/stored-response.ts';
-import { asked, foundResponse, jsonOf, type ReadPorts } from './found-response.ts';
-import type { AskedStored, StoredCaller } from './stored-caller.ts';
+import { inputItemPage, pageAsked } from '../../../endpoints/responses/stored/input-item-page.ts';
+import type { JsonRecord } from '../../../wire/json-record.ts';
+import { referencesOf } from '../../../endpoints/responses/stored-input.ts';
+import { InvalidRequest } from '../../../wire/invalid-request.ts';
+import type { RelayResponse } from '../../http/http.ts';
+import { Refusal } from '../../http/refusal.ts';
+import type { StoredResponse } from '../../ports/stored/stored-response.ts';
+import { conversationOf } from '../stored-conversation.ts';
+import { asked, foundResponse, jsonOf, type ReadPorts } from '../found-response.ts';
+import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 
 /** How many turns are read at once: most pages end within few. */
 const turnsAtOnce = 8;
@@ -24,7 +28,7 @@ export async function listInputItems(
 
 /** Of a conversation whose beginning is deleted or has expired, what is left. */
 async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): AsyncGenerator<JsonRecord> {
-  yield* body.input.toReversed();
+  yield* (await inputOf(ports, { head, body })).toReversed();
   let ancestors = head.ancestors;
   while (ancestors.length > 0) {
     const ids = ancestors.slice(0, turnsAtOnce);
@@ -33,10 +37,26 @@ async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): A
       const turn = turns.get(id);
       if (!turn) return;
       yield* outputOf(turn).toReversed();
-      yield* turn.body.input.toReversed();
+      yield* (await inputOf(ports, turn)).toReversed();
       ancestors = turn.head.ancestors;
     }
   }
+}
+
+/** The items of a turn's request. A reference to what nobody can read any more stays one. */
+async function inputOf(ports: ReadPorts, { head, body }: StoredResponse): Promise<readonly JsonRecord[]> {
+  const references = referencesOf(undefined);
+  const items = references.within(body.input);
+  if (items.length === 0) return body.input;
+  const { referred } = await asked(ports, () =>
+    conversationOf(ports, head.account, { ...references, items }).catch((error: unknown) => {
+      if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
+      throw error;
+    }),
+  );
+  return body.input.map((item) =>
+    item['type'] === 'item_reference' ? (referred.get(String(item['id']))?.item ?? item) : item,
+  );
 }
 
 const outputOf = ({ body: { response } }: StoredResponse): readonly JsonRecord[] =>

@@ -1,10 +1,10 @@
 /** GET /v1/responses/{id}: a response as it is now, as its client got it. */
-import { includedIn, sealedReasoning } from '../../endpoints/responses/stored/included.ts';
-import { withSeal } from '../../endpoints/responses/stored/retrieved-response.ts';
-import { shownResponse } from '../../endpoints/responses/stored/shown-response.ts';
-import type { RelayResponse } from '../http/http.ts';
-import { foundResponse, jsonOf, type ReadPorts } from './found-response.ts';
-import type { AskedStored, StoredCaller } from './stored-caller.ts';
+import { includedIn, sealedReasoning } from '../../../endpoints/responses/stored/included.ts';
+import { withSeal } from '../../../endpoints/responses/stored/retrieved-response.ts';
+import { shownResponse } from '../../../endpoints/responses/stored/shown-response.ts';
+import type { RelayResponse } from '../../http/http.ts';
+import { foundResponse, jsonOf, type ReadPorts } from '../found-response.ts';
+import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 
 /** Throws a Refusal or StoreUnavailable. */
 export async function retrieve(

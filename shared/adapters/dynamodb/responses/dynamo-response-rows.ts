@@ -1,0 +1,58 @@
+/** What operators see and delete of the table `responses`. Must read no content but that of one response that is named. */
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { unmarshall } from '@aws-sdk/util-dynamodb';
+import type { ResponseRows, StoredRow } from '../../../operate/response-rows.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
+import { storeCall } from '../dynamo-client.ts';
+import type { Store } from '../operator-client.ts';
+import { tablesOn } from '../sdk-client.ts';
+import { dynamoResponseStore } from './dynamo-response-store.ts';
+import { placeholders, type ResponseTable } from './response-items.ts';
+
+const attributes = ['id', 'bytes', 'expires'] as const;
+
+/** @param nowMs epoch milliseconds */
+export function dynamoResponseRows(
+  { documents, target, explained }: Store,
+  { now: nowMs }: { now(): number },
+): ResponseRows {
+  const now = (): number => Math.floor(nowMs() / 1000);
+  const table = { client: tablesOn(documents), name: physicalTableName(target.stack, 'responses'), now };
+  const store = dynamoResponseStore(table);
+  return {
+    head: async (account, id) => (await explained(store.heads(account, [id]))).get(id),
+    read: async (account, id) => (await explained(store.read(account, [id]))).get(id),
+    remove: (account, id) => explained(store.remove(account, id)),
+    async *rows(account) {
+      let after: Record<string, AttributeValue> | undefined;
+      do {
+        const page = await explained(pageOf(table, account, after));
+        yield page.rows;
+        after = page.next;
+      } while (after);
+    },
+  };
+}
+
+async function pageOf(
+  { client, name }: ResponseTable,
+  account: string,
+  after: Record<string, AttributeValue> | undefined,
+): Promise<{ rows: StoredRow[]; next: Record<string, AttributeValue> | undefined }> {
+  const { Items = [], LastEvaluatedKey } = await storeCall(() =>
+    client.call('Query', {
+      TableName: name,
+      ConsistentRead: true,
+      KeyConditionExpression: '#account = :account',
+      ExpressionAttributeNames: placeholders('account', ...attributes),
+      ExpressionAttributeValues: { ':account': { S: account } },
+      ProjectionExpression: attributes.map((each) => `#${each}`).join(', '),
+      ...(after && { ExclusiveStartKey: after }),
+    }),
+  );
+  const rows = Items.map((item) => {
+    const { id, bytes, expires } = unmarshall(item);
+    return { id: String(id), bytes: Number(bytes ?? 0), expires: Number(expires ?? 0) };
+  });
+  return { rows, next: LastEvaluatedKey };
+}

@@ -1,0 +1,168 @@
+/** What storing costs in DynamoDB, as the store itself counts it, and as docs/cost.md has it. */
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { prices } from '../../shared/operate/cost/aws-prices.ts';
+import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import { conversationOf } from '../../shared/relay/stored/stored-conversation.ts';
+import { readPage } from '../docs/pages.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
+import { meteredClient } from '../support/metered-client.ts';
+import { VirtualClock } from '../support/virtual-clock.ts';
+import { noise, nowOf, queuedOf, responseOf } from './stored-rig.ts';
+
+let emulator: Emulator;
+let metered: ReturnType<typeof meteredClient>;
+let stored: StoredPorts;
+const clock = new VirtualClock();
+const opened = { clock };
+const times = { clock, random: { next: () => 0.5 } };
+
+beforeAll(async () => {
+  emulator = await startEmulator();
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
+  metered = meteredClient(emulator.endpoint);
+  const client = tablesOn(DynamoDBDocumentClient.from(metered.client));
+  stored = { ...dynamoStored({ client, clock, stack: 'relay' }), startRun: async () => {} };
+});
+afterAll(async () => {
+  metered.client.destroy();
+  await emulator.stop();
+});
+
+const isRead = ({ name }: { name: string }): boolean => /^(BatchGetItem|GetItem|Query) /.test(name);
+
+/** Units that some work took, and forgets them. */
+async function unitsOf(work: () => Promise<unknown>): Promise<{ reads: number; writes: number }> {
+  metered.commands.length = 0;
+  await work();
+  const sum = (some: typeof metered.commands): number => some.reduce((units, each) => units + each.units, 0);
+  return {
+    reads: sum(metered.commands.filter(isRead)),
+    writes: sum(metered.commands.filter((each) => !isRead(each))),
+  };
+}
+
+const vocabulary = Array.from({ length: 700 }, (_, i) => noise(2 + (i % 9), i + 1).toLowerCase());
+
+/** Shrinks to less than a half, as prose does. */
+function words(length: number, seed: number): string {
+  const picks = noise(length, seed);
+  const chosen = Array.from({ length: Math.floor(length / 6) }, (_, i) => {
+    const pick = picks.charCodeAt(2 * i) * 256 + picks.charCodeAt(2 * i + 1);
+    return vocabulary[Number.isNaN(pick) ? i % 700 : pick % 700] ?? '';
+  });
+  return chosen.join(' ').slice(0, length);
+}
+
+/** An event of a stream. */
+function frame(number: number): string {
+  const type = 'response.output_text.delta';
+  const item = `msg_${'1'.repeat(26)}_0`;
+  const data = {
+    type,
+    sequence_number: number,
+    item_id: item,
+    output_index: 0,
+    content_index: 0,
+    delta: ` ${words(6, number)}`,
+    logprobs: [],
+  };
+  return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+const priceOf = (name: 'dynamoDbReads' | 'dynamoDbWrites'): number => prices[name].byRegion['us-east-1'][0];
+
+/** Characters in each part of a turn. `seal`: of its sealed state. */
+interface Loop {
+  instructions: number;
+  tools: number;
+  input: number;
+  answer: number;
+  seal: number;
+}
+
+const loops: Record<string, Loop> = {
+  'a conversation': { instructions: 500, tools: 0, input: 200, answer: 1_500, seal: 0 },
+  'an agent with tools': { instructions: 6_000, tools: 8_000, input: 4_000, answer: 800, seal: 1_500 },
+};
+const turns = 20;
+
+/** As calls with `previous_response_id` store and read it. */
+async function run(account: string, loop: Loop): Promise<{ bytes: number }> {
+  let previous: string | undefined;
+  let bytes = 0;
+  for (let turn = 1; turn <= turns; turn += 1) {
+    const conversation = await conversationOf({ ...times, stored }, account, {
+      previous,
+      items: [],
+      within: () => [],
+    });
+    expect(conversation.earlier).toHaveLength(turn - 1);
+    const id = `resp-${String(turn).padStart(26, '0')}`;
+    const head = conversation.previous;
+    const response = responseOf(
+      opened,
+      { account, id, turn, ancestors: head ? [head.id, ...head.ancestors] : [] },
+      {
+        input: [{ type: 'message', id: 'msg', role: 'user', content: words(loop.input, turn) }],
+        response: {
+          id,
+          instructions: words(loop.instructions, 1_000),
+          tools: [{ type: 'function', name: 'tool', parameters: words(loop.tools, 1_001) }],
+          output: [{ type: 'message', content: words(loop.answer, 100 + turn) }],
+        },
+        ...(loop.seal > 0 && { seal: noise(loop.seal, turn) }),
+      },
+    );
+    await stored.responses.put(response);
+    bytes += JSON.stringify(response.body).length;
+    previous = id;
+  }
+  return { bytes };
+}
+
+/** The row of the page, and whether its number is within a tenth of what was counted. */
+const page = readPage('docs/cost.md');
+function written(name: string): number[] {
+  const row =
+    page.split('\n').find((line) => line.startsWith(`| ${name} `)) ?? expect.fail(`no row: ${name}`);
+  return row
+    .split('|')
+    .slice(2, -1)
+    .map((text) => Number(text.replaceAll(/[ ,]/g, '')));
+}
+const near = (counted: number): unknown => ({
+  asymmetricMatch: (found: number) => Math.abs(found - counted) <= counted / 10,
+  toString: () => `about ${counted}`,
+});
+
+describe('storing, as docs/cost.md has it', () => {
+  it.each(Object.entries(loops))('a loop of 20 turns of %s', async (name, loop) => {
+    let bytes = 0;
+    const { reads, writes } = await unitsOf(async () => void ({ bytes } = await run(name, loop)));
+    const million = 1_000_000 * (reads * priceOf('dynamoDbReads') + writes * priceOf('dynamoDbWrites'));
+    expect(written(name)).toEqual([bytes / 1000, writes, reads, million].map(near));
+  });
+
+  it('a background response: what its run, its events and its readers take', async () => {
+    const of = { account: 'background', id: `resp-${'1'.repeat(26)}` };
+    const run = { ...of, run: 'one' };
+    const later = nowOf(opened) + 60;
+    const took = {
+      'accept it': await unitsOf(() =>
+        stored.responses.put(queuedOf(opened, of, { request: { text: words(12_000, 1) } })),
+      ),
+      'claim it': await unitsOf(() => stored.runs.claim(run, later)),
+      'prolong it, every 20 s': await unitsOf(() => stored.runs.renew(run, later)),
+      'look at it, every second': await unitsOf(() => stored.responses.heads(of.account, [of.id])),
+      'keep half a second of events': await unitsOf(() =>
+        stored.events.append(of, { from: 0, frames: Array.from({ length: 25 }, (_, i) => frame(i)) }, later),
+      ),
+      'a poll without news': await unitsOf(() => stored.events.after(of, 24)),
+    };
+    for (const [name, { reads, writes }] of Object.entries(took))
+      expect(written(name), name).toEqual([writes, reads].map(near));
+  });
+});

@@ -1,0 +1,274 @@
+import { describe, expect, it } from 'vitest';
+import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { BillingRig, yuan } from '../../../support/billing-rig.ts';
+import {
+  CoreRig,
+  delta,
+  done,
+  finish,
+  hang,
+  keyRow,
+  reset,
+  usage,
+  type Answer,
+  type RigOptions,
+} from '../../../support/core-rig.ts';
+
+const answered = [delta('Hello'), finish(), usage(5, 3), done];
+const chat = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
+const responses = { model: 'm', input: 'hi' };
+const paths = { '/v1/chat/completions': chat, '/v1/responses': responses };
+const modes = [
+  ['/v1/chat/completions', 'JSON'],
+  ['/v1/chat/completions', 'stream'],
+  ['/v1/responses', 'JSON'],
+  ['/v1/responses', 'stream'],
+] as const;
+const hour = 3_600_000;
+
+const storing = { keys: { 'sk-test': { row: keyRow({ store: true }) } } };
+const rigOf = (options: RigOptions = {}): CoreRig =>
+  new CoreRig({ ...storing, ...options }).upstream({ steps: answered });
+
+/** Each request has an id of its own, as hosts give them. */
+let requests = 0;
+const keyed = (path: string, key = 'k', more: Record<string, string> = {}) => ({
+  id: `01call${String((requests += 1)).padStart(20, '0')}`,
+  path,
+  headers: { authorization: 'Bearer sk-test', 'idempotency-key': key, ...more },
+});
+const errorOf = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.parse(answer.text).error;
+
+describe('a repeat with an Idempotency-Key of a key that may store', () => {
+  it.each(modes)('gets the first answer again, to the byte: %s, %s', async (path, mode) => {
+    const rig = rigOf();
+    const body = { ...paths[path], stream: mode === 'stream' };
+    const first = await rig.post(body, keyed(path));
+    for (let repeats = 0; repeats < 2; repeats += 1) {
+      const again = await rig.post(body, keyed(path));
+      expect([again.status, again.text]).toEqual([200, first.text]);
+      const { 'x-request-id': firstId, ...headers } = first.headers;
+      const { 'x-request-id': ownId, ...others } = again.headers;
+      expect(others).toEqual({ ...headers, 'x-relay-replayed': firstId });
+      expect(ownId).not.toBe(firstId);
+    }
+    expect(first.text).toContain('Hello');
+    expect(first.headers).not.toHaveProperty('x-relay-replayed');
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.faults).toEqual([]);
+    expect(rig.logged.map(({ status, end, reason }) => [status, end, reason])).toEqual([
+      [200, 'completed', undefined],
+      [200, 'completed', 'repeated'],
+      [200, 'completed', 'repeated'],
+    ]);
+  });
+
+  it('gets the whole answer of which the first client saw a piece', async () => {
+    const rig = rigOf();
+    const body = { ...responses, stream: true };
+    const first = await rig.post(body, { ...keyed('/v1/responses'), leaveAfter: 1 });
+    const again = await rig.post(body, keyed('/v1/responses'));
+    expect(again.text.startsWith(first.text)).toBe(true);
+    expect(again.text).toContain('response.completed');
+  });
+
+  it('gets an answer that broke off as it was, with its failure', async () => {
+    const rig = rigOf().upstream({ steps: [delta('a'), reset] });
+    const body = { ...chat, stream: true };
+    const first = await rig.post(body, keyed('/v1/chat/completions'));
+    const again = await rig.post(body, keyed('/v1/chat/completions'));
+    expect(again.text).toBe(first.text);
+    expect(again.text).toContain('"error"');
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('is charged once', async () => {
+    const rig = new BillingRig({ key: { store: true } }).granted(100n * yuan).upstream({ steps: answered });
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    const spent = rig.item?.spent;
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    expect(spent).toBeGreaterThan(0n);
+    expect(rig.item?.spent).toBe(spent);
+    expect(rig.item?.open.size).toBe(0);
+  });
+
+  it('is told to come again while the first one runs', async () => {
+    const rig = rigOf().upstream({ steps: [delta('a'), hang] });
+    const body = { ...chat, stream: true };
+    const first = await rig.clock.run(rig.respond(body, keyed('/v1/chat/completions')));
+    const again = await rig.post(body, keyed('/v1/chat/completions'));
+    expect([again.status, errorOf(again)['code']]).toEqual([409, 'request_in_progress']);
+    expect(again.headers['retry-after']).toMatch(/^\d+$/);
+    expect(again.headers).not.toHaveProperty('x-should-retry');
+    await rig.clock.run(first.done);
+  });
+
+  it.each([
+    ['messages', { ...chat, messages: [{ role: 'user', content: 'ho' }] }],
+    ['temperature', { ...chat, temperature: 1 }],
+    ['model', { ...chat, model: 'n' }],
+  ])('with another body is told that %s differs', async (member, other) => {
+    const rig = rigOf({ channels: [{ models: ['m', 'n'] }] });
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    const again = await rig.post(other, keyed('/v1/chat/completions'));
+    expect(again.status).toBe(422);
+    expect(errorOf(again)).toMatchObject({ code: 'idempotency_key_reused', param: member });
+    expect(again.text).not.toContain('ho');
+  });
+
+  it('at the other endpoint names the header', async () => {
+    const rig = rigOf();
+    const both = { ...chat, ...responses };
+    await rig.post(both, keyed('/v1/chat/completions'));
+    const again = await rig.post(both, keyed('/v1/responses'));
+    expect(again.status).toBe(422);
+    expect(errorOf(again)).toMatchObject({ code: 'idempotency_key_reused', param: 'Idempotency-Key' });
+  });
+
+  it('asks anew after 24 hours, and after a failure that cost nothing', async () => {
+    const rig = rigOf().upstream({ status: 500 }, { steps: answered });
+    expect((await rig.post(chat, keyed('/v1/chat/completions'))).status).toBe(502);
+    expect((await rig.post(chat, keyed('/v1/chat/completions'))).status).toBe(200);
+    await rig.clock.run(rig.clock.sleep(23 * hour));
+    expect((await rig.post(chat, keyed('/v1/chat/completions'))).headers).toHaveProperty('x-relay-replayed');
+    await rig.clock.run(rig.clock.sleep(hour + 1_000));
+    expect((await rig.post(chat, keyed('/v1/chat/completions'))).headers).not.toHaveProperty(
+      'x-relay-replayed',
+    );
+    expect(rig.sent).toHaveLength(3);
+  });
+
+  it('gets nothing of another key of the same account', async () => {
+    const other = keyRow({ hash: 'b'.repeat(64), store: true });
+    const rig = rigOf({ keys: { ...storing.keys, 'sk-other': { row: other } } });
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    const authorization = 'Bearer sk-other';
+    const again = await rig.post(chat, keyed('/v1/chat/completions', 'k', { authorization }));
+    expect(again.headers).not.toHaveProperty('x-relay-replayed');
+    expect(rig.sent).toHaveLength(2);
+  });
+
+  it('gets nothing of a response that was removed', async () => {
+    const rig = rigOf();
+    const first = await rig.post(responses, keyed('/v1/responses'));
+    await rig.stored.responses.remove('acme', JSON.parse(first.text).id);
+    const again = await rig.post(responses, keyed('/v1/responses'));
+    expect([again.status, errorOf(again)['code']]).toEqual([409, 'request_already_completed']);
+    expect(again.headers['x-should-retry']).toBe('false');
+  });
+
+  it('gets nothing of a response that was removed before its result was kept', async () => {
+    const rig = rigOf();
+    const { results, responses: stored } = rig.stored;
+    const put = results.put;
+    results.put = async (...given) => {
+      await stored.remove('acme', `resp-${given[0].key}`);
+      await put(...given);
+    };
+    await rig.post(responses, keyed('/v1/responses'));
+    expect((await rig.post(responses, keyed('/v1/responses'))).status).toBe(409);
+  });
+
+  it('gets the answer of a response that is not stored, too', async () => {
+    const rig = rigOf();
+    const body = { ...responses, store: false };
+    const first = await rig.post(body, keyed('/v1/responses'));
+    expect((await rig.post(body, keyed('/v1/responses'))).text).toBe(first.text);
+  });
+});
+
+describe('an answer whose result cannot be kept', () => {
+  it.each([
+    ['the store refuses', () => Promise.reject(new StoreUnavailable('down'))],
+    ['it is too large', () => Promise.reject(new ResponseTooLarge('12 MB'))],
+    ['the store does not answer', () => new Promise<never>(() => {})],
+  ])('is whole all the same, and its repeat is refused: %s', async (_, put) => {
+    const rig = rigOf();
+    rig.stored.results.put = put;
+    const first = await rig.post(chat, keyed('/v1/chat/completions'));
+    expect(first.text).toContain('Hello');
+    expect(rig.events.map(({ name }) => name)).toContain('result_not_kept');
+    const again = await rig.post(chat, keyed('/v1/chat/completions'));
+    expect([again.status, errorOf(again)['code']]).toEqual([409, 'request_already_completed']);
+    expect(rig.sent).toHaveLength(1);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('holds no more than 4 MB of it', async () => {
+    const steps = [...Array<string>(80).fill(delta('x'.repeat(64 * 1024))), finish(), done];
+    const rig = rigOf().upstream({ steps });
+    const first = await rig.post({ ...chat, stream: true }, keyed('/v1/chat/completions'));
+    expect(first.text.length).toBeGreaterThan(4 * 1024 * 1024);
+    expect(rig.events).toContainEqual({
+      name: 'result_not_kept',
+      fields: expect.objectContaining({ why: 'too_large' }),
+    });
+  });
+});
+
+describe('a key that may not store', () => {
+  it('has no result kept, and its repeats are refused as ever', async () => {
+    const rig = rigOf({ keys: { 'sk-test': { row: keyRow({ store: false }) } } });
+    rig.stored.failing = new Error('nothing is stored');
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    const again = await rig.post(chat, keyed('/v1/chat/completions'));
+    expect([again.status, errorOf(again)['code']]).toEqual([409, 'request_already_completed']);
+    const other = await rig.post({ ...chat, temperature: 1 }, keyed('/v1/chat/completions'));
+    expect([other.status, errorOf(other)['param']]).toEqual([422, null]);
+    expect(rig.faults).toEqual([]);
+  });
+
+  it('that may no longer gets no result that was kept before', async () => {
+    const row = keyRow({ store: true });
+    const keys = { 'sk-test': { row } };
+    const rig = rigOf({ keys });
+    await rig.post(chat, keyed('/v1/chat/completions'));
+    keys['sk-test'] = { row: { ...row, store: false } };
+    expect((await rig.post(chat, keyed('/v1/chat/completions'))).status).toBe(409);
+  });
+});
+
+describe('a background call with an Idempotency-Key', () => {
+  const path = '/v1/responses';
+  const background = { ...responses, background: true };
+  const rigWith = () =>
+    new BillingRig({ key: { store: true } }).granted(100n * yuan).upstream({ steps: answered });
+
+  it('is accepted once: repeats get the queued response, before and after its run', async () => {
+    const rig = rigWith();
+    const first = await rig.post(background, keyed(path));
+    expect(JSON.parse(first.text)).toMatchObject({ status: 'queued' });
+    const again = await rig.post(background, keyed(path));
+    await rig.clock.run(rig.runs());
+    const later = await rig.post(background, keyed(path));
+    expect([again.text, later.text]).toEqual([first.text, first.text]);
+    expect(again.headers['x-relay-replayed']).toBe(first.headers['x-request-id']);
+    expect(rig.stored.started).toHaveLength(1);
+  });
+
+  it('that is streamed is followed by its repeats, from the first event on', async () => {
+    const rig = rigWith();
+    const streamed = { ...background, stream: true };
+    const first = rig.post(streamed, keyed(path));
+    const repeat = async () => {
+      for (;;) {
+        const again = await rig.respond(streamed, keyed(path));
+        if (again.status === 200) return again;
+        await rig.clock.sleep(100);
+      }
+    };
+    const again = repeat();
+    const run = rig.clock.sleep(1_000).then(() => rig.runs());
+    const answer = await first;
+    await rig.clock.run(run);
+    const followed = await again;
+    const texts = await rig.clock.run(Array.fromAsync(followed.body as AsyncIterable<string>));
+    await rig.clock.run(followed.done);
+    expect(followed.headers['x-relay-replayed']).toBe(answer.headers['x-request-id']);
+    const frames = (text: string): string[] => text.split('\n\n').filter((frame) => !frame.startsWith(':'));
+    expect(frames(texts.join(''))).toEqual(frames(answer.text));
+    expect(texts.join('')).toContain('response.completed');
+    expect(rig.stored.started).toHaveLength(1);
+  });
+});

@@ -1,0 +1,208 @@
+/** What becomes of an answer and of its copy in the store, whatever either of them meets. */
+import { describe, expect, it } from 'vitest';
+import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { delta, hang, hello, reset, type Step } from '../../../support/core-rig.ts';
+import { otherKey, parsed, plainKey, StoredRig, type Value } from './stored-rig.ts';
+
+const id = 'resp-01testrequest0000000000001';
+const kept = async (rig: StoredRig, account = 'acme') =>
+  (await rig.stored.responses.read(account, [id])).get(id);
+const last = (text: string): Value => parsed(text.split('\ndata: ').at(-1) ?? '');
+const modes = [true, false];
+
+/** The object that a client ends up with. */
+const whole = (text: string, stream: boolean): Value =>
+  stream ? (last(text)['response'] as Value) : parsed(text);
+
+describe.each(modes)('an answer that is stored (stream: %s)', (stream) => {
+  it('is in the store as its client got it, until its time is up', async () => {
+    const rig = new StoredRig();
+    const { text, headers } = await rig.create({ stream });
+    const found = await kept(rig);
+    expect(found?.body.response).toEqual(whole(text, stream));
+    expect(found?.body.response).toMatchObject({ id, status: 'completed', store: true });
+    expect(found?.body.input).toMatchObject([{ content: [{ text: 'hi' }] }]);
+    expect(found?.head.expires).toBe(Math.floor(rig.clock.now() / 1000) + 30 * 24 * 60 * 60);
+    expect(headers['x-relay-store']).toBeUndefined();
+  });
+
+  it('is kept as long as the setting says', async () => {
+    const store = { ...defaultSettings.store, days: 2 };
+    const rig = new StoredRig({ settings: { store } });
+    await rig.create({ stream });
+    expect((await kept(rig))?.head.expires).toBe(Math.floor(rig.clock.now() / 1000) + 2 * 24 * 60 * 60);
+  });
+
+  it('is stored whole although its client has left', async () => {
+    const rig = new StoredRig();
+    rig.upstream({ steps: [delta('Hel'), 1000, delta('lo'), ...hello.slice(2)] });
+    await rig.create({ stream }, { leaveAfter: 1 });
+    expect((await kept(rig))?.body.response).toMatchObject({
+      status: 'completed',
+      output: [{ content: [{ text: 'Hello' }] }],
+    });
+  });
+
+  it('is another account’s to nobody', async () => {
+    const rig = new StoredRig();
+    await rig.create({ stream });
+    expect(await kept(rig, 'stranger')).toBeUndefined();
+    await rig.create({ stream }, { headers: { authorization: `Bearer ${otherKey}` }, id: '0'.repeat(26) });
+    expect((await rig.stored.responses.read('acme', [`resp-${'0'.repeat(26)}`])).size).toBe(0);
+  });
+});
+
+describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
+  it.each([
+    ['its client says so', { store: false }, undefined],
+    ['its key may not store', {}, plainKey],
+    ['its key may not, whatever the client says', { store: true }, plainKey],
+  ])('because %s touches no store, and says so', async (_, body, key) => {
+    const rig = new StoredRig();
+    rig.stored.failing = new Error('touched');
+    const headers = key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } };
+    const { text } = await rig.create({ ...body, stream }, headers);
+    expect(whole(text, stream)).toMatchObject({ status: 'completed', store: false });
+    expect([rig.faults, rig.events]).toEqual([[], []]);
+  });
+
+  it.each([
+    ['is down', new StoreUnavailable('down'), 'write_failed'],
+    ['throttles without end', new StoreBusy('throttled'), 'write_failed'],
+    ['finds it too large', new ResponseTooLarge(), 'too_large'],
+    ['has a bug', new Error('odd'), 'write_failed'],
+  ])('because the store %s goes out whole, within 2 s, and says so', async (_, failing, why) => {
+    const rig = new StoredRig();
+    rig.stored.failing = failing;
+    const { text, headers, said, status } = await rig.create({ stream });
+    expect(status).toBe(200);
+    expect(whole(text, stream)).toMatchObject({
+      status: 'completed',
+      store: false,
+      output: [{ content: [{ text: 'Hello' }] }],
+    });
+    expect(said.at(-1)?.atMs).toBeLessThanOrEqual(2_000);
+    // A stream's headers are gone when this is known.
+    expect(headers['x-relay-store']).toBe(stream ? undefined : 'failed');
+    expect(rig.events).toEqual([
+      { name: 'response_not_stored', fields: { request_id: id.slice(5), account: 'acme', why } },
+    ]);
+    expect(rig.logged).toMatchObject([{ status: 200, end: 'completed' }]);
+    rig.stored.failing = undefined;
+    expect(await kept(rig)).toBeUndefined();
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('because the store takes too long is taken back when the store has it after all', async () => {
+    const rig = new StoredRig();
+    const { put } = rig.stored.responses;
+    let isThere = false;
+    rig.stored.responses.put = async (response) => {
+      await rig.clock.sleep(3_000);
+      await put(response);
+      isThere = true;
+    };
+    const { text, said } = await rig.create({ stream });
+    expect(whole(text, stream)).toMatchObject({ store: false });
+    expect(said.at(-1)?.atMs).toBe(2_000);
+    expect(rig.events).toMatchObject([{ fields: { why: 'write_late' } }]);
+    expect(isThere).toBe(true);
+    expect(await kept(rig)).toBeUndefined();
+  });
+
+  it('because no try was answered is taken back if one was applied', async () => {
+    const rig = new StoredRig();
+    const { put } = rig.stored.responses;
+    rig.stored.responses.put = async (response) => {
+      await put(response);
+      throw new StoreUnavailable('no reply');
+    };
+    const { text } = await rig.create({ stream });
+    expect(whole(text, stream)).toMatchObject({ store: false });
+    expect(await kept(rig)).toBeUndefined();
+  });
+
+  it('because the store hangs does not hold up its bill for long', async () => {
+    const rig = new StoredRig();
+    rig.stored.responses.put = () => new Promise(() => {});
+    const startedMs = rig.clock.now();
+    await rig.create({ stream });
+    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(4_000);
+    expect(rig.logged).toMatchObject([{ end: 'completed' }]);
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('a store that throttles once', () => {
+  it.each([new StoreBusy('throttled'), new StoreUnavailable('no reply')])(
+    'is asked again, and has the answer: %s',
+    async (failing) => {
+      const rig = new StoredRig();
+      const { put } = rig.stored.responses;
+      let tries = 0;
+      rig.stored.responses.put = (response) => {
+        tries += 1;
+        return tries === 1 ? Promise.reject(failing) : put(response);
+      };
+      expect(parsed((await rig.create({})).text)).toMatchObject({ store: true });
+      expect((await kept(rig))?.head.status).toBe('completed');
+      expect(rig.events).toEqual([]);
+    },
+  );
+});
+
+describe('an answer that fails', () => {
+  const breaksOff: Step[] = [delta('Hel'), reset];
+
+  it('after its client has seen it begin can be read as it failed', async () => {
+    const rig = new StoredRig();
+    const { text } = await rig.upstream({ steps: breaksOff }).create({ stream: true });
+    const event = last(text);
+    expect(event).toMatchObject({ type: 'response.failed', response: { status: 'failed', store: true } });
+    const found = await kept(rig);
+    expect(found?.head.status).toBe('failed');
+    expect(found?.body.response).toEqual(event['response']);
+    expect(found?.body.seal).toBeUndefined();
+    expect((await rig.ask(`GET /${id}`)).json).toEqual(event['response']);
+  });
+
+  it('and cannot be stored says so in its last event', async () => {
+    const rig = new StoredRig();
+    rig.stored.failing = new StoreUnavailable('down');
+    const { text } = await rig.upstream({ steps: breaksOff }).create({ stream: true });
+    expect(last(text)).toMatchObject({ type: 'response.failed', response: { store: false } });
+  });
+
+  it.each([
+    ['before anything was sent', { status: 400 }, true],
+    ['before anything was sent', { status: 400 }, false],
+    ['before it was whole', { steps: breaksOff }, false],
+  ])('%s is a refusal, which is not stored (stream: %s)', async (_, script, stream) => {
+    const rig = new StoredRig();
+    const { status } = await rig.upstream(script).create({ stream });
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(await kept(rig)).toBeUndefined();
+    expect(rig.events.filter(({ name }) => name === 'response_not_stored')).toEqual([]);
+  });
+
+  it('after heartbeats alone, as JSON, is an error that names no response, and is not stored', async () => {
+    const rig = new StoredRig();
+    const { text, status } = await rig.upstream({ steps: [delta('Hel'), 50_000, reset] }).create({});
+    expect(status).toBe(200);
+    expect(parsed(text)).toMatchObject({ error: { code: 'upstream_unavailable' } });
+    expect(await kept(rig)).toBeUndefined();
+  });
+
+  it('because its time is up is stored in a second, and settled in time', async () => {
+    const rig = new StoredRig();
+    rig.stored.responses.put = () => new Promise(() => {});
+    rig.upstream({ steps: [delta('Hel'), hang] });
+    const startedMs = rig.clock.now();
+    const { text, said } = await rig.create({ stream: true }, { hostDeadlineMs: startedMs + 65_000 });
+    expect(last(text)).toMatchObject({ type: 'response.failed', response: { store: false } });
+    expect(said.at(-1)?.atMs).toBe(61_000);
+    expect(rig.clock.now() - startedMs).toBeLessThan(65_000);
+  });
+});

@@ -1,0 +1,455 @@
+/** The paths of a stored response, through the whole core. */
+import { describe, expect, it } from 'vitest';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import type { StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
+import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { data, demoKey, done, finish, hello, keyRow, usage } from '../../../support/core-rig.ts';
+import { otherKey, parsed, plainKey, secondKey, StoredRig, type Value } from './stored-rig.ts';
+
+const idIn = (text: string): string => String(parsed(text)['id']);
+
+async function stored(rig: StoredRig, body: Value = {}): Promise<{ id: string; answer: Value }> {
+  const { text } = await rig.create(body);
+  return { id: idIn(text), answer: parsed(text) };
+}
+
+/** A background response as its acceptance leaves it. */
+const waiting = (more: Partial<StoredResponse['head']>, until: number): StoredResponse => {
+  const id = `resp-${'b'.repeat(26)}`;
+  return {
+    head: {
+      account: 'acme',
+      id,
+      status: 'queued',
+      createdAt: 1,
+      expires: 9e9,
+      ancestors: [],
+      turn: 1,
+      conversationLength: 1,
+      background: { streamed: false, until },
+      ...more,
+    },
+    body: { input: [], response: { id, object: 'response', status: 'queued', output: [], error: null } },
+  };
+};
+
+describe('a response that is stored', () => {
+  it.each([demoKey, secondKey])('is read as it was answered, with every key of its account', async (key) => {
+    const rig = new StoredRig();
+    const { id, answer } = await stored(rig);
+    const { status, json, headers } = await rig.ask(`GET /${id}`, key);
+    expect(status).toBe(200);
+    expect(json).toEqual(answer);
+    expect(json).toMatchObject({ status: 'completed', store: true });
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+  });
+
+  it('is read as soon as its last event is seen, by another environment', async () => {
+    const rig = new StoredRig();
+    const response = await rig.clock.run(
+      rig.respond({ model: 'm', input: 'hi', stream: true }, { path: '/v1/responses' }),
+    );
+    let seen: unknown;
+    const read = async (): Promise<void> => {
+      for await (const text of response.body as AsyncIterable<string>)
+        if (text.includes('response.completed')) {
+          const id = `resp-01testrequest0000000000000`;
+          seen = (await rig.stored.responses.read('acme', [id])).get(id)?.head.status;
+        }
+    };
+    await rig.clock.run(read());
+    await rig.clock.run(response.done);
+    expect(seen).toBe('completed');
+  });
+
+  it('is deleted at once, once, with what it was made of', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const gone = await rig.ask(`DELETE /${id}`);
+    expect([gone.status, gone.json]).toEqual([200, { id, object: 'response', deleted: true }]);
+    for (const asked of [`GET /${id}`, `GET /${id}/input_items`, `DELETE /${id}`, `POST /${id}/cancel`])
+      expect((await rig.ask(asked)).status).toBe(404);
+  });
+
+  it('is deleted although the first try got no reply', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const { remove } = rig.stored.responses;
+    let tries = 0;
+    rig.stored.responses.remove = async (...of) => {
+      const had = await remove(...of);
+      tries += 1;
+      if (tries === 1) throw new StoreUnavailable('no reply');
+      return had;
+    };
+    expect((await rig.ask(`DELETE /${id}`)).json).toMatchObject({ deleted: true });
+    expect(tries).toBe(2);
+  });
+
+  it('is read while the relay is closed, which takes no calls', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const closed = new StoredRig({ beside: rig, settings: { relayClosed: true } });
+    expect((await closed.ask(`GET /${id}`)).status).toBe(200);
+    expect((await closed.create({})).status).toBe(403);
+  });
+
+  it('has the state of its turn as a last item only where that is asked for', async () => {
+    const rig = new StoredRig();
+    const { id, answer } = await stored(rig);
+    const found = (await rig.stored.responses.read('acme', [id])).get(id);
+    if (found) await rig.stored.responses.put({ ...found, body: { ...found.body, seal: 'sealed' } });
+    expect((await rig.ask(`GET /${id}`)).json).toEqual(answer);
+    for (const field of ['include', 'include[]', 'include[0]']) {
+      const { json } = await rig.ask(`GET /${id}?${field}=reasoning.encrypted_content`);
+      expect((json['output'] as Value[]).slice(0, -1)).toEqual(answer['output']);
+      expect((json['output'] as Value[]).at(-1)).toMatchObject({
+        id: `${id.replace('resp-', 'rs_')}_state`,
+        type: 'reasoning',
+        encrypted_content: 'sealed',
+      });
+    }
+  });
+
+  it('cannot be followed unless it runs in the background', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const { status, json } = await rig.ask(`GET /${id}?stream=true`);
+    expect(status).toBe(400);
+    expect(json).toMatchObject({ error: { type: 'invalid_request_error', param: 'stream' } });
+  });
+
+  it('cannot be cancelled unless it runs in the background', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const { status, json } = await rig.ask(`POST /${id}/cancel`);
+    expect(status).toBe(400);
+    expect(json).toMatchObject({ error: { type: 'invalid_request_error' } });
+  });
+
+  it('is not charged for when it is read, listed or deleted', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const before = rig.store.sent.length;
+    for (const asked of [`GET /${id}`, `GET /${id}/input_items`, `DELETE /${id}`]) await rig.ask(asked);
+    expect(rig.store.sent).toHaveLength(before);
+  });
+});
+
+const paths = (id: string): string[] => [
+  `GET /${id}`,
+  `GET /${id}?stream=true`,
+  `GET /${id}/input_items`,
+  `DELETE /${id}`,
+  `POST /${id}/cancel`,
+];
+const unknown = `resp-${'0'.repeat(26)}`;
+
+describe('an id that nobody can read', () => {
+  it('is the same 404 on every path, whatever the reason', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const { id: deleted } = await stored(rig);
+    await rig.ask(`DELETE /${deleted}`);
+    const { id: expired } = await stored(rig);
+    const found = (await rig.stored.responses.read('acme', [expired])).get(expired);
+    if (found) await rig.stored.responses.put({ ...found, head: { ...found.head, expires: 1 } });
+    const cases: [id: string, key: string][] = [
+      [unknown, demoKey],
+      [deleted, demoKey],
+      [expired, demoKey],
+      [id, otherKey],
+      [id, plainKey],
+      [`${id}#1`, demoKey],
+      [`${id}#e#00000`, demoKey],
+      ['result#abc', demoKey],
+      [id.toUpperCase(), demoKey],
+      [id.replace('-', '_'), demoKey],
+      ['resp-', demoKey],
+      ['..', demoKey],
+      ['\u0000', demoKey],
+      ['x'.repeat(5000), demoKey],
+    ];
+    for (const [asked, key] of cases)
+      for (const path of paths(asked)) {
+        const { status, json } = await rig.ask(path, key);
+        const shown = asked.slice(0, 64);
+        expect({ status, json }).toEqual({
+          status: 404,
+          json: {
+            error: {
+              message: `Response with id '${shown}' not found.`,
+              type: 'invalid_request_error',
+              param: 'id',
+              code: 'response_not_found',
+            },
+          },
+        });
+      }
+    expect((await rig.ask(`GET /${id}`)).status).toBe(200);
+  });
+
+  it('that is malformed, or that of a key that may not store, is not looked for', async () => {
+    const rig = new StoredRig();
+    rig.stored.failing = new Error('asked');
+    for (const path of paths('resp-01#1')) expect((await rig.ask(path)).status).toBe(404);
+    for (const path of paths(unknown)) expect((await rig.ask(path, plainKey)).status).toBe(404);
+    expect(rig.faults).toEqual([]);
+  });
+
+  it('needs a key before anything else', async () => {
+    const rig = new StoredRig();
+    for (const path of paths(unknown)) {
+      expect((await rig.ask(path, 'sk-unknown')).status).toBe(401);
+      expect((await rig.ask(path, demoKey, { headers: {} })).status).toBe(401);
+    }
+  });
+
+  it('is found although this environment has an older key, which may not store', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const row = { row: keyRow() };
+    const keys = { [demoKey]: row };
+    const late = new StoredRig({ beside: rig, keys });
+    let reads = 0;
+    const asked = late.ask(`GET /${id}`);
+    Object.defineProperty(keys, demoKey, {
+      get: () => (++reads > 1 ? { row: keyRow({ store: true }) } : row),
+    });
+    expect((await asked).status).toBe(200);
+  });
+
+  it('is found by every key while the setting allows all of them', async () => {
+    const rig = new StoredRig({
+      settings: { store: { ...defaultSettings.store, allKeys: true } },
+    });
+    const { id } = await stored(rig);
+    expect((await rig.ask(`GET /${id}`, plainKey)).status).toBe(200);
+  });
+});
+
+describe('a path with a method that it has not', () => {
+  it.each([
+    ['POST', ''],
+    ['PUT', ''],
+    ['POST', '/input_items'],
+    ['GET', '/cancel'],
+  ])('%s %s is refused with those that it has', async (method, below) => {
+    const { status, json, headers } = await new StoredRig().ask(`${method} /${unknown}${below}`);
+    expect(status).toBe(405);
+    expect(json).toMatchObject({ error: { code: 'method_not_allowed' } });
+    expect(headers['allow']).not.toContain(method);
+  });
+});
+
+describe('a store that fails', () => {
+  it.each([new StoreUnavailable('down'), new StoreBusy('throttled')])(
+    'is a 503 after a while, to be tried again, never a 404: %s',
+    async (failing) => {
+      const rig = new StoredRig();
+      const { id } = await stored(rig);
+      rig.stored.failing = failing;
+      for (const path of [`GET /${id}`, `GET /${id}/input_items`, `DELETE /${id}`, `POST /${id}/cancel`]) {
+        const { status, headers } = await rig.ask(path);
+        expect(status).toBe(503);
+        expect(headers['retry-after']).toBeDefined();
+      }
+      rig.stored.failing = undefined;
+      expect((await rig.ask(`GET /${id}`)).status).toBe(200);
+    },
+  );
+
+  it('is waited for when it throttles once', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const { read } = rig.stored.responses;
+    let tries = 0;
+    rig.stored.responses.read = (...of) => {
+      tries += 1;
+      return tries === 1 ? Promise.reject(new StoreBusy('throttled')) : read(...of);
+    };
+    expect((await rig.ask(`GET /${id}`)).status).toBe(200);
+  });
+});
+
+describe('a background response', () => {
+  it.each([
+    ['queued', 9e9, 'queued'],
+    ['in_progress', 9e9, 'in_progress'],
+    ['cancelled', 9e9, 'cancelled'],
+    ['in_progress', 1, 'failed'],
+    ['queued', 1, 'failed'],
+  ] as const)('that is %s until %i is shown as %s', async (status, until, shown) => {
+    const rig = new StoredRig();
+    const response = waiting({ status }, until);
+    await rig.stored.responses.put(response);
+    const { json } = await rig.ask(`GET /${response.head.id}`);
+    expect(json['status']).toBe(shown);
+    expect(Boolean(json['error'])).toBe(shown === 'failed');
+    const head = (await rig.stored.responses.heads('acme', [response.head.id])).get(response.head.id);
+    expect(head?.status).toBe(shown);
+  });
+});
+
+describe('the log', () => {
+  it('has a line for each request, without ids and without content', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig, { input: 'a secret question' });
+    rig.logged.length = 0;
+    for (const path of paths(id)) await rig.ask(path);
+    await rig.ask(`GET /${id}`, 'sk-unknown');
+    expect(rig.logged.map(({ endpoint, status, account }) => [endpoint, status, account])).toEqual([
+      ['response', 200, 'acme'],
+      ['response', 400, 'acme'],
+      ['response_input_items', 200, 'acme'],
+      ['response_delete', 200, 'acme'],
+      ['response_cancel', 404, 'acme'],
+      ['response', 401, undefined],
+    ]);
+    expect(JSON.stringify([rig.logged, rig.events])).not.toMatch(/secret question|Hello/);
+  });
+});
+
+describe('the items that a response was made of', () => {
+  const said = (json: Value): unknown[] =>
+    (json['data'] as { content?: { text?: string }[]; id: string }[]).map(
+      ({ content, id }) => content?.[0]?.text ?? id,
+    );
+  const many = (count: number): Value => ({
+    input: Array.from({ length: count }, (_, i) => ({ role: 'user', content: `item ${i + 1}` })),
+  });
+
+  it('are 20 to a page, newest first, each with an id and in the form of OpenAI', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig, many(25));
+    const { json } = await rig.ask(`GET /${id}/input_items`);
+    expect(json).toMatchObject({ object: 'list', has_more: true });
+    expect(said(json)).toEqual(Array.from({ length: 20 }, (_, i) => `item ${25 - i}`));
+    const items = json['data'] as Value[];
+    expect(json['first_id']).toBe(items[0]?.['id']);
+    expect(json['last_id']).toBe(items.at(-1)?.['id']);
+    expect(items[0]).toEqual({
+      id: expect.stringMatching(/^msg_/),
+      type: 'message',
+      status: 'completed',
+      role: 'user',
+      content: [{ type: 'input_text', text: 'item 25' }],
+    });
+  });
+
+  it.each(['asc', 'desc'])('are all seen once, page by page: %s', async (order) => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig, many(25));
+    const seen: unknown[] = [];
+    let after = '';
+    for (let more = true; more;) {
+      const { json } = await rig.ask(`GET /${id}/input_items?limit=10&order=${order}&after=${after}`);
+      seen.push(...said(json));
+      after = String(json['last_id']);
+      more = json['has_more'] === true;
+    }
+    const all = Array.from({ length: 25 }, (_, i) => `item ${i + 1}`);
+    expect(seen).toEqual(order === 'asc' ? all : all.toReversed());
+  });
+
+  it('include the turns before it', async () => {
+    const rig = new StoredRig();
+    let previous: string | undefined;
+    for (let turn = 1; turn <= 12; turn += 1) {
+      const { id } = await stored(rig, { input: `question ${turn}`, previous_response_id: previous });
+      previous = id;
+    }
+    const { json } = await rig.ask(`GET /${previous}/input_items?order=asc&limit=100`);
+    const turns = Array.from({ length: 11 }, (_, i) => [`question ${i + 1}`, 'Hello']).flat();
+    expect(said(json)).toEqual([...turns, 'question 12']);
+    expect(json['has_more']).toBe(false);
+    const newest = await rig.ask(`GET /${previous}/input_items?limit=3`);
+    expect(said(newest.json)).toEqual(['question 12', 'Hello', 'question 11']);
+    expect(newest.json['has_more']).toBe(true);
+  });
+
+  it('are what is left of a conversation whose beginning was deleted', async () => {
+    const rig = new StoredRig();
+    const { id: first } = await stored(rig, { input: 'one' });
+    const { id: second } = await stored(rig, { input: 'two', previous_response_id: first });
+    const { id: third } = await stored(rig, { input: 'three', previous_response_id: second });
+    await rig.ask(`DELETE /${first}`);
+    const { json } = await rig.ask(`GET /${third}/input_items?order=asc`);
+    expect(said(json)).toEqual(['two', 'Hello', 'three']);
+  });
+
+  it('show what a reference refers to, and the reference itself once that is deleted', async () => {
+    const rig = new StoredRig();
+    const { id, answer } = await stored(rig);
+    const [{ id: itemId } = { id: '' }] = answer['output'] as { id: string }[];
+    const input = [
+      { type: 'item_reference', id: itemId },
+      { role: 'user', content: 'and?' },
+    ];
+    const { id: next } = await stored(rig, { input });
+    const before = await rig.ask(`GET /${next}/input_items?order=asc`);
+    expect(before.json['data']).toMatchObject([{ id: itemId, type: 'message', role: 'assistant' }, {}]);
+    await rig.ask(`DELETE /${id}`);
+    const after = await rig.ask(`GET /${next}/input_items?order=asc`);
+    expect(after.json['data']).toMatchObject([{ id: itemId, type: 'item_reference' }, {}]);
+  });
+
+  it('have no images and no sealed states unless they are asked for', async () => {
+    const rig = new StoredRig();
+    const image = { type: 'input_image', image_url: 'https://images.example/a.png' };
+    const { id } = await stored(rig, { input: [{ role: 'user', content: [image] }] });
+    const plain = await rig.ask(`GET /${id}/input_items`);
+    expect(plain.json['data']).toMatchObject([{ content: [{ type: 'input_image', image_url: null }] }]);
+    const whole = await rig.ask(`GET /${id}/input_items?include[]=message.input_image.image_url`);
+    expect(whole.json['data']).toMatchObject([{ content: [image] }]);
+  });
+
+  it('come in pages that end, although a client gave many the same id', async () => {
+    const rig = new StoredRig();
+    const input = Array.from({ length: 5 }, () => ({ id: 'msg_same', role: 'user', content: 'again' }));
+    const { id } = await stored(rig, { input });
+    const pages: unknown[] = [];
+    let after = '';
+    for (let more = true; more && pages.length < 9;) {
+      const { json } = await rig.ask(`GET /${id}/input_items?limit=1&after=${after}`);
+      pages.push(json['last_id']);
+      after = String(json['last_id']);
+      more = json['has_more'] === true;
+    }
+    expect(new Set(pages).size).toBe(pages.length);
+    expect(pages.length).toBeLessThan(9);
+  });
+
+  it.each([
+    ['limit=0', 'limit'],
+    ['limit=101', 'limit'],
+    ['limit=-1', 'limit'],
+    ['limit=1e1', 'limit'],
+    ['order=up', 'order'],
+    ['after=msg_nobody', 'after'],
+  ])('are refused by name with %s', async (query, param) => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig);
+    const { status, json } = await rig.ask(`GET /${id}/input_items?${query}`);
+    expect(status).toBe(400);
+    expect(json).toMatchObject({ error: { type: 'invalid_request_error', code: 'invalid_value', param } });
+  });
+
+  it('of a call of a tool are listed with it and its output', async () => {
+    const rig = new StoredRig();
+    const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } };
+    const called = data({ choices: [{ index: 0, delta: { tool_calls: [call] } }] });
+    rig.upstream({ steps: [called, finish('tool_calls'), usage(1, 1), done] }, { steps: hello });
+    const tools = [{ type: 'function', name: 'look', parameters: {} }];
+    const { id, answer } = await stored(rig, { tools });
+    const [{ call_id } = { call_id: '' }] = answer['output'] as { call_id: string }[];
+    const output = [{ type: 'function_call_output', call_id, output: 'sun' }];
+    const { id: next } = await stored(rig, { tools, input: output, previous_response_id: id });
+    const { json } = await rig.ask(`GET /${next}/input_items?order=asc`);
+    expect(json['data']).toMatchObject([
+      { type: 'message', role: 'user' },
+      { type: 'function_call', call_id, name: 'look', arguments: '{}', status: 'completed' },
+      { type: 'function_call_output', call_id, output: 'sun' },
+    ]);
+  });
+});
