@@ -21,8 +21,25 @@ export interface Endpoint extends EndpointRoute {
     headers: Readonly<Record<string, string | undefined>>,
     storage?: StorageAtHand,
   ): EndpointRequest;
-  /** What of the account's stored responses a body refers to. Absent: bodies of this endpoint refer to none. */
-  references?(body: unknown): StoredReferences;
+  /** Loaded by the first call of a key that may store. Absent: answers of this endpoint are not stored. */
+  storing?: () => Promise<StoredReading>;
+}
+
+/** What only the reading of bodies of keys that may store needs. */
+export interface StoredReading {
+  references(body: unknown): StoredReferences;
+  /** The whole conversation: the items of stored turns, then those of the request, references replaced by their items. */
+  placed(own: readonly PlacedItem[], storage: Omit<StorageAtHand, 'reading'>): PlacedItem[];
+  /** Undefined: the answer is not stored. Throws InvalidRequest. */
+  asked(request: JsonRecord, items: readonly JsonRecord[]): StorageAsked | undefined;
+}
+
+/** An item with its path in the client's body. One of a stored turn has the path of what refers to it. */
+export interface PlacedItem {
+  item: JsonRecord;
+  param: string;
+  /** It comes from a stored turn: its client cannot mend it. */
+  stored?: boolean;
 }
 
 /** The stored responses and items that a body refers to, by the ids that clients have. Nobody has checked them. */
@@ -49,11 +66,12 @@ export interface StorageAtHand {
   earlier: readonly StoredTurn[];
   /** By the id of a reference, of the body and of the turns. */
   referred: ReadonlyMap<string, ReferredItem>;
+  reading: StoredReading;
 }
 
 /** A stored response as a turn of a conversation. */
 export interface StoredTurn {
-  /** Its own; the next turn does not inherit them. */
+  /** Of the turn that begins the conversation. Later turns do not inherit them. */
   instructions: string | undefined;
   /** The items that its request added. References stay references. */
   input: readonly JsonRecord[];

@@ -2,7 +2,7 @@
  * The checks of a request in order, as steps that return their results. Each throws a Refusal or an
  * InvalidRequest.
  */
-import type { Endpoint, EndpointRequest, StoredReferences } from '../endpoints/endpoint.ts';
+import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
@@ -79,8 +79,7 @@ export async function readBody(
   endpoint: Endpoint,
   { body, headers, caller }: { body: unknown; headers: RelayRequest['headers']; caller: Caller },
 ): Promise<AskedCall> {
-  const conversation =
-    endpoint.references && (await conversationAtHand(ports, caller, endpoint.references(body)));
+  const conversation = await conversationAtHand(ports, caller, { endpoint, body });
   const read = endpoint.read(body, headers, conversation);
   const { model: requested, official } = read.call.request;
   const model = parseModelName(requested, official === true);
@@ -92,11 +91,14 @@ export async function readBody(
 async function conversationAtHand(
   ports: ConversationPorts,
   caller: Caller,
-  references: StoredReferences,
+  { endpoint: { storing }, body }: { endpoint: Endpoint; body: unknown },
 ): Promise<Conversation | undefined> {
-  if (!mayStore(caller)) return undefined;
-  const { conversationOf } = await import('./stored/stored-conversation.ts');
-  return conversationOf(ports, caller.key.account, references);
+  if (!storing || !mayStore(caller)) return undefined;
+  const [reading, { conversationOf }] = await Promise.all([
+    storing(),
+    import('./stored/stored-conversation.ts'),
+  ]);
+  return conversationOf(ports, caller.key.account, { reading, body });
 }
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */

@@ -31,7 +31,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
   const channels = new ServingChannels();
   return async (request) => {
-    if (endpoint.references && matchStoredRoute(request)) {
+    if (endpoint.storing && matchStoredRoute(request)) {
       const { storedHandle } = await import('./stored/routes/stored-handle.ts');
       return storedHandle(ports)(request);
     }

@@ -1,10 +1,11 @@
 /** What storing costs in DynamoDB, as the store itself counts it, and as docs/cost.md has it. */
+import { storedReading } from '../../shared/endpoints/responses/stored-input.ts';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { prices } from '../../shared/operate/cost/aws-prices.ts';
-import type { StoredPorts } from '../../shared/relay/stored/stored-ports.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 import { conversationOf } from '../../shared/relay/stored/stored-conversation.ts';
 import { readPage } from '../docs/pages.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
@@ -95,9 +96,8 @@ async function run(account: string, loop: Loop): Promise<{ bytes: number }> {
   let bytes = 0;
   for (let turn = 1; turn <= turns; turn += 1) {
     const conversation = await conversationOf({ ...times, stored }, account, {
-      previous,
-      items: [],
-      within: () => [],
+      reading: storedReading,
+      body: { previous_response_id: previous, input: 'x' },
     });
     expect(conversation.earlier).toHaveLength(turn - 1);
     const id = `resp-${String(turn).padStart(26, '0')}`;

@@ -11,7 +11,7 @@ import { SeededClient, type Ask, type Asked } from './seeded-client.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  import('../../shared/relay/stored/stored-handle.ts'),
+  import('../../shared/relay/stored/routes/stored-handle.ts'),
   import('../../shared/relay/stored/background/cancel.ts'),
   import('../../shared/relay/stored/background/accept.ts'),
   import('../../shared/relay/stored/events/follow.ts'),

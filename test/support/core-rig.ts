@@ -87,6 +87,7 @@ await Promise.all([
   import('../../shared/relay/state/state-lookup.ts'),
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/stored/background/accept.ts'),
+  import('../../shared/endpoints/responses/stored-input.ts'),
   import('../../shared/relay/stored/stored-conversation.ts'),
   import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/relay/stored/kept-answer.ts'),
@@ -112,12 +113,9 @@ await Promise.all([
   import('../../shared/relay/money/resize.ts'),
   import('../../shared/relay/money/free-places.ts'),
   import('../../shared/relay/search/search.ts'),
-  import('../../shared/relay/stored/stored-conversation.ts'),
-  import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/relay/stored/repeat-result.ts'),
   import('../../shared/relay/stored/routes/stored-handle.ts'),
   import('../../shared/relay/stored/background/cancel.ts'),
-  import('../../shared/relay/stored/events/follow.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 

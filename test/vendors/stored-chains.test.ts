@@ -21,8 +21,18 @@ const dialects = servedModels.filter(({ model }) =>
   ['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro'].includes(model),
 );
 
+/** What a client sends. */
+function recorded() {
+  const sent: { input: Record<string, unknown>[]; previous_response_id?: string }[] = [];
+  const recording: typeof fetch = (url, init) => {
+    sent.push(JSON.parse(typeof init?.body === 'string' ? init.body : '{}'));
+    return fetch(url, init);
+  };
+  return { sent, fetch: recording };
+}
+
 describe('the official client', () => {
-  it.each(servedModels.map((served, index) => ({ ...served, stream: index % 2 === 0 })))(
+  it.each(servedModels.map(({ model, vendor }, index) => ({ model, vendor, stream: index % 2 === 0 })))(
     'goes on by previous_response_id over 20 turns with tools of $model (stream: $stream)',
     async ({ model, vendor, stream }) => {
       const before = stack.vendors.requests(vendor).length;
@@ -42,11 +52,14 @@ describe('the AI SDK in its default mode, which refers to items', () => {
     'runs tools over 5 turns of $model, twice',
     async ({ model, vendor }) => {
       const before = stack.vendors.requests(vendor).length;
-      const openai = createOpenAI({ baseURL: stack.baseUrl, apiKey: String(stack.storing.apiKey) });
+      const { sent, fetch } = recorded();
+      const openai = createOpenAI({ baseURL: stack.baseUrl, apiKey: String(stack.storing.apiKey), fetch });
       const asked: string[] = [];
       const weather = tool({ description, inputSchema, execute: ({ city }) => asked.push(city) });
       const options = {
         model: openai.responses(model),
+        // Of models that it knows to think it refers to messages after reasoning alone, which is shown as a summary.
+        ...(model.startsWith('gpt-5') && { providerOptions: { openai: { reasoningSummary: 'auto' } } }),
         instructions: system,
         maxRetries: 0,
         tools: { weather },
@@ -56,11 +69,12 @@ describe('the AI SDK in its default mode, which refers to items', () => {
       const first = streamText({ ...options, messages: [question] });
       await first.consumeStream();
       expect(asked).toHaveLength(5);
-      const { messages } = await first.response;
+      const messages = await first.responseMessages;
       const second = streamText({ ...options, messages: [question, ...messages, question] });
       await second.consumeStream();
       expect(asked).toHaveLength(10);
       expect(await second.text).toContain('weather');
+      expect(sent.at(-1)?.input.map(({ type }) => type)).toContain('item_reference');
       expect(objections(stack, vendor, before)).toEqual([]);
     },
     60_000,
@@ -72,7 +86,9 @@ describe('@openai/agents with the state at the server', () => {
     'sends what is new of each turn of $model',
     async ({ model, vendor }) => {
       const before = stack.vendors.requests(vendor).length;
-      const modelProvider = new OpenAIProvider({ openAIClient: stack.storing, useResponses: true });
+      const { sent, fetch } = recorded();
+      const openAIClient = stack.storing.withOptions({ fetch });
+      const modelProvider = new OpenAIProvider({ openAIClient, useResponses: true });
       const runner = new Runner({ modelProvider, tracingDisabled: true });
       const asked: string[] = [];
       const execute = ({ city }: { city: string }): string => `${asked.push(city)} degrees`;
@@ -88,6 +104,9 @@ describe('@openai/agents with the state at the server', () => {
       await run.completed;
       expect(asked).toHaveLength(6);
       expect(run.finalOutput).toContain('weather');
+      const chained = sent.slice(-4);
+      expect(chained.map(({ input }) => input.length)).toEqual([1, 1, 1, 1]);
+      expect(chained.every((body) => typeof body.previous_response_id === 'string')).toBe(true);
       expect(objections(stack, vendor, before)).toEqual([]);
     },
     60_000,

@@ -1,5 +1,5 @@
 import type { ChatMessage, ChatToolCall } from '../../wire/chat-request.ts';
-import type { SealedState } from '../endpoint.ts';
+import type { PlacedItem, SealedState } from '../endpoint.ts';
 import type { InputItem } from './responses-request.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { compactByClient } from './compaction.ts';
@@ -18,14 +18,6 @@ const roles = new Set(['system', 'developer', 'user', 'assistant']);
 /** The type of an item. An item without a type but with a role is a message. */
 export const itemType = (item: InputItem): string =>
   item.type ?? (typeof item.role === 'string' ? 'message' : '');
-
-/** An item with its path in the client's body. One of a stored turn has the path of what refers to it. */
-export interface PlacedItem {
-  item: InputItem;
-  param: string;
-  /** It comes from a stored turn: its client cannot mend it. */
-  stored?: boolean;
-}
 
 export interface ConvertedInput {
   messages: ChatMessage[];

@@ -1,4 +1,4 @@
-import type { PlacedItem } from './read-input.ts';
+import type { PlacedItem } from '../endpoint.ts';
 import type { ResponsesTool } from './responses-request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';

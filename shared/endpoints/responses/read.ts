@@ -1,10 +1,10 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
+import type { JsonRecord } from '../../wire/json-record.ts';
 import type { ResponsesRequest } from './responses-request.ts';
-import type { ContentAt, SealedState, StorageAtHand } from '../endpoint.ts';
+import type { ContentAt, PlacedItem, SealedState, StorageAsked, StorageAtHand } from '../endpoint.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { chatFields } from './read-fields.ts';
-import { responsesInputToChat, type PlacedItem } from './read-input.ts';
-import { placedItems } from './stored-input.ts';
+import { responsesInputToChat } from './read-input.ts';
 import { chosenTools, placedTools, responsesToolsToChat } from './read-tools.ts';
 import type { DeclaredTool } from './answer/call-item.ts';
 
@@ -20,6 +20,8 @@ export interface ConvertedRequest {
   foreignLeftOut: boolean;
   /** The whole conversation, the items of stored turns first. */
   placed: readonly PlacedItem[];
+  /** Undefined: the answer is not stored. */
+  storage: StorageAsked | undefined;
 }
 
 /**
@@ -34,7 +36,9 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
       'n',
       "'n' above 1 is not supported: a response is one.",
     );
-  const placed = placedItems(request, storage);
+  const own = itemsOf(request.input);
+  const inBody = own.map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
+  const placed = storage ? storage.reading.placed(inBody, storage) : inBody;
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
   const { declared, dropped } = converted;
   const { messages: conversation, sealed, foreignLeftOut } = responsesInputToChat(placed, declared);
@@ -62,8 +66,12 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     sealed,
     foreignLeftOut,
     placed,
+    storage: storage?.reading.asked(request, own),
   };
 }
+
+const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
+  typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
 
 const instructed = (instructions: string | null | undefined, conversation: ChatMessage[]): ChatMessage[] =>
   instructions ? [{ role: 'system', content: instructions }, ...conversation] : conversation;

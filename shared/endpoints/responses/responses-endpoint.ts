@@ -7,13 +7,12 @@ import { keepsState, servedFields, summaryKind, unknownFields, wantsLogprobs } f
 import { ResponsesRequest } from './responses-request.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { responsesRoute } from './route.ts';
-import { referencesOf, storageAsked } from './stored-input.ts';
 import { responsesJsonRenderer, responsesStreamRenderer } from './render.ts';
 
 /** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
 export const responsesEndpoint: Endpoint = {
   ...responsesRoute,
-  references: referencesOf,
+  storing: async () => (await import('./stored-input.ts')).storedReading,
   read(body, _headers, storage) {
     const request = parseRequest(ResponsesRequest, body);
     const { chat, beginning, declared, sealed, placed, ...converted } = responsesToChat(request, storage);
@@ -28,7 +27,7 @@ export const responsesEndpoint: Endpoint = {
         beginning,
       },
       contents: () => contentsOf({ placed }),
-      storage: storageAsked(request, storage),
+      storage: converted.storage,
       outputTokensMax,
       droppedTools,
       sealed,

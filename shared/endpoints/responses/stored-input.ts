@@ -1,22 +1,26 @@
-/** What a Responses request has to do with stored responses: what it refers to, and what of it is stored. */
+/**
+ * What a Responses request has to do with stored responses: what it refers to, and what of it is stored. Loaded by the first
+ * call of a key that may store.
+ */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import type {
   ItemReference,
+  PlacedItem,
   ReferredItem,
   StorageAsked,
   StorageAtHand,
+  StoredReading,
   StoredReferences,
   StoredTurn,
 } from '../endpoint.ts';
-import { callTypes, itemType, outputTypes, type PlacedItem } from './read-input.ts';
-import type { ResponsesRequest } from './responses-request.ts';
+import { callTypes, itemType, outputTypes } from './read-input.ts';
 
 /** What brings the items of stored turns into a request. */
 const chainField = 'previous_response_id';
 
 /** The references of a body that nobody has checked yet. */
-export function referencesOf(body: unknown): StoredReferences {
+function references(body: unknown): StoredReferences {
   const { [chainField]: previous, input } = isRecord(body) ? body : {};
   return {
     previous: typeof previous === 'string' ? previous : undefined,
@@ -42,28 +46,28 @@ const isReference = (item: JsonRecord): boolean =>
   item['type'] === 'item_reference' ||
   ((item['type'] ?? item['role'] ?? undefined) === undefined && typeof item['id'] === 'string');
 
-/** The whole conversation: the items of stored turns, then those of the request, references replaced by their items. */
-export function placedItems({ input }: ResponsesRequest, storage: StorageAtHand | undefined): PlacedItem[] {
-  const own = itemsOf(input).map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
-  if (!storage) return own;
+function placed(
+  own: readonly PlacedItem[],
+  storage: Pick<StorageAtHand, 'earlier' | 'referred'>,
+): PlacedItem[] {
   const earlier = storage.earlier
     .flatMap((turn) => [...turn.input, ...turn.output, ...sealItems(turn)])
     .map((item): PlacedItem => ({ item, param: chainField, stored: true }));
-  return withoutCutCalls([...earlier, ...own].flatMap((placed) => resolved(placed, storage)));
+  return withoutCutCalls([...earlier, ...own].flatMap((each) => resolved(each, storage)));
 }
 
-function resolved(placed: PlacedItem, { referred }: StorageAtHand): PlacedItem[] {
-  if (!isReference(placed.item)) return [placed];
-  const { id } = placed.item;
+function resolved(each: PlacedItem, { referred }: Pick<StorageAtHand, 'referred'>): PlacedItem[] {
+  const { item, param } = each;
+  if (!isReference(item)) return [each];
+  const { id } = item;
   const found = typeof id === 'string' ? referred.get(id) : undefined;
   if (!found)
     throw new InvalidRequest(
       'missing_required_parameter',
-      `${placed.param}.id`,
-      `'${placed.param}.id' must be the id of a stored item.`,
+      `${param}.id`,
+      `'${param}.id' must be the id of a stored item.`,
     );
-  const { param } = placed;
-  return [found.item, ...sealItems(found)].map((item) => ({ item, param, stored: true }));
+  return [found.item, ...sealItems(found)].map((one) => ({ item: one, param, stored: true }));
 }
 
 /** The state of a turn has the form in which clients send it. No client sees this item, so it has no id. */
@@ -74,22 +78,14 @@ const isCutCall = ({ item, stored }: PlacedItem): boolean =>
   stored === true && item['status'] === 'incomplete' && callTypes.has(itemType(item));
 
 /** A call that was cut off runs nowhere, and its client cannot take it out of a stored turn. */
-function withoutCutCalls(placed: PlacedItem[]): PlacedItem[] {
-  if (!placed.some(isCutCall)) return placed;
-  const outputs = placed.filter(({ item }) => outputTypes.has(itemType(item)));
+function withoutCutCalls(items: PlacedItem[]): PlacedItem[] {
+  if (!items.some(isCutCall)) return items;
+  const outputs = items.filter(({ item }) => outputTypes.has(itemType(item)));
   const answered = new Set(outputs.map(({ item }) => item['call_id']));
-  return placed.filter((each) => !isCutCall(each) || answered.has(each.item['call_id']));
+  return items.filter((each) => !isCutCall(each) || answered.has(each.item['call_id']));
 }
 
-const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
-  typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
-
-/** Undefined: the answer is not stored. Throws InvalidRequest. */
-export function storageAsked(
-  request: ResponsesRequest,
-  storage: StorageAtHand | undefined,
-): StorageAsked | undefined {
-  if (!storage) return undefined;
+function asked(request: JsonRecord, items: readonly JsonRecord[]): StorageAsked | undefined {
   const store = flagOf(request, 'store') ?? true;
   const background = flagOf(request, 'background') ?? false;
   if (!store && background)
@@ -99,16 +95,16 @@ export function storageAsked(
       "'background' needs 'store': an answer that nobody waits for must be kept.",
     );
   if (!store) return undefined;
-  const { [chainField]: previous, input } = request;
+  const previous = request[chainField];
   return {
-    previous: previous ?? undefined,
+    previous: typeof previous === 'string' ? previous : undefined,
     background,
-    input: (suffix) => identified(itemsOf(input), suffix),
+    input: (suffix) => identified(items, suffix),
   };
 }
 
 /** Strict, since a value that is misread would store what was not to be stored. */
-function flagOf(request: ResponsesRequest, field: 'store' | 'background'): boolean | undefined {
+function flagOf(request: JsonRecord, field: 'store' | 'background'): boolean | undefined {
   const value = request[field] ?? undefined;
   if (value === undefined || typeof value === 'boolean') return value;
   throw new InvalidRequest('invalid_type', field, `'${field}' must be true or false.`);
@@ -147,3 +143,5 @@ function messageFields({ role, content, status }: JsonRecord): JsonRecord {
     content: typeof content === 'string' ? [{ ...said, text: content }] : (content ?? []),
   };
 }
+
+export const storedReading: StoredReading = { references, placed, asked };

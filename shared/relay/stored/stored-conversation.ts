@@ -6,6 +6,7 @@ import type {
   ItemReference,
   ReferredItem,
   StorageAtHand,
+  StoredReading,
   StoredReferences,
   StoredTurn,
 } from '../../endpoints/endpoint.ts';
@@ -23,15 +24,15 @@ export interface Conversation extends StorageAtHand {
   previous: ResponseHead | undefined;
 }
 
-/** Of a call that refers to nothing. */
-const newConversation: Conversation = { earlier: [], referred: new Map(), previous: undefined };
-
 /** A conversation ends with its turn of this number. A call refers to items of as many other responses at most. */
 export const turnsMax = 1_000;
 /** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
 export const conversationLengthMax = 10 * 1024 * 1024;
-/** How many responses are read at once. */
-const readAtOnce = 32;
+/**
+ * How many responses are read at once. What is read of one may be ten times what is kept of it, since a response repeats
+ * the tools and the instructions of its request.
+ */
+const readAtOnce = 8;
 
 const field = 'previous_response_id';
 
@@ -39,18 +40,26 @@ const field = 'previous_response_id';
 export async function conversationOf(
   ports: ConversationPorts,
   account: string,
-  references: StoredReferences,
+  { reading, body }: { reading: StoredReading; body: unknown },
 ): Promise<Conversation> {
+  const references = reading.references(body);
   const { previous, items } = references;
-  if (previous === undefined && items.length === 0) return newConversation;
+  if (previous === undefined && items.length === 0)
+    return { reading, earlier: [], referred: new Map(), previous: undefined };
   const reader = new Reader(ports, account);
   const chain = previous === undefined ? [] : await chainOf(reader, previous);
-  const own = chain.flatMap(({ body }) => references.within(body.input));
+  const own = chain.flatMap(({ turn }) => references.within(turn.input));
   const wanted = [...own, ...items];
   const referred = await referredItems(reader, { wanted, chain, references });
   const head = chain.at(-1)?.head;
   checkLength(head?.conversationLength ?? 0, { wanted, referred });
-  return { earlier: chain.map(turnOf), referred, previous: head };
+  return { reading, earlier: chain.map(({ turn }) => turn), referred, previous: head };
+}
+
+/** What is kept of a response while the others are read. */
+interface ReadTurn {
+  head: ResponseHead;
+  turn: StoredTurn;
 }
 
 class Reader {
@@ -75,19 +84,21 @@ class Reader {
 }
 
 /** The turns up to a response, oldest first. Each head names the turns before it, so they are read in batches. */
-async function chainOf(reader: Reader, previous: string): Promise<StoredResponse[]> {
-  const newestFirst: StoredResponse[] = [];
+async function chainOf(reader: Reader, previous: string): Promise<ReadTurn[]> {
+  const newestFirst: ReadTurn[] = [];
   for (let wanted: readonly string[] = [previous]; wanted.length > 0;) {
     if (!wanted.every((id) => isStoredId(id))) throw notFound(previous);
     const found = await reader.read(wanted);
     for (const id of wanted) {
       const one = found.get(id);
       if (!one) throw id === previous ? notFound(previous) : broken(previous);
-      newestFirst.push(one);
+      const isFirst = one.head.ancestors.length === 0;
+      newestFirst.push({ head: one.head, turn: turnOf(one, isFirst) });
     }
-    if (newestFirst.length === 1) await checkHead(reader, newestFirst[0]?.head);
+    const { head } = newestFirst.at(-1) ?? {};
+    if (newestFirst.length === 1) await checkHead(reader, head);
     if (newestFirst.length > turnsMax) throw tooManyTurns();
-    wanted = newestFirst.at(-1)?.head.ancestors ?? [];
+    wanted = head?.ancestors.slice(0, readAtOnce) ?? [];
   }
   return newestFirst.toReversed();
 }
@@ -113,14 +124,14 @@ async function referredItems(
     wanted,
     chain,
     references,
-  }: { wanted: readonly ItemReference[]; chain: readonly StoredResponse[]; references: StoredReferences },
+  }: { wanted: readonly ItemReference[]; chain: readonly ReadTurn[]; references: StoredReferences },
 ): Promise<ReadonlyMap<string, ReferredItem>> {
   const referred = new Map<string, ReferredItem>();
   const byResponse = Map.groupBy(wanted, ({ response }) => response);
-  const known = new Map(chain.map((one) => [one.head.id, one]));
+  const known = new Map(chain.map(({ head, turn }) => [head.id, turn]));
   const others = [...byResponse.keys()].filter((id) => id === undefined || !known.has(id));
   if (others.length > turnsMax) throw tooManyReferred(wanted);
-  const add = (from: StoredResponse | undefined, items: readonly ItemReference[]): void => {
+  const add = (from: StoredTurn | undefined, items: readonly ItemReference[]): void => {
     for (const reference of items) {
       const found = from && itemIn(from, reference, references);
       if (!found) throw itemNotFound(reference);
@@ -133,29 +144,32 @@ async function referredItems(
   for (let at = 0; at < ids.length; at += readAtOnce) {
     const batch = ids.slice(at, at + readAtOnce);
     const found = await reader.read(batch);
-    for (const id of batch) add(found.get(id), byResponse.get(id) ?? []);
+    for (const id of batch) {
+      const one = found.get(id);
+      add(one && turnOf(one, false), byResponse.get(id) ?? []);
+    }
   }
   return referred;
 }
 
 /** An item of the answer comes with the state of its turn. What is itself a reference is found where it points to. */
 function itemIn(
-  { body, head }: StoredResponse,
+  { input, output, seal }: StoredTurn,
   { id }: ItemReference,
   { within }: StoredReferences,
 ): ReferredItem | undefined {
   const hasId = (item: JsonRecord): boolean => item['id'] === id;
-  const { output, seal } = turnOf({ body, head });
   const answered = output.find(hasId);
   if (answered) return { item: answered, seal };
-  const sent = body.input.find((item) => hasId(item) && within([item]).length === 0);
+  const sent = input.find((item) => hasId(item) && within([item]).length === 0);
   return sent && { item: sent, seal: undefined };
 }
 
-function turnOf({ body: { input, response, seal } }: StoredResponse): StoredTurn {
+/** The instructions count only where a conversation begins. */
+function turnOf({ body: { input, response, seal } }: StoredResponse, isFirst: boolean): StoredTurn {
   const { output, instructions } = response;
   return {
-    instructions: typeof instructions === 'string' ? instructions : undefined,
+    instructions: isFirst && typeof instructions === 'string' ? instructions : undefined,
     input,
     output: Array.isArray(output) ? (output as JsonRecord[]) : [],
     seal,

@@ -43,7 +43,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F25'],
-    file: 'shared/relay/stored/events/run-end.ts',
+    file: 'shared/relay/stored/run-end.ts',
     find: 'const waits = background.run !== undefined && nowSeconds <= background.until + graceSeconds;',
     replace: 'const waits = true;',
     test: follow,

@@ -1,6 +1,6 @@
 /** Conversations out of stored responses: what is found, what is refused by name, and what bounds it. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { referencesOf } from '../../../../shared/endpoints/responses/stored-input.ts';
+import { storedReading } from '../../../../shared/endpoints/responses/stored-input.ts';
 import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
 import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { ancestorsMax } from '../../../../shared/relay/ports/stored/stored-response.ts';
@@ -23,7 +23,10 @@ const ports = () => ({
   clock,
   random: { next: () => 0.5 },
   stored: {
-    ...stored,
+    runs: stored.runs,
+    events: stored.events,
+    results: stored.results,
+    startRun: stored.startRun,
     responses: {
       ...stored.responses,
       read: (...given: Parameters<MemoryStored['responses']['read']>) => {
@@ -70,7 +73,8 @@ async function put(turns: number): Promise<void> {
   for (let number = 1; number <= turns; number += 1) await stored.responses.put(turn(number));
 }
 
-const asked = (body: object) => conversationOf(ports(), account, referencesOf({ model: 'm', ...body }));
+const asked = (body: object) =>
+  conversationOf(ports(), account, { reading: storedReading, body: { model: 'm', ...body } });
 const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
 const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });
 
@@ -82,7 +86,7 @@ describe('the turns before a request', () => {
       Array.from({ length: turns }, (_, i) => `q${i + 1}`),
     );
     expect(previous).toMatchObject({ id: idOf(turns), turn: turns });
-    expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / ancestorsMax));
+    expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / 8));
   });
 
   it('cost no read where a request refers to none', async () => {
@@ -90,10 +94,10 @@ describe('the turns before a request', () => {
     expect(reads).toEqual([]);
   });
 
-  it('end with turn 1,000, found in 33 reads', async () => {
+  it('end with turn 1,000, found in 126 reads', async () => {
     await put(1_000);
     expect((await after(idOf(999))).earlier).toHaveLength(999);
-    expect(reads).toHaveLength(33);
+    expect(reads).toHaveLength(126);
     reads = [];
     await expect(after(idOf(1_000))).rejects.toMatchObject({
       name: 'InvalidRequest',
