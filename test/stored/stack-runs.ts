@@ -300,7 +300,8 @@ class StackedRun {
     for (let tries = 1; ; tries += 1) {
       const response = await this.#fetch({ method, path, key, body }).catch(() => undefined);
       const text = await response?.text().catch(() => undefined);
-      if (response && text !== undefined && response.status < 500) return { status: response.status, text };
+      if (response && text !== undefined && response.status < 500)
+        return { status: response.status, text, tries };
       await sleep(500);
     }
   }
