@@ -183,6 +183,7 @@ class StackedRun {
     const input = `pieces=${pieces} gap=${gapMs}`;
     const id = await first.create({ model: 'm', input, background: true, stream: true }, (known) => {
       changed = this.#change(known, pieces * gapMs);
+      changed.catch(() => {}); // Awaited below.
     });
     if (id === undefined) return this.#said({ status: undefined, events: 0, cuts: 0 });
     const others = Array.from({ length: random.integer(0, 2) }, () => this.#client());
