@@ -7,12 +7,7 @@ import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynam
 import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
-import {
-  readEnvironment,
-  readSealKeys,
-  readTracing,
-  type Environment,
-} from '../../shared/adapters/system/environment.ts';
+import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
@@ -77,17 +72,18 @@ export function answeringHandles(
   environment: Environment,
   clock: Clock = systemClock,
 ): (endpoint: Endpoint) => HostedHandle {
-  const { functionVersion, local, originSecrets, stack, version } = environment;
+  const { functionVersion, local, originSecrets, stack, tracing, version } = environment;
   const logOf = (name: string) => jsonLog(version, requestMetrics(stack, `${name}:${functionVersion}`));
   const shared = answeringPorts(environment, clock);
   const { config } = shared;
-  const settings = readTracing();
   const prepare = (): Promise<void> => config.refresh(prepareMsMax);
   return (endpoint) => {
     const log = logOf(endpoint.name);
     const ports = { ...shared, log };
     const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
-    const handle = settings ? laterTracing({ settings, ports, handleOf, stack, version }) : handleOf(ports);
+    const handle = tracing
+      ? laterTracing({ settings: tracing, route: endpoint, ports, handleOf, stack, version })
+      : handleOf(ports);
     return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };
   };
 }

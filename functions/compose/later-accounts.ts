@@ -9,7 +9,12 @@ export function laterAccounts({ aws, stack }: { aws: AwsAccess; stack: string })
     const file = await import('../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts');
     return file.dynamoAccountReader(documentClient(aws), stack);
   };
-  const reader = (): Promise<AccountReader> => (opened ??= load());
+  const reader = (): Promise<AccountReader> =>
+    (opened ??= load().catch((error: unknown) => {
+      // The next call tries again.
+      opened = undefined;
+      throw error;
+    }));
   return {
     quota: async (account) => (await reader()).quota(account),
     requests: async (...page) => (await reader()).requests(...page),

@@ -51,14 +51,25 @@ export function laterIdempotency({
   };
 }
 
-/** The first call composes the handle, around ports that note what they do. */
+/**
+ * The first call composes the handle, around ports that note what they do. Where that fails the call is answered without
+ * a trace, and the next one tries again.
+ */
 export function laterTracing(parts: TracingParts): Handle {
+  const { ports, handleOf } = parts;
   let traced: Promise<Handle> | undefined;
-  const load = async (): Promise<Handle> => {
-    const { tracedHandle } = await import('../../shared/adapters/tracing/traced-handle.ts');
-    return tracedHandle(parts);
+  let untraced: Handle | undefined;
+  const load = async (requestId: string): Promise<Handle> => {
+    try {
+      const { tracedHandle } = await import('../../shared/adapters/tracing/traced-handle.ts');
+      return tracedHandle(parts);
+    } catch (error) {
+      traced = undefined;
+      ports.log.fault(requestId, error);
+      return (untraced ??= handleOf(ports));
+    }
   };
-  return async (request) => (await (traced ??= load()))(request);
+  return async (request) => (await (traced ??= load(request.id)))(request);
 }
 
 export const laterSearch =

@@ -7,8 +7,9 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { buildSync } from 'esbuild';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
@@ -62,6 +63,7 @@ function compile(folder: string): void {
   writeFileSync(config, JSON.stringify({ extends: extended, compilerOptions: options, files, include: [] }));
   run(join(projectFolder, 'node_modules', '.bin', 'tsc'), ['-p', config]);
   rmSync(config);
+  inlineChecks(folder);
   for (const file of filesBelow(folder).filter((name) => name.endsWith('.d.ts'))) {
     const types = readFileSync(join(folder, file), 'utf8');
     // The compiler rewrites the imports of JavaScript alone.
@@ -70,6 +72,36 @@ function compile(folder: string): void {
       types.replaceAll(/((?:from |import\()["']\.[^"']*)\.ts(["'])/g, '$1.js$2'),
     );
   }
+}
+
+/** Checks of props need a package; they become one file with it, and what only they import goes. */
+function inlineChecks(folder: string): void {
+  const file = 'infra/stack/options/prop-problems';
+  buildSync({
+    entryPoints: [join(projectFolder, `${file}.ts`)],
+    outfile: join(folder, `${file}.js`),
+    allowOverwrite: true,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+  });
+  const used = new Set<string>();
+  for (const entry of Object.values(entries))
+    for (const kind of ['.js', '.d.ts']) reach(`${entry}${kind}`, { folder, used });
+  const unused = filesBelow(folder).filter((each) => /\.(js|d\.ts)$/.test(each) && !used.has(each));
+  for (const each of unused) rmSync(join(folder, each));
+}
+
+/** Adds a file, and all that it imports by relative paths. */
+function reach(file: string, { folder, used }: { folder: string; used: Set<string> }): void {
+  if (used.has(file)) return;
+  used.add(file);
+  const kind = file.endsWith('.d.ts') ? '.d.ts' : '.js';
+  const code = readFileSync(join(folder, file), 'utf8');
+  for (const [, path = ''] of code.matchAll(/(?:from |import\()["'](\.[^"']+)["']/g))
+    reach(`${join(dirname(file), path).replace(/\.[jt]s$/, '')}${kind}`, { folder, used });
 }
 
 function copyBundles(from: string, to: string): void {

@@ -1,10 +1,11 @@
 /** Deploys a stage with the options of its file, after a comparison with those that the deployed stack publishes. */
-import { publishedOptions, type PublishedOptions } from '../stack/options/published-options.ts';
+import type { StageOptions } from '../stack/options/option-table.ts';
+import { publishedOptions } from '../stack/options/published-options.ts';
 import { readStageFile } from '../stack/options/stage-file.ts';
 import { stageNamed, type Stage } from '../stack/options/stage.ts';
 import { compareOptions } from './compare-options.ts';
 import { readDeployArguments, type DeployArguments } from './deploy-arguments.ts';
-import { readDeployed, type Deployed } from './deployed-options.ts';
+import { liftProtection, readDeployed, type Deployed } from './deployed-options.ts';
 
 export interface DeployPorts {
   /** Holds the files of stages. */
@@ -26,29 +27,38 @@ export async function deployStage(args: readonly string[], ports: DeployPorts): 
   const options = readStageFile(ports.folder, stage);
   const place = { stackName: stage.stackName, region: options.region ?? region, profile };
   const deployed = await readDeployed(place, ports.environment);
-  const { lines, refusal } = compare({ given, stage, deployed, wanted: publishedOptions(options) });
+  const { lines, refusal } = compare({ given, stage, deployed, wanted: options });
   for (const line of [...lines, ...refusal]) ports.print(line);
   if (refusal.length > 0) return 1;
+  if (deployed.state === 'absent' && deployed.isProtected) {
+    ports.print(
+      'Its first deployment failed. CDK deletes what is left of it: its termination protection is lifted',
+    );
+    await liftProtection(place, ports.environment);
+  }
   const context = name === undefined ? [] : ['--context', `stage=${name}`];
-  return ports.cdk(['deploy', ...context, ...allStacks(options, forCdk), ...forCdk]);
+  const all = hasEdge(options) && !choosesStacks(stage, forCdk) ? ['--all'] : [];
+  return ports.cdk(['deploy', ...context, ...all, ...forCdk]);
 }
 
 /** With stacks at the edge CDK wants to know which are meant. */
-function allStacks(
-  { webAcl, edgeAlarms }: { webAcl?: unknown; edgeAlarms?: unknown },
-  forCdk: readonly string[],
-): string[] {
-  const hasMore = webAcl === true || Boolean(edgeAlarms);
-  return hasMore && !forCdk.some((arg) => arg === '--all' || /^(-e|--exclusively)$/.test(arg))
-    ? ['--all']
-    : [];
-}
+const hasEdge = ({ webAcl, edgeAlarms }: StageOptions): boolean => webAcl === true || Boolean(edgeAlarms);
+
+/** Beside names of stacks, or patterns of them, CDK refuses `--all`. */
+const choosesStacks = ({ stackName }: Stage, forCdk: readonly string[]): boolean =>
+  forCdk.some(
+    (arg) =>
+      arg === '--all' ||
+      arg === stackName ||
+      arg.startsWith(`${stackName}-edge-`) ||
+      /^[^-].*[*?]|^[*?]/.test(arg),
+  );
 
 interface Compared {
   given: DeployArguments;
   stage: Stage;
   deployed: Deployed;
-  wanted: PublishedOptions;
+  wanted: StageOptions;
 }
 
 interface Said {
@@ -61,7 +71,7 @@ interface Said {
 function compare({ given, stage, deployed, wanted }: Compared): Said {
   const { file, stackName } = stage;
   const place = `stack ${stackName} in ${deployed.region}`;
-  const names = Object.keys(wanted);
+  const names = Object.keys(publishedOptions(wanted));
   const lines = [`${file}: ${names.length === 0 ? 'no options' : `options ${names.join(', ')}`}`];
   if (deployed.state === 'absent')
     return {
@@ -81,19 +91,20 @@ function compare({ given, stage, deployed, wanted }: Compared): Said {
           ],
     };
   }
-  const { differences, refused } = compareOptions(deployed.options, wanted, given.acceptedDrops);
+  const { differences, refused, broken } = compareOptions(deployed.options, wanted, given.acceptedDrops);
+  const drops =
+    refused.length === 0
+      ? []
+      : [
+          `refused: this deployment would drop ${refused.join(', ')}.`,
+          `Write ${refused.length === 1 ? 'it' : 'them'} into ${file}, or add ${refused.map((name) => `--accept-drop ${name}`).join(' ')}`,
+        ];
   return {
     lines: [
       ...lines,
       `${place} ${differences.length === 0 ? 'has the same options' : 'differs:'}`,
       ...differences.map((line) => `  ${line}`),
     ],
-    refusal:
-      refused.length === 0
-        ? []
-        : [
-            `refused: this deployment would drop ${refused.join(', ')}.`,
-            `Write ${refused.length === 1 ? 'it' : 'them'} into ${file}, or add ${refused.map((name) => `--accept-drop ${name}`).join(' ')}`,
-          ],
+    refusal: [...drops, ...broken.map((line) => `refused: ${line}`)],
   };
 }

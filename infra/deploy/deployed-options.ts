@@ -1,7 +1,7 @@
 /** Reads with which options a stack was deployed. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
-import { describeStack } from '../../shared/adapters/transport/describe-stack.ts';
+import { describeStack, queryStacks } from '../../shared/adapters/transport/describe-stack.ts';
 import { unreadable } from './unreadable-stack.ts';
 import { readOutputs, type PublishedOptions } from '../stack/options/published-options.ts';
 
@@ -13,7 +13,12 @@ export interface Place {
 }
 
 export type Deployed =
-  | { region: string; state: 'absent' }
+  | {
+      region: string;
+      state: 'absent';
+      /** A first deployment that failed left a stack behind, which CDK cannot delete. */
+      isProtected: boolean;
+    }
   /** By a version that published no options. */
   | { region: string; state: 'unpublished' }
   | { region: string; state: 'published'; options: PublishedOptions };
@@ -34,9 +39,38 @@ export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv)
   const stack = await describeStack(place.stackName, aws, environment).catch((error: unknown) => {
     throw unreadable(error, `stack ${place.stackName} in ${region}`);
   });
-  if (stack === undefined || neverUp.has(stack.status)) return { region, state: 'absent' };
-  const options = readOutputs(stack.outputs);
+  if (stack === undefined || neverUp.has(stack.status))
+    return { region, state: 'absent', isProtected: stack?.isProtected ?? false };
+  const options = optionsIn(stack.outputs, `stack ${place.stackName} in ${region}`);
   return options === undefined ? { region, state: 'unpublished' } : { region, state: 'published', options };
+}
+
+function optionsIn(outputs: ReadonlyMap<string, string>, what: string): PublishedOptions | undefined {
+  try {
+    return readOutputs(outputs);
+  } catch (error) {
+    throw new Error(
+      `the options of ${what} cannot be compared: ${(error as Error).message}. Compare by hand, then run npx cdk deploy`,
+      { cause: error },
+    );
+  }
+}
+
+/** Lets a stack be deleted. Throws an Error that says what to do when it cannot. */
+export async function liftProtection(place: Place, environment: NodeJS.ProcessEnv): Promise<void> {
+  const aws = await access(place, environment);
+  const { stackName } = place;
+  const parameters = {
+    Action: 'UpdateTerminationProtection',
+    StackName: stackName,
+    EnableTerminationProtection: 'false',
+  };
+  await queryStacks(parameters, aws, environment).catch((error: unknown) => {
+    const command = `aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${stackName} --region ${aws.region}`;
+    throw new Error(`it could not be lifted (${(error as Error).message}). Lift it with ${command}`, {
+      cause: error,
+    });
+  });
 }
 
 /** The region as CDK chooses it, with the credentials of the profile or the environment. */

@@ -3,9 +3,9 @@
  * They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
  */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import type { AwsCredentials } from '../../shared/adapters/system/environment.ts';
+import type { CredentialProvider } from '../../shared/adapters/system/environment.ts';
 
-export function defaultCredentials(): () => Promise<AwsCredentials> {
+export function defaultCredentials(): CredentialProvider {
   const { config } = new DynamoDBClient({});
-  return () => config.credentials();
+  return (options) => config.credentials(options);
 }

@@ -16,7 +16,7 @@ import { WebServer } from './web-server.ts';
 /** Each request reads and writes a few items, and all of them may do so at once. */
 const connectionsPerRequest = 2;
 
-function compose(environment: Environment): (path: string) => ReturnType<typeof publicHandle> {
+function compose(environment: Environment): ReturnType<typeof routing> {
   const answering = answeringHandles(environment);
   return routing({
     chat: answering(chatEndpoint),

@@ -2,7 +2,7 @@
 import { refusalResponse, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
 
-export type TurnedAway = 'ending' | 'requests_at_once' | 'no_room' | 'too_large';
+export type TurnedAway = 'ending' | 'requests_at_once' | 'no_room' | 'slow' | 'too_large';
 
 const unavailable = (message: string, reason: string): Refusal =>
   refuse('unavailable', `${message} Nothing was charged; try again.`, {
@@ -15,6 +15,7 @@ const refusals: Record<TurnedAway, () => Refusal> = {
   requests_at_once: () =>
     unavailable('This server answers as many requests as it can.', 'server_requests_at_once'),
   no_room: () => unavailable('This server has no room for the body right now.', 'server_no_room'),
+  slow: () => unavailable('The body came too slowly while others waited.', 'server_slow_body'),
   too_large: () => refuse('request_too_large', 'The body has more than 4194304 bytes (4 MB).'),
 };
 

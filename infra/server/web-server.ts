@@ -6,10 +6,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { answerRequest, isFromOrigin, originHeader } from '../../shared/adapters/http-entry/http-entry.ts';
 import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
+import { Arrivals } from './arrivals.ts';
 import { ByteBudget, type Claim } from './byte-budget.ts';
 import { InFlight } from './in-flight.ts';
 import { hostRequest } from './received-request.ts';
-import { readBody } from './request-body.ts';
+import { readBody, type BodyFault } from './request-body.ts';
+import type { Route } from './routing.ts';
 import { send } from './send-answer.ts';
 import type { ServerOptions } from './server-options.ts';
 import { turnedAway } from './turned-away.ts';
@@ -22,8 +24,13 @@ export const healthPath = '/server/health';
 const requestMsMax = 900_000;
 /** Of a body that takes some milliseconds to parse. */
 const largeBytes = 128 * 1024;
-/** For a whole request to arrive. */
-const arrivalMsMax = 120_000;
+/** For a whole request to arrive: 4 MB at 1.1 megabits a second. Node looks for late ones so often. */
+const arrivalMsMax = 30_000;
+const arrivalChecksMs = 5_000;
+/** Most bodies come within a second. */
+const slowBodyMs = 5_000;
+/** Of requests that are answered at once, as many may be arriving. */
+const arrivalsPerRequest = 4;
 /** Longer than load balancers and distributions keep idle connections, so that none sends on a closing one. */
 const keepAliveMs = 75_000;
 /** Load balancers and distributions keep many that are idle. */
@@ -34,17 +41,22 @@ const settleMs = 4_000;
 
 export interface WebServerParts {
   /** Which handle serves a raw path. */
-  route(path: string): HostedHandle;
+  route(path: string): Route;
   options: Pick<ServerOptions, 'bodyBytesMax' | 'requestsMax'>;
   /** Part of the base URL, unless a distribution sends another name. Absent: the address of the server. */
   publicHost: string | undefined;
+  /** How long bodies may take. Absent: as above. */
+  timeouts?: { arrivalMs?: number; slowMs?: number };
 }
 
 export class WebServer {
   readonly #parts: WebServerParts;
   readonly #server: Server;
   readonly #budget: ByteBudget;
+  readonly #arrivals: Arrivals;
   readonly #inFlight = new InFlight();
+  /** Those whose bodies have come, up to their bills. */
+  #answering = 0;
   readonly #turns = new Turns();
   readonly #ends = new AbortController();
   #isEnding = false;
@@ -52,15 +64,19 @@ export class WebServer {
   constructor(parts: WebServerParts) {
     this.#parts = parts;
     this.#budget = new ByteBudget(parts.options.bodyBytesMax);
-    this.#server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: arrivalMsMax });
+    const { arrivalMs = arrivalMsMax, slowMs = slowBodyMs } = parts.timeouts ?? {};
+    this.#arrivals = new Arrivals({ most: arrivalsPerRequest * parts.options.requestsMax, slowMs });
+    // What cannot be read Node answers itself: 400, 408, 431, or a broken connection where an answer is under way.
+    this.#server = createServer({
+      keepAliveTimeout: keepAliveMs,
+      requestTimeout: arrivalMs,
+      headersTimeout: arrivalMs,
+      connectionsCheckingInterval: Math.min(arrivalChecksMs, arrivalMs),
+    });
     this.#server.maxConnections = connectionsPerRequest * parts.options.requestsMax;
     // A client that ends its side after the request still reads the answer. Node has the switch, but no type for it.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.on('request', (request, response) => this.#inFlight.add(this.#serve(request, response)));
-    this.#server.on('clientError', (_, socket) => {
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
-      else socket.destroy();
-    });
   }
 
   /** Rejects when the address cannot be had. */
@@ -72,18 +88,24 @@ export class WebServer {
     return this.#server.address() as AddressInfo;
   }
 
+  /** Requests whose bodies have not come. */
+  get arriving(): number {
+    return this.#arrivals.count;
+  }
+
   /** Requests that are not settled. */
   get count(): number {
     return this.#inFlight.count;
   }
 
   /**
-   * Accepts nothing more, lets answers run for `drainMs`, ends those that still run as at their deadline, and waits for
-   * all bills. Returns how many requests are not settled.
+   * Accepts nothing more, not even what is arriving, lets answers run for `drainMs`, ends those that still run as at their
+   * deadline, and waits for all bills. Returns how many requests are not settled.
    */
   async end(drainMs: number): Promise<number> {
     this.#isEnding = true;
     this.#server.close();
+    this.#arrivals.allLeave();
     if (await this.#inFlight.endsWithin(drainMs)) return 0;
     this.#ends.abort();
     if (await this.#inFlight.endsWithin(lastWordsMs)) return 0;
@@ -98,12 +120,12 @@ export class WebServer {
     response.on('error', () => undefined);
     if (request.url === healthPath) return this.#answerProbe(response);
     const [path = ''] = (request.url ?? '').split('?');
-    const hosted = this.#parts.route(path);
+    const route = this.#parts.route(path);
     const claim = this.#budget.claim();
     try {
-      await this.#answer(request, response, { hosted, claim });
+      await this.#answer(request, response, { route, claim });
     } catch (error) {
-      hosted.log.fault('server', error);
+      route.hosted.log.fault('server', error);
       response.destroy();
     } finally {
       claim.release();
@@ -113,26 +135,33 @@ export class WebServer {
   async #answer(
     request: IncomingMessage,
     response: ServerResponse,
-    { hosted, claim }: { hosted: HostedHandle; claim: Claim },
+    { route, claim }: { route: Route; claim: Claim },
   ): Promise<void> {
-    const answer = await this.#answerTo(request, { hosted, claim });
-    if (answer === 'gone') return void response.destroy();
-    const id = answer.headers['x-request-id'] ?? '';
-    const onFault = (error: unknown): void => hosted.log.fault(id, error);
-    await send(response, answer, { closes: this.#isEnding, onFault });
-    await answer.done;
+    const { hosted } = route;
+    const body = this.#refusal() ?? (await this.#bodyOf(request, { route, claim }));
+    if (body === 'gone') return void response.destroy();
+    const why = typeof body === 'string' ? body : this.#refusal();
+    if (why !== undefined) {
+      const closes = this.#isEnding || why === 'slow';
+      return send(response, turnedAway(hosted, why), { closes, onFault: () => undefined });
+    }
+    if (typeof body === 'string') return;
+    this.#answering += 1;
+    try {
+      const answer = await this.#answerTo(request, { hosted, body });
+      const id = answer.headers['x-request-id'] ?? '';
+      const onFault = (error: unknown): void => hosted.log.fault(id, error);
+      await send(response, answer, { closes: this.#isEnding, onFault });
+      await answer.done;
+    } finally {
+      this.#answering -= 1;
+    }
   }
 
   async #answerTo(
     request: IncomingMessage,
-    { hosted, claim }: { hosted: HostedHandle; claim: Claim },
-  ): Promise<RelayResponse | 'gone'> {
-    if (this.#isEnding) return turnedAway(hosted, 'ending');
-    if (this.#inFlight.count >= this.#parts.options.requestsMax)
-      return turnedAway(hosted, 'requests_at_once');
-    const body = await this.#bodyOf(request, { hosted, claim });
-    if (body === 'gone') return body;
-    if (typeof body === 'string') return turnedAway(hosted, body);
+    { hosted, body }: { hosted: HostedHandle; body: Buffer },
+  ): Promise<RelayResponse> {
     if (body.length > largeBytes) await this.#turns.next();
     const held = { body };
     const answer = await answerRequest(hosted, () =>
@@ -148,11 +177,23 @@ export class WebServer {
     return answer;
   }
 
-  /** Strangers, who are refused, hold no memory: without the origin secret no body is kept. */
-  async #bodyOf(request: IncomingMessage, { hosted, claim }: { hosted: HostedHandle; claim: Claim }) {
-    const secret = request.headers[originHeader];
-    const isRead = request.method === 'POST' && isFromOrigin(secret?.toString(), hosted);
-    return isRead ? readBody(request, { budget: this.#budget, claim }) : Buffer.alloc(0);
+  /** Strangers hold no memory and no place: without the origin secret and a key no body is kept, as no refusal needs one. */
+  async #bodyOf(
+    request: IncomingMessage,
+    { route, claim }: { route: Route; claim: Claim },
+  ): Promise<Buffer | BodyFault> {
+    const { headers, method } = request;
+    const isKnown = isFromOrigin(headers[originHeader]?.toString(), route.hosted);
+    const isRead = isKnown && (route.isSigned || headers.authorization !== undefined);
+    return isRead && method === 'POST'
+      ? readBody(request, { budget: this.#budget, arrivals: this.#arrivals, claim })
+      : Buffer.alloc(0);
+  }
+
+  /** Why no further request is answered. */
+  #refusal(): 'ending' | 'requests_at_once' | undefined {
+    if (this.#isEnding) return 'ending';
+    return this.#answering >= this.#parts.options.requestsMax ? 'requests_at_once' : undefined;
   }
 
   #ownAddress(): string {

@@ -1,8 +1,10 @@
 /** Accepted cdk-nag findings, each with the reason. A finding that is not listed here fails the synthesis. */
-import { CfnElement, Stack, Token, Validations, type Acknowledgment } from 'aws-cdk-lib';
+import { CfnElement, Stack, Validations, type Acknowledgment } from 'aws-cdk-lib';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { IConstruct } from 'constructs';
-import { acknowledgeCodeCopy } from './code-copy-findings.ts';
+import { acknowledgeCodeCopy, acknowledgeEmptying, shown } from './cdk-added-findings.ts';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
+import { accountOf, hasUnknownKey } from './constructs/notice-access.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import type { Triggers } from './constructs/triggers.ts';
 import type { Rollout } from './rollout/rollout.ts';
@@ -17,6 +19,8 @@ export interface AcknowledgedConstructs {
   operatorPolicies: IConstruct;
   triggers: Triggers;
   rollout: Rollout;
+  /** That alarms and notices go to. */
+  topic?: ITopic | undefined;
   /** Absent: functions answer. */
   server?: RelayWebFunction | undefined;
 }
@@ -92,13 +96,22 @@ const shiftFindings = (lambda: IConstruct): Acknowledgment[] => [
   },
 ];
 
-/** The start of an ARN of the stack's place as findings show it: what is open has its name in angle brackets. */
+/** The start of an ARN of the stack's place as findings show it. */
 function shownArn({ partition, region, account }: Stack, service: string): string {
   const place = [shown(region, 'Region'), shown(account, 'AccountId')].join(':');
   return `arn:${shown(partition, 'Partition')}:${service}:${place}`;
 }
 
-const shown = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
+/** Findings about the key of a topic, which may be known by its ARN alone. */
+function topicKeyFindings(stack: Stack, topic: ITopic): Acknowledgment[] {
+  const { partition, region } = stack;
+  const place = `arn:${shown(partition, 'Partition')}:kms:${shown(region, 'Region')}:${accountOf(topic)}`;
+  const keys = hasUnknownKey(topic) ? [`Resource::${place}:key/*`] : [];
+  return ['Action::kms:GenerateDataKey*', ...keys].map((finding) => ({
+    id: `AwsSolutions::AwsSolutions-IAM5[${finding}]`,
+    reason: 'What SNS asks for; of a key that is not known, only SNS can use it with these rights',
+  }));
+}
 
 /** The finding about the wildcard for object names, which the event source mapping chooses. */
 const failureObjectsFinding = (failures: IConstruct): Acknowledgment => ({
@@ -128,6 +141,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   );
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
+  acknowledgeEmptying(Stack.of(failures));
   const { shift, canary } = constructs.rollout;
   for (const { role, lambda } of shift?.roles ?? [])
     Validations.of(role).acknowledge(...shiftFindings(lambda));
@@ -143,7 +157,9 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     const stack = Stack.of(relayFunction);
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
-  const { server } = constructs;
+  const { server, topic } = constructs;
+  const notify = constructs.functions.get('notify');
+  if (topic) Validations.of(notify).acknowledge(...topicKeyFindings(Stack.of(notify), topic));
   if (!server) return;
   Validations.of(server).acknowledge(...channelSecretFindings(Stack.of(server), relayName), publicEndpoint);
   acknowledgeCodeCopy(Stack.of(server));

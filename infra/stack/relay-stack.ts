@@ -33,6 +33,7 @@ export class RelayStack extends Stack {
       stackName,
       description,
       ...(region !== undefined && { env: { region } }),
+      terminationProtection: !valueOf(options, 'disposable'),
       ...props,
     });
     const ownAclArn = webAclArn ?? webAclOf(this, stackName, options);

@@ -36,6 +36,7 @@ import { versionAlarmId } from './observe/version-alarms.ts';
 import type { CanarySettings } from './rollout/canary.ts';
 import { Rollout } from './rollout/rollout.ts';
 import { RelayWebFunction, type RelayWebFunctionProps } from './constructs/web-function.ts';
+import { refuseProps } from './refuse-props.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { RelayName } from './relay-name.ts';
 
@@ -47,7 +48,7 @@ export interface RelayProps {
    * account and region have the same. Another name makes other, empty tables. Default: `relay`.
    */
   name?: string;
-  /** For trials: tables have no deletion protection and are deleted with the stack. Default: false. */
+  /** For trials: tables have no deletion protection, and go with the stack, as do logs and failures. Default: false. */
   disposable?: boolean;
   /** The public host name, its certificate, and the zone that leads to it. Default: the name that CloudFront makes. */
   domain?: RelayDomain;
@@ -64,7 +65,7 @@ export interface RelayProps {
   canary?: CanarySettings;
   /**
    * A deployment shifts calls to the new versions in ten steps of a minute, and back when they fail. False: at once, for a fix
-   * that cannot wait, as without `alarms`, which would see the failures. Default: true.
+   * that cannot wait, as without `alarms`, which would see the failures, and with `compute: 'web'`. Default: true.
    */
   shifting?: boolean;
   /**
@@ -74,8 +75,8 @@ export interface RelayProps {
   oneItemPerAccount?: boolean;
   /**
    * An existing standard topic in the relay's region that alarms and notices about accounts go to. Its policy must let
-   * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one. Default: one is made when there is an
-   * `alarmEmail`, which otherwise subscribes to this one.
+   * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one; notices use that key through SNS with
+   * the rights of the function `notify`. Default: one is made when there is an `alarmEmail`, which otherwise subscribes to this one.
    */
   alarmTopic?: ITopic;
   /**
@@ -150,11 +151,12 @@ export class Relay extends Construct {
 
   constructor(scope: Construct, id: string, props: RelayProps = {}) {
     super(scope, id);
+    refuseProps(this, props);
     const { disposable = false, domain, alertSender, encryptionKey } = props;
     const { value: relayName } = new RelayName(this, 'Name', props.name ?? 'relay');
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
-    const common = { relayName, version: packageVersion(), tables, bundlesFolder };
+    const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder };
     const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
     const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
     const answering = {
@@ -182,12 +184,13 @@ export class Relay extends Construct {
       webAclArn: props.webAclArn,
       ...(domain && { domain }),
     });
-    const alarms = this.alarmsOf(props, { relayName, functions, triggers });
+    // Without alarms nothing would end a bad deployment, and shifting would only make it slower. The server has no versions
+    // that calls could be shifted between, and the functions in whose place it is have no calls.
+    const shifting = (props.shifting ?? true) && (props.alarms ?? true) && server === undefined;
+    const alarms = this.alarmsOf(props, { relayName, functions, triggers, shifting });
     this.baseUrl = `https://${distribution.host}/v1`;
-    const { baseUrl } = this;
-    // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
-    const shifting = (props.shifting ?? true) && (props.alarms ?? true);
     const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
+    const { baseUrl } = this;
     const rollout = new Rollout(this, { ...common, functions, baseUrl, canary: props.canary, alarmOf });
     if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
@@ -199,17 +202,8 @@ export class Relay extends Construct {
       description: 'What clients set as base_url',
       value: this.baseUrl,
     });
-    const secrets = { originSecrets, sealKeys };
-    acknowledgeFindings({
-      relayName,
-      functions,
-      ...secrets,
-      distribution,
-      operatorPolicies,
-      triggers,
-      rollout,
-      server,
-    });
+    const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers };
+    acknowledgeFindings({ relayName, ...parts, rollout, topic: alarms.topic, server });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
@@ -223,7 +217,7 @@ export class Relay extends Construct {
 
   private alarmsOf(
     props: RelayProps,
-    parts: Pick<AlarmsProps, 'relayName' | 'functions' | 'triggers'>,
+    parts: Pick<AlarmsProps, 'relayName' | 'functions' | 'triggers' | 'shifting'>,
   ): Alarms {
     return new Alarms(this, 'Alarms', {
       ...parts,
@@ -231,7 +225,6 @@ export class Relay extends Construct {
       topic: props.alarmTopic,
       pageEmail: props.pageEmail,
       objectives: props.objectives ?? {},
-      shifting: props.shifting ?? true,
       canary: props.canary !== undefined,
       on: props.alarms ?? true,
     });

@@ -45,7 +45,7 @@ export const keptForAnswer = (): Kept =>
       ),
   );
 
-/** Time between two heartbeats. The edge closes a connection after 60 s without a byte. */
+/** Time between two heartbeats. The edge closes a connection after 120 s without a byte, proxies of others after 60 s. */
 export const idleMs = 15_000;
 
 /** The status of a stream is held until its first content, or for `commitAfterMs`. */

@@ -10,6 +10,8 @@ interface TestReport {
 }
 
 const leftOut = new Set(['node_modules', 'dist', 'cdk.out', 'coverage']);
+/** What of hidden files is copied. */
+const hidden = new Set(['.npmrc', '.github']);
 
 /** A copy of the sources with a change applied: what somebody who follows a page of docs has before them. */
 export class CopiedTree {
@@ -17,7 +19,7 @@ export class CopiedTree {
 
   constructor() {
     for (const name of readdirSync(root))
-      if (!leftOut.has(name) && (name === '.npmrc' || !name.startsWith('.')))
+      if (!leftOut.has(name) && (hidden.has(name) || !name.startsWith('.')))
         cpSync(path.join(root, name), path.join(this.#folder, name), { recursive: true });
     symlinkSync(path.join(root, 'node_modules'), path.join(this.#folder, 'node_modules'));
   }
@@ -48,12 +50,14 @@ export class CopiedTree {
     return this.#run(path.join(root, 'node_modules', '.bin', name), parameters);
   }
 
-  /** Runs tests of the copy. */
+  /** Runs tests of the copy. Rejects when a file has none: it could not be loaded. */
   async tests(...files: string[]): Promise<{ failed: string[]; passed: string[] }> {
     const report = path.join(this.#folder, 'report.json');
     // The report shows a failed test, and ends the run with a failure too.
     await this.tool('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...files).catch(() => {});
     const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as TestReport;
+    const empty = testResults.find(({ assertionResults }) => assertionResults.length === 0);
+    if (empty || testResults.length === 0) throw new Error(`no test of ${empty?.name ?? files[0]} ran`);
     const tests = testResults.flatMap(({ name, assertionResults }) =>
       assertionResults.map(({ fullName, status }) => ({
         text: `${path.basename(name)} ${fullName}`,

@@ -12,7 +12,7 @@ const inCode = new Set([...page.matchAll(/`(\w+)`/g)].map(([, word]) => String(w
 
 const lines = await linesOf(async () => {
   await answeredRequest();
-  await metricPaths['Failures']?.(undefined as never);
+  await metricPaths['CallFailed']?.(undefined as never);
 });
 
 test('every alarm is there, with what to do', () => {

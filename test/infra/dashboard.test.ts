@@ -20,7 +20,7 @@ beforeAll(async () => {
   const lines = await linesOf(async () => {
     await answeredRequest();
     for (const name of [
-      'Failures',
+      'CallFailed',
       'SettleLost',
       'ReserveUnknown',
       'ImplausibleUsage',

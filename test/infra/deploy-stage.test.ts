@@ -83,6 +83,25 @@ describe('npm run deploy', () => {
     expect((await run()).cdkCalls).toHaveLength(1);
   });
 
+  test('of a stack whose first deployment failed under protection lifts it, as CDK deletes what is left', async () => {
+    write('relay.json', {});
+    deployed('relay', {}, 'ROLLBACK_COMPLETE');
+    const stack = aws.stacks.named('relay');
+    Object.assign(stack ?? {}, { isProtected: true });
+    const { said, cdkCalls } = await run();
+    expect(said).toContain('its termination protection is lifted');
+    expect(stack?.isProtected).toBe(false);
+    expect(cdkCalls).toHaveLength(1);
+  });
+
+  test('leaves the protection of a stack that is up alone', async () => {
+    write('relay.json', {});
+    publishes('relay', {});
+    Object.assign(aws.stacks.named('relay') ?? {}, { isProtected: true });
+    await run();
+    expect(aws.stacks.named('relay')?.isProtected).toBe(true);
+  });
+
   test('without a change says so', async () => {
     write('relay.test.json', { memory: { chat: 512 }, region: 'eu-central-1' });
     publishes('relay-test', { region: 'eu-central-1', 'memory.chat': 512 });
@@ -93,7 +112,7 @@ describe('npm run deploy', () => {
 
   test('refuses by name to drop an option, before CDK runs, and says what else changes', async () => {
     write('relay.test.json', { sealKeys: [1, 2], alarmEmail: 'ops@example.com' });
-    publishes('relay-test', { domain: 'llm.example.com', sealKeys: [1, 2, 3], 'memory.chat': 512 });
+    publishes('relay-test', { domain: 'llm.example.com', sealKeys: [2], 'memory.chat': 512 });
     const { exitCode, said, cdkCalls } = await run('--stage=test');
     expect(exitCode).toBe(1);
     expect(cdkCalls).toEqual([]);
@@ -102,7 +121,7 @@ describe('npm run deploy', () => {
         'relay.test.json: options alarmEmail, sealKeys',
         'stack relay-test in us-west-2 differs:',
         '  alarmEmail: new, "ops@example.com"',
-        '  sealKeys: [1,2,3] becomes [1,2]',
+        '  sealKeys: [2] becomes [1,2]',
         '  domain: would be dropped, the stack has "llm.example.com"',
         '  memory.chat: would be dropped, the stack has 512',
         'refused: this deployment would drop domain, memory.chat.',
@@ -128,6 +147,71 @@ describe('npm run deploy', () => {
     expect(cdkCalls).toEqual([['deploy', '--context', 'stage=test']]);
   });
 
+  test.each([
+    ['originSecrets', {}, [2], 'originSecrets without 1: .*403. Deploy \\[1,2\\] first, then \\[2\\]'],
+    ['originSecrets', { originSecrets: [1, 2] }, [1], 'originSecrets without 2: .*Deploy \\[2,1\\] first'],
+    ['sealKeys', {}, [2], 'sealKeys without 1: .*90 days. Deploy \\[1,2\\] first, then \\[2\\]'],
+    ['sealKeys', { sealKeys: [1, 3] }, [1], 'sealKeys without 3: .*add one above 3 instead'],
+  ])(
+    'refuses a rotation of %s in one step, from %j to %j, and says the two',
+    async (name, before, after, says) => {
+      publishes('relay', before);
+      write('relay.json', { [name]: after });
+      const { exitCode, said, cdkCalls } = await run('--accept-drop', name);
+      expect([exitCode, cdkCalls]).toEqual([1, []]);
+      expect(said).toMatch(new RegExp(`^refused: ${says}`, 'm'));
+    },
+  );
+
+  test('refuses to drop a rotated list, as the default is the first number again', async () => {
+    publishes('relay', { originSecrets: [2] });
+    write('relay.json', {});
+    const { said, cdkCalls } = await run('--accept-drop', 'originSecrets');
+    expect(said).toContain('refused: originSecrets without 2');
+    expect(cdkCalls).toEqual([]);
+  });
+
+  test.each([
+    [{ originSecrets: [1, 2] }, { originSecrets: [2] }],
+    [{ sealKeys: [1, 2] }, { sealKeys: [2, 3] }],
+    [{}, { originSecrets: [1, 2], sealKeys: [1, 2] }],
+  ])('takes a step of a rotation from %j to %j', async (before, after) => {
+    publishes('relay', before);
+    write('relay.json', after);
+    expect((await run()).cdkCalls).toHaveLength(1);
+  });
+
+  test('refuses to take a model out of bedrockModels, with or without the rest, until it is accepted', async () => {
+    const [one, two] = ['a-1:0', 'b-1:0'].map(
+      (name) => `arn:aws:bedrock:us-east-1::foundation-model/${name}`,
+    );
+    publishes('relay', { bedrockModels: [one, two] });
+    write('relay.json', { bedrockModels: [two] });
+    const { exitCode, said } = await run();
+    expect(exitCode).toBe(1);
+    expect(said).toContain(`refused: this deployment would drop bedrockModels.${one}.`);
+    expect((await run('--accept-drop', `bedrockModels.${one}`)).cdkCalls).toHaveLength(1);
+    expect((await run('--accept-drop', 'bedrockModels')).cdkCalls).toHaveLength(1);
+  });
+
+  test('takes a default that is written into the file for what it says, not for a drop', async () => {
+    publishes('relay', { disposable: true, webAcl: 'arn:aws:wafv2:x', 'memory.chat': 512 });
+    write('relay.json', { disposable: false, webAcl: false, memory: { chat: 512 } });
+    const { said, cdkCalls } = await run();
+    expect(said).toContain('disposable: true becomes false');
+    expect(cdkCalls).toHaveLength(1);
+    publishes('relay', {});
+    expect((await run('--accept-drop', 'x')).said).not.toContain('disposable');
+  });
+
+  test.each(['{"domain":', '[]', 'null'])('names the stack whose outputs are %s', async (Options) => {
+    deployed('relay', { Options });
+    write('relay.json', {});
+    await expect(run()).rejects.toThrow(
+      /the options of stack relay in us-west-2 cannot be compared: .*Options/,
+    );
+  });
+
   test('refuses to overwrite a stack that published no options, until somebody has compared by hand', async () => {
     write('relay.json', {});
     deployed('relay', { BaseUrl: 'https://llm.example.com/v1' });
@@ -140,8 +224,17 @@ describe('npm run deploy', () => {
   test('deploys the stacks at the edge too, unless stacks are chosen', async () => {
     write('relay.eu.json', { region: 'eu-central-1', webAcl: true });
     expect((await run('--stage', 'eu')).cdkCalls).toEqual([['deploy', '--context', 'stage=eu', '--all']]);
-    expect((await run('--stage', 'eu', '--exclusively', 'relay-eu')).cdkCalls).toEqual([
-      ['deploy', '--context', 'stage=eu', '--exclusively', 'relay-eu'],
+    for (const chosen of [
+      ['--exclusively', 'relay-eu'],
+      ['relay-eu-edge-eu-central-1'],
+      ['--force', 'relay-eu'],
+      ['relay-eu*'],
+    ])
+      expect((await run('--stage', 'eu', ...chosen)).cdkCalls).toEqual([
+        ['deploy', '--context', 'stage=eu', ...chosen],
+      ]);
+    expect((await run('--stage', 'eu', '--require-approval', 'never')).cdkCalls).toEqual([
+      ['deploy', '--context', 'stage=eu', '--all', '--require-approval', 'never'],
     ]);
   });
 

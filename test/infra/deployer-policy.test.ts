@@ -30,7 +30,9 @@ const unused: [RegExp, string, string?][] = [
   ],
   [/^iam:CreateServiceLinkedRole$/, 'a replica in a second region'],
   [/^(kinesis:|dynamodb:.*Kinesis)/, 'no stream goes to Kinesis'],
-  [/^kms:/, 'keys are those of AWS'],
+  [/^kms:/, 'variables are encrypted by AWS', 'AWS::Lambda::Function'],
+  [/^kms:/, 'filters are encrypted by AWS', 'AWS::Lambda::EventSourceMapping'],
+  [/^kms:ListAliases$/, 'the key of tables is given by its ARN'],
   [/^(logs|s3):.*Kms/, 'keys are those of AWS'],
   [/^(ec2|elasticfilesystem|s3files):/, 'no VPC, no file system'],
   [
@@ -66,10 +68,16 @@ const callsIam = new Set([
 const shiftOf = ({ updatePolicy }: Pick<Resource, 'updatePolicy'>) =>
   updatePolicy['CodeDeployLambdaAliasUpdate'] as Record<string, string> | undefined;
 
-function actionsOf({ type, updatePolicy }: Resource): string[] {
+/** A key of the account's own that encrypts a table. */
+const keyOf = ({ properties }: Pick<Resource, 'properties'>): string | undefined =>
+  (properties['Replicas'] as { SSESpecification?: { KMSMasterKeyId?: string } }[] | undefined)?.[0]
+    ?.SSESpecification?.KMSMasterKeyId;
+
+function actionsOf({ type, properties, updatePolicy }: Resource): string[] {
   const actions = handlerActions[type] ?? [`no actions of ${type} in handler-actions.json`];
   return actions.filter(
     (action) =>
+      (!action.startsWith('kms:') || keyOf({ properties }) !== undefined) &&
       !unused.some(([pattern, , only = type]) => only === type && pattern.test(action)) &&
       (!action.startsWith('iam:') || callsIam.has(type)) &&
       (type !== 'AWS::Lambda::Alias' ||
@@ -83,6 +91,8 @@ function targetOf(action: string, resource: Resource): string {
   const { type, properties, arn } = resource;
   const first = (value: unknown): string => String([value].flat()[0]);
   if (action.startsWith('codedeploy:')) return targetOfShift(action, resource);
+  if (action.startsWith('kms:')) return keyOf(resource) ?? '';
+  if (type.startsWith('Custom::')) return first(properties['ServiceToken']);
   if (action.startsWith('s3:GetObject') && type === 'AWS::Lambda::Function')
     return 'arn:aws:s3:::cdk-hnb659fds-assets-000000000000-us-east-1/bundle.zip';
   if (action === 'iam:PassRole') return first(properties['Role'] ?? properties['ServiceRoleArn']);
@@ -117,10 +127,35 @@ function targetOfShift(action: string, resource: Resource): string {
 }
 
 let resources: Resource[];
+/** What CloudFormation calls to fill in a template: action and resource. */
+let lookups: [action: string, target: string][];
+
+const matchesOf = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(pattern)].map(([, found]) => String(found));
+
+/** References by name. Those to secrets of the template itself are resolved by what their handler may. */
+const lookupsOf = (template: unknown): [string, string][] => {
+  const text = JSON.stringify(template);
+  return [
+    ...matchesOf(text, /\{\{resolve:secretsmanager:([^:{}"]+):SecretString/g).map(
+      (name): [string, string] => [
+        'secretsmanager:GetSecretValue',
+        `arn:aws:secretsmanager:us-east-1:000000000000:secret:${name}-AbCdEf`,
+      ],
+    ),
+    ...matchesOf(text, /"Fn::GetStackOutput":\{[^}]*"StackName":"([^"]+)"/g).map((name): [string, string] => [
+      'cloudformation:DescribeStacks',
+      `arn:aws:cloudformation:us-east-1:000000000000:stack/${name}/0a1b2c3d`,
+    ]),
+  ];
+};
 
 beforeAll(() => {
-  resources = Object.values(optionSets).flatMap((options) => {
-    const { stackName, template, edge } = synthesize(options);
+  const synthesized = Object.values(optionSets).map((options) => synthesize(options));
+  lookups = synthesized.flatMap(({ template, edge }) =>
+    [template, ...Object.values(edge)].flatMap(lookupsOf),
+  );
+  resources = synthesized.flatMap(({ stackName, template, edge }) => {
     return Object.entries(Object.assign(edge, { [stackName]: template })).flatMap(([stack, each]) => {
       const context = { parameters: new Map(), region: 'us-east-1', stackOutput: () => 'an output' };
       const place = { account: '000000000000', region: 'us-east-1', stack, stackId: stack };
@@ -139,8 +174,25 @@ describe('docs/deployer-policy.json', () => {
     expect([...new Set(refused)]).toEqual([]);
   });
 
+  it('allows what CloudFormation looks up to fill in the templates: secrets and outputs by name', () => {
+    const found = new Set(lookups.map(([action]) => action));
+    expect(found).toEqual(new Set(['secretsmanager:GetSecretValue', 'cloudformation:DescribeStacks']));
+    expect(lookups.filter(([action, target]) => !allows(policy, action, target))).toEqual([]);
+  });
+
+  it('uses keys through DynamoDB alone, and gives them to nobody but AWS', () => {
+    const ofKeys = policy.Statement.filter(({ Action }) => String(Action).includes('kms:'));
+    expect(ofKeys.length).toBeGreaterThan(0);
+    for (const { Action, Condition } of ofKeys)
+      expect(Condition).toEqual({
+        StringLike: { 'kms:ViaService': 'dynamodb.*.amazonaws.com' },
+        ...(String(Action).includes('Grant') && { Bool: { 'kms:GrantIsForAWSResource': 'true' } }),
+      });
+  });
+
   it('has no statement that no resource needs, and fits into one managed policy', () => {
     const needed = (statement: Record<string, unknown>) =>
+      lookups.some(([action, target]) => allows({ Statement: [statement] }, action, target)) ||
       resources.some((resource) =>
         actionsOf(resource).some((action) =>
           allows({ Statement: [statement] }, action, targetOf(action, resource)),

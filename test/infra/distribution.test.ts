@@ -96,11 +96,11 @@ describe('the distribution', () => {
     expect(distribution.HttpVersion).toBe('http2and3');
   });
 
-  test('waits for 60 s of silence and shows the functions the newest origin secret', () => {
+  test('waits for 120 s of silence and shows the functions the newest origin secret', () => {
     expect(distribution.Origins).toHaveLength(4);
     for (const origin of distribution.Origins) {
       expect(origin.CustomOriginConfig).toMatchObject({
-        OriginReadTimeout: 60,
+        OriginReadTimeout: 120,
         OriginProtocolPolicy: 'https-only',
       });
       const [header] = origin.OriginCustomHeaders as { HeaderName: string; HeaderValue: unknown }[];

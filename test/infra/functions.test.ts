@@ -145,24 +145,39 @@ describe('functions', () => {
     expect(JSON.stringify(template)).not.toContain('RELAY_LOCAL');
   });
 
-  test('are all watched for crashes, those with a URL for refused environments', () => {
+  test('are all watched for crashes, each in one way, and those that answer for refused environments', () => {
+    interface Looked {
+      MetricName?: string;
+      Dimensions: { Value: unknown }[];
+    }
     const watched = (id: string, metric: string): string[] => {
       const [, alarm] =
         resourcesOf(template, 'AWS::CloudWatch::Alarm').find(([name]) => name.startsWith(`Alarms${id}`)) ??
         [];
-      const queries = alarm?.Properties.Metrics as {
-        MetricStat?: { Metric: { MetricName: string; Dimensions: { Value: unknown }[] } };
-      }[];
-      return queries.flatMap(({ MetricStat }) =>
-        MetricStat?.Metric.MetricName === metric
-          ? readable(MetricStat.Metric.Dimensions[0]?.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')
+      const queries = alarm?.Properties.Metrics as { MetricStat?: { Metric: Looked } }[] | undefined;
+      const looked = queries?.flatMap(({ MetricStat }) => MetricStat?.Metric ?? []) ?? [
+        alarm?.Properties as unknown as Looked,
+      ];
+      return looked.flatMap(({ MetricName, Dimensions }) =>
+        MetricName === metric
+          ? readable(Dimensions[0]?.Value).replace(/^<Functions([a-z]+)Function.*$/, '$1')
           : [],
       );
     };
-    const errors = ['FunctionErrors', 'NeedsAPerson'].flatMap((id) => watched(id, 'Errors'));
-    expect(errors).toEqual(functionNames);
-    const withUrl = ['chat', 'responses', 'catalog', 'payments'];
-    expect(watched('FunctionThrottles', 'Throttles')).toEqual(withUrl);
+    const crashes = [
+      ...watched('AvailabilityPage', 'Errors'),
+      ...watched('FunctionErrors', 'Errors'),
+      ...watched('ServerErrors', 'Url5xxCount'),
+      ...watched('StreamsBehind', 'IteratorAge'),
+      // They write a number in each run: BadRows, SweeperStopped.
+      'config',
+      'sweeper',
+      // The sweeper counts the reservation of a run that died: NeedsAPerson.
+      'background',
+    ];
+    expect(crashes.toSorted()).toEqual(functionNames.toSorted());
+    expect(watched('AvailabilityPage', 'Errors')).toEqual(['chat', 'responses']);
+    expect(watched('FunctionThrottles', 'Throttles')).toEqual(['chat', 'responses']);
     expect(watched('ServerErrors', 'Url5xxCount')).toEqual(['catalog', 'payments']);
   });
 
@@ -172,7 +187,10 @@ describe('functions', () => {
       const [, version] =
         resourcesOf(template, 'AWS::Lambda::Version').find(([id]) => id.startsWith(`Functions${name}F`)) ??
         [];
-      expect(version).toMatchObject({ DeletionPolicy: 'Retain' });
+      expect(version).toMatchObject({
+        DeletionPolicy: 'RetainExceptOnCreate',
+        UpdateReplacePolicy: 'Retain',
+      });
     }
     expect(resourcesOf(template, 'AWS::Lambda::Alias')).toHaveLength(4);
   });

@@ -38,9 +38,7 @@ export function setFunctionEnvironment(endpoint: string): void {
 
 /** By metric. Each runs on empty tables of the stack `relay`, reached with the client. */
 export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unknown>> = {
-  Requests: failedRequest,
-  Failures: failedRequest,
-  Refusals: refusedRequest,
+  CallFailed: failedRequest,
   FirstContentMs: slowRequest,
   CanarySuccesses: async () => backgroundMetrics('relay').called({ ok: true }),
   InternalErrors: bug,
@@ -52,13 +50,15 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
     await put(client, 'quotas', attributesOf(itemOf('acme', { open })));
     return sweep();
   },
+  ExpiredReservations: async (client) => {
+    const open = new Map([['lost', entryOf({ until: 0 })]]);
+    await put(client, 'quotas', attributesOf(itemOf('acme', { open })));
+    return sweepAll(client);
+  },
   ReservationPoisoned: async (client) => {
     const open = { M: { lost: { S: 'nonsense' } } };
     await put(client, 'quotas', { ...attributesOf(itemOf('acme', {})), open });
-    // As if the table had not been passed over for an hour.
-    const Key = { id: { S: 'sweep' }, period: { S: 'progress' } };
-    await client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
-    return sweep();
+    return sweepAll(client);
   },
   ConservationBroken: () => ledger(attributesOf({ ...itemOf('acme', {}), available: 7n })),
   LedgerPoisoned: () => ledger({ ...attributesOf(itemOf('acme', {})), available: { S: 'much' } }),
@@ -120,6 +120,13 @@ async function sweep(): Promise<void> {
   return handler();
 }
 
+/** As if the table had not been passed over for an hour. */
+async function sweepAll(client: DynamoDBClient): Promise<void> {
+  const Key = { id: { S: 'sweep' }, period: { S: 'progress' } };
+  await client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
+  return sweep();
+}
+
 async function compile(): Promise<void> {
   const { handler } = await import('../../functions/config.ts');
   return handler(scheduled);
@@ -165,13 +172,6 @@ async function slowRequest(): Promise<void> {
 
 async function failedRequest(): Promise<void> {
   const rig = new BillingRig().upstream({ status: 500 }).granted(yuan);
-  await rig.call();
-  relog(rig);
-}
-
-/** Nobody has granted the account anything. */
-async function refusedRequest(): Promise<void> {
-  const rig = new BillingRig().upstream({ steps: hello });
   await rig.call();
   relog(rig);
 }

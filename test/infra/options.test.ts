@@ -97,6 +97,15 @@ describe('options', () => {
     },
   );
 
+  test('disposable alone takes the protection of the stack, and keeps no log', () => {
+    const policies = ({ template }: ReturnType<typeof synthesize>) =>
+      new Set(resourcesOf(template, 'AWS::Logs::LogGroup').map(([, { DeletionPolicy }]) => DeletionPolicy));
+    const [kept, trial] = [synthesize(), synthesize({ disposable: true })];
+    expect([kept.isProtected, trial.isProtected]).toEqual([true, false]);
+    expect(policies(kept)).toEqual(new Set(['RetainExceptOnCreate']));
+    expect(policies(trial)).toEqual(new Set(['Delete']));
+  });
+
   test.each([
     [{ domain: 'api.example.com' }, /domain: needs certificateArn beside it/],
     [{ certificateArn }, /certificateArn: needs domain beside it/],
@@ -153,6 +162,24 @@ describe('options', () => {
     [
       { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
       /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,
+    ],
+    [
+      { compute: 'web', memory: { sweeper: 128, chat: 512 } },
+      /memory\.chat: the server of compute "web" answers in its place/,
+    ],
+    [
+      { compute: 'web', reservedConcurrency: 40 },
+      /reservedConcurrency: is of the functions chat and responses; the server/,
+    ],
+    [{ region: 'eu-central-1', edgeAlarms: true }, /edgeAlarms: nobody would hear of it/],
+    [{ region: 'us-east-1', edgeAlarms: true }, /edgeAlarms: nobody would hear of it/],
+    [
+      {
+        region: 'eu-central-1',
+        edgeAlarms: true,
+        alarmTopicArn: 'arn:aws:sns:eu-central-1:123456789012:ops',
+      },
+      /edgeAlarms: nobody would hear of it/,
     ],
     [{ compute: 'server' }, /compute: found "server", wanted "event", or "web"/],
     [[], /relay\.json: wanted one JSON object of options/],

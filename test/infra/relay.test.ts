@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { App, CfnOutput, NestedStack, Stack, Validations, type Environment } from 'aws-cdk-lib';
+import { App, CfnOutput, Fn, NestedStack, Stack, Validations, type Environment } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
@@ -45,6 +45,14 @@ function templateOf(stack: Stack): Template {
 
 const policiesOf = (template: Template, start: string): string =>
   JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy').filter(([id]) => id.startsWith(start)));
+
+const policyStatements = (template: Template, start: string): Record<string, unknown>[] =>
+  resourcesOf(template, 'AWS::IAM::Policy')
+    .filter(([id]) => id.startsWith(start))
+    .flatMap(
+      ([, { Properties }]) =>
+        (Properties.PolicyDocument as { Statement: Record<string, unknown>[] }).Statement,
+    );
 
 describe('a relay shows', () => {
   test('its URLs, tables, functions, alarms and their topic', () => {
@@ -132,6 +140,44 @@ test('a relay in a nested stack is whole, and its parent can use it', () => {
   ]);
 });
 
+describe('a prop that the options of a stage could not say', () => {
+  test.each([
+    [{ originSecrets: [] }, 'originSecrets: found [], wanted a list of 1 to 3'],
+    [{ sealKeys: [2, 1] }, 'sealKeys: found [2,1], wanted ascending numbers'],
+    [{ objectives: { availabilityPercent: 90 } }, 'objectives.availabilityPercent: found 90'],
+    [{ defaultLimits: { account_rpm: 0 } }, 'defaultLimits.account_rpm: found 0'],
+    [
+      { canary: { model: 'gpt', key: 'sk-live' } },
+      'canary.key: found "sk-live", wanted the reference of a key',
+    ],
+    [{ memory: { chat: 64 } }, 'memory.chat: found 64'],
+    [{ webAclArn: 'arn:aws:wafv2:eu-west-1:1:x' }, 'webAclArn: found'],
+    [
+      { defaultLimits: { account_concurrency: 50 }, reservedConcurrency: 40 },
+      'defaultLimits.account_concurrency: more than reservedConcurrency',
+    ],
+    [{ compute: 'web', reservedConcurrency: 40 }, 'reservedConcurrency: is of the functions'],
+  ] as [RelayProps, string][])('%j is refused by name', (props, message) => {
+    expect(() => newRelay(newStack(), props)).toThrow(`Models/Relay: ${message}`);
+  });
+
+  test('is taken where only CloudFormation knows it', () => {
+    const webAclArn = Fn.getStackOutput('edge', 'WebAclArn', 'us-east-1');
+    const stack = newStack(newApp(), {});
+    const bedrockModels = [`arn:${stack.partition}:bedrock:us-east-1::foundation-model/a-1:0`];
+    expect(() => newRelay(stack, { webAclArn, bedrockModels })).not.toThrow();
+  });
+});
+
+test.each(['eu-central-2', 'cn-north-1'])(
+  'a relay in %s, where answers cannot stream, is refused',
+  (region) => {
+    expect(() => newRelay(newStack(newApp(), { ...here, region }))).toThrow(
+      new RegExp(`Models/Relay: .*${region}`),
+    );
+  },
+);
+
 describe('a hosted zone', () => {
   const domainIn = (stack: Stack, hostedZone: IHostedZone) => ({
     name: 'api.example.com',
@@ -185,7 +231,37 @@ describe('a given topic', () => {
     ]);
     const notify = policiesOf(template, 'RelayFunctionsnotify');
     expect(notify).toContain(`{"Action":"sns:Publish","Effect":"Allow","Resource":"${topicArn}"}`);
-    expect(notify).toContain('"Action":["kms:Decrypt","kms:GenerateDataKey"]');
+    expect(notify).toContain('"Action":["kms:Decrypt","kms:GenerateDataKey*"]');
+    expect(notify).toContain(`"Resource":"${keyArn}"`);
+  });
+
+  test('whose key is not known lets notices through SNS use whatever key it has', () => {
+    const stack = newStack();
+    newRelay(stack, { alarmTopic: Topic.fromTopicArn(stack, 'Topic', topicArn) });
+    const statements = policyStatements(templateOf(stack), 'RelayFunctionsnotify').filter(({ Action }) =>
+      String(Action).includes('kms:'),
+    );
+    expect(statements).toEqual([
+      {
+        Action: ['kms:Decrypt', 'kms:GenerateDataKey*'],
+        Effect: 'Allow',
+        Resource: expect.anything() as unknown,
+        Condition: { StringEquals: { 'kms:ViaService': expect.anything() as unknown } },
+      },
+    ]);
+    expect(readable(statements[0]?.Resource)).toBe(
+      'arn:<AWS::Partition>:kms:eu-central-1:123456789012:key/*',
+    );
+    const { StringEquals } = (statements[0]?.Condition ?? {}) as {
+      StringEquals?: Record<string, unknown>;
+    };
+    expect(readable(StringEquals?.['kms:ViaService'])).toBe('sns.eu-central-1.<AWS::URLSuffix>');
+  });
+
+  test('that is made here has no key, so notices get none', () => {
+    const stack = newStack();
+    newRelay(stack, { alarmEmail: 'ops@example.com' });
+    expect(policiesOf(templateOf(stack), 'RelayFunctionsnotify')).not.toContain('kms:');
   });
 });
 

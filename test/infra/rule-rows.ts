@@ -105,6 +105,32 @@ function liveOf(template: DeployedTemplate): Record<'chat' | 'alias' | 'version'
   };
 }
 
+/** As CDK makes one: other code under the function's id, and another id of the version. */
+export function newBuild(template: DeployedTemplate): void {
+  const { version } = liveOf(template);
+  propertiesOf(template, lambda, 'Functionschat')['MemorySize'] = 1_024;
+  template.Resources = JSON.parse(
+    JSON.stringify(template.Resources).replaceAll(`"${version}"`, '"FunctionschatFunctionNextVersion"'),
+  ) as DeployedTemplate['Resources'];
+}
+
+/** A deployment of a new build that ends where it began. */
+export function rolledBack(stacks: CloudFormationStacks, template: DeployedTemplate): void {
+  stacks.execute(stacks.plan('relay', template));
+  const next = structuredClone(template);
+  newBuild(next);
+  const { alias } = liveOf(next);
+  stacks.broken.set(alias, 'the alarm of the new version is triggered');
+  stacks.execute(stacks.plan('relay', next));
+  stacks.broken.delete(alias);
+}
+
+function withRetained(template: DeployedTemplate): DeployedTemplate {
+  for (const resource of Object.values(template.Resources))
+    if (resource.Type === 'AWS::Lambda::Version') resource.DeletionPolicy = 'Retain';
+  return template;
+}
+
 function withGroup(template: DeployedTemplate, alarms = 1, platform = 'Lambda'): void {
   const names = Object.entries(template.Resources)
     .filter(([, { Type }]) => Type === 'AWS::CloudWatch::Alarm')
@@ -459,6 +485,14 @@ export const ruleRows: RuleRow[] = [
         JSON.stringify(template.Resources).replaceAll(`"${version}"`, '"Version2"'),
       ) as DeployedTemplate['Resources'];
     },
+  },
+  {
+    rule: 'version-of-new-code',
+    what: 'a build that was rolled back, again, where its version was retained',
+    says: 'A version for this Lambda function exists',
+    account: (_account, stacks, template) => rolledBack(stacks, withRetained(structuredClone(template))),
+    earlier: withRetained,
+    change: newBuild,
   },
   {
     rule: 'version-is-new',

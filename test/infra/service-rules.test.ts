@@ -12,7 +12,7 @@ import {
   type TemplateResource,
 } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
-import { ruleRows, type RuleRow } from './rule-rows.ts';
+import { newBuild, rolledBack, ruleRows, type RuleRow } from './rule-rows.ts';
 import { schemaRows } from './schema-rows.ts';
 import { synthesize } from './synthesize.ts';
 
@@ -98,6 +98,18 @@ describe('CloudFormation’s double', () => {
     expect(schemas.count).toBeGreaterThan(1_500);
   });
 
+  it('takes a build again that was rolled back, and keeps no version of it', () => {
+    const { account, stacks } = emptied();
+    rolledBack(stacks, whole);
+    const versions = () => account.standing.filter(({ type }) => type === 'AWS::Lambda::Version');
+    const before = versions().map(({ id }) => id);
+    expect(stacks.named('relay')?.status).toBe('UPDATE_ROLLBACK_COMPLETE');
+    expect(deploy(stacks, changed(newBuild))).toMatchObject({ failure: undefined });
+    // The version that lost its calls still ends answers.
+    expect(versions().map(({ id }) => id)).toEqual(expect.arrayContaining(before));
+    expect(versions()).toHaveLength(before.length + 1);
+  });
+
   it('keeps the tables of a first deployment that failed, and nothing else', () => {
     const { account, stacks } = emptied();
     const [dashboard = ''] =
@@ -109,6 +121,7 @@ describe('CloudFormation’s double', () => {
     const retained = (resource: TemplateResource) => resource.DeletionPolicy === 'Retain';
     expect(kept.length).toBeGreaterThan(11);
     expect(kept.every(({ id }) => retained(whole.Resources[id] ?? { Type: '' }))).toBe(true);
+    expect(kept.filter(({ type }) => type === 'AWS::Logs::LogGroup')).toEqual([]);
     expect(account.ownedBy(stack.id)).toEqual([]);
   });
 
@@ -126,6 +139,25 @@ describe('CloudFormation’s double', () => {
     expect(accepting).toHaveLength(4);
     const early = accepting.filter(({ id }) => !distribution || !waitsFor(resources, distribution, id));
     expect(early.map(({ id }) => id)).toEqual([]);
+  });
+
+  it('deletes a trial whose bucket of failures holds some, and leaves nothing of it', () => {
+    const { account, stacks } = emptied();
+    const stack = deploy(stacks, synthesize({ disposable: true }).template);
+    expect(stack).toMatchObject({ failure: undefined });
+    const bucket = account.standing.find(({ type }) => type === 'AWS::S3::Bucket');
+    account.filled.add(bucket?.physicalId ?? '');
+    stacks.delete(stack);
+    expect(stack.status).toBe('DELETE_COMPLETE');
+    expect(account.standing).toEqual([]);
+  });
+
+  it('deletes another stack but for its tables, bucket and logs', () => {
+    const { account, stacks } = emptied();
+    stacks.delete(deploy(stacks, whole));
+    expect(new Set(account.standing.map(({ type }) => type))).toEqual(
+      new Set(['AWS::DynamoDB::GlobalTable', 'AWS::S3::Bucket', 'AWS::Logs::LogGroup']),
+    );
   });
 
   it('brings a failed update back to what stood before', () => {

@@ -21,6 +21,8 @@ export interface Template {
 export interface Synthesis {
   stackName: string;
   template: Template;
+  /** Its termination protection. */
+  isProtected: boolean;
   /** By name: the stacks beside it, in us-east-1. */
   edge: Record<string, Template>;
 }
@@ -42,6 +44,7 @@ export function synthesize({ stage, ...options }: Record<string, unknown> = {}, 
     return {
       stackName: stack.stackName,
       template: templateOf(stack),
+      isProtected: stack.terminationProtection ?? false,
       edge: Object.fromEntries(edge.map((each) => [each.stackName, templateOf(each)])),
     };
   } finally {

@@ -94,7 +94,7 @@ test('a first deployment that fails keeps the tables and names what failed', asy
   const { exitCode, output } = await rig.run(`${deploy} ${unattended}`);
   expect(output).toContain('CloudWatch is not itself today');
   expect(exitCode).toBe(1);
-  expect(stackNamed('relay').status).toBe('ROLLBACK_COMPLETE');
+  expect(stackNamed('relay')).toMatchObject({ status: 'ROLLBACK_COMPLETE', isProtected: true });
   expect(await rig.tables.names()).toEqual(tablesOf('relay'));
   expect(standing('Lambda::Function')).toEqual([]);
 });
@@ -105,7 +105,7 @@ test('the same command again takes the tables over and deploys all the rest', as
   expect(output).toContain('relay.BaseUrl');
   expect(exitCode).toBe(0);
   expect(rig.aws.calls.filter((call) => call.startsWith('undefined'))).toEqual([]);
-  expect(stackNamed('relay').status).toBe('CREATE_COMPLETE');
+  expect(stackNamed('relay')).toMatchObject({ status: 'CREATE_COMPLETE', isProtected: true });
   const functions = standing('Lambda::Function');
   expect(functions.length).toBeGreaterThanOrEqual(functionNames.length);
   for (const { properties } of functions) {
@@ -209,8 +209,22 @@ test('a disposable stage is deployed beside it, and leaves nothing when it is de
   const made = await rig.run(`npm run deploy -- --stage try --import-existing-resources ${unattended}`);
   expect(made.output).toContain('relay-try.BaseUrl');
   expect(await rig.tables.names()).toEqual([...tablesOf('relay'), ...tablesOf('relay-try')].toSorted());
+  const [bucket] = standing('S3::Bucket', 'relay-try');
+  rig.aws.account.filled.add(bucket?.physicalId ?? 'no bucket');
   const gone = await rig.run('npx cdk destroy -c stage=try --force');
   expect(gone.exitCode).toBe(0);
   expect(rig.aws.account.standing.filter(({ stack }) => stack === 'relay-try')).toEqual([]);
   expect(await rig.tables.names()).toEqual(tablesOf('relay'));
+});
+
+test('a stack that is no trial is deleted only after its protection is lifted, and leaves tables, failures and logs', async () => {
+  const refused = await rig.run('npx cdk destroy --force');
+  expect(refused.output).toContain('cannot be deleted while TerminationProtection is enabled');
+  expect(stackNamed('relay').status).toBe('UPDATE_COMPLETE');
+  stackNamed('relay').isProtected = false;
+  expect(await rig.run('npx cdk destroy --force')).toMatchObject({ exitCode: 0 });
+  const kept = new Set(
+    rig.aws.account.standing.filter(({ stack }) => stack === 'relay').map(({ type }) => type),
+  );
+  expect(kept).toEqual(new Set(['AWS::DynamoDB::GlobalTable', 'AWS::S3::Bucket', 'AWS::Logs::LogGroup']));
 });

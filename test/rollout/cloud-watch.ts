@@ -50,6 +50,7 @@ export class CloudWatch {
   readonly #resolve: Resolve;
   readonly #filters: MetricFilter[];
   readonly #points = new Map<string, Point[]>();
+  readonly #inAlarm = new Set<string>();
 
   constructor({ template, versionOf }: CloudWatchParts) {
     this.#template = template;
@@ -87,36 +88,53 @@ export class CloudWatch {
     this.#points.set(key, points);
   }
 
-  /** Whether the alarm is in the state ALARM now. */
+  /** Whether the alarm is in the state ALARM now. It begins in the state OK. */
   triggers(alarmId: string): boolean {
     const alarm = this.#template.Resources[alarmId];
     if (alarm?.Type !== 'AWS::CloudWatch::Alarm') throw new Error(`no alarm ${alarmId}`);
-    const results = new Set([true, false].map((fills) => this.#inAlarm(alarm.Properties, fills)));
+    if (this.#keepsState(alarm.Properties)) return this.#inAlarm.has(alarmId);
+    const results = new Set([true, false].map((fills) => this.#breaches(alarm.Properties, fills)));
     // What is not known of FILL must not matter.
     if (results.size > 1) throw new Error(`${alarmId} depends on how FILL treats a metric without data`);
+    if (results.has(true)) this.#inAlarm.add(alarmId);
+    else this.#inAlarm.delete(alarmId);
     return results.has(true);
   }
 
-  #inAlarm(properties: Resource['Properties'], fillsUnknown: boolean): boolean {
-    const value = this.value(properties, fillsUnknown);
-    const { Threshold, ComparisonOperator, TreatMissingData } = properties;
-    if (value === undefined) return TreatMissingData === 'breaching';
-    return ComparisonOperator === 'LessThanThreshold'
-      ? value < Number(Threshold)
-      : value >= Number(Threshold);
+  /** As CloudWatch says of percentiles: ten values on the thinner side, unless there are none at all. */
+  #keepsState(properties: Resource['Properties']): boolean {
+    const percent = percentOf(String(properties['ExtendedStatistic']));
+    if (percent === undefined || properties['EvaluateLowSampleCountPercentile'] !== 'ignore') return false;
+    const metric = this.#resolve(properties) as Metric;
+    const count = this.#statistic(metric, { Period: Number(properties['Period']), Stat: 'SampleCount' });
+    return count !== undefined && count < 1000 / Math.min(percent, 100 - percent);
   }
 
-  /** What the alarm compares with its threshold. */
-  value(properties: Resource['Properties'], fillsUnknown = true): Value {
+  #breaches(properties: Resource['Properties'], fillsUnknown: boolean): boolean {
+    const { Threshold, ComparisonOperator, TreatMissingData } = properties;
+    const periods = Number(properties['EvaluationPeriods']);
+    const values = Array.from({ length: periods }, (_, age) => this.value(properties, { fillsUnknown, age }));
+    const breaching = values.filter((value) => {
+      if (value === undefined) return TreatMissingData === 'breaching';
+      return ComparisonOperator === 'LessThanThreshold'
+        ? value < Number(Threshold)
+        : value >= Number(Threshold);
+    });
+    return breaching.length >= Number(properties['DatapointsToAlarm'] ?? periods);
+  }
+
+  /** What the alarm compares with its threshold, so many periods ago. */
+  value(properties: Resource['Properties'], { fillsUnknown = true, age = 0 } = {}): Value {
     const { Metrics } = this.#resolve(properties) as { Metrics?: Query[] };
     if (Metrics === undefined) {
-      const { Statistic, Period } = properties;
+      const { Statistic, ExtendedStatistic, Period } = properties;
       const metric = this.#resolve(properties) as Metric;
-      return this.#statistic(metric, { Period: Number(Period), Stat: String(Statistic) });
+      const Stat = String(Statistic ?? ExtendedStatistic);
+      return this.#statistic(metric, { Period: Number(Period), Stat }, age);
     }
     const named = (id: string): Value => {
       const query = Metrics.find(({ Id }) => Id === id);
-      if (query?.MetricStat) return this.#statistic(query.MetricStat.Metric, query.MetricStat);
+      if (query?.MetricStat) return this.#statistic(query.MetricStat.Metric, query.MetricStat, age);
       if (query?.Expression === undefined) throw new Error(`no metric ${id}`);
       return evaluate(query.Expression, named, fillsUnknown);
     };
@@ -127,20 +145,33 @@ export class CloudWatch {
   #statistic(
     { Namespace, MetricName, Dimensions = [] }: Metric,
     { Period, Stat }: { Period: number; Stat: string },
+    age = 0,
   ): Value {
     const dimensions = Object.fromEntries(Dimensions.map(({ Name, Value: value }) => [Name, value]));
-    const first = this.minute - Period / 60;
+    const last = this.minute - (age * Period) / 60;
     const values = (this.#points.get(keyOf(Namespace, MetricName, dimensions)) ?? []).flatMap(
-      ({ minute, value }) => (minute > first ? value : []),
+      ({ minute, value }) => (minute > last - Period / 60 && minute <= last ? value : []),
     );
-    if (values.length === 0) return undefined;
-    if (Stat === 'SampleCount') return values.length;
-    if (Stat === 'Sum') return values.reduce((sum, value) => sum + value, 0);
-    if (Stat === 'Maximum') return Math.max(...values);
-    const rank = /^PR\(:(\d+)\)$/.exec(Stat)?.[1];
-    if (rank === undefined) throw new Error(`not known: ${Stat}`);
-    return (100 * values.filter((value) => value <= Number(rank)).length) / values.length;
+    return values.length === 0 ? undefined : statisticOf(Stat, values);
   }
+}
+
+function statisticOf(name: string, values: number[]): number {
+  const sum = values.reduce((total, value) => total + value, 0);
+  if (name === 'SampleCount') return values.length;
+  if (name === 'Sum') return sum;
+  if (name === 'Average') return sum / values.length;
+  if (name === 'Maximum') return Math.max(...values);
+  const percent = percentOf(name);
+  if (percent === undefined) throw new Error(`not known: ${name}`);
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.ceil((percent / 100) * values.length) - 1] ?? Number.NaN;
+}
+
+/** `p28` */
+function percentOf(statistic: string): number | undefined {
+  const text = /^p([\d.]+)$/.exec(statistic)?.[1];
+  return text === undefined ? undefined : Number(text);
 }
 
 export const keyOf = (namespace: string, name: string, dimensions: Record<string, unknown>): string =>

@@ -27,7 +27,7 @@ function resourcesWith(props: RelayProps): Resources {
   }
 }
 
-const event = resourcesWith({});
+const unshifted = resourcesWith({ shifting: false });
 const web = resourcesWith({ compute: 'web' });
 const only = (type: string): Resource => {
   const found = Object.values(web).filter((resource) => resource.Type === type);
@@ -36,11 +36,17 @@ const only = (type: string): Resource => {
 };
 
 describe('compute: web', () => {
-  test('leaves every resource of a stack without it in place, under its name', () => {
-    const changed = Object.entries(event).filter(
+  test('leaves every resource of a stack without it and without shifting in place, under its name', () => {
+    const changed = Object.entries(unshifted).filter(
       ([id, resource]) => JSON.stringify(web[id]) !== JSON.stringify(resource),
     );
     expect(changed.map(([, { Type }]) => Type)).toEqual(['AWS::CloudFront::Distribution']);
+  });
+
+  test('shifts no calls between versions of functions that get none, and counts none, and has no alarms on them', () => {
+    const types = new Set(Object.values(web).map(({ Type }) => Type));
+    expect([...types].filter((type) => /CodeDeploy|MetricFilter/.test(type))).toEqual([]);
+    expect(Object.keys(web).filter((id) => id.includes('NewVersion'))).toEqual([]);
   });
 
   test('sends every path of the distribution to one endpoint, over TLS, with the origin secret', () => {
@@ -62,7 +68,7 @@ describe('compute: web', () => {
     expect(new Set(targets)).toEqual(new Set([origin?.Id]));
     expect(readable(origin?.DomainName)).toMatch(/^<ServerWebFunctionEndpoint\w+\.DomainName>$/);
     expect(origin).toMatchObject({
-      CustomOriginConfig: { OriginProtocolPolicy: 'https-only', OriginReadTimeout: 60 },
+      CustomOriginConfig: { OriginProtocolPolicy: 'https-only', OriginReadTimeout: 120 },
       OriginCustomHeaders: [{ HeaderName: 'x-relay-origin' }],
     });
   });

@@ -22,9 +22,17 @@ interface Stand {
 const secret = 'shown by the distribution';
 const megabyte = 1024 * 1024;
 
+interface Bounds {
+  bodyBytesMax?: number;
+  requestsMax?: number;
+  isSigned?: boolean;
+  arrivalMs?: number;
+  slowMs?: number;
+}
+
 async function serving(
   handle: (request: RelayRequest) => Promise<Partial<RelayResponse>>,
-  { bodyBytesMax = 64 * megabyte, requestsMax = 100 } = {},
+  { bodyBytesMax = 64 * megabyte, requestsMax = 100, isSigned = false, ...timeouts }: Bounds = {},
 ): Promise<Stand> {
   const lines: RequestLog[] = [];
   const faults: unknown[] = [];
@@ -47,9 +55,10 @@ async function serving(
     local: true,
   };
   const server = new WebServer({
-    route: () => hosted,
+    route: () => ({ hosted, isSigned }),
     options: { bodyBytesMax, requestsMax },
     publicHost: undefined,
+    timeouts,
   });
   const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(async () => void (await server.end(0)));
@@ -68,7 +77,7 @@ async function open(
   { port }: Stand,
   { method = 'POST', path = '/v1/chat/completions', headers, body = '', agent }: Sent = {},
 ): Promise<IncomingMessage> {
-  const all = { 'x-relay-origin': secret, ...headers };
+  const all = { 'x-relay-origin': secret, authorization: 'Bearer sk-x', ...headers };
   const sent = request({ port, method, path, headers: all, ...(agent && { agent }) });
   if (typeof body === 'string' || Buffer.isBuffer(body)) sent.end(body);
   else {
@@ -188,6 +197,131 @@ describe('a request body', () => {
     expect(await exchange(stand, stranger)).toMatchObject({ status: 403, code: 'origin_denied' });
     go();
     await held;
+  });
+});
+
+/** A client that announces a body and sends no more than its beginning. */
+async function slowSender(
+  { port }: Stand,
+  { begun = 'x', head = '', length = 4_000_000 } = {},
+): Promise<{ answer: Promise<string> }> {
+  const socket = connect(port);
+  onTestFinished(() => void socket.destroy());
+  const headers = head || `x-relay-origin: ${secret}\r\nauthorization: Bearer sk-x`;
+  await once(socket, 'connect');
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n${headers}\r\ncontent-length: ${length}\r\n\r\n${begun}`,
+  );
+  const answer = text(socket).catch((error: Error) => error.message);
+  return { answer };
+}
+
+const slowSenders = (stand: Stand, count: number): ReturnType<typeof slowSender>[] =>
+  Array.from({ length: count }, () => slowSender(stand));
+
+describe('clients that send slowly', () => {
+  test('300 at once keep nobody out of a server that answers 256', async () => {
+    const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }), {
+      requestsMax: 256,
+    });
+    await Promise.all(slowSenders(stand, 300));
+    await expect.poll(() => stand.server.arriving, { timeout: 20_000 }).toBe(300);
+    const answers = await Promise.all(Array.from({ length: 30 }, () => exchange(stand, { body: '12345' })));
+    expect(answers).toEqual(answers.map(() => ({ status: 200, text: '5', code: '' })));
+  });
+
+  test('go, the oldest first, when as many are arriving as may be, so that a new one is served', async () => {
+    const stand = await serving(() => Promise.resolve({ body: 'served' }), { requestsMax: 2 });
+    await Promise.all(slowSenders(stand, 8));
+    await expect.poll(() => stand.server.arriving).toBe(8);
+    expect(await exchange(stand, { body: '{}' })).toMatchObject({ status: 200, text: 'served' });
+    expect(stand.server.arriving).toBe(7);
+    expect(stand.lines).toMatchObject([{ status: 503, reason: 'server_slow_body' }]);
+  });
+
+  test('give up the room of what they sent to a body that needs it', async () => {
+    const bounds = { bodyBytesMax: megabyte, slowMs: 0 };
+    const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }), bounds);
+    const slow = await slowSender(stand, { begun: 'x'.repeat(700_000), length: 900_000 });
+    const seen = { answer: '' };
+    void slow.answer.then((answer) => (seen.answer = answer));
+    const body = Buffer.alloc(700_000, 'x');
+    while (seen.answer === '')
+      expect(await exchange(stand, { body })).toMatchObject({ status: 200, text: '700000' });
+    expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*retry-after: 1.*connection: close/s);
+  });
+
+  test('get 408 and are disconnected when their time is over', async () => {
+    const stand = await serving(() => Promise.reject(new Error('was asked')), { arrivalMs: 50 });
+    const { answer } = await slowSender(stand);
+    expect(await answer).toMatch(/^HTTP\/1.1 408 /);
+    await expect.poll(() => stand.server.count).toBe(0);
+    expect(stand.faults).toEqual([]);
+  });
+
+  test('without a key are answered before their body, which is not awaited', async () => {
+    const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }));
+    const { answer } = await slowSender(stand, { head: `x-relay-origin: ${secret}\r\nconnection: close` });
+    expect(await answer).toMatch(/^HTTP\/1.1 200 .*\r\n\r\n0$/s);
+    expect(stand.server.arriving).toBe(0);
+  });
+
+  test('do not hold up the end: what is arriving was not begun', async () => {
+    const stand = await serving(() => Promise.reject(new Error('was asked')));
+    const slow = await slowSender(stand);
+    await expect.poll(() => stand.server.arriving).toBe(1);
+    expect(await stand.server.end(20_000)).toBe(0);
+    expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*This server is going away/s);
+  });
+});
+
+test('a body without a key is read where a signature over it says who sent it', async () => {
+  const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }), {
+    isSigned: true,
+  });
+  const socket = connect(stand.port);
+  onTestFinished(() => void socket.destroy());
+  socket.write(
+    `POST /hooks HTTP/1.1\r\nhost: a\r\nx-relay-origin: ${secret}\r\nconnection: close\r\ncontent-length: 3\r\n\r\nabc`,
+  );
+  expect(await text(socket)).toMatch(/\r\n\r\n3$/);
+});
+
+describe('bytes that are no request', () => {
+  const streaming = async () => {
+    const go = Promise.withResolvers<void>();
+    const stand = await serving(() => Promise.resolve({ body: words(1, go.promise) }));
+    onTestFinished(() => go.resolve());
+    return stand;
+  };
+
+  test('in the middle of an answer break its connection, and are not answered inside it', async () => {
+    const stand = await streaming();
+    const socket = connect(stand.port);
+    socket.write(
+      `POST /v1/responses HTTP/1.1\r\nhost: a\r\nx-relay-origin: ${secret}\r\ncontent-length: 2\r\n\r\n{}`,
+    );
+    let all = '';
+    socket.on('data', (bytes: Buffer) => {
+      all += bytes.toString();
+    });
+    await expect.poll(() => all).toContain('word 0;');
+    socket.on('error', () => undefined);
+    socket.write('no request at all\r\n\r\n');
+    await once(socket, 'close');
+    expect(all.match(/HTTP\/1.1/g)).toHaveLength(1);
+  });
+
+  test.each([
+    ['that no server understands get 400', 'no request at all\r\n\r\n', 400],
+    ['as headers of 20 KB get 431', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+  ])('%s', async (_what, bytes, status) => {
+    const stand = await streaming();
+    const socket = connect(stand.port);
+    socket.on('error', () => undefined);
+    socket.write(bytes);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 });
 

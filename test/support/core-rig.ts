@@ -5,6 +5,7 @@ import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { defaultSettings, type Settings } from '../../shared/config/settings/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
+import type { ChatPorts } from '../../shared/relay/call/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
@@ -64,6 +65,8 @@ export interface RigOptions {
   send?: (request: UpstreamRequest, signal: AbortSignal) => Promise<UpstreamReply>;
   /** Takes the place of both endpoints. */
   endpoint?: Endpoint;
+  /** What is put around the handle that is made of ports. Absent: nothing is. */
+  composed?: (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle) => Handle;
   /** The keys that seal and open, oldest first. */
   sealKeys?: SealKey[];
   /** What another rig left in its stores: this one is a new environment beside it. */
@@ -216,12 +219,17 @@ export class CoreRig {
 
   /** One relay per endpoint, as in a function: what it remembers outlives a request. */
   #handle(endpoint: Endpoint): Handle {
-    const handle = this.#handles.get(endpoint) ?? answerWith(this.#ports(), frozen(endpoint));
+    const handle = this.#handles.get(endpoint) ?? this.#composed(frozen(endpoint));
     this.#handles.set(endpoint, handle);
     return handle;
   }
 
-  #ports(): Parameters<typeof answerWith>[0] {
+  #composed(endpoint: Endpoint): Handle {
+    const handleOf = (ports: ChatPorts): Handle => answerWith(ports, endpoint);
+    return this.#options.composed?.(this.#ports(), handleOf) ?? handleOf(this.#ports());
+  }
+
+  #ports(): ChatPorts {
     return {
       clock: this.clock,
       config: { current: () => this.#current(), notOlderThan: () => this.#current() },

@@ -53,6 +53,8 @@ export const typeNameHolders: Record<string, string> = {
   'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
   'infra/stack/options/option-table.ts': 'the option bedrockModels, which is public',
+  'infra/stack/refuse-props.ts': 'the option bedrockModels, which is public',
+  'infra/deploy/compare-options.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay-props.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay.ts': 'the option bedrockModels, which is public',
 };

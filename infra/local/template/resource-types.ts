@@ -44,6 +44,7 @@ export const ignoredTypes: Record<string, string> = {
   'AWS::SNS::Subscription': noAlarmsLocally,
   'AWS::SQS::Queue': 'failed events are logged instead of kept',
   'AWS::S3::Bucket': 'failed events are logged instead of kept',
+  'Custom::S3AutoDeleteObjects': 'there is no bucket to empty',
   'AWS::Scheduler::ScheduleGroup': 'a name without behaviour',
   'AWS::CloudFront::CachePolicy': 'the emulated distribution caches nothing',
   'AWS::CloudFront::OriginRequestPolicy': 'the emulated distribution forwards everything but the host',

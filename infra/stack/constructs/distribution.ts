@@ -51,10 +51,10 @@ export interface RelayDistributionProps {
 }
 
 /**
- * The longest pause between bytes that CloudFront allows an origin without a raised quota. Heartbeats come
- * more often.
+ * The longest silence of an origin that CloudFront can be set to without a raised quota. Heartbeats come more often: this is
+ * for an environment that is slow for a while.
  */
-const readTimeout = Duration.seconds(60);
+const readTimeout = Duration.seconds(120);
 
 /** Copies the client's host name to another header, because `host` must be the origin's own. */
 const hostFunction = `function handler(event) {

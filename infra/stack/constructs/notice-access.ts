@@ -1,6 +1,6 @@
 /** Lets the function `notify` publish to the stack's topic and send mail, each only where the deployment has it. */
-import { Stack } from 'aws-cdk-lib';
-import type { ITopic } from 'aws-cdk-lib/aws-sns';
+import { Stack, Token } from 'aws-cdk-lib';
+import { Topic, type ITopic } from 'aws-cdk-lib/aws-sns';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { allow } from './allow.ts';
 import type { RelayFunctions } from './relay-functions.ts';
@@ -11,13 +11,32 @@ export interface NoticeAccess {
   sender?: string | undefined;
 }
 
+/** A topic that is not made here and whose key nobody said may have one. */
+export const hasUnknownKey = (topic: ITopic): boolean =>
+  !(topic instanceof Topic) && topic.masterKey === undefined;
+
+/** SNS asks with the rights of whoever publishes. The key of a topic that is only known by its ARN is not known. */
+function keyAccess(topic: ITopic): PolicyStatement | undefined {
+  const { masterKey } = topic;
+  const actions = ['Decrypt', 'GenerateDataKey*'];
+  if (masterKey !== undefined) return allow('kms', actions, masterKey.keyArn);
+  if (!hasUnknownKey(topic)) return undefined;
+  const { partition, region, urlSuffix } = Stack.of(topic);
+  const statement = allow('kms', actions, `arn:${partition}:kms:${region}:${accountOf(topic)}:key/*`);
+  statement.addCondition('StringEquals', { 'kms:ViaService': `sns.${region}.${urlSuffix}` });
+  return statement;
+}
+
+/** Of whoever has the topic. A key of another account needs a policy of its own that lets this one use it. */
+export const accountOf = ({ env }: ITopic): string => (Token.isUnresolved(env.account) ? '*' : env.account);
+
 export function allowNotices(functions: RelayFunctions, { topic, sender }: NoticeAccess): void {
   const { lambda } = functions.get('notify');
   if (topic) {
     lambda.addEnvironment('ALERT_TOPIC', topic.topicArn);
     lambda.addToRolePolicy(allow('sns', ['Publish'], topic.topicArn));
-    const key = topic.masterKey?.keyArn;
-    if (key !== undefined) lambda.addToRolePolicy(allow('kms', ['Decrypt', 'GenerateDataKey'], key));
+    const ofKey = keyAccess(topic);
+    if (ofKey) lambda.addToRolePolicy(ofKey);
   }
   if (sender !== undefined) {
     lambda.addEnvironment('ALERT_SENDER', sender);

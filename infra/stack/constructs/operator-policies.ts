@@ -2,7 +2,7 @@
  * Managed policies for the people who operate the relay, made from the table in infra/ops/access, and their ARNs as
  * outputs. None lets anybody write a balance but `repair`.
  */
-import { ArnFormat, CfnOutput, Stack } from 'aws-cdk-lib';
+import { CfnOutput, Stack } from 'aws-cdk-lib';
 import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
@@ -14,7 +14,7 @@ import {
   type PolicyName,
   type TableAccess,
 } from '../../ops/access/policy-access.ts';
-import { allow } from './allow.ts';
+import { allow, channelSecrets } from './allow.ts';
 import type { RelayTables } from './relay-tables.ts';
 
 export interface OperatorPoliciesProps {
@@ -78,20 +78,10 @@ function tableStatement(
 }
 
 function secretStatement(stack: Stack, relayName: string, action: string): PolicyStatement {
-  const [service = '', name = ''] = action.split(':');
-  return allow(service, [name], secretsOf(stack, relayName, service));
+  const [store = '', name = ''] = action.split(':');
+  const service = store === 'ssm' ? store : 'secretsmanager';
+  return allow(service, [name], channelSecrets(stack, relayName, service));
 }
-
-/** Names are chosen by people, and Secrets Manager adds six characters to each. */
-const secretsOf = (stack: Stack, relayName: string, service: string): string =>
-  service === 'ssm'
-    ? stack.formatArn({ service, resource: 'parameter', resourceName: `relay/${relayName}/*` })
-    : stack.formatArn({
-        service,
-        resource: 'secret',
-        resourceName: `${relayName}/*`,
-        arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-      });
 
 function accountStatement(
   stack: Stack,

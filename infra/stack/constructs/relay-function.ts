@@ -1,6 +1,6 @@
 /** One function with its log group, its role and, where described, its public Function URL. */
 import { existsSync } from 'node:fs';
-import { Annotations, ArnFormat, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Annotations, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Role, ServicePrincipal, type PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
   Alias,
@@ -17,11 +17,18 @@ import {
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
-import { allow } from './allow.ts';
+import { allow, channelSecrets } from './allow.ts';
 import type { FunctionDescription } from './function-descriptions.ts';
 import type { RelayTables } from './relay-tables.ts';
 
 const liveAlias = 'live';
+
+/**
+ * Lines are the evidence behind money, so they outlive the stack for as long as they are kept. A first deployment that fails
+ * leaves no group: CloudFormation names them anew, and would never take an old one over.
+ */
+export const logRemoval = (disposable: boolean): RemovalPolicy =>
+  disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE;
 
 export interface RelayFunctionProps {
   description: FunctionDescription;
@@ -30,6 +37,7 @@ export interface RelayFunctionProps {
   environment: Record<string, string>;
   memoryMegabytes: number;
   logRetention: RetentionDays;
+  disposable: boolean;
   /** Undefined: the function shares what the AWS account has. */
   reservedConcurrency: number | undefined;
   relayName: string;
@@ -52,7 +60,7 @@ export class RelayFunction extends Construct {
     }
     const logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention,
-      removalPolicy: RemovalPolicy.DESTROY,
+      removalPolicy: logRemoval(props.disposable),
     });
     // CDK's default role has a managed policy that lets a function write to every log group.
     const role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
@@ -72,8 +80,10 @@ export class RelayFunction extends Construct {
       systemLogLevelV2: SystemLogLevel.WARN,
       logGroup,
       role,
-      // A version that has lost its traffic still ends answers of up to 15 minutes, and is what one rolls back to.
-      currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN },
+      // A version that has lost its traffic still ends answers of up to 15 minutes, and is what one rolls back to. One that a
+      // failed deployment published must go: Lambda publishes no second version of the same code, so that build could
+      // never be deployed again.
+      currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE },
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
     this.statements = [
@@ -106,17 +116,7 @@ function tableGrants(props: RelayFunctionProps): PolicyStatement[] {
   return [...statements, ...props.tables.keyAccess()];
 }
 
-function secretGrants(stack: Stack, relayName: string): PolicyStatement[] {
-  const parameters = stack.formatArn({
-    service: 'ssm',
-    resource: 'parameter',
-    resourceName: `relay/${relayName}/*`,
-  });
-  const secrets = stack.formatArn({
-    service: 'secretsmanager',
-    resource: 'secret',
-    resourceName: `${relayName}/*`,
-    arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-  });
-  return [allow('ssm', ['GetParameter'], parameters), allow('secretsmanager', ['GetSecretValue'], secrets)];
-}
+const secretGrants = (stack: Stack, relayName: string): PolicyStatement[] => [
+  allow('ssm', ['GetParameter'], channelSecrets(stack, relayName, 'ssm')),
+  allow('secretsmanager', ['GetSecretValue'], channelSecrets(stack, relayName, 'secretsmanager')),
+];

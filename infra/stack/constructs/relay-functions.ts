@@ -40,6 +40,8 @@ export interface RelayFunctionsProps extends FunctionOptions {
   relayName: string;
   version: string;
   tables: RelayTables;
+  /** The log groups go with the stack. */
+  disposable: boolean;
   /** Comma-separated values of the origin header that functions accept. */
   acceptedOriginSecrets: string;
   /** The name in the domain option; the distribution's own name is made from the functions, so they cannot know it. */
@@ -93,6 +95,7 @@ export class RelayFunctions extends Construct {
           },
           memoryMegabytes: memoryOf(name),
           logRetention: props.logRetention ?? RetentionDays.ONE_MONTH,
+          disposable: props.disposable,
           reservedConcurrency: reserves(name) ? reservedConcurrency : undefined,
           relayName: props.relayName,
           tables: props.tables,

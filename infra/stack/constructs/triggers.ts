@@ -1,11 +1,12 @@
 /** The event sources of functions: table streams and schedules. */
-import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { CfnResource, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { EventSourceMapping, FilterCriteria, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
+import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
-import { Construct } from 'constructs';
+import { Construct, type IConstruct } from 'constructs';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { allow } from './allow.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
@@ -34,6 +35,10 @@ function filterOf({ table, onlyIds, onlyNewWithPrefix: prefix }: StreamTrigger):
   return onlyIds && having(onlyIds);
 }
 
+/** What CDK adds to a stack for all its buckets that empty themselves. Undefined: there is none. */
+export const emptyingProvider = (stack: Stack): IConstruct | undefined =>
+  stack.node.tryFindChild('Custom::S3AutoDeleteObjectsCustomResourceProvider');
+
 interface MappingParts {
   relayFunction: RelayFunction;
   stream: StreamTrigger;
@@ -58,7 +63,10 @@ export class Triggers extends Construct {
       // Failed records are evidence in questions of money, so the bucket outlives the stack. Its name is
       // generated and does not collide with a later stack's.
       removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
+      // A bucket that holds anything cannot be deleted.
+      autoDeleteObjects: props.disposable,
     });
+    if (props.disposable) this.logsOfEmptying();
     const mappings: StreamMapping[] = [];
     for (const [name, relayFunction] of props.functions.byName) {
       const { streams = [], everyMinutes, eventSecondsMax } = functionDescriptions[name];
@@ -70,6 +78,17 @@ export class Triggers extends Construct {
       if (eventSecondsMax !== undefined) this.events(relayFunction, eventSecondsMax);
     }
     this.mappings = mappings;
+  }
+
+  /** Of CDK's function that empties the bucket: without a group of the stack, Lambda makes one that nobody deletes. */
+  private logsOfEmptying(): void {
+    const handler = emptyingProvider(Stack.of(this))?.node.tryFindChild('Handler');
+    if (!CfnResource.isCfnResource(handler)) throw new Error('CDK empties buckets by another function now');
+    const logGroup = new LogGroup(this, 'EmptyingLogs', {
+      retention: RetentionDays.ONE_DAY,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    handler.addPropertyOverride('LoggingConfig', { LogGroup: logGroup.logGroupName });
   }
 
   private mapping(name: FunctionName, { relayFunction, stream, tables }: MappingParts): EventSourceMapping {

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { Duration } from 'aws-cdk-lib';
 import { Role, ServicePrincipal, type PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import {
   WebFunction,
@@ -16,12 +16,14 @@ import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { allow } from './allow.ts';
 import { functionDescriptions } from './function-descriptions.ts';
+import { logRemoval } from './relay-function.ts';
 import { tracingVariables, type RelayFunctions, type RelayFunctionsProps } from './relay-functions.ts';
 
 export interface RelayWebFunctionProps extends Pick<
   RelayFunctionsProps,
   | 'relayName'
   | 'version'
+  | 'disposable'
   | 'acceptedOriginSecrets'
   | 'sealKeys'
   | 'publicHost'
@@ -49,7 +51,7 @@ export class RelayWebFunction extends Construct {
     if (!existsSync(folder)) throw new Error(`no bundle of the server in ${folder}: npm run build makes it`);
     const logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention ?? RetentionDays.ONE_MONTH,
-      removalPolicy: RemovalPolicy.DESTROY,
+      removalPolicy: logRemoval(props.disposable),
     });
     this.role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
     this.role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));

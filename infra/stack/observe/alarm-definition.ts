@@ -13,8 +13,12 @@ export interface AlarmDefinition {
   threshold: number;
   /** `below`: values under the threshold and missing data trigger. Absent: values at or above it trigger. */
   triggers?: 'below';
-  /** Number of consecutive periods that must trigger. Default: 1. */
+  /** True: missing data triggers too. For metrics that somebody writes at least once in each period. */
+  missingTriggers?: boolean;
+  /** The last periods that are looked at. Default: 1. */
   periods?: number;
-  /** True: missing data keeps the alarm's state. For metrics that are measured only occasionally. */
-  staysUntilMeasured?: boolean;
+  /** How many of them must trigger. Default: all. */
+  periodsMin?: number;
+  /** Of a percentile. True: the alarm keeps its state while there are too few values for it. */
+  wantsManyValues?: boolean;
 }

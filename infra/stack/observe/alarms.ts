@@ -54,8 +54,8 @@ export class Alarms extends Construct {
     if (!props.on) return;
     const definitions = [
       ...objectiveAlarms({ relayName, functions, objectives }),
-      ...relayAlarms(relayName, functions, triggers.mappings),
-      ...functionAlarms(functions, triggers.mappings),
+      ...relayAlarms(relayName, triggers.mappings),
+      ...functionAlarms(functions),
       ...(props.canary ? [canaryAlarm(relayName)] : []),
       ...(props.shifting ? versionAlarms(relayName, functions) : []),
     ];
@@ -78,7 +78,12 @@ export class Alarms extends Construct {
           ? ComparisonOperator.LESS_THAN_THRESHOLD
           : ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: definition.periods ?? 1,
-      treatMissingData: missingData(definition),
+      ...(definition.periodsMin !== undefined && { datapointsToAlarm: definition.periodsMin }),
+      ...(definition.wantsManyValues && { evaluateLowSampleCountPercentile: 'ignore' }),
+      treatMissingData:
+        definition.triggers === 'below' || definition.missingTriggers
+          ? TreatMissingData.BREACHING
+          : TreatMissingData.NOT_BREACHING,
     });
     const topic = this.topicOf(definition.severity);
     if (topic) alarm.addAlarmAction(new SnsAction(topic));
@@ -98,9 +103,4 @@ export class Alarms extends Construct {
       throw new Error(`alarmTopic: alarms in ${here} need a standard topic there, not ${topic.topicArn}`);
     return topic;
   }
-}
-
-function missingData({ triggers, staysUntilMeasured }: AlarmDefinition): TreatMissingData {
-  if (triggers === 'below') return TreatMissingData.BREACHING;
-  return staysUntilMeasured ? TreatMissingData.IGNORE : TreatMissingData.NOT_BREACHING;
 }

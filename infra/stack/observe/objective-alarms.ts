@@ -3,9 +3,10 @@
  * alarm looks for outages that spend it in two days, the other for faults that spend it in ten.
  */
 import { Duration } from 'aws-cdk-lib';
-import { MathExpression, Stats, type IMetric, type Metric } from 'aws-cdk-lib/aws-cloudwatch';
+import { MathExpression, Stats, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { AlarmDefinition, Severity } from './alarm-definition.ts';
+import { answering } from './function-alarms.ts';
 import { relayMetric } from './relay-metric.ts';
 
 export interface Objectives {
@@ -36,77 +37,78 @@ const windows: Window[] = [
   { severity: 'ticket', window: Duration.days(1), burnRate: 3, callsMin: 50 },
 ];
 
+/** A weak objective allows so much that its budget cannot burn 14.4 times as fast: this share triggers in any case. */
+const percentMax = 90;
+
 export function objectiveAlarms(parts: ObjectiveParts): AlarmDefinition[] {
   return windows.flatMap((window) => [availability(parts, window), firstContent(parts, window)]);
 }
 
 const suffix = ({ severity }: Window): string => (severity === 'page' ? 'Page' : 'Ticket');
 
-const period = (metric: Metric, window: Duration): Metric => metric.with({ period: window });
+/** 100 - 99.9 is not 0.1. */
+const rounded = (percent: number): number => Number(percent.toFixed(6));
+
+/** Percent of calls that may not be as the objective wants them, and percent that triggers. */
+function sharesOf(objectivePercent: number, { burnRate }: Window): { budget: number; trigger: number } {
+  const budget = rounded(100 - objectivePercent);
+  return { budget, trigger: Math.min(rounded(burnRate * budget), percentMax) };
+}
 
 function availability({ relayName, functions, objectives }: ObjectiveParts, of: Window): AlarmDefinition {
   const { availabilityPercent = 99.5 } = objectives;
-  const { severity, window, burnRate, callsMin } = of;
-  // A call whose function dies writes no line. Each such call makes a ticket anyway: FunctionErrors.
-  const dying = severity === 'page' ? (['chat', 'responses'] as const) : [];
+  const { severity, window, callsMin } = of;
+  const { budget, trigger } = sharesOf(availabilityPercent, of);
+  // A call whose function dies writes no line. Each such call makes a ticket anyway, when the sweeper closes it.
+  const dying = severity === 'page' ? answering(functions) : [];
   const died = Object.fromEntries(
     dying.map((name) => [
       `${name}Died`,
       functions.get(name).lambda.metricErrors({ period: window, statistic: Stats.SUM }),
     ]),
   );
-  const allDied = Object.keys(died).map((id) => `FILL(${id}, 0)`);
-  const counted = (name: string): IMetric => period(relayMetric(relayName, name, Stats.SUM), window);
+  // 1 or 0 for each call that was not refused: a flood of wrong keys would hide an outage.
+  const calls = (statistic: string): IMetric =>
+    relayMetric(relayName, 'CallFailed', statistic).with({ period: window });
   // A metric without any value is left out of a SUM.
-  const sum = (terms: string[], metrics: Record<string, IMetric>): IMetric =>
+  const withDied = (id: string, metric: IMetric): IMetric =>
     new MathExpression({
-      expression: `SUM([${[...terms, ...allDied].join(', ')}])`,
-      usingMetrics: { ...metrics, ...died },
+      expression: `SUM([${[id, ...Object.keys(died)].map((each) => `FILL(${each}, 0)`).join(', ')}])`,
+      usingMetrics: { [id]: metric, ...died },
       period: window,
     });
-  const burn = new MathExpression({
-    expression: `IF(calls >= ${callsMin}, 100 * bad / calls / ${rounded(100 - availabilityPercent)}, 0)`,
-    usingMetrics: {
-      // Refused calls do not count: a flood of wrong keys would hide an outage.
-      calls: sum(['FILL(requests, 0)', '0 - FILL(refusals, 0)'], {
-        requests: counted('Requests'),
-        refusals: counted('Refusals'),
-      }),
-      bad: sum(['FILL(failures, 0)'], { failures: counted('Failures') }),
-    },
-    label: 'burn rate of the availability objective',
-    period: window,
-  });
   return {
     id: `Availability${suffix(of)}`,
     severity,
-    description: `Calls fail ${burnRate} times as fast as ${availabilityPercent} % availability allows: the dashboard says on which channels, ops channel list how they are`,
-    metric: burn,
-    threshold: burnRate,
+    description: `Of a hundred calls ${trigger} fail, and ${availabilityPercent} % availability allows ${budget}: the dashboard says on which channels, ops channel list how they are`,
+    metric: new MathExpression({
+      expression: `IF(calls >= ${callsMin}, 100 * bad / calls, 0)`,
+      usingMetrics: {
+        calls: withDied('answered', calls(Stats.SAMPLE_COUNT)),
+        bad: withDied('failed', calls(Stats.SUM)),
+      },
+      label: 'failures in a hundred calls',
+      period: window,
+    }),
+    threshold: trigger,
   };
 }
 
+/**
+ * By a percentile, which is one metric to pay for: that 72 of 100 answers are late and that the 28th percentile is late
+ * are the same.
+ */
 function firstContent({ relayName, objectives }: ObjectiveParts, of: Window): AlarmDefinition {
   const { firstContentPercent = 95, firstContentSeconds = 10 } = objectives;
-  const { severity, window, burnRate, callsMin } = of;
-  const measured = (statistic: string): IMetric =>
-    period(relayMetric(relayName, 'FirstContentMs', statistic), window);
+  const { severity, window } = of;
+  const { budget, trigger } = sharesOf(firstContentPercent, of);
+  const percentile = rounded(100 - trigger);
   return {
     id: `FirstContent${suffix(of)}`,
     severity,
-    description: `Answers begin later than ${firstContentSeconds} s, ${burnRate} times as often as the objective of ${firstContentPercent} % allows: the dashboard says on which channels`,
-    metric: new MathExpression({
-      expression: `IF(answers >= ${callsMin}, (100 - inTime) / ${rounded(100 - firstContentPercent)}, 0)`,
-      usingMetrics: {
-        answers: measured(Stats.SAMPLE_COUNT),
-        inTime: measured(Stats.percentileRank(firstContentSeconds * 1000)),
-      },
-      label: 'burn rate of the objective on the time to first content',
-      period: window,
-    }),
-    threshold: burnRate,
+    description: `Of a hundred answers ${trigger} begin after ${firstContentSeconds} s or later, and the objective allows ${budget}: the dashboard says on which channels`,
+    metric: relayMetric(relayName, 'FirstContentMs', Stats.percentile(percentile)).with({ period: window }),
+    threshold: firstContentSeconds * 1000,
+    wantsManyValues: true,
   };
 }
-
-/** 100 - 99.9 is not 0.1. */
-const rounded = (percent: number): number => Number(percent.toFixed(6));

@@ -3,11 +3,12 @@
  */
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, SearchExpression } from 'aws-cdk-lib/aws-cloudwatch';
+import { relayNamespace } from '../rollout/version-metrics.ts';
 
 /** A metric of the whole stack. The statistic has CloudWatch's name: `Sum`, `p95`. */
 export const relayMetric = (relayName: string, metricName: string, statistic: string): Metric =>
   new Metric({
-    namespace: 'relay',
+    namespace: relayNamespace,
     metricName,
     dimensionsMap: { stack: relayName },
     statistic,

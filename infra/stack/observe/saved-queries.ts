@@ -106,12 +106,12 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
   NeedsAPerson: {
     name: 'Events that need a person',
-    of: ['chat', 'responses', 'payments', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
+    of: ['chat', 'responses', 'payments', 'config', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
     lines: [
       'fields @timestamp, message, account, request_id, problem, why, @message',
       'filter message in ["settle_lost", "settle_late", "reserve_unknown", "conservation_broken", "ledger_poisoned", ' +
-        '"grant_poisoned", "reservation_poisoned", "sweep_failed", "config_format_unknown", "turn_state_lost", "response_not_stored", ' +
-        '"alert_poisoned", "alert_undelivered", "payment_parked", "charged_above_reserve"]',
+        '"grant_poisoned", "reservation_poisoned", "sweep_failed", "reservation_expired", "config_format_unknown", ' +
+        '"turn_state_lost", "response_not_stored", "alert_poisoned", "alert_undelivered", "payment_parked", "charged_above_reserve", "mark_failed"]',
       newestFirst,
     ],
   },

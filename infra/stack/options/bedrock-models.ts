@@ -1,7 +1,6 @@
 /** The option `bedrockModels`: which models of Bedrock the answering functions may call. */
 import * as z from 'zod/mini';
-
-const region = /^[a-z]{2,3}(-[a-z]+)+-\d{1,2}$/;
+import { regionPattern, text } from './option-kinds.ts';
 
 /**
  * The ARN of a foundation model or of an inference profile, without wildcards, so that each new model is a decision. The
@@ -24,9 +23,7 @@ const wantedRegions =
 const Profile = z.strictObject(
   {
     profile: z.string(wantedProfile).check(z.regex(profilePattern, wantedProfile)),
-    regions: z.optional(
-      z.array(z.string(wantedRegions).check(z.regex(region, wantedRegions)), wantedRegions),
-    ),
+    regions: z.optional(z.array(text(regionPattern, wantedRegions), wantedRegions)),
   },
   wantedModels,
 );

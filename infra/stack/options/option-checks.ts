@@ -1,4 +1,5 @@
 /** Rules about several options together. */
+import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
 import { regionOf } from './option-kinds.ts';
 import type { OptionName, StageOptions } from './option-table.ts';
 
@@ -37,6 +38,39 @@ const edgeIsKnown =
       ? needs(field, 'region')(options)
       : undefined;
 
+/** With a server, functions that answer requests stay deployed, and get none. */
+const serverAnswers = 'the server of compute "web" answers in its place';
+
+const memoryOfIdle: Check = ({ compute, memory = {} }) => {
+  const idle = Object.keys(memory).find(
+    (name) => functionDescriptions[name as FunctionName].url !== undefined,
+  );
+  return (
+    compute === 'web' &&
+    idle !== undefined && {
+      field: `memory.${idle}`,
+      problem: `${serverAnswers}, and each of its environments has 2 GB: drop it`,
+    }
+  );
+};
+
+const concurrencyOfIdle: Check = ({ compute, reservedConcurrency }) =>
+  compute === 'web' &&
+  reservedConcurrency !== undefined && {
+    field: 'reservedConcurrency',
+    problem: `is of the functions chat and responses; ${serverAnswers}: drop it`,
+  };
+
+/** Where the region is not known, `edgeIsKnown` has said so. */
+const edgeAlarmsReachSomebody: Check = ({ edgeAlarms, region, alarmEmail, alarmTopicArn }) =>
+  edgeAlarms === true &&
+  region !== undefined &&
+  alarmEmail === undefined &&
+  (region !== 'us-east-1' || alarmTopicArn === undefined) && {
+    field: 'edgeAlarms',
+    problem: 'nobody would hear of it: needs alarmEmail beside it, or the ARN of a topic in us-east-1',
+  };
+
 const checks: readonly Check[] = [
   needs('domain', 'certificateArn'),
   needs('certificateArn', 'domain'),
@@ -52,6 +86,9 @@ const checks: readonly Check[] = [
   inOwnRegion('encryptionKeyArn'),
   edgeIsKnown('webAcl'),
   edgeIsKnown('edgeAlarms'),
+  edgeAlarmsReachSomebody,
+  memoryOfIdle,
+  concurrencyOfIdle,
   ({ webAcl, webAclRequestsPerMinute }) =>
     webAclRequestsPerMinute !== undefined &&
     webAcl !== true && {
@@ -72,5 +109,6 @@ const checks: readonly Check[] = [
     },
 ];
 
+/** What is wrong between options. */
 export const optionChecks = (options: StageOptions): FieldProblem[] =>
   checks.flatMap((check) => check(options) || []);

@@ -25,6 +25,8 @@ export const email = text(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'an e-mail address');
 const accountPart = String.raw`\d{12}`;
 const regionPart = '[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}';
 
+export const regionPattern = new RegExp(`^${regionPart}$`);
+
 interface Arn {
   service: string;
   /** A pattern. */

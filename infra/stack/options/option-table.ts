@@ -6,7 +6,7 @@ import * as z from 'zod/mini';
 import { settingValues } from '../../../shared/config/settings/setting-row.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import { BedrockModels } from './bedrock-models.ts';
-import { arn, count, email, fields, flag, secretNumbers, text } from './option-kinds.ts';
+import { arn, count, email, fields, flag, regionPattern, secretNumbers, text } from './option-kinds.ts';
 import { regionProblem } from './streaming-regions.ts';
 
 interface Option<Schema extends z.ZodMiniType = z.ZodMiniType> {
@@ -22,7 +22,7 @@ const option = <Schema extends z.ZodMiniType>(
   standard?: z.input<Schema>,
 ): Option<Schema> => ({ schema, what, ...(standard !== undefined && { default: standard }) });
 
-const regionName = text(/^[a-z]{2,4}(-[a-z]+)+-\d{1,2}$/, 'a region, such as eu-central-1').check(
+const regionName = text(regionPattern, 'a region, such as eu-central-1').check(
   z.refine((region: string) => regionProblem(region) === undefined, {
     error: ({ input }) => `another region: ${regionProblem(String(input))}`,
   }),
@@ -67,7 +67,11 @@ const ascending = (numbers: readonly number[]): boolean =>
 
 export const optionTable = {
   region: option(regionName, 'the region of the stage; others are then refused'),
-  disposable: option(flag, 'for trials: tables are not protected and are deleted with the stack', false),
+  disposable: option(
+    flag,
+    'for trials: nothing is protected, and tables, logs and failed stream records are deleted with the stack',
+    false,
+  ),
   domain: option(hostName, 'your host name; needs certificateArn'),
   certificateArn: option(
     arn({

@@ -10,10 +10,18 @@ const outputCharactersMax = 1000;
 
 const outputName = /^Options(\d*)$/;
 
-export function publishedOptions(given: StageOptions): PublishedOptions {
+export const publishedOptions = (given: StageOptions): PublishedOptions =>
+  Object.fromEntries(
+    Object.entries(writtenOptions(given)).filter(
+      ([name, value]) => !isDeepStrictEqual(value, optionNamed(name)?.default),
+    ),
+  );
+
+/** Everything that a file says, defaults too. */
+export function writtenOptions(given: StageOptions): PublishedOptions {
   const named = optionNames.flatMap((name): [string, unknown][] => {
     const value: unknown = given[name];
-    if (value === undefined || isDeepStrictEqual(value, optionNamed(name)?.default)) return [];
+    if (value === undefined) return [];
     return isMap(value)
       ? Object.entries(value).map(([field, each]) => [`${name}.${field}`, each])
       : [[name, value]];
@@ -31,7 +39,10 @@ export function writeOutputs(published: PublishedOptions): [name: string, value:
   return parts.map((part, index) => [index === 0 ? 'Options' : `Options${index + 1}`, part]);
 }
 
-/** Undefined: the stack publishes none, as it was deployed by a version that did not. */
+/**
+ * Undefined: the stack publishes none, as it was deployed by a version that did not. Throws an Error when they cannot be
+ * read.
+ */
 export function readOutputs(outputs: ReadonlyMap<string, string>): PublishedOptions | undefined {
   const parts = [...outputs].flatMap(([name, value]) => {
     const [found, number] = outputName.exec(name) ?? [];
@@ -39,5 +50,16 @@ export function readOutputs(outputs: ReadonlyMap<string, string>): PublishedOpti
   });
   if (parts.length === 0) return undefined;
   const written = parts.toSorted(([a], [b]) => a - b).map(([, value]) => value);
-  return JSON.parse(written.join('')) as PublishedOptions;
+  return parse(written.join(''));
+}
+
+function parse(written: string): PublishedOptions {
+  let found: unknown;
+  try {
+    found = JSON.parse(written);
+  } catch (error) {
+    throw new Error(`its outputs Options are not JSON: ${(error as Error).message}`, { cause: error });
+  }
+  if (!isMap(found)) throw new Error('its outputs Options are not a JSON object');
+  return { ...found };
 }

@@ -21,6 +21,7 @@ export interface CanaryProps extends CanarySettings {
   relayName: string;
   version: string;
   tables: RelayTables;
+  disposable: boolean;
   /** With `/v1`. */
   baseUrl: string;
   bundlesFolder: string;
@@ -31,7 +32,8 @@ export class Canary extends Construct {
 
   constructor(scope: Construct, id: string, props: CanaryProps) {
     super(scope, id);
-    const { relayName, version, tables, baseUrl, bundlesFolder, model, key, everyMinutes = 5 } = props;
+    const { relayName, version, tables, disposable, baseUrl, bundlesFolder } = props;
+    const { model, key, everyMinutes = 5 } = props;
     this.function = new RelayFunction(this, 'canary', {
       description: {
         purpose: 'Calls the relay as a customer would, and counts the answers',
@@ -51,6 +53,7 @@ export class Canary extends Construct {
       },
       memoryMegabytes: 128,
       logRetention: RetentionDays.ONE_MONTH,
+      disposable,
       reservedConcurrency: undefined,
       relayName,
       tables,

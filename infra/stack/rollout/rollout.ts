@@ -12,6 +12,7 @@ export interface RolloutProps {
   relayName: string;
   version: string;
   tables: RelayTables;
+  disposable: boolean;
   functions: RelayFunctions;
   /** With `/v1`. */
   baseUrl: string;
@@ -28,7 +29,8 @@ export class Rollout {
   readonly canary: Canary | undefined;
 
   constructor(scope: Construct, { canary, alarmOf, functions, ...props }: RolloutProps) {
-    countCallsByVersion(functions);
+    // Its alarms alone look at these counts.
+    if (alarmOf) countCallsByVersion(functions);
     this.shift = alarmOf && new TrafficShift(scope, 'Shift', { functions, alarmOf });
     this.canary = canary && new Canary(scope, 'Canary', { ...canary, ...props });
   }

@@ -8,7 +8,8 @@ import { FilterPattern } from 'aws-cdk-lib/aws-logs';
 import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
-const namespace = 'relay';
+/** Of all metrics of relays; functions write theirs by the same in `shared/adapters/telemetry`. */
+export const relayNamespace = 'relay';
 const period = Duration.minutes(5);
 
 /**
@@ -28,7 +29,7 @@ export function countCallsByVersion(functions: RelayFunctions): void {
     for (const [metricName, pattern] of Object.entries(patterns))
       logGroup.addMetricFilter(metricName, {
         filterPattern: FilterPattern.literal(pattern),
-        metricNamespace: namespace,
+        metricNamespace: relayNamespace,
         metricName,
         metricValue: '1',
         dimensions: { stack: '$.stack', build: '$.build' },
@@ -42,25 +43,30 @@ export interface VersionOf {
   live: Alias;
 }
 
+export interface VersionMetrics {
+  /** Runs that ended in an error, as Lambda counts them. */
+  errors: Metric;
+  /** Absent: the function does not answer calls. */
+  calls?: Metric;
+  failures?: Metric;
+}
+
 /** Of the newest version, while it shares the alias with the one before. */
-export function versionMetrics({ relayName, name, live }: VersionOf): Record<string, Metric> {
+export function versionMetrics({ relayName, name, live }: VersionOf): VersionMetrics {
   const { version } = live.version;
   const common = { period, statistic: Stats.SUM };
-  const ofLambda = (metricName: string): Metric =>
-    live.lambda.metric(metricName, {
-      ...common,
-      dimensionsMap: {
-        FunctionName: live.lambda.functionName,
-        Resource: `${live.lambda.functionName}:${live.aliasName}`,
-        ExecutedVersion: version,
-      },
-    });
-  const errors = ofLambda('Errors');
-  if (functionDescriptions[name].answersCalls !== true)
-    return { errors, invocations: ofLambda('Invocations') };
+  const errors = live.lambda.metric('Errors', {
+    ...common,
+    dimensionsMap: {
+      FunctionName: live.lambda.functionName,
+      Resource: `${live.lambda.functionName}:${live.aliasName}`,
+      ExecutedVersion: version,
+    },
+  });
+  if (functionDescriptions[name].answersCalls !== true) return { errors };
   const ofLines = (metricName: string): Metric =>
     new Metric({
-      namespace,
+      namespace: relayNamespace,
       metricName,
       dimensionsMap: { stack: relayName, build: `${name}:${version}` },
       ...common,

@@ -4,10 +4,11 @@
  */
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/system-clock.ts';
+import { endpointOf } from '../transport/aws-endpoint.ts';
 import { requestSigner } from '../transport/request-signer.ts';
 
 const timeoutMs = 10_000;
-const replyCharactersMax = 10_000_000;
+const replyBytesMax = 10_000_000;
 
 export interface AwsCall {
   /** As in the host's name and in the signature. */
@@ -24,7 +25,7 @@ export interface AwsCall {
 export interface AwsCaller {
   /** Throws when the environment has no region or no credentials. */
   aws: () => Promise<AwsAccess>;
-  /** `AWS_ENDPOINT_URL_<SERVICE>` replaces an address, as for the SDK. */
+  /** `AWS_ENDPOINT_URL_<SERVICE>` and `AWS_ENDPOINT_URL` replace an address, as for the SDK. */
   environment: NodeJS.ProcessEnv;
 }
 
@@ -33,9 +34,11 @@ export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): P
   const access = await aws();
   const { service, path = '/', headers = {}, body = '' } = call;
   const region = call.region ?? access.region;
+  const variable = `AWS_ENDPOINT_URL_${service.toUpperCase()}`;
+  const endpoint = endpointOf({ name: service, variable }, region, environment);
   const request = {
     method: call.method ?? ('POST' as const),
-    url: `${endpointOf(environment, service, region)}${path}`,
+    url: `${endpoint.href.replace(/\/$/, '')}${path}`,
     headers,
     body,
   };
@@ -50,15 +53,25 @@ export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): P
     // What went wrong, with its code, is behind the words "fetch failed".
     throw error instanceof Error ? (error.cause ?? error) : error;
   });
-  const text = (await reply.text()).slice(0, replyCharactersMax);
+  const text = await textOf(reply);
   if (reply.status === 200) return text;
   throw refusalOf(reply.status, reply.headers.get('x-amzn-errortype'), text);
 }
 
-function endpointOf(environment: NodeJS.ProcessEnv, service: string, region: string): string {
-  const named = environment[`AWS_ENDPOINT_URL_${service.toUpperCase()}`];
-  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  return named ?? `https://${service}.${region}.${domain}`;
+/** Reads no further than a reply may be long. */
+async function textOf({ body }: Response): Promise<string> {
+  const utf8 = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const piece of body ?? []) {
+    bytes += piece.byteLength;
+    if (bytes > replyBytesMax)
+      throw Object.assign(new Error(`the reply has more than ${replyBytesMax} bytes`), {
+        name: 'ReplyTooLarge',
+      });
+    text += utf8.decode(piece, { stream: true });
+  }
+  return text + utf8.decode();
 }
 
 /** JSON services name the error in a header or in `__type`, with a name space before it; Query services in XML. */

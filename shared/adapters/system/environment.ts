@@ -22,6 +22,8 @@ export interface Environment {
   backgroundFunction?: string | undefined;
   /** The public host, if the deployment knows it: one with a domain of its own. */
   publicHost?: string | undefined;
+  /** Undefined: no call is traced. */
+  tracing?: TracingSettings | undefined;
   aws: AwsAccess;
 }
 
@@ -32,17 +34,20 @@ export interface AwsCredentials {
   expiration?: Date;
 }
 
+/** `forceRefresh`: those that it gave before are to be replaced. */
+export type CredentialProvider = (options?: { forceRefresh?: boolean }) => Promise<AwsCredentials>;
+
 /** Lambda sets region and credentials as variables, so no credential provider chain is needed. */
 export interface AwsAccess {
   region: string;
-  /** Of a process that outlives them: returns those in force, and is asked again when they expire. */
-  credentials: AwsCredentials | (() => Promise<AwsCredentials>);
+  /** Of a process that outlives them: returns those in force, and is asked again before they expire. */
+  credentials: AwsCredentials | CredentialProvider;
   /** Connections that one client opens at once. Absent: the SDK's 50, plenty where one call at a time is served. */
   connectionsMax?: number | undefined;
 }
 
 /** What a host knows of AWS without the variables that Lambda sets. */
-export type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: () => Promise<AwsCredentials> };
+export type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: CredentialProvider };
 
 type Variables = Record<string, string | undefined>;
 
@@ -63,6 +68,7 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     oneItemPerAccount: variables['ONE_ITEM_PER_ACCOUNT'] === '1',
     backgroundFunction: variables['BACKGROUND_FUNCTION'] || undefined,
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
+    tracing: readTracing(variables),
     aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
   };
 }
@@ -98,6 +104,7 @@ export const readCanary = (variables: Variables = process.env) => ({
   model: required(variables, 'CANARY_MODEL'),
   key: required(variables, 'CANARY_KEY'),
 });
+
 /** Where traces of calls go. */
 export interface TracingSettings {
   /** The address that takes OTLP over HTTP as JSON. */
@@ -109,29 +116,33 @@ export interface TracingSettings {
   ratio: number;
 }
 
-/**
- * OpenTelemetry's own variables, which an operator may know. Undefined: nothing is traced. A ratio that is no number
- * traces all.
- */
-export function readTracing(variables: Variables = process.env): TracingSettings | undefined {
+/** OpenTelemetry's own variables, which an operator may know. Undefined: nothing is traced. */
+export function readTracing(variables: Variables): TracingSettings | undefined {
   const base = variables['OTEL_EXPORTER_OTLP_ENDPOINT']?.replace(/\/+$/, '');
   const url = variables['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || (base && `${base}/v1/traces`);
-  if (!url || !URL.canParse(url)) return undefined;
-  const given = Number(variables['OTEL_TRACES_SAMPLER_ARG'] || 1);
+  const sampler = variables['OTEL_TRACES_SAMPLER'] ?? '';
+  const isOff = /^true$/i.test(variables['OTEL_SDK_DISABLED'] ?? '') || sampler.endsWith('always_off');
+  if (!url || !URL.canParse(url) || isOff) return undefined;
   return {
     url,
     headers: headersIn(variables['OTEL_EXPORTER_OTLP_HEADERS'] ?? ''),
     service: variables['OTEL_SERVICE_NAME'] || undefined,
-    ratio: Number.isNaN(given) ? 1 : given,
+    ratio: sampler.endsWith('always_on') ? 1 : ratioIn(variables['OTEL_TRACES_SAMPLER_ARG'] || '1'),
   };
 }
 
-/** `name=value` pairs, separated by commas, values percent-encoded. */
+/** What is no share traces all, as OpenTelemetry has it. */
+function ratioIn(text: string): number {
+  const given = Number(text);
+  return given >= 0 && given <= 1 ? given : 1;
+}
+
+/** `name=value` pairs, separated by commas, values percent-encoded. Blanks inside a value are taken as they are. */
 const headersIn = (text: string): Record<string, string> =>
   Object.fromEntries(
     text.split(',').flatMap((pair) => {
-      const [, name = '', value = ''] = /^\s*([\w-]+)\s*=\s*([\x21-\x7e]*)\s*$/.exec(pair) ?? [];
-      return name === '' ? [] : [[name, decoded(value)]];
+      const [, name = '', value = ''] = /^\s*([!#$%&'*+.^`|~\w-]+)\s*=\s*([\x20-\x7e]*)$/.exec(pair) ?? [];
+      return name === '' ? [] : [[name, decoded(value.trim())]];
     }),
   );
 

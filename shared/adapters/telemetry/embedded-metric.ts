@@ -32,25 +32,33 @@ export function embedded(atMs: number, groups: readonly MetricGroup[]): object {
   };
 }
 
-/** Counts that the alarms MoneyWrong, NeedsAPerson and Oddities look at, added to each count of such an event. */
-const attention: Record<string, string> = {
+/**
+ * The metrics of the alarms MoneyWrong, NeedsAPerson and Oddities, and what one of each count adds to them. An alarm on many
+ * metrics costs as much as many alarms.
+ */
+const attention: Record<string, { alarm: string; weight: number }> = {
   ...of('MoneyWrong', 'ConservationBroken SettleLost LedgerPoisoned GrantPoisoned ReservationPoisoned'),
   ...of(
     'NeedsAPerson',
-    'InternalErrors ReserveUnknown ChargedAboveReserve SweepFailed AlertUndelivered PaymentParked ConfigCompileFailed',
+    'InternalErrors ReserveUnknown ChargedAboveReserve SweepFailed ExpiredReservations AlertUndelivered PaymentParked ConfigCompileFailed',
   ),
-  // The next turn of its conversation has nothing to go on from.
-  ...of('TurnStateLost', 'ResponsesNotStored'),
+  // Its alarm triggers at ten: a throttled write harms one turn, an estimate may be wrong about a single odd text.
+  ...of('Oddities', 'TurnStateLost ImplausibleUsage ResponsesNotStored'),
+  ...of('Oddities', 'ConfigFormatUnknown', 10),
 };
 
-function of(alarm: string, names: string): Record<string, string> {
-  return Object.fromEntries(names.split(' ').map((name) => [name, alarm]));
+function of(alarm: string, names: string, weight = 1): typeof attention {
+  return Object.fromEntries(names.split(' ').map((name) => [name, { alarm, weight }]));
 }
 
 /** The counts, and what their alarms count. */
 export function withAttention(counts: Record<string, number>): Record<string, number> {
-  const asked = Object.keys(counts).flatMap((name) => (counts[name] ? (attention[name] ?? []) : []));
-  return { ...counts, ...Object.fromEntries(asked.map((alarm) => [alarm, 1])) };
+  const all = { ...counts };
+  for (const [name, count] of Object.entries(counts)) {
+    const asked = count === 0 ? undefined : attention[name];
+    if (asked) all[asked.alarm] = (all[asked.alarm] ?? 0) + asked.weight;
+  }
+  return all;
 }
 
 /** A line that holds only counts of the stack, for functions that serve no requests. */

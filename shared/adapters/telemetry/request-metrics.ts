@@ -74,15 +74,18 @@ export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): 
 
 /**
  * A count of zero is not written, because each byte and each metric with a value costs: whoever draws a share divides by
- * `Requests` and fills what is missing with 0.
+ * `Requests` and fills what is missing with 0. `CallFailed` alone is 0 or 1, so that its sum and its number of values are
+ * failures and calls: a function of the version before writes neither.
  */
 function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
   const { attempts = [], charge, first_content_ms } = entry;
   const failed = attempts.filter((attempt) => attempt.outcome.startsWith('upstream_'));
+  const isFailure = outcome === 'failed' || outcome === 'limited';
   return {
     Requests: 1,
-    ...((outcome === 'failed' || outcome === 'limited') && { Failures: 1 }),
-    ...(outcome === 'refused' && { Refusals: 1 }),
+    ...(isFailure && { Failures: 1 }),
+    // Refused calls do not count: a flood of wrong keys would hide an outage.
+    ...(outcome === 'refused' ? { Refusals: 1 } : { CallFailed: Number(isFailure) }),
     ...(entry.code === 'internal' && { InternalErrors: 1 }),
     ...(failed.length > 0 && { FailedAttempts: failed.length }),
     ...(first_content_ms !== undefined && { FirstContentMs: first_content_ms }),
@@ -92,7 +95,11 @@ function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> 
   };
 }
 
-const units: Record<string, MetricUnit> = { FirstContentMs: 'Milliseconds', ChargeYuan: 'None' };
+const units: Record<string, MetricUnit> = {
+  FirstContentMs: 'Milliseconds',
+  ChargeYuan: 'None',
+  CallFailed: 'None',
+};
 
 const ofStack = [['stack']];
 // Not split by outcome, because percentiles of several metrics cannot be combined.

@@ -1,6 +1,6 @@
 /**
  * Sends finished traces by OTLP over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Waits a bounded
- * time and tries once: a receiver that is away loses traces, never calls.
+ * time and tries once: a receiver that is away loses traces, never calls. Must never wait for it with each call.
  */
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
@@ -8,6 +8,8 @@ import type { TracingSettings } from '../system/environment.ts';
 import { spanKinds, type Attributes, type CallTrace, type Span } from './call-trace.ts';
 
 const sendMsMax = 1_000;
+/** After a failure nothing is sent for so long: the next calls would only wait. */
+const restMs = 10_000;
 const quietMs = 60_000;
 const textLengthMax = 256;
 const failed = 2;
@@ -20,7 +22,7 @@ export interface ExporterParts {
   version: string;
 }
 
-/** Resolves when the receiver has answered, or was waited for long enough. Never rejects. */
+/** Resolves when the receiver has answered, or was waited for long enough, or rests. Never rejects. */
 export function otlpExporter({
   settings,
   clock,
@@ -33,25 +35,31 @@ export function otlpExporter({
   };
   const scope = { name: 'relay', version };
   let saidMs = -Infinity;
+  let restsUntilMs = -Infinity;
   return async (trace) => {
+    if (clock.now() < restsUntilMs) return;
     const body = JSON.stringify({
       resourceSpans: [
         { resource, scopeSpans: [{ scope, spans: trace.spans.map((span) => spanOf(trace, span)) }] },
       ],
     });
     const reason = await send(settings, body);
-    if (reason === undefined || clock.now() - saidMs < quietMs) return;
+    if (reason === undefined) return;
+    restsUntilMs = clock.now() + restMs;
+    if (clock.now() - saidMs < quietMs) return;
     saidMs = clock.now();
     log.event('trace_lost', { reason });
   };
 }
 
 /** Returns why it failed. */
-async function send({ url, headers }: TracingSettings, body: string): Promise<string | undefined> {
+async function send({ url, headers: given }: TracingSettings, body: string): Promise<string | undefined> {
+  const headers = headersOf({ ...given, 'content-type': 'application/json' });
+  if (!headers) return 'headers';
   try {
     const reply = await fetch(url, {
       method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
+      headers,
       body,
       redirect: 'error',
       signal: AbortSignal.timeout(sendMsMax),
@@ -60,6 +68,15 @@ async function send({ url, headers }: TracingSettings, body: string): Promise<st
     return reply.ok ? undefined : `status_${reply.status}`;
   } catch (error) {
     return error instanceof Error && error.name === 'TimeoutError' ? 'timeout' : 'connection';
+  }
+}
+
+/** Undefined: one of them cannot be sent, such as a value with a line feed. */
+function headersOf(headers: Record<string, string>): Headers | undefined {
+  try {
+    return new Headers(headers);
+  } catch {
+    return undefined;
   }
 }
 

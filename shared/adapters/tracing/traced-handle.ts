@@ -8,16 +8,19 @@ import type { Handle, RelayRequest, RelayResponse } from '../../relay/http/http.
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
 import { CallTrace, type Attributes } from './call-trace.ts';
 import { otlpExporter, type ExporterParts } from './otlp-exporter.ts';
+import { passedOn } from './passed-on.ts';
 import { newTraceId, readTraceParent } from './trace-context.ts';
-import { tracedPorts } from './traced-ports.ts';
+import { nameOf, tracedPorts } from './traced-ports.ts';
 
 export interface TracingParts extends Pick<ExporterParts, 'settings' | 'stack' | 'version'> {
+  /** What the handle serves. */
+  route: Pick<RelayRequest, 'method' | 'path'>;
   ports: ChatPorts;
   /** Makes the handle that is traced, of ports that note their calls. */
   handleOf: (ports: ChatPorts) => Handle;
 }
 
-export function tracedHandle({ ports, handleOf, ...parts }: TracingParts): Handle {
+export function tracedHandle({ route, ports, handleOf, ...parts }: TracingParts): Handle {
   const { clock, log, random } = ports;
   const exported = otlpExporter({ ...parts, clock, log });
   const traces = new AsyncLocalStorage<CallTrace>();
@@ -39,35 +42,41 @@ export function tracedHandle({ ports, handleOf, ...parts }: TracingParts): Handl
     // A caller may ask not to be traced. How many traces are paid for is the operator's choice alone.
     const sampled = parent?.sampled !== false && random.next() < parts.settings.ratio;
     const trace = new CallTrace(clock, { traceId: newTraceId(), ...parent, sampled });
-    trace.root.name = `${received.method} ${received.path}`;
+    trace.root.name = nameOfCall(route, received);
     open.set(received.id, trace);
-    const response = await traces.run(trace, () => handle(received));
-    const ended = async (): Promise<void> => {
-      await response.done;
+    const over = async (attributes: Attributes, error?: string): Promise<void> => {
       open.delete(received.id);
-      trace.end(trace.root, { attributes: requestAttributes(received, response) });
+      trace.end(trace.root, { attributes, error });
       if (sampled) await exported(trace);
     };
-    return { ...response, body: bodyOf(response, trace), done: ended() };
+    try {
+      const response = await traces.run(trace, () => handle(received));
+      const ended = async (): Promise<void> => {
+        try {
+          await response.done;
+        } finally {
+          await over(requestAttributes(received, response));
+        }
+      };
+      return { ...response, body: bodyOf(response, trace), done: ended() };
+    } catch (error) {
+      // Its answer waits for no receiver of traces.
+      void over({ 'relay.request_id': received.id }, nameOf(error));
+      throw error;
+    }
   };
 }
 
+/** The caller's own words are attributes: each name of spans is one more series at who receives them. */
+const nameOfCall = (route: TracingParts['route'], { method, path }: RelayRequest): string =>
+  route.method === method && route.path === path ? `${method} ${path}` : 'HTTP';
+
 /** The call's span ends with its last byte; what is settled after it has spans of its own. */
 function bodyOf({ body }: RelayResponse, trace: CallTrace): RelayResponse['body'] {
-  if (typeof body !== 'string') return endOf(body, trace);
-  trace.end(trace.root);
+  const ended = (): void => trace.end(trace.root);
+  if (typeof body !== 'string') return passedOn(body, ended);
+  ended();
   return body;
-}
-
-async function* endOf(
-  body: AsyncIterable<string>,
-  trace: CallTrace,
-): AsyncGenerator<string, void, undefined> {
-  try {
-    yield* body;
-  } finally {
-    trace.end(trace.root);
-  }
 }
 
 const requestAttributes = ({ id, method, path }: RelayRequest, { status }: RelayResponse): Attributes => ({

@@ -2,6 +2,7 @@
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 import type { ChatPorts } from '../../relay/call/chat-ports.ts';
 import type { CallTrace, Span } from './call-trace.ts';
+import { passedOn } from './passed-on.ts';
 
 /** @param current the trace of the call that runs; undefined: none is recorded */
 export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefined): ChatPorts {
@@ -65,16 +66,11 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
 }
 
 /** The span of an upstream ends with its body. */
-async function* bodyOf({ body }: UpstreamReply, trace: CallTrace, span: Span): UpstreamReply['body'] {
-  try {
-    yield* body;
-  } catch (error) {
-    span.error ??= nameOf(error);
-    throw error;
-  } finally {
+const bodyOf = ({ body }: UpstreamReply, trace: CallTrace, span: Span): UpstreamReply['body'] =>
+  passedOn(body, (failure) => {
+    if (span.endMs === undefined && failure) span.error ??= nameOf(failure.error);
     trace.end(span);
-  }
-}
+  });
 
 /** Messages may quote foreign text. */
-const nameOf = (error: unknown): string => (error instanceof Error ? error.name : 'Error');
+export const nameOf = (error: unknown): string => (error instanceof Error ? error.name : 'Error');

@@ -75,3 +75,8 @@ export function skewIn(error: unknown, assumedMs: number): number | undefined {
   const { clockAheadMs = assumedMs } = error;
   return Math.abs(clockAheadMs - assumedMs) < skewMsMin ? undefined : clockAheadMs;
 }
+
+/** The credentials have ended, or are not known any more. The service did not look at the call. */
+export const refusesCredentials = (error: unknown): boolean =>
+  error instanceof ServiceRefusal &&
+  (error.name === 'ExpiredTokenException' || error.name === 'UnrecognizedClientException');

@@ -1,4 +1,4 @@
-/** Where AWS's JSON services are, as the SDK finds them: a variable of the environment, else the region's own address. */
+/** Where AWS's services are, as the SDK finds them: a variable of the environment, else the region's own address. */
 
 export interface AwsService {
   /** As in signatures and in host names. */
@@ -42,7 +42,11 @@ const partitions: [RegExp, string][] = [
 ];
 
 /** Throws when FIPS or dual-stack is asked for, so that a request for FIPS never silently gets a plain endpoint. */
-export function endpointOf({ name, variable }: AwsService, region: string, variables = process.env): URL {
+export function endpointOf(
+  { name, variable }: Pick<AwsService, 'name' | 'variable'>,
+  region: string,
+  variables = process.env,
+): URL {
   if (variables['AWS_USE_FIPS_ENDPOINT'] === 'true' || variables['AWS_USE_DUALSTACK_ENDPOINT'] === 'true')
     throw new Error('FIPS and dual-stack endpoints are not offered.');
   const given = variables[variable] || variables['AWS_ENDPOINT_URL'];

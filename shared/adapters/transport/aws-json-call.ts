@@ -6,15 +6,15 @@
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
 import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
+import type { Socket } from 'node:net';
 import { crc32 } from 'node:zlib';
 import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
-import { mayPass, NoReply, ServiceRefusal, skewIn } from './aws-call-errors.ts';
+import { mayPass, NoReply, refusesCredentials, ServiceRefusal, skewIn } from './aws-call-errors.ts';
 import { endpointOf, type AwsService } from './aws-endpoint.ts';
+import { RenewedCredentials } from './renewed-credentials.ts';
 
 /** After a longer freeze of the function, idle connections are closed before they are used again. */
 const idleConnectionMs = 60_000;
-/** Credentials are asked for again so long before they expire. */
-const earlyMs = 5 * 60_000;
 /** Plenty where one call at a time is served; a host of many says how many it needs. */
 const socketsMax = 50;
 /** Doubled with each attempt; the pause is random below it. */
@@ -55,20 +55,29 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     ...times
   } = parts;
   const sign = requestSignature(service, aws.region);
-  const inForce = credentialsInForce(aws);
+  const given =
+    typeof aws.credentials === 'function' ? new RenewedCredentials(aws.credentials) : aws.credentials;
   let line: Line | undefined;
   /** Milliseconds by which the service's clock is ahead. */
   let offsetMs = 0;
 
-  const once = async (target: string, body: string, tryMsMax: number): Promise<unknown> => {
+  const once = async ({ target, body, credentials, untilMs }: Try): Promise<unknown> => {
     line ??= lineTo(endpointOf(service, aws.region), agent, aws.connectionsMax);
     const { host, path } = line;
-    const credentials = await inForce();
     const headers = sign({ host, path, target, body, credentials, atMs: Date.now() + offsetMs });
+    const tryMsMax = untilMs - performance.now();
     const reply = await exchange(line, { headers, body, tryMsMax, connectMsMax: times.connectMsMax });
     const members = membersOf(reply, read);
     if (reply.status < 300) return members;
     throw new ServiceRefusal(reply, members as Record<string, unknown>);
+  };
+
+  /** Whether a repeat would be signed otherwise: by the service's clock, or with other credentials. */
+  const corrects = (error: unknown, assumedMs: number, used: AwsCredentials | undefined): boolean => {
+    const aheadMs = skewIn(error, assumedMs);
+    offsetMs = aheadMs ?? offsetMs;
+    if (aheadMs !== undefined) return true;
+    return given instanceof RenewedCredentials && refusesCredentials(error) && !!used && given.drop(used);
   };
 
   return {
@@ -78,13 +87,15 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
       let hasCorrected = false;
       for (let tries = 1; ; tries += 1) {
         const assumedMs = offsetMs;
+        const untilMs = performance.now() + tryMsMax;
+        let credentials: AwsCredentials | undefined;
         try {
-          return await once(target, body, tryMsMax);
+          // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
+          credentials = given instanceof RenewedCredentials ? await given.current(tryMsMax / 2) : given;
+          return await once({ target, body, credentials, untilMs });
         } catch (error) {
-          const aheadMs = hasCorrected ? undefined : skewIn(error, assumedMs);
-          if (aheadMs !== undefined) {
+          if (!hasCorrected && corrects(error, assumedMs, credentials)) {
             // The service refused the signature before it looked at the call, so this was no attempt.
-            offsetMs = aheadMs;
             hasCorrected = true;
             tries -= 1;
             continue;
@@ -98,20 +109,9 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
   };
 }
 
-/** Asks the host again shortly before they expire. */
-function credentialsInForce({ credentials }: AwsAccess): () => AwsCredentials | Promise<AwsCredentials> {
-  if (typeof credentials !== 'function') return () => credentials;
-  let asked: { value: Promise<AwsCredentials>; untilMs: number } | undefined;
-  return () => {
-    if (asked && Date.now() < asked.untilMs) return asked.value;
-    const next = { value: credentials(), untilMs: Infinity };
-    asked = next;
-    next.value.then(
-      ({ expiration }) => void (next.untilMs = expiration ? expiration.getTime() - earlyMs : Infinity),
-      () => void (next.untilMs = 0),
-    );
-    return next.value;
-  };
+interface Try extends Pick<RequestToSign, 'target' | 'body' | 'credentials'> {
+  /** Of `performance.now()`. */
+  untilMs: number;
 }
 
 const pause = (milliseconds: number): Promise<void> =>
@@ -165,6 +165,7 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
   return new Promise((resolve, reject) => {
     const request = (secure ? requestOverHttps : requestOverHttp)({ ...options, headers: sent.headers });
     let isConnected = false;
+    let wasKept = false;
     let isDone = false;
     let onConnect: NodeJS.Timeout | undefined;
     const onTime = setTimeout(() => fail('ETIMEDOUT'), sent.tryMsMax);
@@ -176,11 +177,13 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
     const fail = (code: string): void => {
       if (isDone) return;
       ended();
-      reject(new NoReply(code, { sent: isConnected, wasKept: request.reusedSocket }));
+      reject(new NoReply(code, { sent: isConnected, wasKept }));
       request.destroy();
     };
     request.once('socket', (socket) => {
-      isConnected = request.reusedSocket;
+      // `reusedSocket` is false where the request waited for a connection of which there are no more.
+      wasKept = isUsable(socket);
+      isConnected = wasKept;
       if (isConnected) return;
       onConnect = setTimeout(() => fail('ETIMEDOUT'), sent.connectMsMax);
       socket.once(secure ? 'secureConnect' : 'connect', () => {
@@ -209,6 +212,10 @@ function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> 
     request.end(sent.body);
   });
 }
+
+/** What is written on it next goes out: connected, its handshake done, not closed. */
+const isUsable = (socket: Socket & { secureConnecting?: boolean }): boolean =>
+  !socket.connecting && socket.secureConnecting !== true && !socket.destroyed;
 
 /** What the reply says. Throws NoReply for one that was damaged on its way. */
 function membersOf({ headers, bytes, status }: Reply, read: (text: string) => unknown): unknown {

@@ -1,14 +1,21 @@
-/** Reads the state and the outputs of a deployed stack. Never changes one. */
+/**
+ * Asks CloudFormation about a deployed stack, by requests to its Query API that are written by hand: two of them need no client
+ * package. Never repeats one, and never changes a stack by itself.
+ */
 import { systemClock } from '../system/system-clock.ts';
 import type { AwsAccess } from '../system/environment.ts';
+import { endpointOf } from './aws-endpoint.ts';
 import { requestSigner } from './request-signer.ts';
 import { textOf } from './xml-text.ts';
 
 const timeoutMs = 10_000;
+const cloudFormation = { name: 'cloudformation', variable: 'AWS_ENDPOINT_URL_CLOUDFORMATION' };
 
 export interface DeployedStack {
   /** As CloudFormation calls it: `CREATE_COMPLETE`. */
   status: string;
+  /** It cannot be deleted. */
+  isProtected: boolean;
   outputs: ReadonlyMap<string, string>;
 }
 
@@ -24,25 +31,40 @@ export class StackRefusal extends Error {
   }
 }
 
-/**
- * One request to CloudFormation's Query API. Written by hand to avoid a client package for a single request.
- * @returns undefined when there is no such stack. Throws a StackRefusal, or the error of the network.
- */
+/** @returns undefined when there is no such stack. Throws a StackRefusal, or the error of the network. */
 export async function describeStack(
   stack: string,
   aws: AwsAccess,
   environment: NodeJS.ProcessEnv,
 ): Promise<DeployedStack | undefined> {
+  const parameters = { Action: 'DescribeStacks', StackName: stack };
+  const xml = await queryStacks(parameters, aws, environment).catch((error: unknown) => {
+    if (!(error instanceof StackRefusal)) throw error;
+    if (error.code === 'ValidationError' && error.message.includes('does not exist')) return undefined;
+    throw error;
+  });
+  if (xml === undefined) return undefined;
+  return {
+    status: textOf(xml, 'StackStatus') ?? '',
+    isProtected: textOf(xml, 'EnableTerminationProtection') === 'true',
+    outputs: outputsIn(xml),
+  };
+}
+
+/**
+ * @param parameters with the `Action`
+ * @returns the answer's XML. Throws a StackRefusal, or the error of the network.
+ */
+export async function queryStacks(
+  parameters: Record<string, string>,
+  aws: AwsAccess,
+  environment: NodeJS.ProcessEnv,
+): Promise<string> {
   const { region } = aws;
-  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  const endpoint =
-    environment['AWS_ENDPOINT_URL_CLOUDFORMATION'] ??
-    environment['AWS_ENDPOINT_URL'] ??
-    `https://cloudformation.${region}.${domain}`;
   const request = {
-    url: `${endpoint}/`,
+    url: endpointOf(cloudFormation, region, environment).href,
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: `Action=DescribeStacks&StackName=${stack}&Version=2010-05-15`,
+    body: new URLSearchParams({ ...parameters, Version: '2010-05-15' }).toString(),
   };
   const sign = requestSigner({ aws, clock: systemClock });
   const headers = await sign(request, { service: 'cloudformation', region });
@@ -50,11 +72,8 @@ export async function describeStack(
   const options = { method: 'POST', headers, body: request.body, signal, redirect: 'manual' } as const;
   const reply = await fetch(request.url, options);
   const xml = await reply.text();
-  if (reply.status === 200) return { status: textOf(xml, 'StackStatus') ?? '', outputs: outputsIn(xml) };
-  const code = textOf(xml, 'Code') ?? `status ${reply.status}`;
-  const message = textOf(xml, 'Message') ?? '';
-  if (code === 'ValidationError' && message.includes('does not exist')) return undefined;
-  throw new StackRefusal(code, message);
+  if (reply.status === 200) return xml;
+  throw new StackRefusal(textOf(xml, 'Code') ?? `status ${reply.status}`, textOf(xml, 'Message') ?? '');
 }
 
 /** The outputs of the one stack that was asked for. */

@@ -30,7 +30,7 @@ export const atRest = {
   /** `OpenReservations` and `BadRows`, which are written when they are 0. */
   restMetrics: 2,
   /** In hours with traffic: of the stack, and of each channel. */
-  stackMetrics: 9,
+  stackMetrics: 10,
   channelMetrics: 3,
   /** CloudWatch stores logs compressed. Assumed. */
   logCompression: 0.2,

@@ -47,5 +47,5 @@ export const reference: Workload = {
   monthsKept: 1,
   edge: 'pay-as-you-go',
   webAcl: false,
-  alarms: 61,
+  alarms: 31,
 };

@@ -74,10 +74,13 @@ async function tryNotice(ports: NotifierPorts, id: string, waits: boolean): Prom
   if (waits) await notices.forget([id]);
 }
 
-/** A full list makes the table stream wait, whose age has an alarm. */
-async function wait({ notices }: NotifierPorts, id: string, waits: boolean): Promise<void> {
+/** A full list makes the table stream wait, and after its last retry nobody would know of the notice. */
+async function wait({ notices, metrics }: NotifierPorts, id: string, waits: boolean): Promise<void> {
   if (waits) return;
-  if ((await notices.waiting()).length >= waitingMax) throw new StoreBusy('Too many notices wait.');
+  if ((await notices.waiting()).length >= waitingMax) {
+    metrics.count('AlertUndelivered');
+    throw new StoreBusy('Too many notices wait.');
+  }
   await notices.await(id);
 }
 

@@ -5,6 +5,7 @@
 import type { Clock } from '../ports/clock.ts';
 import type { SecretStore } from '../ports/stores/secret-store.ts';
 import type { UpstreamTransport } from '../ports/upstream-transport.ts';
+import { TransportError } from '../../upstreams/exchange.ts';
 
 export interface CanarySettings {
   /** With `/v1`. */
@@ -38,11 +39,15 @@ export function canary(parts: CanaryParts, settings: CanarySettings): () => Prom
       const reason = (await modelsFault(parts, settings, key)) ?? (await answerFault(parts, settings, key));
       if (reason !== undefined) return { ok: false, reason };
       return { ok: true, durationMs: parts.clock.now() - startedAtMs };
-    } catch {
-      return { ok: false, reason: 'connection' };
+    } catch (error) {
+      return { ok: false, reason: isTimeOut(error) ? 'timeout' : 'connection' };
     }
   };
 }
+
+/** The deadline of a request alone aborts it. */
+const isTimeOut = (error: unknown): boolean =>
+  error instanceof TransportError && (error.kind === 'aborted' || error.fault === 'timeout');
 
 async function modelsFault(
   parts: CanaryParts,

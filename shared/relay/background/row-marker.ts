@@ -14,7 +14,7 @@ const validations: Record<
 
 export interface RowMarkerPorts {
   marks: RowMarks;
-  metrics: Pick<ConfigMetrics, 'badRows'>;
+  metrics: Pick<ConfigMetrics, 'badRows' | 'failed'>;
   /** true on the local stack: loopback addresses are allowed. */
   local: boolean;
 }
@@ -25,6 +25,9 @@ export function rowMarker({ marks, metrics, local }: RowMarkerPorts): (rows: Wri
     const validated = rows.map((row) => ({ ...row, result: validations[row.table](row.raw, { local }) }));
     const bad = validated.filter(({ result }) => result.problem !== undefined);
     if (bad.length > 0) metrics.badRows(bad.length);
-    await marks.write(validated);
+    await marks.write(validated).catch((error: unknown) => {
+      metrics.failed();
+      throw error;
+    });
   };
 }

@@ -3,7 +3,7 @@ import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { QuotaStore, WriteReply } from '../ports/stores/quota-store.ts';
 import { StoreUnavailable } from '../ports/stores/store-errors.ts';
-import { Backoff } from './backoff.ts';
+import type { Backoff } from './backoff.ts';
 import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
 
 /** A finished reserve, with its tries that may still be applied. */
@@ -20,11 +20,10 @@ const tombstoneSeconds = 30;
 export async function guard(
   ports: Pick<ReservationsPorts, 'clock' | 'random' | 'quotas' | 'log'>,
   reserve: GuardedReserve,
-  budgetMs: number,
+  backoff: Backoff,
 ): Promise<boolean> {
   const { quotas, clock, log } = ports;
   const { account, part, id } = reserve;
-  const backoff = new Backoff(ports, budgetMs);
   try {
     for (let inFlight = reserve.triesInFlight; inFlight > 0; inFlight -= 1) {
       const bar = (): ReturnType<QuotaStore['tombstone']> =>

@@ -20,8 +20,18 @@ interface Guess {
   item: QuotaItem;
   /** When the counts of plan slots and the rate minutes were seen. */
   countsMs: number;
-  /** The sums of the account when it refused a call. `holds`: the next calls are refused by them. */
-  refused?: { seenMs: number; item: QuotaItem; holds: boolean } | undefined;
+  /** What refused a call. */
+  refused?: Refused | undefined;
+}
+
+interface Refused {
+  seenMs: number;
+  /** The sums of the account at that time. */
+  item: QuotaItem;
+  /** A place was missing, which is free in a moment; else money, or room in a minute. */
+  passing: boolean;
+  /** The next calls are refused by these sums. */
+  holds: boolean;
 }
 
 /**
@@ -54,6 +64,7 @@ export class QuotaGuesses {
   /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
   saw(item: QuotaItem): void {
     const { account, parts } = item;
+    this.#forgetPoorer(item);
     if (parts === 1)
       return this.#keep({ ...guessed(account), plan: new Map(item.plan), rate: minutesOf(item) });
     const { plan, rate } = this.of(account);
@@ -75,8 +86,16 @@ export class QuotaGuesses {
     const guess = this.#guesses.get(sums.account);
     if (!guess) return;
     const { refused } = guess;
-    const holds = !passing || (refused !== undefined && this.#isYounger(refused.seenMs, refusedMs));
-    guess.refused = { seenMs: this.#clock.now(), item: sums, holds };
+    const isSecond = refused?.passing === true && this.#isYounger(refused.seenMs, refusedMs);
+    guess.refused = { seenMs: this.#clock.now(), item: sums, passing, holds: !passing || isSecond };
+  }
+
+  /** Money came since a refusal. A part of several says nothing of the sums; a place is not bought with money. */
+  #forgetPoorer({ account, parts, available }: QuotaItem): void {
+    const guess = this.#guesses.get(account);
+    const { refused } = guess ?? {};
+    if (!guess || !refused || refused.passing || parts !== 1) return;
+    if (available > refused.item.available) guess.refused = undefined;
   }
 
   /** Money and a place came back. Forgets the refusal, and the count of a slot that was released. */

@@ -14,11 +14,13 @@ import { leaseEnd, renewEveryMs, ReserveTries } from './reserve-tries.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
 const lateSettleBudgetMs = 4_000;
-/** A settle may be repeated for minutes. */
-const settlePauseMsMax = 1_000;
+/** Of what may be repeated for long: a settle, a cancel. */
+const longPauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
 /** Of ending tries of a reserve that may still be applied, beside a known one. */
 const guardBudgetMs = 1_500;
+/** While a store fails, cancels must not fill the host: beyond so many at once the sweeper closes what one leaves. */
+const longCancelsMax = 16;
 
 /** Reserves before the upstream is called and settles after the end. */
 export class Reservations {
@@ -28,6 +30,8 @@ export class Reservations {
   readonly #settling = new Map<string, number>();
   /** By request id: reserves that were refused, and whose tries may still be applied. */
   readonly #cancelling = new Map<string, Promise<void>>();
+  /** Cancels under way that may take until the lease ends. */
+  #longCancels = 0;
 
   constructor(ports: ReservationsPorts) {
     this.#ports = ports;
@@ -94,7 +98,7 @@ export class Reservations {
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
     const budgetMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
-    const backoff = new Backoff(this.#ports, budgetMs, settlePauseMsMax);
+    const backoff = new Backoff(this.#ports, budgetMs, longPauseMsMax);
     try {
       const reply = await this.#settle(write, backoff);
       // After an unknown outcome, an earlier try may have closed it, followed by another call's close in `last`.
@@ -163,23 +167,30 @@ export class Reservations {
     }
   }
 
-  /** The sweeper closes what was not cancelled by the end of its lease, and charges its input. */
+  /** The sweeper closes what was not cancelled in its time, and charges its input. */
   async #cancel({ request, backoff, part, hold, endMs }: ReserveTries): Promise<void> {
     const { clock, log } = this.#ports;
     const { account, need, entry } = request;
     const triesInFlight = backoff.unknowns;
     const reserve = { account, part, id: need.id, entry, triesInFlight };
-    const nothingOpened = await this.#guard(reserve, Math.max(guardBudgetMs, endMs - clock.now() - tryMsMax));
+    const mayTakeLong = triesInFlight > 0 && this.#longCancels < longCancelsMax;
+    this.#longCancels += Number(mayTakeLong);
+    const wholeMs = Math.max(guardBudgetMs, endMs - clock.now() - tryMsMax);
+    const nothingOpened = await (
+      mayTakeLong ? this.#guard(reserve, wholeMs, longPauseMsMax) : this.#guard(reserve, guardBudgetMs)
+    ).finally(() => {
+      this.#longCancels -= Number(mayTakeLong);
+    });
     // Of a try that may have expired by now, the projector gives the budget back.
     if (!nothingOpened || (triesInFlight > 0 && clock.now() >= endMs)) return;
     await hold?.release().catch((error: unknown) => log.fault(need.id, error));
   }
 
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */
-  async #guard(reserve: GuardedReserve, budgetMs: number): Promise<boolean> {
+  async #guard(reserve: GuardedReserve, budgetMs: number, pauseMsMax?: number): Promise<boolean> {
     if (reserve.triesInFlight === 0) return true;
     const { guard } = await import('./guard.ts');
-    return guard(this.#ports, reserve, budgetMs);
+    return guard(this.#ports, reserve, new Backoff(this.#ports, budgetMs, pauseMsMax));
   }
 }
 

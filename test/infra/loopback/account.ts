@@ -7,6 +7,19 @@ export interface Standing extends Resource {
   owner: string | undefined;
 }
 
+interface Published {
+  function: string;
+  /** The number that Lambda gave. */
+  version: string;
+  of: string;
+}
+
+const versionType = 'AWS::Lambda::Version';
+
+/** What Lambda compares before it publishes a version: code and configuration. */
+export const publishedState = ({ properties }: Pick<Resource, 'properties'>): string =>
+  JSON.stringify(properties);
+
 export const emptyAccount = '000000000000';
 
 export class Account {
@@ -16,6 +29,8 @@ export class Account {
   /** Names of buckets that hold something. */
   readonly filled = new Set<string>();
   readonly #standing = new Map<string, Standing>();
+  /** By key of the version, last published last: what its function was then. */
+  readonly #published = new Map<string, Published>();
   /** Log groups that Lambda makes at the first call of a function whose group no template names. */
   readonly #calledFunctions = new Set<string>();
 
@@ -28,12 +43,35 @@ export class Account {
   }
 
   put(resource: Resource, owner: string | undefined): void {
-    this.#standing.set(keyOf(resource), { ...resource, owner });
+    const key = keyOf(resource);
+    if (resource.type === versionType && !this.#standing.has(key)) this.#publish(resource);
+    this.#standing.set(key, { ...resource, owner });
     if (resource.type.startsWith('Custom::')) this.#call(String(resource.properties['ServiceToken']));
   }
 
   remove(resource: Resource): void {
     this.#standing.delete(keyOf(resource));
+    this.#published.delete(keyOf(resource));
+  }
+
+  /** Leaves it standing, as nobody's. */
+  disown(resource: Resource): void {
+    this.#standing.set(keyOf(resource), { ...resource, owner: undefined });
+  }
+
+  /** Whoever it belongs to: a version that a stack left behind counts. */
+  lastPublished(called: Resource): Published | undefined {
+    return [...this.#published.values()].findLast((each) => each.function === called.physicalId);
+  }
+
+  #publish(version: Resource): void {
+    const name = String(version.properties['FunctionName']);
+    const called = this.standing.find(
+      ({ type, physicalId }) => type === 'AWS::Lambda::Function' && physicalId === name,
+    );
+    if (called === undefined) return;
+    const number = version.physicalId.split(':').at(-1) ?? '';
+    this.#published.set(keyOf(version), { function: name, version: number, of: publishedState(called) });
   }
 
   /** A resource of the same type and name, in the space in which a name can be there once. */

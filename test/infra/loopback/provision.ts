@@ -96,10 +96,14 @@ interface RollBack {
 
 function rollBack({ made, before, account, stackId }: RollBack): void {
   for (const resource of made.toReversed()) {
-    account.remove(resource);
     const old = before.get(resource.id);
+    // RetainExceptOnCreate is kept by every operation but the one that made it.
+    if (old === undefined && resource.deletionPolicy === 'Retain') {
+      account.disown(resource);
+      continue;
+    }
+    account.remove(resource);
     if (old !== undefined) account.put(old, stackId);
-    else if (resource.deletionPolicy === 'Retain') account.put(resource, undefined);
     else removeVersions(resource, account);
   }
 }
@@ -123,9 +127,15 @@ function removeOne(resource: Resource, account: Account): string | undefined {
     return 'Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.';
   if (!isKept && resource.type === 'AWS::S3::Bucket' && account.filled.has(resource.physicalId))
     return 'The bucket you tried to delete is not empty';
+  if (isKept) {
+    account.disown(resource);
+    return undefined;
+  }
+  // CDK's function deletes what is in the bucket.
+  if (resource.type === 'Custom::S3AutoDeleteObjects')
+    account.filled.delete(String(resource.properties['BucketName']));
   account.remove(resource);
-  if (isKept) account.put(resource, undefined);
-  else removeVersions(resource, account);
+  removeVersions(resource, account);
   return undefined;
 }
 

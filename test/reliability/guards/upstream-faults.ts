@@ -167,7 +167,7 @@ export const upstreamFaults: readonly Removal[] = [
     rows: ['F12'],
     file: 'shared/billing/usage/checked-usage.ts',
     find: 'if (isNone || output < shareMin * streamed.below)',
-    replace: 'if (output < shareMin * streamed.below)',
+    replace: 'if (output < 0)',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'shows and logs an estimate instead of zeros beside an answer',
   },

@@ -103,7 +103,7 @@ export async function releaseWaiting(ports: HandedPorts, waiting: Waiting, own =
     if (own && open && isTaken(open)) await close(open);
     if (triesInFlight === 0) return;
     const { guard } = await import('../../money/guard.ts');
-    await guard(ports, { account, part, id, entry, triesInFlight }, releaseMsMax);
+    await guard(ports, { account, part, id, entry, triesInFlight }, new Backoff(ports, releaseMsMax));
   } catch (error) {
     log.fault(id, error);
   }

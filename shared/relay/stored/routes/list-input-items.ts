@@ -1,7 +1,7 @@
 /** GET /v1/responses/{id}/input_items: what a response was made of, the turns before it included. */
 import { inputItemPage, pageAsked } from '../../../endpoints/responses/stored/input-item-page.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
-import { referencesOf } from '../../../endpoints/responses/stored-input.ts';
+import { storedReading } from '../../../endpoints/responses/stored-input.ts';
 import { InvalidRequest } from '../../../wire/invalid-request.ts';
 import type { RelayResponse } from '../../http/http.ts';
 import { Refusal } from '../../http/refusal.ts';
@@ -45,11 +45,10 @@ async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): A
 
 /** The items of a turn's request. A reference to what nobody can read any more stays one. */
 async function inputOf(ports: ReadPorts, { head, body }: StoredResponse): Promise<readonly JsonRecord[]> {
-  const references = referencesOf(undefined);
-  const items = references.within(body.input);
-  if (items.length === 0) return body.input;
+  const read = { reading: storedReading, body: { input: body.input } };
+  if (storedReading.references(read.body).items.length === 0) return body.input;
   const { referred } = await asked(ports, () =>
-    conversationOf(ports, head.account, { ...references, items }).catch((error: unknown) => {
+    conversationOf(ports, head.account, read).catch((error: unknown) => {
       if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
       throw error;
     }),

@@ -1,4 +1,5 @@
 /** Rules of Lambda: capacity, environment, addresses, versions, event sources. */
+import { publishedState } from '../account.ts';
 import { textOf, type Resource } from '../template.ts';
 import {
   documentation,
@@ -152,15 +153,9 @@ export const lambdaRules: ServiceRule[] = [
     check(version, context) {
       if (context.action !== 'Add') return undefined;
       const called = functionOf(version.properties['FunctionName'], context);
-      const old = called && context.before.get(called.id);
-      const isSame =
-        old !== undefined && JSON.stringify(old.properties) === JSON.stringify(called?.properties);
-      const published = [...context.before.values()].some(
-        ({ type, properties }) =>
-          type === version.type && properties['FunctionName'] === version.properties['FunctionName'],
-      );
-      if (!isSame || !published) return undefined;
-      return `AlreadyExists: A version for this Lambda function exists ( 1 ). Modify the function to create a new version.`;
+      const last = called && context.account.lastPublished(called);
+      if (called === undefined || last?.of !== publishedState(called)) return undefined;
+      return `AlreadyExists: A version for this Lambda function exists ( ${last.version} ). Modify the function to create a new version.`;
     },
   },
   {

@@ -126,6 +126,46 @@ describe('where traces go', () => {
   });
 });
 
+describe('what is traced', () => {
+  const OTEL_EXPORTER_OTLP_ENDPOINT = 'https://otlp.example.com';
+  const on = { OTEL_EXPORTER_OTLP_ENDPOINT };
+
+  test.each([
+    [{ OTEL_SDK_DISABLED: 'true' }],
+    [{ OTEL_SDK_DISABLED: 'TRUE' }],
+    [{ OTEL_TRACES_SAMPLER: 'always_off' }],
+    [{ OTEL_TRACES_SAMPLER: 'parentbased_always_off', OTEL_TRACES_SAMPLER_ARG: '1' }],
+  ])('is nothing with %o', (variables) => {
+    expect(readTracing({ ...on, ...variables })).toBeUndefined();
+  });
+
+  test.each([
+    [{ OTEL_TRACES_SAMPLER_ARG: '-1' }, 1],
+    [{ OTEL_TRACES_SAMPLER_ARG: '7' }, 1],
+    [{ OTEL_TRACES_SAMPLER_ARG: 'half' }, 1],
+    [{ OTEL_TRACES_SAMPLER_ARG: '0' }, 0],
+    [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' }, 0.1],
+    [{ OTEL_TRACES_SAMPLER: 'always_on', OTEL_TRACES_SAMPLER_ARG: '0.1' }, 1],
+    [{ OTEL_SDK_DISABLED: 'false' }, 1],
+  ])('with %o is a share of %d', (variables, ratio) => {
+    expect(readTracing({ ...on, ...variables })?.ratio).toBe(ratio);
+  });
+
+  test.each([
+    ['Authorization=Bearer abc', { Authorization: 'Bearer abc' }],
+    ['x.tenant=one , X-Two = a b ', { 'x.tenant': 'one', 'X-Two': 'a b' }],
+    ['x-empty=, =none, bad name=1', { 'x-empty': '' }],
+    ['x-line=a%0Ab', { 'x-line': 'a\nb' }],
+  ])('is sent with the headers of %j', (text, headers) => {
+    expect(readTracing({ ...on, OTEL_EXPORTER_OTLP_HEADERS: text })?.headers).toEqual(headers);
+  });
+
+  test('is a part of the environment that a host gives', () => {
+    expect(readEnvironment({ ...complete, ...on }).tracing?.url).toBe('https://otlp.example.com/v1/traces');
+    expect(readEnvironment(complete).tracing).toBeUndefined();
+  });
+});
+
 describe('limits of the deployment', () => {
   test('are JSON, and none without the variable', () => {
     expect(readDefaultLimits({ RELAY_LIMITS: '{"account_rpm":60}' })).toEqual({ account_rpm: 60 });

@@ -16,6 +16,7 @@ let emulator: Emulator;
 let store: CountedClient;
 let compiles: number;
 let badRows: number[];
+let failed: number;
 
 beforeAll(async () => {
   emulator = await startEmulator();
@@ -26,6 +27,7 @@ beforeEach(() => {
   store = countedClient();
   compiles = 0;
   badRows = [];
+  failed = 0;
 });
 
 const handle = (event: object) =>
@@ -36,7 +38,12 @@ const handle = (event: object) =>
     },
     markRows: rowMarker({
       marks: dynamoRowMarks({ client: store.client, stack: 'relay', log: recordedLog() }),
-      metrics: { badRows: (count) => void badRows.push(count) },
+      metrics: {
+        badRows: (count) => void badRows.push(count),
+        failed: () => {
+          failed += 1;
+        },
+      },
       local: false,
     }),
   })(event as Parameters<ReturnType<typeof configStreamHandler>>[0]);
@@ -127,13 +134,14 @@ describe('an event of a table that operators edit', () => {
     expect(await readRow(store, 'keys', hash)).toBeUndefined();
   });
 
-  test('fails when the store takes no mark for a moment, so that it comes again', async () => {
+  test('fails when the store takes no mark for a moment, so that it comes again, and counts it', async () => {
     const throttled = Object.assign(new Error('throttled'), {
       name: 'ThrottlingException',
       $metadata: { httpStatusCode: 400 },
     });
     store.client.middlewareStack.add(() => () => Promise.reject(throttled), { step: 'initialize' });
     await expect(handle({ Records: [keyRecord({ rpm: { N: '0' } })] })).rejects.toBeInstanceOf(MarksLost);
+    expect(failed).toBe(1);
   });
 });
 

@@ -55,6 +55,7 @@ describe('the line of a request', () => {
     const values = metricsOf(line);
     expect(named(byDimensions(values, 'stack'))).toEqual({
       Requests: 1,
+      CallFailed: 0,
       FailedAttempts: 1,
       FirstContentMs: 250,
       ChargeYuan: 0.000050001,
@@ -89,20 +90,35 @@ describe('the line of a request', () => {
     expect(JSON.parse(await lineOf(cut))).toMatchObject({ outcome: 'refused', end: 'failed' });
   });
 
-  test('has no metric that is zero, so that a share is one of all requests', async () => {
+  test('has one metric that is zero, of a call that did not fail, so that its values are all calls', async () => {
     const outcomesOf = async (entry: Partial<RequestLog>) =>
       Object.keys(named(metricsOf(await lineOf({ ...refused, code: undefined, ...entry }))));
-    expect(await outcomesOf({ end: 'completed', status: 200 })).toEqual(['Requests']);
+    expect(await outcomesOf({ end: 'completed', status: 200 })).toEqual(['Requests', 'CallFailed']);
     expect(await outcomesOf({ end: 'failed', status: 500, code: 'internal' })).toEqual([
       'Requests',
       'Failures',
+      'CallFailed',
       'InternalErrors',
       'NeedsAPerson',
     ]);
     expect(await outcomesOf({ end: 'completed', status: 200, usage_estimated: true })).toEqual([
       'Requests',
+      'CallFailed',
       'EstimatedUsage',
     ]);
+  });
+
+  test.each<[number | undefined, Partial<RequestLog>]>([
+    [0, { end: 'completed', status: 200 }],
+    [0, { end: 'client_gone', status: 200 }],
+    [1, { end: 'failed', status: 502, code: 'upstream_unavailable' }],
+    [1, { end: 'failed', status: 200, code: 'upstream_unavailable' }],
+    [1, { end: 'failed', status: 429, code: 'rate_limit_exceeded', reason: 'all_channels_cooling' }],
+    [undefined, { end: 'refused', status: 401, code: 'invalid_api_key' }],
+    [undefined, { end: 'refused', status: 429, code: 'rate_limit_exceeded', reason: 'limit_rate' }],
+  ])('counts %s for the availability of %j', async (failed, entry) => {
+    const values = metricsOf(await lineOf({ ...refused, code: undefined, ...entry }));
+    expect(values.find(({ name }) => name === 'CallFailed')?.value).toBe(failed);
   });
 
   test('claims no number that is not known, and counts refusals on no channel', async () => {
@@ -158,6 +174,17 @@ test('an event that needs a person is a metric too, and any other is a line', as
   expect(metricsOf(late)).toEqual([]);
 });
 
+test('oddities add up to ten, and a configuration that is not known is ten at once', async () => {
+  const log = jsonLog('1.2.3', requestMetrics('relay-beta'));
+  const lines = await linesOf(() => {
+    log.event('turn_state_lost', {});
+    log.event('config_format_unknown', {});
+    log.request({ ...answered, usage_implausible: true });
+  });
+  const oddities = lines.map((line) => metricsOf(line).filter(({ name }) => name === 'Oddities'));
+  expect(oddities).toMatchObject([1, 10, 1].map((value) => [{ value, dimensions: { stack: 'relay-beta' } }]));
+});
+
 test('a log without metrics writes none, and all that is known', async () => {
   const lines = await linesOf(() => jsonLog('1.2.3').request(answered));
   expect(lines.flatMap(metricsOf)).toEqual([]);
@@ -186,6 +213,7 @@ test('the background jobs of money and configuration write each count as a metri
     ['MoneyWrong', 1],
     ['OpenReservations', 3],
     ['ExpiredReservations', 1],
+    ['NeedsAPerson', 1],
     ['BadRows', 2],
     ['UnpricedModels', 4],
     ['BadRows', 1],

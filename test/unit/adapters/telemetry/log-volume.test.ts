@@ -23,7 +23,7 @@ const rigOf = (channels: Record<string, unknown>[] = [main]): BillingRig =>
   new BillingRig({ channels, charges, key }).granted(1000n * yuan);
 
 async function bytesOf(rig: BillingRig): Promise<number> {
-  const log = jsonLog('1.12.3', requestMetrics('relay-production'));
+  const log = jsonLog('1.12.3', requestMetrics('relay-production', 'responses:1234'));
   const lines = await linesOf(() => {
     for (const entry of rig.logged) log.request({ ...entry, request_id: id, account: 'acme-industries' });
     for (const { name, fields } of rig.events) log.event(name, fields);

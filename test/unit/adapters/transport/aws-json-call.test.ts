@@ -1,5 +1,12 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import {
+  Agent as HttpAgent,
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { Agent as HttpsAgent, createServer as createSecureServer } from 'node:https';
 import { createServer as createRawServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
@@ -16,6 +23,7 @@ import {
 } from '../../../../shared/adapters/transport/aws-json-call.ts';
 import { Sha256 } from '../../../../shared/adapters/transport/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
+import { selfSigned } from './self-signed.ts';
 
 const region = 'eu-central-1';
 const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: 'token' };
@@ -177,23 +185,6 @@ describe('a signed request', () => {
     expect(bodies[0]?.length).toBe(bodies[1]?.length);
   });
 
-  test('is signed by the credentials that are in force', async () => {
-    const { endpoint, seen } = await serve(ok);
-    const given = [
-      { ...credentials, accessKeyId: 'first', expiration: new Date(Date.now() + 60_000) },
-      { ...credentials, accessKeyId: 'second', expiration: new Date(Date.now() + 3_600_000) },
-    ];
-    let asked = 0;
-    const calls = callsTo(endpoint, {
-      aws: { region, credentials: async () => given[asked++] ?? credentials },
-    });
-    for (let call = 0; call < 3; call += 1) await calls.call('GetItem', {});
-    const ids = seen.map(({ headers }) => /Credential=(\w+)/.exec(headers.authorization ?? '')?.[1]);
-    // The first ones expire within minutes, so the next call asks again.
-    expect(ids).toEqual(['first', 'second', 'second']);
-    expect(asked).toBe(2);
-  });
-
   test('takes the service’s clock after one refusal, and asks no second time', async () => {
     const ahead = new Date(Date.now() + 3_600_000).toUTCString();
     const skewed = refusing('InvalidSignatureException', 400, { date: ahead });
@@ -331,6 +322,44 @@ describe('a connection', () => {
     for (let call = 0; call < 3; call += 1) await calls.call('UpdateItem', { text: 'ü'.repeat(900) }, once1);
     expect(writes.count).toBe(3);
     expect(connections.size).toBe(1);
+  });
+
+  test.each(['http', 'https'])(
+    'of %s that a call waited for is as good as a kept one: its reply may take longer than a connection',
+    async (scheme) => {
+      const arrivals = [Promise.withResolvers<ServerResponse>(), Promise.withResolvers<ServerResponse>()];
+      let count = 0;
+      const answer: RequestListener = (request, response) => {
+        const arrived = arrivals[count++];
+        void buffer(request).then(() => arrived?.resolve(response));
+      };
+      const { key, cert } = selfSigned();
+      const server = scheme === 'https' ? createSecureServer({ key, cert }, answer) : createServer(answer);
+      const endpoint = (await listen(server)).replace('http:', `${scheme}:`);
+      const settings = { keepAlive: true, maxSockets: 1 };
+      const agent = scheme === 'https' ? new HttpsAgent({ ...settings, ca: cert }) : new HttpAgent(settings);
+      const first = callsTo(endpoint, { agent, connectMsMax: 5_000 }).call('UpdateItem', {}, once1);
+      const response = await arrivals[0]?.promise;
+      const calls = callsTo(endpoint, { agent, connectMsMax: 30, tryMsMax: 1_000 });
+      const second = failureOf(calls.call('UpdateItem', {}, once1));
+      response?.end('{}');
+      await first;
+      await arrivals[1]?.promise;
+      // It was sent, so it may have been carried out.
+      expect(await second).toMatchObject({ name: 'NoReply', code: 'ETIMEDOUT', sent: true });
+    },
+  );
+
+  test('that a call still waits for when its time is up was never used', async () => {
+    const { endpoint, seen } = await serve(() => {});
+    const aws = { region, credentials, connectionsMax: 1 };
+    const calls = callsTo(endpoint, { aws, tryMsMax: 100 });
+    const first = failureOf(calls.call('UpdateItem', {}, { ...once1, tryMsMax: 5_000 }));
+    while (seen.length === 0) await new Promise(setImmediate);
+    expect(await failureOf(calls.call('UpdateItem', {}, once1))).toMatchObject({ sent: false });
+    expect(seen).toHaveLength(1);
+    seen[0]?.socket.destroy();
+    expect(await first).toMatchObject({ sent: true });
   });
 
   /** Answers once on each connection, and breaks it at the second request. */

@@ -106,10 +106,11 @@ describe('a notice', () => {
     expect([kinds(), counted]).toEqual([[], ['AlertUndelivered']]);
   });
 
-  it('waits in the table stream when too many wait already', async () => {
-    const { take, stores } = await rig({ topic: 1 });
+  it('waits in the table stream when too many wait already, and a person hears of it', async () => {
+    const { take, stores, counted } = await rig({ topic: 1 });
     for (let other = 0; other < 1_000; other += 1) await stores.await(`other${other}`);
     await expect(take('n1')).rejects.toThrow('Too many notices wait.');
+    expect(counted).toEqual(['AlertUndelivered']);
   });
 
   it('goes to a receiver that was corrected, and no more to one that was removed', async () => {

@@ -2,12 +2,17 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { canary } from '../../../../shared/relay/background/canary.ts';
+import { TransportError } from '../../../../shared/upstreams/exchange.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 
 interface Answer {
   status?: number;
   body: string;
   cut?: boolean;
+  /** Called in place of the end. */
+  stops?: () => void;
 }
 
 let answers: Record<string, Answer>;
@@ -28,10 +33,11 @@ beforeEach(async () => {
     request.on('end', () => {
       const path = request.url ?? '';
       asked.push({ path, key: request.headers.authorization, body });
-      const { status = 200, body: text, cut = false } = answers[path] ?? { status: 404, body: '' };
+      const { status = 200, body: text, cut = false, stops } = answers[path] ?? { status: 404, body: '' };
       response.writeHead(status, { 'content-type': 'text/event-stream' });
       response.write(text);
-      if (cut) response.destroy();
+      if (stops) setImmediate(stops);
+      else if (cut) response.destroy();
       else response.end();
     });
   });
@@ -91,6 +97,40 @@ test.each<[reason: string, changed: Record<string, Answer>]>([
 ])('%s is a failure with this reason', async (reason, changed) => {
   Object.assign(answers, changed);
   expect(await run()).toEqual({ successes: 0, reason });
+});
+
+test.each<[string, () => Promise<never>]>([
+  ['no answer comes in its time', () => Promise.reject(new TransportError('aborted', 'given up'))],
+  [
+    'no connection comes in its time',
+    () => Promise.reject(new TransportError('connect', 'late', { fault: 'timeout' })),
+  ],
+])('timeout is the reason where %s', async (_what, send) => {
+  const call = canary(
+    {
+      transport: { send },
+      secrets: { read: () => Promise.resolve('sk-canary-test') },
+      clock: Date,
+      deadline: () => new AbortController().signal,
+    },
+    { baseUrl: 'https://relay.test/v1', model: 'tiny', key: 'env:CANARY_TEST_KEY' },
+  );
+  expect(await call()).toEqual({ ok: false, reason: 'timeout' });
+});
+
+test('timeout is the reason where an answer stops in its middle until the deadline', async () => {
+  const late = new AbortController();
+  const call = canary(
+    {
+      transport: httpsUpstreamTransport({ local: true }),
+      secrets: { read: () => Promise.resolve('sk-canary-test') },
+      clock: Date,
+      deadline: () => late.signal,
+    },
+    { baseUrl: process.env['CANARY_URL'] ?? '', model: 'tiny', key: 'env:CANARY_TEST_KEY' },
+  );
+  answers['/v1/chat/completions'] = { body: 'data: {"choices":[]}\n\n', stops: () => late.abort() };
+  expect(await call()).toEqual({ ok: false, reason: 'timeout' });
 });
 
 test('a key that cannot be read is a failure, and nothing is called', async () => {

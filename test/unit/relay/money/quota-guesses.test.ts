@@ -22,6 +22,34 @@ describe('what was seen of an account', () => {
     expect(entry.amount).toBe(120_000n);
   });
 
+  it('refuses no longer once a cheaper call shows that there was a top-up', async () => {
+    const rig = funded(10n);
+    await expect(rig.reserve(tokens)).rejects.toMatchObject({ message: 'refused: quota' });
+    rig.memory.grant('acme', 200_000n);
+    await rig.reserve();
+    const { entry } = await rig.reserve(tokens);
+    expect(entry.amount).toBe(120_000n);
+  });
+
+  it('refuses for a missing place only after two such refusals: one for money is none', async () => {
+    const rig = funded();
+    const other = rig.otherReservations();
+    const limited = { accountConcurrency: 1 };
+    const full = { message: 'refused: open_entries' };
+    await expect(rig.reserve(tokens)).rejects.toMatchObject({ message: 'refused: quota' });
+    const first = await rig.reserve(limited, other);
+    await expect(rig.reserve(limited)).rejects.toMatchObject(full);
+    const closeRecord = { id: first.id, kind: 'released', charge: 0n, at: 1 } as const;
+    await rig.clock.run(other.close(first, closeRecord, true));
+    await rig.reserve(limited);
+    // Two in a row hold: the next one is refused without a write.
+    await expect(rig.reserve(limited)).rejects.toMatchObject(full);
+    await expect(rig.reserve(limited)).rejects.toMatchObject(full);
+    const sent = rig.store.sent.length;
+    await expect(rig.reserve(limited)).rejects.toMatchObject(full);
+    expect(rig.store.sent).toHaveLength(sent);
+  });
+
   it('never lowers a limit: what was held while a call ran is back when it is settled', async () => {
     const rig = funded(215_000n);
     const first = await rig.reserve(tokens);

@@ -275,4 +275,31 @@ describe('a reserve whose outcome stays unknown', () => {
       { name: 'reserve_unknown', fields: { request_id: reservationRequest.need.id, account: 'acme' } },
     ]);
   });
+
+  it('is given up soon where many others are cancelled: in an outage they must not fill the host', async () => {
+    const rig = funded();
+    rig.store.always('dropped', 'reserve', 'tombstone');
+    const requests = Array.from({ length: 20 }, () => rig.reservationRequest());
+    const refused = requests.map((request) => rig.reservations.reserve(request).catch(() => undefined));
+    await rig.clock.run(Promise.all(refused));
+    const cancelled = (some: typeof requests): Promise<void[]> =>
+      rig.clock.run(Promise.all(some.map(({ need }) => rig.reservations.cancelled(need.id))));
+    await rig.clock.run(rig.clock.sleep(1_600));
+    expect(rig.events.map(({ name }) => name)).toEqual(Array.from({ length: 4 }, () => 'reserve_unknown'));
+    await cancelled(requests);
+    expect(rig.events).toHaveLength(20);
+    // There is room again.
+    await rig.clock.run(rig.reservations.reserve(rig.reservationRequest()).catch(() => undefined));
+    await rig.clock.run(rig.clock.sleep(10_000));
+    expect(rig.events).toHaveLength(20);
+  });
+
+  it('asks a store that fails about once in half a second, not more, while it is cancelled', async () => {
+    const rig = funded();
+    rig.store.always('dropped', 'reserve', 'tombstone');
+    await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    const tries = rig.store.sent.filter((operation) => operation === 'tombstone').length;
+    expect(tries).toBeGreaterThan(100);
+    expect(tries).toBeLessThan(130);
+  });
 });

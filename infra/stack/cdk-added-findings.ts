@@ -1,10 +1,16 @@
 /**
- * Accepted cdk-nag findings about what CDK adds to a stack with a Web Function: a bucket for its code, and a function that
- * copies the code there while deploying.
+ * Accepted cdk-nag findings about what CDK itself adds to a stack. With a Web Function: a bucket for its code, and a function
+ * that copies the code there while deploying. With a bucket that empties itself: the function that does.
  */
 import { Stack, Token, Validations, type Acknowledgment } from 'aws-cdk-lib';
+import { emptyingProvider } from './constructs/triggers.ts';
 
-const shown = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
+/** As findings show it: what is open has its name in angle brackets. */
+export const shown = (value: string, name: string): string =>
+  Token.isUnresolved(value) ? `<AWS::${name}>` : value;
+
+const basicExecution = (stack: Stack): string =>
+  `IAM4[Policy::arn:${shown(stack.partition, 'Partition')}:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]`;
 
 const reason = "CDK's own, while deploying: it copies the server's code from the assets of the account";
 
@@ -14,7 +20,7 @@ function copyFindings(stack: Stack, codeBucket: string): Acknowledgment[] {
   const arn = `arn:${shown(partition, 'Partition')}`;
   const assets = `cdk-${qualifier}-assets-${shown(account, 'AccountId')}-${shown(region, 'Region')}`;
   return [
-    `IAM4[Policy::${arn}:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]`,
+    basicExecution(stack),
     `IAM5[Resource::${arn}:s3:::${assets}/*]`,
     'IAM5[Action::s3:Abort*]',
     'IAM5[Action::s3:DeleteObject*]',
@@ -35,4 +41,15 @@ export function acknowledgeCodeCopy(stack: Stack): void {
   for (const child of stack.node.children)
     if (child.node.id.startsWith('Custom::S3ObjectCopy'))
       Validations.of(child).acknowledge(...copyFindings(stack, codeBucket));
+}
+
+/** Without effect on a stack that has no such bucket. */
+export function acknowledgeEmptying(stack: Stack): void {
+  const provider = emptyingProvider(stack);
+  if (!provider) return;
+  Validations.of(provider).acknowledge({
+    id: `AwsSolutions::AwsSolutions-${basicExecution(stack)}`,
+    reason:
+      "CDK's own, in a trial alone: it empties the bucket of stream failures before the stack is deleted",
+  });
 }

@@ -1,0 +1,55 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { callAws } from '../../../../shared/adapters/account/aws-call.ts';
+import { describeStack } from '../../../../shared/adapters/transport/describe-stack.ts';
+
+const access = { region: 'us-iso-east-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } };
+const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const ask = (environment: NodeJS.ProcessEnv): Promise<string> =>
+  callAws({ aws: () => Promise.resolve(access), environment }, call);
+
+describe('the address of a reading', () => {
+  test('is the variable of its service, then that of all', async () => {
+    const own = await serve((request, response) => void response.end(`own ${request.url}`));
+    const all = await serve((request, response) => void response.end(`all ${request.url}`));
+    const both = { AWS_ENDPOINT_URL_LAMBDA: own, AWS_ENDPOINT_URL: `${all}/base` };
+    expect(await ask(both)).toBe(`own ${call.path}`);
+    expect(await ask({ AWS_ENDPOINT_URL: `${all}/base` })).toBe(`all /base${call.path}`);
+    expect(await ask({ ...both, AWS_ENDPOINT_URL_LAMBDA: '' })).toBe(`all /base${call.path}`);
+  });
+
+  test('is found in the same way as for the tables: FIPS is refused, an empty variable is none', async () => {
+    const environment = { AWS_USE_FIPS_ENDPOINT: 'true' };
+    await expect(ask(environment)).rejects.toThrow('FIPS');
+    await expect(describeStack('relay', access, environment)).rejects.toThrow('FIPS');
+    const all = await serve((_request, response) => void response.end('<StackStatus>DONE</StackStatus>'));
+    const described = { AWS_ENDPOINT_URL: all, AWS_ENDPOINT_URL_CLOUDFORMATION: '' };
+    expect(await describeStack('relay', access, described)).toMatchObject({ status: 'DONE' });
+  });
+});
+
+test('a reply without an end is read no further than it may be long', async () => {
+  const closed = Promise.withResolvers<void>();
+  const endless = await serve((_request, response) => {
+    const more = (): void => {
+      while (!response.destroyed && response.write('x'.repeat(1_000_000)));
+    };
+    response.once('close', closed.resolve).on('drain', more);
+    more();
+  });
+  await expect(ask({ AWS_ENDPOINT_URL: endless })).rejects.toMatchObject({ name: 'ReplyTooLarge' });
+  await closed.promise;
+});

@@ -1,0 +1,129 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../../shared/adapters/system/system-clock.ts';
+import { tracedHandle } from '../../../../shared/adapters/tracing/traced-handle.ts';
+import type { ChatPorts } from '../../../../shared/relay/call/chat-ports.ts';
+import type { Handle, RelayRequest, RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { BillingRig, byCall, stream, yuan } from '../../../support/billing-rig.ts';
+import { delta, finish, hang, usage, type Step } from '../../../support/core-rig.ts';
+import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
+
+const route = { method: 'POST', path: '/v1/chat/completions' };
+/** No trace is sent, so nothing is waited for in real time. */
+const settings = { url: 'http://127.0.0.1:1', headers: {}, service: undefined, ratio: 0 };
+
+const traced = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle =>
+  tracedHandle({ settings, route, ports, handleOf, stack: 'relay', version: '1' });
+const plain = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle => handleOf(ports);
+
+const answer = [delta('a'), finish(), usage(7, 2)];
+
+async function opened(steps: Step[], composed: typeof traced) {
+  const rig = new BillingRig({ charges: [byCall], composed }).granted(yuan).upstream({ steps });
+  const response = await rig.clock.run(rig.respond(stream));
+  const reads = (response.body as AsyncIterable<string>)[Symbol.asyncIterator]();
+  return { rig, response, reads };
+}
+
+describe.each([
+  ['traced', traced],
+  ['not traced', plain],
+])('a client of a call that is %s', (_how, composed) => {
+  it('and leaves before the first text, while one is waited for, pays nothing for the call', async () => {
+    // The heartbeat has begun the answer.
+    const { rig, response, reads } = await opened([40_000, ...answer], composed);
+    expect((await reads.next()).value).toContain(': ping');
+    const waiting = reads.next();
+    void reads.return?.();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    await rig.clock.run(response.done);
+    expect(rig.logged).toMatchObject([{ end: 'client_gone', charge: '0' }]);
+    expect(rig.item?.available).toBe(yuan);
+  });
+
+  it('and leaves before it has read anything is waited for no longer', async () => {
+    const { rig, response, reads } = await opened(answer, composed);
+    const endsMs = rig.clock.now();
+    await reads.return?.();
+    await rig.clock.run(response.done);
+    expect(rig.clock.now()).toBe(endsMs);
+    expect(rig.events).toEqual([]);
+  });
+
+  it('and stays has the whole answer and pays for it', async () => {
+    const rig = new BillingRig({ charges: [byCall], composed }).granted(yuan).upstream({ steps: answer });
+    expect((await rig.call(stream)).text).toContain('[DONE]');
+    expect(rig.logged).toMatchObject([{ end: 'completed', charge: '0.5' }]);
+  });
+
+  it('and has an answer that is cut at its deadline says so', async () => {
+    const { rig, response } = await opened([delta('a'), hang], composed);
+    const said: string[] = [];
+    const read = async (): Promise<void> => {
+      for await (const text of response.body) said.push(text);
+    };
+    await rig.clock.run(read());
+    expect(said.join('')).toContain('"error"');
+  });
+});
+
+describe('the trace of a call', () => {
+  const requestOf = (more: Partial<RelayRequest> = {}): RelayRequest => ({
+    id: 'one',
+    ...route,
+    query: new URLSearchParams(),
+    headers: {},
+    baseUrl: 'https://relay.test/v1',
+    json: () => ({}),
+    rawBody: () => '',
+    hostDeadlineMs: Infinity,
+    ...more,
+  });
+  const answered: RelayResponse = { status: 200, headers: {}, body: '', done: Promise.resolve() };
+
+  async function tracing(handle: Handle) {
+    const receiver = await startWebhookReceiver();
+    onTestFinished(() => receiver.close());
+    const log = { request: () => {}, event: () => {}, fault: () => {} };
+    const ports = { clock: systemClock, random: { next: () => 0.5 }, log } as unknown as ChatPorts;
+    const traced = tracedHandle({
+      settings: { ...settings, url: `${receiver.address}/v1/traces`, ratio: 1 },
+      route,
+      ports,
+      handleOf: () => handle,
+      stack: 'relay',
+      version: '1',
+    });
+    const root = async (): Promise<Record<string, unknown>> => {
+      const [hook] = await receiver.received('/v1/traces', 1);
+      return JSON.parse(hook?.body ?? '').resourceSpans[0].scopeSpans[0].spans[0];
+    };
+    return { traced, root };
+  }
+
+  it.each<[string, Partial<RelayRequest>, string]>([
+    ['its route', {}, 'POST /v1/chat/completions'],
+    ['none of a path that is not served', { path: '/v1/chat/completions/sk-secret' }, 'HTTP'],
+    ['none of a method that is not served', { method: 'BREW' }, 'HTTP'],
+  ])('has the name of %s', async (_what, more, name) => {
+    const { traced, root } = await tracing(async () => answered);
+    await (
+      await traced(requestOf(more))
+    ).done;
+    expect(await root()).toMatchObject({ name });
+  });
+
+  it('ends with a failure where the call does in a way that nobody foresaw, which the host sees', async () => {
+    const bug = new TypeError('a bug');
+    const { traced, root } = await tracing(() => Promise.reject(bug));
+    await expect(traced(requestOf())).rejects.toBe(bug);
+    expect(await root()).toMatchObject({ status: { code: 2, message: 'TypeError' } });
+  });
+
+  it('leaves also where the end of the call fails', async () => {
+    const bug = new TypeError('a bug');
+    const done = Promise.reject<void>(bug);
+    const { traced, root } = await tracing(async () => ({ ...answered, done }));
+    await expect((await traced(requestOf())).done).rejects.toBe(bug);
+    expect(await root()).toMatchObject({ name: 'POST /v1/chat/completions' });
+  });
+});

@@ -1,0 +1,167 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { AwsCredentials } from '../../../../shared/adapters/system/environment.ts';
+import { NoReply } from '../../../../shared/adapters/transport/aws-call-errors.ts';
+import { dynamodb } from '../../../../shared/adapters/transport/aws-endpoint.ts';
+import { awsJsonCalls, type AwsCalls } from '../../../../shared/adapters/transport/aws-json-call.ts';
+
+const minutes = 60_000;
+const given = (accessKeyId: string, leftMs?: number): AwsCredentials => ({
+  accessKeyId,
+  secretAccessKey: 'secret',
+  ...(leftMs !== undefined && { expiration: new Date(Date.now() + leftMs) }),
+});
+const away = new Error('the metadata service is away');
+const never = new Promise<never>(() => {});
+
+/** What the provider does when it is asked, in order; the last one stays. */
+type Provided = AwsCredentials | Error | Promise<never>;
+
+let ids: string[];
+let answer: (id: string) => { status: number; body: string };
+
+/** The clock stands later by so much, until the test is over. */
+function pass(milliseconds: number): void {
+  const { now } = Date;
+  Date.now = () => now() + milliseconds;
+  onTestFinished(() => void (Date.now = now));
+}
+
+beforeEach(() => {
+  ids = [];
+  answer = () => ({ status: 200, body: '{}' });
+});
+
+async function callsSignedBy(...provided: Provided[]) {
+  const serve: RequestListener = (request, response) => {
+    const id = /Credential=([\w-]+)/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    ids.push(id);
+    const { status, body } = answer(id);
+    request.resume().on('end', () => response.writeHead(status).end(body));
+  };
+  const server = createServer(serve);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const asked: boolean[] = [];
+  const credentials = async ({ forceRefresh = false } = {}): Promise<AwsCredentials> => {
+    const next = provided[Math.min(asked.length, provided.length - 1)];
+    asked.push(forceRefresh);
+    if (next instanceof Error) throw next;
+    return next ?? never;
+  };
+  const aws = { region: 'eu-central-1', credentials };
+  const times = { connectMsMax: 500, tryMsMax: 5_000, attempts: 1 };
+  return { calls: awsJsonCalls({ service: dynamodb, aws, ...times }), asked };
+}
+
+const read = (calls: AwsCalls, tryMsMax?: number): Promise<unknown> =>
+  calls.call('GetItem', {}, { tryMsMax });
+const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => expect.fail('it was done'),
+    (error: unknown) => error,
+  );
+
+describe('credentials that end', () => {
+  test('are asked for once while they last', async () => {
+    const { calls, asked } = await callsSignedBy(given('first', 60 * minutes));
+    for (let call = 0; call < 3; call += 1) await read(calls);
+    expect(ids).toEqual(['first', 'first', 'first']);
+    expect(asked).toEqual([false]);
+  });
+
+  test('are replaced beside the calls, minutes before their end', async () => {
+    const { calls, asked } = await callsSignedBy(given('first', 4 * minutes), given('second', 60 * minutes));
+    await read(calls);
+    pass(2_000);
+    while (ids.at(-1) !== 'second') await read(calls);
+    expect(new Set(ids)).toEqual(new Set(['first', 'second']));
+    // What the provider remembers is not what is asked for.
+    expect(asked).toEqual([false, true]);
+  });
+
+  test.each<[string, Provided]>([
+    ['fails', away],
+    ['does not come back', never],
+  ])('are used to their end when their renewal %s', async (_how, renewal) => {
+    const { calls, asked } = await callsSignedBy(given('first', 4 * minutes), renewal);
+    await read(calls);
+    pass(2_000);
+    for (let call = 0; call < 4; call += 1) await read(calls);
+    expect(ids).toEqual(Array.from({ length: 5 }, () => 'first'));
+    expect(asked).toEqual([false, true]);
+  });
+
+  test('are asked for again after a while also where they do not say when they end', async () => {
+    const { calls, asked } = await callsSignedBy(given('first'), given('second'));
+    await read(calls);
+    pass(16 * minutes);
+    while (ids.at(-1) !== 'second') await read(calls);
+    expect(asked).toEqual([false, true]);
+  });
+
+  test('are not used after their end', async () => {
+    const { calls } = await callsSignedBy(given('first', 10 * minutes), given('second', 60 * minutes));
+    await read(calls);
+    pass(10 * minutes);
+    await read(calls);
+    expect(ids).toEqual(['first', 'second']);
+  });
+});
+
+describe('a call for which there are no credentials', () => {
+  test.each<[string, Provided]>([
+    ['fail', away],
+    ['do not come in its time', never],
+  ])('has done nothing, and says so, when they %s', async (_how, provided) => {
+    const { calls } = await callsSignedBy(provided);
+    const failure = await failureOf(read(calls, 100));
+    expect(failure).toBeInstanceOf(NoReply);
+    expect(failure).toMatchObject({ code: 'ECREDENTIALS', sent: false });
+    expect(ids).toEqual([]);
+  });
+
+  test('is served by the next ones that come; many calls wait for one renewal', async () => {
+    const { calls, asked } = await callsSignedBy(away, given('first', 60 * minutes));
+    await failureOf(read(calls));
+    await Promise.all(Array.from({ length: 20 }, () => read(calls)));
+    expect(ids).toEqual(Array.from({ length: 20 }, () => 'first'));
+    expect(asked).toHaveLength(2);
+  });
+});
+
+describe('credentials that the service refuses', () => {
+  const refusing =
+    (name: string, ...refused: string[]): typeof answer =>
+    (id) =>
+      refused.includes(id)
+        ? { status: 400, body: JSON.stringify({ __type: `com.amazon.coral.service#${name}` }) }
+        : { status: 200, body: '{}' };
+
+  test.each(['ExpiredTokenException', 'UnrecognizedClientException'])(
+    'with %s are dropped, and the call is made once more: it was no attempt',
+    async (name) => {
+      answer = refusing(name, 'first');
+      const { calls, asked } = await callsSignedBy(given('first'), given('second'));
+      await read(calls);
+      await read(calls);
+      expect(ids).toEqual(['first', 'second', 'second']);
+      expect(asked).toEqual([false, true]);
+    },
+  );
+
+  test('each time fail the call, and the provider is not asked by each of them', async () => {
+    answer = refusing('ExpiredTokenException', 'first', 'second', 'third');
+    const { calls, asked } = await callsSignedBy(given('first'), given('second'), given('third'));
+    for (let call = 0; call < 5; call += 1)
+      expect(await failureOf(read(calls))).toMatchObject({ name: 'ExpiredTokenException' });
+    expect(ids).toEqual(['first', 'second', 'second', 'second', 'second', 'second']);
+    expect(asked).toHaveLength(2);
+  });
+});
