@@ -19,7 +19,7 @@ import type { KeptAnswerParts } from './stored/kept-answer.ts';
 import type { AnswerKeeper } from './answer/answer-keeper.ts';
 import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
-import type { repeatResult } from './stored/repeat-result.ts';
+import type { repeatResult } from './stored/routes/repeat-result.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute, refuseRoute } from './http/http-routes.ts';
@@ -64,17 +64,8 @@ export async function admitCaller(
   return { key: row, account, parts, snapshot };
 }
 
-/** Checks size, JSON, schema, model name, official gate and whitelist. */
-export async function readCall(
-  ports: ConversationPorts,
-  endpoint: Endpoint,
-  { request, caller }: { request: RelayRequest; caller: Caller },
-): Promise<AskedCall> {
-  return readBody(ports, endpoint, { body: request.json(), headers: request.headers, caller });
-}
-
 /** Checks schema, model name, official gate and whitelist. */
-export async function readBody(
+export async function readCall(
   ports: ConversationPorts,
   endpoint: Endpoint,
   { body, headers, caller }: { body: unknown; headers: RelayRequest['headers']; caller: Caller },
@@ -167,15 +158,11 @@ export async function payAndAnswer(
   const recording = await recordingOf(call, asked);
   const keeping = storage && (await import('./stored/kept-answer.ts'));
   const accepting = storage?.background ? await import('./stored/background/accept.ts') : undefined;
+  const kept = { keeps: mayStore(call), isStored: storage !== undefined };
   const keyed =
     idempotencyKey === undefined
       ? undefined
-      : await claimed(ports, call, {
-          header: idempotencyKey,
-          body: asked.body,
-          keeps: mayStore(call),
-          isStored: storage !== undefined,
-        });
+      : await claimed(ports, call, { header: idempotencyKey, body: asked.body, ...kept });
   if (keyed && 'first' in keyed) return repeated(ports, call, { first: keyed.first, request });
   const claim = keyed?.held;
   let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;
@@ -292,7 +279,7 @@ const claimed: typeof claimIdempotencyKey = async (...keyed) =>
 
 /** Loaded at the first one whose answer is there. */
 const repeated: typeof repeatResult = async (...first) =>
-  (await import('./stored/repeat-result.ts')).repeatResult(...first);
+  (await import('./stored/routes/repeat-result.ts')).repeatResult(...first);
 
 async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {
   const key = readKey(request.headers['authorization']);

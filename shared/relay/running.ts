@@ -19,7 +19,7 @@ import { Reservations } from './money/reservations.ts';
 import {
   answerPaid,
   modelsOf,
-  readBody,
+  readCall,
   recordingOf,
   type Caller,
   type PaidCall,
@@ -143,7 +143,7 @@ async function begin(
     const { startedMs, entry } = handed;
     if (ports.clock.now() > startedMs + beginsWithinMs) throw tooLate();
     const caller = callerOf(handed, snapshot);
-    const asked = await readBody(ports, endpoint, { body: runBody(handed), headers: {}, caller });
+    const asked = await readCall(ports, endpoint, { body: runBody(handed), headers: {}, caller });
     const named = await modelsOf(channels, { caller, asked, nowMs: startedMs });
     const requestId = requestIdOf(response.head.id);
     const times = { startedMs, deadlineMs, signal: watch.signal };

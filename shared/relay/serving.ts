@@ -42,7 +42,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     try {
       const check = async (): Promise<CheckedCall> => {
         caller = await admitCaller(ports, endpoint, request);
-        asked = await readCall(ports, endpoint, { request, caller });
+        const { headers } = request;
+        asked = await readCall(ports, endpoint, { body: request.json(), headers, caller });
         return { caller, asked, named: await modelsOf(channels, { caller, asked, nowMs: startedMs }) };
       };
       const checked = await check().catch(async (error: unknown) => {

@@ -13,7 +13,7 @@ export interface TableSchema {
   /** The attribute (Unix seconds) after which DynamoDB removes the row. */
   ttl?: string;
   stream?: 'KEYS_ONLY' | 'NEW_IMAGE' | 'NEW_AND_OLD_IMAGES';
-  /** Absent: any second of the last 35 days can be restored. False: what was deleted is gone. */
+  /** Absent: each second of the last 35 days can be restored. False: what was deleted is gone. */
   recoverable?: false;
   /** Global secondary indexes, keys only. */
   indexes?: { name: string; partitionKey: KeyAttribute }[];

@@ -4,6 +4,7 @@ import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/dy
 import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import { ResponseTooLarge } from '../../shared/relay/ports/stored/response-store.ts';
+import type { StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryStored } from '../support/memory-stored.ts';
@@ -142,21 +143,40 @@ describe('the table of responses', () => {
     client.destroy();
   });
 
+  it('finds a response that is replaced between the reads of its head and of its parts', async () => {
+    const inner = hotClient();
+    const { clock } = opened;
+    const other = dynamoStored({ client: inner, clock, stack: 'relay' });
+    const [before, after] = [noise(700_000, 1), noise(700_000, 2)].map((text) =>
+      responseOf(opened, { account: 'f', id: 'resp-1' }, { response: { text } }),
+    ) as [StoredResponse, StoredResponse];
+    await other.responses.put(before);
+    let reads = 0;
+    const client: TableClient = {
+      async call(...given) {
+        if (given[0] === 'BatchGetItem' && (reads += 1) === 2) await other.responses.put(after);
+        return inner.call(...given);
+      },
+    };
+    const { responses } = dynamoStored({ client, clock, stack: 'relay' });
+    expect((await responses.read('f', ['resp-1'])).get('resp-1')).toEqual(after);
+  });
+
   it('asks again for what a busy store left of a batch, and gives up where nothing moves', async () => {
     const inner = hotClient();
     let stuck = false;
     /** Carries out the first key alone, or none. */
     const busy = {
-      async call(operation: string, input: { RequestItems?: Record<string, unknown> }) {
-        const [name = ''] = Object.keys(input.RequestItems ?? {});
+      async call(operation: string, input: { RequestItems: Record<string, unknown> }) {
+        const name = 'relay-responses';
         if (operation === 'BatchWriteItem') {
-          const all = input.RequestItems?.[name] as object[];
+          const all = input.RequestItems[name] as object[];
           const [first, ...rest] = stuck ? [undefined, ...all] : all;
           if (first) await inner.call(operation, { RequestItems: { [name]: [first as never] } });
           return { UnprocessedItems: rest.length > 0 ? { [name]: rest } : {} };
         }
         if (operation !== 'BatchGetItem') return inner.call(operation as never, input as never);
-        const { Keys, ...rest } = input.RequestItems?.[name] as { Keys: object[] };
+        const { Keys, ...rest } = input.RequestItems[name] as { Keys: object[] };
         const [key, ...others] = stuck ? [undefined, ...Keys] : Keys;
         const asked = { RequestItems: { [name]: { Keys: [key], ...rest } } };
         const reply = key ? await inner.call(operation, asked as never) : { Responses: {} };

@@ -53,7 +53,7 @@ describe('a repeat of a key that may store', () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  it('is told to wait while the first one runs, then gets its answer', async () => {
+  it('is asked to wait while the first one runs, then gets its answer', async () => {
     const release = Promise.withResolvers<void>();
     upstream.script(async (call, reply) => {
       await release.promise;

@@ -41,6 +41,23 @@ const makeKey = async (...words: string[]): Promise<MadeKey> => {
 const sha256 = (written: string) => createHash('sha256').update(written).digest('hex');
 
 describe('key create', () => {
+  it.each([
+    ['--store', true, 'stores responses'],
+    ['--no-store', false, 'stores nothing'],
+  ])('with %s says whether it stores responses, whatever the setting says', async (option, store, words) => {
+    const run = await ops(['key', 'create', '--account', 'stored', option]);
+    expect(run.output).toContain(words);
+    const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
+    expect((await rowOf(sha256(String(key))))?.['store']).toBe(store);
+    expect((await ops(['key', 'list', '--account', 'stored'])).output).toContain(words);
+  });
+
+  it('without either leaves that to the setting', async () => {
+    const run = await ops(['key', 'create', '--account', 'stored']);
+    const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
+    expect(await rowOf(sha256(String(key)))).not.toHaveProperty('store');
+  });
+
   it('shows the key once, stores its hash alone, and makes the account', async () => {
     const run = await ops(['key', 'create', '--account', 'new-account', '--models', 'a, b', '--rpm', '60']);
     expect(run.code).toBe(0);

@@ -94,8 +94,8 @@ describe('response show', () => {
   });
 
   it('shows nothing when the record cannot be written', async () => {
-    const { planReadContent, carryOutReadContent } =
-      await import('../../shared/operate/responses/read-content.ts');
+    const { planShowContent, carryOutShowContent } =
+      await import('../../shared/operate/responses/show-content.ts');
     const ports = await rig.ports();
     const head = await ports.responses.head('acme', `resp-${first}`);
     const failing = {
@@ -104,8 +104,8 @@ describe('response show', () => {
       responses: { ...ports.responses, read: () => Promise.reject(new Error('was read')) },
     };
     if (!head) throw new Error('no head');
-    const plan = await planReadContent(failing, head, 'ticket');
-    await expect(carryOutReadContent(failing, plan)).rejects.toThrow('down');
+    const plan = await planShowContent(failing, head, 'ticket');
+    await expect(carryOutShowContent(failing, plan)).rejects.toThrow('down');
   });
 });
 

@@ -9,14 +9,12 @@ import {
 } from '../../../shared/operate/accounts/grant-amount.ts';
 import { planRefundCharge, type RefundInput } from '../../../shared/operate/accounts/refund-charge.ts';
 import { planSetPlan, type SetPlanInput } from '../../../shared/operate/accounts/set-plan.ts';
-import { accountResponses } from '../../../shared/operate/responses/account-responses.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import type { CommandContext } from './command/command-context.ts';
+import { addAccountResponses } from './response-commands.ts';
 import { printAccount, printApplied, printGrant, printNewAccount, printPlanSet } from './print/accounts.ts';
-import { printAccountResponses } from './print/responses.ts';
 import { approve, type ApproveOptions } from './terminal/approve.ts';
 import { parseNumber, type JsonOption } from './terminal/option-values.ts';
-import { countProgress } from './terminal/progress.ts';
 
 const examples = `
 Amounts are yuan with at most 9 decimals. A negative amount is a correction. The same --id is never applied twice,
@@ -30,7 +28,8 @@ Examples:
   npm run ops -- account plan acme --level 1 --since 2026-11-01 --until 2027-11-01
   npm run ops -- account plan acme --none`;
 
-export function addAccountCommands(program: Command, { terminal, onTables }: CommandContext): void {
+export function addAccountCommands(program: Command, context: CommandContext): void {
+  const { terminal, onTables } = context;
   const account = program
     .command('account')
     .description('who pays: balances, top-ups, refunds and plans')
@@ -47,17 +46,7 @@ export function addAccountCommands(program: Command, { terminal, onTables }: Com
       ),
     );
 
-  account
-    .command('responses')
-    .description('count what is stored for an account, and its bytes; no content is read')
-    .argument('<account>', 'as in the table accounts')
-    .option('--json', 'print JSON')
-    .action(
-      onTables(async (ports, name: string, options: JsonOption) => {
-        const onProgress = countProgress(terminal, 'items read');
-        printAccountResponses(terminal, await accountResponses(ports, name, onProgress), options);
-      }),
-    );
+  addAccountResponses(account, context);
 
   account
     .command('grant')

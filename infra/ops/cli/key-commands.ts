@@ -34,7 +34,8 @@ interface RotateOptions extends JsonOption {
   yes?: boolean;
 }
 
-export function addKeyCommands(program: Command, { terminal, onTables }: CommandContext): void {
+export function addKeyCommands(program: Command, context: CommandContext): void {
+  const { terminal, onTables } = context;
   const key = program.command('key').description('API keys of clients').addHelpText('after', examples);
 
   key
@@ -95,6 +96,10 @@ export function addKeyCommands(program: Command, { terminal, onTables }: Command
       }),
     );
 
+  addKeyRotate(key, context);
+}
+
+function addKeyRotate(key: Command, { terminal, onTables }: CommandContext): void {
   key
     .command('rotate')
     .description('make a new key with the same rights; the old one expires')

@@ -1,15 +1,17 @@
 /** The commands of `response`: stored responses of customers. Content is shown only to who says why, which is recorded. */
 import type { Command } from 'commander';
+import { accountResponses } from '../../../shared/operate/responses/account-responses.ts';
 import {
   carryOutDeleteResponse,
   planDeleteResponse,
 } from '../../../shared/operate/responses/delete-response.ts';
 import { findResponse } from '../../../shared/operate/responses/find-response.ts';
-import { carryOutReadContent, planReadContent } from '../../../shared/operate/responses/read-content.ts';
+import { carryOutShowContent, planShowContent } from '../../../shared/operate/responses/show-content.ts';
 import type { CommandContext } from './command/command-context.ts';
-import { printContent, printResponse } from './print/responses.ts';
+import { printAccountResponses, printContent, printResponse } from './print/responses.ts';
 import { approve } from './terminal/approve.ts';
 import type { JsonOption } from './terminal/option-values.ts';
+import { countProgress } from './terminal/progress.ts';
 
 const examples = `
 The account of a response is found in the ledger; calls that are free and not counted have no row there: name it with
@@ -48,8 +50,8 @@ export function addResponseCommands(program: Command, { terminal, onTables }: Co
       onTables(async (ports, id: string, options: ShowOptions) => {
         const head = await findResponse(ports, { id, account: options.account });
         if (!options.content) return printResponse(terminal, head, options);
-        const plan = await planReadContent(ports, head, options.reason);
-        const found = await carryOutReadContent(ports, plan);
+        const plan = await planShowContent(ports, head, options.reason);
+        const found = await carryOutShowContent(ports, plan);
         plan.effect.forEach(terminal.remark);
         return printContent(terminal, found, options);
       }),
@@ -69,6 +71,21 @@ export function addResponseCommands(program: Command, { terminal, onTables }: Co
         if (!(await approve(terminal, plan, options))) return;
         await carryOutDeleteResponse(ports, plan);
         for (const deleted of plan.changes) terminal.print(`${deleted.id} is deleted`);
+      }),
+    );
+}
+
+/** The command `account responses`. */
+export function addAccountResponses(account: Command, { terminal, onTables }: CommandContext): void {
+  account
+    .command('responses')
+    .description('count what is stored for an account, and its bytes; no content is read')
+    .argument('<account>', 'as in the table accounts')
+    .option('--json', 'print JSON')
+    .action(
+      onTables(async (ports, name: string, options: JsonOption) => {
+        const onProgress = countProgress(terminal, 'items read');
+        printAccountResponses(terminal, await accountResponses(ports, name, onProgress), options);
       }),
     );
 }

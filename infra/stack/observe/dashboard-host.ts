@@ -24,7 +24,7 @@ export function hostWidgets(
 ): IWidget[][] {
   const ofEach = (metricName: string, statistic: string, names: readonly FunctionName[]): IMetric[] =>
     names.map((name) => functions.get(name).lambda.metric(metricName, { statistic, label: name, period }));
-  // A dashboard with more metrics is not free. The alarm on crashes of runs names their log.
+  // A dashboard with more metrics is not free. Runs that crash are among the reservations that expire.
   const watched = [...functions.byName.keys()].filter((name) => name !== 'background');
   return [
     [

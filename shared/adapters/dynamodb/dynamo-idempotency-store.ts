@@ -44,19 +44,7 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
   /** `closedId`: the request whose claim may be taken, because its call was closed. */
   const put = async (claim: IdempotencyClaim, closedId?: string): Promise<ClaimReply> => {
     const now = Math.floor(clock.now() / 1000);
-    const body = sha256(JSON.stringify(claim.body));
-    const until = Math.ceil(claim.untilMs / 1000);
-    const request = claim.requestId;
-    const members = claim.namesMembers ? memberHashes(claim.body) : undefined;
-    const row = {
-      id: rowId(claim),
-      request,
-      body,
-      ...(members && { members }),
-      state: 'running',
-      until,
-      expires: now + keptSeconds,
-    };
+    const row = rowOf(claim, now);
     const input: PutItemCommandInput = {
       TableName,
       Item: marshall(row),
@@ -71,7 +59,7 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
         ':now': now,
         ':free': 'free',
         ':running': 'running',
-        ':request': request,
+        ':request': claim.requestId,
         ...(closedId !== undefined && { ':first': closedId }),
       }),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
@@ -123,6 +111,20 @@ const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
   `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
 
 const isRunning = (item: Attributes | undefined): boolean => item?.['state']?.S === 'running';
+
+function rowOf(claim: IdempotencyClaim, now: number) {
+  const body = sha256(JSON.stringify(claim.body));
+  const members = claim.namesMembers ? memberHashes(claim.body) : undefined;
+  return {
+    id: rowId(claim),
+    request: claim.requestId,
+    body,
+    ...(members && { members }),
+    state: 'running',
+    until: Math.ceil(claim.untilMs / 1000),
+    expires: now + keptSeconds,
+  };
+}
 
 /** Beyond these no member is named: a row stays within one write unit. */
 const membersMax = 24;

@@ -123,7 +123,8 @@ class Sweep {
     const nowSeconds = Math.floor(this.#ports.clock.now() / 1000);
     for (const write of item ? closeExpired(item, nowSeconds, this.#graceSeconds) : []) {
       const closed = await close(this.#ports, write);
-      if (closed === 'closed') this.#expired += 1;
+      // A background call that never began was cancelled or deleted, or its event came to nothing: nothing crashed.
+      if (closed === 'closed' && !write.entry.queued) this.#expired += 1;
       if (closed !== 'failed') open.delete(write.id);
       if (typeof closed === 'object' && closed.left) open.set(write.id, closed.left);
     }

@@ -108,27 +108,23 @@ function taken(state: keyof typeof firsts, firstId: string): Refusal {
 /** Of a key that may store: whoever comes again while the first runs gets its result. */
 function takenBy(reply: Exclude<ClaimReply, { state: 'claimed' }>): Refusal {
   const first = `The request ${reply.requestId}`;
-  const never = { 'x-should-retry': 'false' };
-  switch (reply.state) {
-    case 'running':
-      return refuse(
-        'request_in_progress',
-        `${first} with this Idempotency-Key is still running. Its answer is there for repeats once it is whole.`,
-        { headers: { 'retry-after': againSeconds } },
-      );
-    case 'completed':
-      return refuse(
-        'request_already_completed',
-        `${first} with this Idempotency-Key was completed and charged, and its answer is not kept. Use a new key to ask again.`,
-        { headers: never },
-      );
-    case 'other_body': {
-      const what = reply.differs === undefined ? 'body' : `'${reply.differs}'`;
-      return refuse(
-        'idempotency_key_reused',
-        `${first} used this Idempotency-Key with another ${what}. Use a new key.`,
-        { param: reply.differs ?? 'Idempotency-Key', headers: never },
-      );
-    }
-  }
+  const headers = { 'x-should-retry': 'false' };
+  if (reply.state === 'running')
+    return refuse(
+      'request_in_progress',
+      `${first} with this Idempotency-Key is still running. Its answer is there for repeats once it is whole.`,
+      { headers: { 'retry-after': againSeconds } },
+    );
+  if (reply.state === 'completed')
+    return refuse(
+      'request_already_completed',
+      `${first} with this Idempotency-Key was completed and charged, and its answer is not kept. Use a new key to ask again.`,
+      { headers },
+    );
+  const what = reply.differs === undefined ? 'body' : `'${reply.differs}'`;
+  return refuse(
+    'idempotency_key_reused',
+    `${first} used this Idempotency-Key with another ${what}. Use a new key.`,
+    { param: reply.differs ?? 'Idempotency-Key', headers },
+  );
 }

@@ -76,7 +76,7 @@ export function dynamoRunStore(table: ResponseTable): RunStore {
       const put = {
         TableName: table.name,
         Item: marshalled(item),
-        ...conditionOf(condition, table.now(), values),
+        ...conditionOf(condition, table.now(), { values }),
         ReturnValues: 'ALL_OLD' as const,
       };
       const reply = await quotaCall(() => table.client.call('PutItem', put));
@@ -109,7 +109,10 @@ async function updateHead(
     TableName: table.name,
     Key: marshall({ account, id }),
     UpdateExpression: `SET ${assignments}`,
-    ...conditionOf(all(exists, condition), table.now(), { ...values, ...given }, assignments),
+    ...conditionOf(all(exists, condition), table.now(), {
+      values: { ...values, ...given },
+      other: assignments,
+    }),
     ReturnValues: 'ALL_NEW',
   };
   const reply = await quotaCall(() => table.client.call('UpdateItem', input));
@@ -118,7 +121,11 @@ async function updateHead(
 }
 
 /** A condition with the names and values that it and the other expression have. */
-function conditionOf(condition: string, now: number, values: Record<string, unknown>, other = '') {
+function conditionOf(
+  condition: string,
+  now: number,
+  { values, other = '' }: { values: Record<string, unknown>; other?: string },
+) {
   const text = `${condition} ${other}`;
   const known: Record<string, unknown> = {
     ':now': now,

@@ -6,7 +6,8 @@
 /** The result of a claim. */
 export type ClaimReply =
   | { state: 'claimed' }
-  | { state: 'running' | 'completed'; requestId: string }
+  | { state: 'running'; requestId: string }
+  | { state: 'completed'; requestId: string }
   /** `differs`: a member of the body; absent: that is not known. */
   | { state: 'other_body'; requestId: string; differs?: string };
 
@@ -28,7 +29,7 @@ export interface IdempotencyClaim {
   /** Of the API key: whose ledger has the call's row. */
   account: string;
   body: unknown;
-  /** A repeat with another body is told which member differs: hashes of all are kept. */
+  /** A repeat with another body gets the member that differs: hashes of all are kept. */
   namesMembers?: boolean;
   /** From when on the request can no longer be running, in epoch milliseconds. */
   untilMs: number;

@@ -45,18 +45,21 @@ async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): A
 
 /** The items of a turn's request. A reference to what nobody can read any more stays one. */
 async function inputOf(ports: ReadPorts, { head, body }: StoredResponse): Promise<readonly JsonRecord[]> {
-  const read = { reading: storedReading, body: { input: body.input } };
-  if (storedReading.references(read.body).items.length === 0) return body.input;
+  const input = body.input.filter(isReference);
+  if (input.length === 0) return body.input;
+  const asks = { reading: storedReading, body: { input } };
   const { referred } = await asked(ports, () =>
-    conversationOf(ports, head.account, read).catch((error: unknown) => {
+    conversationOf(ports, head.account, asks).catch((error: unknown) => {
       if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
       throw error;
     }),
   );
   return body.input.map((item) =>
-    item['type'] === 'item_reference' ? (referred.get(String(item['id']))?.item ?? item) : item,
+    isReference(item) ? (referred.get(String(item['id']))?.item ?? item) : item,
   );
 }
+
+const isReference = (item: JsonRecord): boolean => item['type'] === 'item_reference';
 
 const outputOf = ({ body: { response } }: StoredResponse): readonly JsonRecord[] =>
   Array.isArray(response['output']) ? response['output'] : [];

@@ -10,7 +10,16 @@ import {
   yuan,
   type BillingOptions,
 } from '../../../support/billing-rig.ts';
-import { delta, done, finish, hello, reset, usage, type UpstreamScript } from '../../../support/core-rig.ts';
+import {
+  delta,
+  done,
+  finish,
+  hang,
+  hello,
+  reset,
+  usage,
+  type UpstreamScript,
+} from '../../../support/core-rig.ts';
 
 const page = readFileSync(new URL('../../../../docs/billing.md', import.meta.url), 'utf8');
 const table = page.slice(page.indexOf('| what happened'), page.indexOf('**What was used**'));
@@ -54,6 +63,32 @@ async function loseReserve(rig: BillingRig): Promise<void> {
   await rig.call(stream);
   const until = (rig.open[0]?.until ?? 0) + 1;
   for (const write of rig.item ? closeExpired(rig.item, until, 0) : []) await rig.quotas.close(write);
+}
+
+const later = { model: 'm', input: 'hi', max_output_tokens: 78, background: true };
+const path = '/v1/responses';
+const id = 'resp-01call00000000000000000001';
+
+async function neverBegin(rig: BillingRig): Promise<void> {
+  await rig.call(later, { path });
+  const until = (rig.open[0]?.until ?? 0) + 1;
+  for (const write of rig.item ? closeExpired(rig.item, until, 0) : []) await rig.quotas.close(write);
+}
+
+async function cancelWaiting(rig: BillingRig): Promise<void> {
+  await rig.call(later, { path });
+  const cancelling = rig.respond({}, { path: `${path}/${id}/cancel` });
+  const { status, done } = await rig.clock.run(cancelling);
+  await rig.clock.run(done);
+  expect(status).toBe(200);
+}
+
+async function deleteRunning(rig: BillingRig): Promise<void> {
+  await rig.call(later, { path });
+  const run = rig.runs();
+  await rig.clock.run(rig.clock.sleep(5_000));
+  await rig.stored.responses.remove('acme', id);
+  await rig.clock.run(run);
 }
 
 /** 7 tokens in and 2 out are 11; an estimate has 5 in and 1 out. */
@@ -104,12 +139,24 @@ const endings: Record<string, Ending> = {
   },
   'the relay refuses the request (4xx)': { scripts: [], body: { ...small, n: 0 }, milli: 0n },
   "the relay's function crashes during the call": { scripts: [{ steps: hello }], act: crash, milli: 5n },
+  'a background response never begins': { scripts: [{ steps: hello }], act: neverBegin, milli: 0n },
+  'a background response is cancelled or deleted before it begins': {
+    scripts: [{ steps: hello }],
+    act: cancelWaiting,
+    milli: 0n,
+  },
+  '... or while it runs, or its 14 minutes are over': {
+    scripts: [{ steps: [delta('a'), hang] }],
+    channels: [{ idle_seconds: 900 }],
+    act: deleteRunning,
+    milli: 7n,
+  },
   'the outcome of the reservation is unknown': { scripts: [{ steps: hello }], act: loseReserve, milli: 0n },
 };
 
 async function endOf(ending: Ending, options: BillingOptions): Promise<BillingRig> {
   const { scripts, body = small, channels, leaveAfter, act } = ending;
-  const rig = new BillingRig({ ...options, ...(channels && { channels }) })
+  const rig = new BillingRig({ key: { store: true }, ...options, ...(channels && { channels }) })
     .upstream(...scripts)
     .granted(yuan);
   if (act) await act(rig);

@@ -93,7 +93,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     expect(rig.item?.open.size).toBe(0);
   });
 
-  it('is told to come again while the first one runs', async () => {
+  it('is asked to come again while the first one runs', async () => {
     const rig = rigOf().upstream({ steps: [delta('a'), hang] });
     const body = { ...chat, stream: true };
     const first = await rig.clock.run(rig.respond(body, keyed('/v1/chat/completions')));
@@ -108,7 +108,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     ['messages', { ...chat, messages: [{ role: 'user', content: 'ho' }] }],
     ['temperature', { ...chat, temperature: 1 }],
     ['model', { ...chat, model: 'n' }],
-  ])('with another body is told that %s differs', async (member, other) => {
+  ])('with another body gets the name of what differs: %s', async (member, other) => {
     const rig = rigOf({ channels: [{ models: ['m', 'n'] }] });
     await rig.post(chat, keyed('/v1/chat/completions'));
     const again = await rig.post(other, keyed('/v1/chat/completions'));
@@ -161,7 +161,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
   it('gets nothing of a response that was removed before its result was kept', async () => {
     const rig = rigOf();
     const { results, responses: stored } = rig.stored;
-    const put = results.put;
+    const put = results.put.bind(results);
     results.put = async (...given) => {
       await stored.remove('acme', `resp-${given[0].key}`);
       await put(...given);

@@ -2,13 +2,13 @@
  * Answers a repeat of a request with an Idempotency-Key by the first result: as it was, with a header that names the first,
  * and free of charge. Must never ask an upstream.
  */
-import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { ChatCall } from '../call/chat-call.ts';
-import type { ChatPorts } from '../call/chat-ports.ts';
-import type { RelayRequest, RelayResponse } from '../http/http.ts';
-import { refuse } from '../http/refusal.ts';
-import type { StoredResult } from '../ports/stored/result-store.ts';
-import { follow } from './events/follow.ts';
+import { InvalidRequest } from '../../../wire/invalid-request.ts';
+import type { ChatCall } from '../../call/chat-call.ts';
+import type { ChatPorts } from '../../call/chat-ports.ts';
+import type { RelayRequest, RelayResponse } from '../../http/http.ts';
+import { refuse } from '../../http/refusal.ts';
+import type { StoredResult } from '../../ports/stored/result-store.ts';
+import { follow } from '../events/follow.ts';
 
 /** Throws a Refusal or StoreUnavailable. */
 export async function repeatResult(

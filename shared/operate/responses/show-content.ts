@@ -19,7 +19,7 @@ export interface ContentPlan extends Plan<RowWrite> {
 }
 
 /** The record names the access key, which AWS's own logs lead to a person. */
-export async function planReadContent(
+export async function planShowContent(
   { clock, operator, random }: OperatorPorts,
   head: ResponseHead,
   reason: string | undefined,
@@ -46,7 +46,7 @@ export async function planReadContent(
   };
 }
 
-export async function carryOutReadContent(ports: OperatorPorts, plan: ContentPlan): Promise<StoredResponse> {
+export async function carryOutShowContent(ports: OperatorPorts, plan: ContentPlan): Promise<StoredResponse> {
   await carryOutWrites(ports, plan);
   const { account, id } = plan.head;
   const found = await ports.responses.read(account, id);
