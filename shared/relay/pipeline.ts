@@ -16,7 +16,7 @@ import { capableOf } from './call/capable-channels.ts';
 import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { KeptAnswerParts } from './stored/kept-answer.ts';
-import type { AnswerKeeper } from './answer/answer-keeper.ts';
+import type { AnswerRecorder } from './answer/answer-recorder.ts';
 import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
 import type { repeatResult } from './stored/routes/repeat-result.ts';
@@ -176,9 +176,9 @@ export async function payAndAnswer(
   }
   const { reserved: bill, ...known } = opened;
   const stores = { ...ports, responses: ports.stored.responses };
-  const keeperOf = keeping && ((parts: KeptAnswerParts) => new keeping.KeptAnswer(stores, parts));
+  const recorderOf = keeping && ((parts: KeptAnswerParts) => new keeping.KeptAnswer(stores, parts));
   try {
-    return answerPaid(ports, asked, { call, known, bill, claim, recording, keeperOf, health });
+    return answerPaid(ports, asked, { call, known, bill, claim, recording, recorderOf, health });
   } catch (error) {
     await bill.cancel();
     await claim?.finish(true);
@@ -206,7 +206,7 @@ export interface PaidCall {
   /** Undefined: the call has no state to keep. */
   recording: typeof StateRecording | undefined;
   /** Undefined: the answer is not stored. */
-  keeperOf: ((parts: KeptAnswerParts) => AnswerKeeper & { readonly stored: boolean }) | undefined;
+  recorderOf: ((parts: KeptAnswerParts) => AnswerRecorder & { readonly stored: boolean }) | undefined;
   health: HealthRecorder;
   /** Of a run. Absent: the answer has a client. */
   run?: RunOfCall;
@@ -224,7 +224,7 @@ export interface RunOfCall {
 export function answerPaid(
   ports: ChatPorts,
   asked: AskedCall,
-  { call, known, bill, claim, recording, keeperOf, health, run }: PaidCall,
+  { call, known, bill, claim, recording, recorderOf, health, run }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
   const limitOf = (model: string): number | undefined =>
@@ -244,21 +244,21 @@ export function answerPaid(
   const dispatch = recorder ?? dispatched;
   const { storage } = asked.read;
   const { conversation } = asked;
-  const keeper =
+  const answerRecorder =
     storage &&
     conversation &&
-    keeperOf?.({ call: paid, storage, conversation, seal: () => recorder?.sealed(sealId(paid)) });
+    recorderOf?.({ call: paid, storage, conversation, seal: () => recorder?.sealed(sealId(paid)) });
   const fresh = (): Renderer =>
     asked.read.renderer(call.identity, {
       now: () => Math.floor(ports.clock.now() / 1000),
       sent: () => dispatch.report().sent,
       model: () => dispatch.report().model,
       sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
-      stored: () => keeper?.stored ?? false,
+      stored: () => answerRecorder?.stored ?? false,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
   const renderer = run ? (): Renderer => run.renderer(fresh()) : fresh;
-  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch, keeper });
+  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch, recorder: answerRecorder });
   return answer.response(answer.produce());
 }
 

@@ -37,7 +37,7 @@ import {
   type HandedCall,
 } from './stored/background/handed-call.ts';
 import { releaseWaiting, takeOver } from './stored/background/handed-reservation.ts';
-import { RunKeeper } from './stored/background/run-keeper.ts';
+import { RunRecorder } from './stored/background/run-recorder.ts';
 import { claimSeconds, RunWatch } from './stored/background/run-watch.ts';
 import { StoppingDispatch } from './stored/background/stopping-dispatch.ts';
 import { EventWriter } from './stored/events/event-writer.ts';
@@ -65,7 +65,7 @@ interface ClaimedRun {
   response: StoredResponse;
   snapshot: Snapshot;
   watch: RunWatch;
-  keeper: RunKeeper;
+  answerRecorder: RunRecorder;
   deadlineMs: number;
 }
 
@@ -93,12 +93,12 @@ export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: Ru
     );
     if (!response) return ports.log.event('background_not_claimed', { request_id: requestIdOf(id), account });
     const claimed = claimedRun(ports, { response, snapshot, event });
-    const { watch, keeper } = claimed;
+    const { watch, answerRecorder } = claimed;
     const watching = watch.watch();
     try {
       await drained(await begin(ports, own, claimed));
     } catch (error) {
-      await keeper.fails(refused(ports, own, { claimed, error }));
+      await answerRecorder.fails(refused(ports, own, { claimed, error }));
     } finally {
       watch.stop();
       await watching;
@@ -125,15 +125,15 @@ function claimedRun(
     mayWrite: () => watch.holds,
   };
   const events = streamed ? new EventWriter({ clock, log, events: stored.events }, written) : undefined;
-  const keeper = new RunKeeper(ports, { run, claimed: response, watch, events, eventMinutes });
-  return { response, snapshot, watch, keeper, deadlineMs };
+  const answerRecorder = new RunRecorder(ports, { run, claimed: response, watch, events, eventMinutes });
+  return { response, snapshot, watch, answerRecorder, deadlineMs };
 }
 
 /** Throws before the answer has begun, with nothing reserved. From then on the answer closes the bill. */
 async function begin(
   ports: ChatPorts,
   { reservations, health, channels, endpoint }: RunnerState,
-  { response, snapshot, watch, keeper, deadlineMs }: ClaimedRun,
+  { response, snapshot, watch, answerRecorder, deadlineMs }: ClaimedRun,
 ): Promise<RelayResponse> {
   const waiting = waitingIn(response);
   let bill: Bill | undefined;
@@ -158,8 +158,8 @@ async function begin(
     });
     await watch.look();
     if (watch.reason) throw refuse('unavailable', 'The response was stopped before it began.');
-    const keeperOf: PaidCall['keeperOf'] = ({ seal }) => keeper.sealing(seal);
-    const paid = { call, known, bill: reserved, claim: undefined, recording, keeperOf, health };
+    const recorderOf: PaidCall['recorderOf'] = ({ seal }) => answerRecorder.sealing(seal);
+    const paid = { call, known, bill: reserved, claim: undefined, recording, recorderOf, health };
     return await answerPaid(ports, asked, { ...paid, run: runOf(call) });
   } catch (error) {
     if (bill) await bill.cancel();
@@ -199,7 +199,7 @@ const emptyChunk = ({ requestId, created, model }: ChatCall['identity']): ChatCh
   usage: null,
 });
 
-/** Resolves when everything of the answer is done. Its keeper has had each text before. */
+/** Resolves when everything of the answer is done. Its answerRecorder has had each text before. */
 async function drained({ body, done }: RelayResponse): Promise<void> {
   if (typeof body !== 'string') for await (const text of body) void text;
   await done;

@@ -14,7 +14,7 @@ import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall } from '../call/dispatch-report.ts';
 import type { HeldKey } from '../call/idempotency-claim.ts';
-import type { AnswerKeeper } from './answer-keeper.ts';
+import type { AnswerRecorder } from './answer-recorder.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
 import type { Bill } from '../money/bill.ts';
@@ -47,7 +47,7 @@ export interface AnswerParts {
   /** Undefined: the request has no Idempotency-Key. */
   claim: HeldKey | undefined;
   /** Undefined: the answer is not kept. */
-  keeper?: AnswerKeeper | undefined;
+  recorder?: AnswerRecorder | undefined;
 }
 
 /** The renderer of an answer whose end waits until it is kept. */
@@ -87,7 +87,7 @@ export class Answer {
    * rest: of a long answer before the bill is closed. Never rejects.
    */
   async produce(): Promise<void> {
-    const { dispatch, bill, claim, keeper } = this.#parts;
+    const { dispatch, bill, claim, recorder } = this.#parts;
     const stop = new AbortController();
     const push = (text: string): void => this.#push(text);
     void this.#heartbeat.run({ queue: this.#queue, push }, this.#renderer, stop.signal);
@@ -99,7 +99,7 @@ export class Answer {
       stop.abort('over');
       this.#queue.end();
     }
-    await keeper?.ended(this.#refusal && this.#renderer.whole?.(this.#refusal.body.error));
+    await recorder?.ended(this.#refusal && this.#renderer.whole?.(this.#refusal.body.error));
     const end = this.#end();
     const report = dispatch.report();
     const measure = this.#measure();
@@ -113,7 +113,7 @@ export class Answer {
     const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
     await claim?.finish(costsNothing(outcome));
-    await Promise.all([dispatch.written(), keeper?.written?.()]);
+    await Promise.all([dispatch.written(), recorder?.written?.()]);
     const durationMs = this.#ports.clock.now() - this.#call.startedMs;
     const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
     const isExpected = report.channel?.params.include_usage !== false;
@@ -134,13 +134,13 @@ export class Answer {
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
   async #pass(): Promise<void> {
-    const { dispatch, keeper, renderer } = this.#parts;
+    const { dispatch, recorder, renderer } = this.#parts;
     for (;;) {
       try {
         const metered = run(dispatch.chunks, this.#meter);
-        const shown = keeper ? withoutEnd(this.#renderer) : this.#renderer;
+        const shown = recorder ? withoutEnd(this.#renderer) : this.#renderer;
         for await (const batch of run(metered, shown)) await this.#write(batch.join(''));
-        if (keeper) await this.#endKept(keeper);
+        if (recorder) await this.#endKept(recorder);
         return;
       } catch (error) {
         if (!this.#renderer.sentWhole || !dispatch.another) throw error;
@@ -151,11 +151,11 @@ export class Answer {
   }
 
   /** What is seen as ended can be read again: its items, then the keeping, then the end itself. */
-  async #endKept(keeper: AnswerKeeper): Promise<void> {
+  async #endKept(recorder: AnswerRecorder): Promise<void> {
     const renderer = this.#renderer;
     for (const text of renderer.close?.() ?? []) await this.#write(text);
     const whole = renderer.whole?.();
-    if (whole) await keeper.keep(whole);
+    if (whole) await recorder.keep(whole);
     for (const text of renderer.end()) await this.#write(text);
   }
 
@@ -202,7 +202,7 @@ export class Answer {
    */
   async response(done: Promise<void>): Promise<RelayResponse> {
     await this.#queue.opened;
-    const { dispatch, bill, claim, keeper } = this.#parts;
+    const { dispatch, bill, claim, recorder } = this.#parts;
     const { requestId } = this.#call.identity;
     const { tried, sent, model } = dispatch.report();
     // The heartbeat commits before anyone knows who answers.
@@ -213,7 +213,7 @@ export class Answer {
       ...(isKnown && { 'x-relay-model': model }),
       ...sentHeaders(sent),
       ...bill.headers,
-      ...keeper?.headers,
+      ...recorder?.headers,
     };
     if (this.#refusal && !this.#queue.committed) {
       const { status, headers: own, body } = refusalResponse(this.#refusal, requestId);
@@ -254,9 +254,9 @@ export class Answer {
 
   /** What a client has seen begin it can read again, whatever became of it. One that is sent whole has shown nothing. */
   async #keepFailed(error: ErrorObject): Promise<void> {
-    const { keeper } = this.#parts;
-    const whole = keeper && !this.#renderer.sentWhole && this.#renderer.whole?.(error);
-    if (whole) await keeper.keep(whole);
+    const { recorder } = this.#parts;
+    const whole = recorder && !this.#renderer.sentWhole && this.#renderer.whole?.(error);
+    if (whole) await recorder.keep(whole);
   }
 
   #inTermsOfEndpoint(refusal: Refusal): Refusal {
@@ -277,7 +277,7 @@ export class Answer {
 
   #push(text: string): void {
     this.#queue.push(text);
-    this.#parts.keeper?.wrote(text);
+    this.#parts.recorder?.wrote(text);
     this.#parts.claim?.wrote(text);
   }
 

@@ -11,7 +11,7 @@ import type { Random } from '../ports/ids.ts';
 import { ResponseTooLarge, type ResponseStore } from '../ports/stored/response-store.ts';
 import { ancestorsMax, type ResponseHead, type ResponseStatus } from '../ports/stored/stored-response.ts';
 import type { Log } from '../ports/telemetry.ts';
-import type { AnswerKeeper } from '../answer/answer-keeper.ts';
+import type { AnswerRecorder } from '../answer/answer-recorder.ts';
 import type { Conversation } from './stored-conversation.ts';
 import { storeSettings } from './may-store.ts';
 
@@ -31,7 +31,7 @@ export interface KeptAnswerParts {
   seal: () => string | undefined;
 }
 
-interface KeeperPorts {
+interface RecorderPorts {
   clock: Clock;
   random: Random;
   log: Log;
@@ -41,14 +41,14 @@ interface KeeperPorts {
 /** Why an answer is not stored. */
 type Lost = 'too_large' | 'write_failed' | 'write_late';
 
-export class KeptAnswer implements AnswerKeeper {
+export class KeptAnswer implements AnswerRecorder {
   /** Until it is known, what is intended. */
   stored = true;
-  readonly #ports: KeeperPorts;
+  readonly #ports: RecorderPorts;
   readonly #parts: KeptAnswerParts;
   #tookBack: Promise<void> | undefined;
 
-  constructor(ports: KeeperPorts, parts: KeptAnswerParts) {
+  constructor(ports: RecorderPorts, parts: KeptAnswerParts) {
     this.#ports = ports;
     this.#parts = parts;
   }

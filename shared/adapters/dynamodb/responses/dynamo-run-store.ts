@@ -69,7 +69,7 @@ export function dynamoRunStore(table: ResponseTable): RunStore {
     async finish({ run, ...key }, response) {
       if (!isResponseId(key.id)) return false;
       const item = await itemOfResponse(table, response);
-      // A client that was told so finds what was cancelled cancelled.
+      // A client that was reported so finds what was cancelled cancelled.
       const from = response.head.status === 'cancelled' ? [isInProgress, isCancelled] : [isInProgress];
       const condition = all(exists, isOwn, `(${[...from, isFinishedSo].join(' OR ')})`);
       const values = { ':run': run, ':content': item['body_name'] };

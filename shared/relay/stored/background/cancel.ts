@@ -11,7 +11,7 @@ import { asked, foundResponse, jsonOf, noSuchResponse } from '../found-response.
 import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 import { waitingIn } from './handed-call.ts';
 import { releaseWaiting } from './handed-reservation.ts';
-import { cancelledResponse } from './run-keeper.ts';
+import { cancelledResponse } from './run-recorder.ts';
 
 /** How long the caller waits for what the run had written, which the run writes when it sees that it is cancelled. */
 const waitMsMax = 4_000;

@@ -1,7 +1,7 @@
-/** What an answer tells whoever keeps it. A keeper must never fail an answer, nor change it beyond saying that it is kept. */
+/** What an answer tells whoever keeps it. A recorder must never fail an answer, nor change it beyond saying that it is kept. */
 import type { JsonRecord } from '../../wire/json-record.ts';
 
-export interface AnswerKeeper {
+export interface AnswerRecorder {
   /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
   readonly headers?: Readonly<Record<string, string>>;
   /** A text of the answer, in order, heartbeats included, whether or not the client still takes it. */

@@ -9,7 +9,7 @@ import { Backoff } from '../../money/backoff.ts';
 import { ResponseTooLarge } from '../../ports/stored/response-store.ts';
 import type { Run } from '../../ports/stored/run-store.ts';
 import type { ResponseHead, ResponseStatus, StoredResponse } from '../../ports/stored/stored-response.ts';
-import type { AnswerKeeper } from '../../answer/answer-keeper.ts';
+import type { AnswerRecorder } from '../../answer/answer-recorder.ts';
 import type { EventWriter } from '../events/event-writer.ts';
 import { requestIdOf } from './handed-call.ts';
 import type { RunWatch } from './run-watch.ts';
@@ -28,17 +28,17 @@ export interface KeptRun {
   eventMinutes: number;
 }
 
-type KeeperPorts = Pick<ChatPorts, 'clock' | 'random' | 'log' | 'stored'>;
+type RecorderPorts = Pick<ChatPorts, 'clock' | 'random' | 'log' | 'stored'>;
 
-export class RunKeeper implements AnswerKeeper {
+export class RunRecorder implements AnswerRecorder {
   /** As the object says from its acceptance on. */
   readonly stored = true;
-  readonly #ports: KeeperPorts;
+  readonly #ports: RecorderPorts;
   readonly #kept: KeptRun;
   #seal: () => string | undefined = () => undefined;
   #isEnded = false;
 
-  constructor(ports: KeeperPorts, kept: KeptRun) {
+  constructor(ports: RecorderPorts, kept: KeptRun) {
     this.#ports = ports;
     this.#kept = kept;
   }
