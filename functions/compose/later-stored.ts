@@ -1,6 +1,6 @@
 /** The stores of responses: loaded by the first call that stores or reads one. */
 import type { StoredParts } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
-import type { FunctionInvokerParts } from '../../shared/adapters/transport/function-invoker.ts';
+import type { FunctionInvokerParts } from '../../shared/adapters/aws/function-invoker.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 
 export function laterStored(parts: StoredParts, invoked: FunctionInvokerParts): StoredPorts {
@@ -35,7 +35,7 @@ export function laterStored(parts: StoredParts, invoked: FunctionInvokerParts): 
       read: async (...given) => (await load()).results.read(...given),
     },
     async startRun(response) {
-      const { functionInvoker } = await import('../../shared/adapters/transport/function-invoker.ts');
+      const { functionInvoker } = await import('../../shared/adapters/aws/function-invoker.ts');
       await functionInvoker(invoked)(response);
     },
   };

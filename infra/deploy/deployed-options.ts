@@ -1,7 +1,7 @@
 /** Reads with which options a stack was deployed. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
-import { describeStack, queryStacks } from '../../shared/adapters/transport/describe-stack.ts';
+import { describeStack, queryStacks } from '../../shared/adapters/aws/describe-stack.ts';
 import { unreadable } from './unreadable-stack.ts';
 import { readOutputs, type PublishedOptions } from '../stack/options/published-options.ts';
 

@@ -1,5 +1,5 @@
 /** Says to the person who deploys why a stack could not be read. */
-import { StackRefusal } from '../../shared/adapters/transport/describe-stack.ts';
+import { StackRefusal } from '../../shared/adapters/aws/describe-stack.ts';
 
 const withoutPermission =
   'these credentials may not call cloudformation:DescribeStacks, without which nobody notices a dropped option. ' +

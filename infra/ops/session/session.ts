@@ -10,7 +10,7 @@ import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-wri
 import { nodeHmac } from '../../../shared/adapters/system/node-hmac.ts';
 import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
 import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
-import { findBaseUrl } from '../../../shared/adapters/transport/stack-base-url.ts';
+import { findBaseUrl } from '../../../shared/adapters/aws/stack-base-url.ts';
 import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
 import type { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';

@@ -4,7 +4,7 @@
  */
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/system-clock.ts';
-import { endpointOf } from '../transport/aws-endpoint.ts';
+import { endpointOf } from '../aws/aws-endpoint.ts';
 import { requestSigner } from '../transport/request-signer.ts';
 
 const timeoutMs = 10_000;

@@ -2,7 +2,7 @@
 import type * as z from 'zod/mini';
 import type { AwsAccount, DeployedStack } from '../../operate/aws-account.ts';
 import { callAws, type AwsCall, type AwsCaller } from './aws-call.ts';
-import { describeStack } from '../transport/describe-stack.ts';
+import { describeStack } from '../aws/describe-stack.ts';
 import { readReply, replies } from './account-replies.ts';
 
 export interface AwsAccountParts extends AwsCaller {

@@ -25,9 +25,9 @@ import type {
 } from '@aws-sdk/client-dynamodb';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/stores/store-errors.ts';
 import type { AwsAccess } from '../system/environment.ts';
-import { busyNames, NoReply } from '../transport/aws-call-errors.ts';
-import { dynamodb } from '../transport/aws-endpoint.ts';
-import { awsJsonCalls, type AwsCallsParts, type CallOptions } from '../transport/aws-json-call.ts';
+import { busyNames, NoReply } from '../aws/aws-call-errors.ts';
+import { dynamodb } from '../aws/aws-endpoint.ts';
+import { awsJsonCalls, type AwsCallsParts, type CallOptions } from '../aws/aws-json-call.ts';
 import type { Attributes } from './attributes.ts';
 
 /** The operations of functions that answer, with inputs and outputs as the SDK has them. */

@@ -4,8 +4,8 @@
  */
 import { SecretUnusable, type UnusableReason } from '../../relay/ports/stores/secret-store.ts';
 import type { Environment } from '../system/environment.ts';
-import { parameterStore, secretsManager } from '../transport/aws-endpoint.ts';
-import { awsJsonCalls } from '../transport/aws-json-call.ts';
+import { parameterStore, secretsManager } from '../aws/aws-endpoint.ts';
+import { awsJsonCalls } from '../aws/aws-json-call.ts';
 
 /** Permanent errors of both stores, by name. After any other error a retry may succeed. */
 const permanent: Record<string, UnusableReason> = {

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { callAws } from '../../../../shared/adapters/account/aws-call.ts';
-import { describeStack } from '../../../../shared/adapters/transport/describe-stack.ts';
+import { describeStack } from '../../../../shared/adapters/aws/describe-stack.ts';
 
 const access = { region: 'us-iso-east-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } };
 const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;

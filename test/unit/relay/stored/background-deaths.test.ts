@@ -79,35 +79,41 @@ async function endOf(rig: BillingRig, process: Mortal): Promise<End> {
   return { status: found?.status, calls: process.calls, spent, asked: rig.sent.length };
 }
 
-it.each([false, true])('a run that dies at any call of a store has one end and one charge (%s)', async (isDone) => {
-  const ends: End[] = [];
-  for (let diesAt = 0; (ends.at(-1)?.calls ?? 0) > diesAt - 1; diesAt += 1) {
-    const rig = rigOfMortals();
-    await rig.call(ask, { path: '/v1/responses', leaveAfter: 1 }).catch(() => {});
-    const process = { calls: 0, diesAt, isDone };
-    await lives(rig, process, () => rig.runs(of));
-    const end = await endOf(rig, process);
-    ends.push(end);
-    expect(['completed', 'failed']).toContain(end.status);
-    expect(end.asked).toBeLessThanOrEqual(1);
-    // What died between its take-over and the upstream is charged as crashed calls are: for its input.
-    expect(end.asked === 1 || end.status === 'failed').toBe(true);
-    expect([0n, input, settled]).toContain(end.spent);
-  }
-  expect(ends.length).toBeGreaterThan(8);
-  expect(ends.at(-1)).toMatchObject({ status: 'completed', spent: settled, asked: 1 });
-  expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['completed', 'failed']));
-});
+it.each([false, true])(
+  'a run that dies at any call of a store has one end and one charge (%s)',
+  async (isDone) => {
+    const ends: End[] = [];
+    for (let diesAt = 0; (ends.at(-1)?.calls ?? 0) > diesAt - 1; diesAt += 1) {
+      const rig = rigOfMortals();
+      await rig.call(ask, { path: '/v1/responses', leaveAfter: 1 }).catch(() => {});
+      const process = { calls: 0, diesAt, isDone };
+      await lives(rig, process, () => rig.runs(of));
+      const end = await endOf(rig, process);
+      ends.push(end);
+      expect(['completed', 'failed']).toContain(end.status);
+      expect(end.asked).toBeLessThanOrEqual(1);
+      // What died between its take-over and the upstream is charged as crashed calls are: for its input.
+      expect(end.asked === 1 || end.status === 'failed').toBe(true);
+      expect([0n, input, settled]).toContain(end.spent);
+    }
+    expect(ends.length).toBeGreaterThan(8);
+    expect(ends.at(-1)).toMatchObject({ status: 'completed', spent: settled, asked: 1 });
+    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['completed', 'failed']));
+  },
+);
 
-it.each([false, true])('an acceptor that dies at any call of a store leaves nothing unpaid or held (%s)', async (isDone) => {
-  for (let diesAt = 0; diesAt < 12; diesAt += 1) {
-    const rig = rigOfMortals();
-    const process = { calls: 0, diesAt, isDone };
-    await lives(rig, process, () => rig.call({ ...ask, stream: false }, { path: '/v1/responses' }));
-    const started = rig.stored.started.length;
-    const end = await endOf(rig, process);
-    const ran = end.status === 'completed';
-    expect([end.asked, end.spent]).toEqual(ran ? [1, settled] : [0, 0n]);
-    expect(ran).toBe(started > 0);
-  }
-});
+it.each([false, true])(
+  'an acceptor that dies at any call of a store leaves nothing unpaid or held (%s)',
+  async (isDone) => {
+    for (let diesAt = 0; diesAt < 12; diesAt += 1) {
+      const rig = rigOfMortals();
+      const process = { calls: 0, diesAt, isDone };
+      await lives(rig, process, () => rig.call({ ...ask, stream: false }, { path: '/v1/responses' }));
+      const started = rig.stored.started.length;
+      const end = await endOf(rig, process);
+      const ran = end.status === 'completed';
+      expect([end.asked, end.spent]).toEqual(ran ? [1, settled] : [0, 0n]);
+      expect(ran).toBe(started > 0);
+    }
+  },
+);

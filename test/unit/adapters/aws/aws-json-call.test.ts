@@ -13,17 +13,17 @@ import { crc32 } from 'node:zlib';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { NoReply, ServiceRefusal } from '../../../../shared/adapters/transport/aws-call-errors.ts';
-import { dynamodb, endpointOf, secretsManager } from '../../../../shared/adapters/transport/aws-endpoint.ts';
+import { NoReply, ServiceRefusal } from '../../../../shared/adapters/aws/aws-call-errors.ts';
+import { dynamodb, endpointOf, secretsManager } from '../../../../shared/adapters/aws/aws-endpoint.ts';
 import {
   awsJsonCalls,
   requestSignature,
   type AwsCalls,
   type AwsCallsParts,
-} from '../../../../shared/adapters/transport/aws-json-call.ts';
+} from '../../../../shared/adapters/aws/aws-json-call.ts';
 import { Sha256 } from '../../../../shared/adapters/transport/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
-import { selfSigned } from './self-signed.ts';
+import { selfSigned } from '../transport/self-signed.ts';
 
 const region = 'eu-central-1';
 const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: 'token' };

@@ -5,7 +5,7 @@
 import { systemClock } from '../system/system-clock.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import { endpointOf } from './aws-endpoint.ts';
-import { requestSigner } from './request-signer.ts';
+import { requestSigner } from '../transport/request-signer.ts';
 import { textOf } from './xml-text.ts';
 
 const timeoutMs = 10_000;
