@@ -73,7 +73,9 @@ export class SeededClient {
         if (this.gone) return;
         await clock.sleep(1_000);
       } else if (response && response.status < 500)
-        throw new Error(`a client with ${this.events.length} events was refused: ${String(response.body)}`);
+        throw new Error(
+          `a client with ${this.events.length} events was refused: ${typeof response.body === 'string' ? response.body : response.status}`,
+        );
     }
   }
 

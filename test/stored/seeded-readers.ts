@@ -62,10 +62,10 @@ class RoughEvents {
     return result;
   }
 
-  events({ append, after }: EventLog): EventLog {
+  events(log: EventLog): EventLog {
     return {
-      append: (...given) => (this.runIsDead ? new Promise(() => {}) : this.call(() => append(...given))),
-      after: (...given) => this.call(() => after(...given)),
+      append: (...given) => (this.runIsDead ? new Promise(() => {}) : this.call(() => log.append(...given))),
+      after: (...given) => this.call(() => log.after(...given)),
     };
   }
 }
@@ -88,13 +88,13 @@ export async function readersWorld(seed: number): Promise<World> {
   rough.well = true;
   await rig.clock.run(stranger.done);
   const cuts = readers.reduce((sum, reader) => sum + reader.cuts, 0);
-  const told = { seed, ending, cuts, faults: rough.faults };
+  const said = { seed, ending, cuts, faults: rough.faults };
   if (ending === 'deleted') {
     const longest = readers.map(({ events }) => events).toSorted((a, b) => b.length - a.length)[0] ?? [];
     for (const { events } of readers)
       hold(isStart(events, longest), 'a reader of what was deleted saw other events');
     hold((await attempt(rig, {})) === 404, 'what was deleted can be followed');
-    return { ...told, status: undefined, events: longest.length };
+    return { ...said, status: undefined, events: longest.length };
   }
   const uncut = (await rig.clock.run(rig.read())).events;
   for (const { events } of readers)
@@ -110,7 +110,7 @@ export async function readersWorld(seed: number): Promise<World> {
   await rig.clock.run(rig.clock.sleep(30 * 86_400_000));
   hold((await attempt(rig, {})) === 404, 'the response is there after it has expired');
   hold(rig.faults.length === 0, `a fault: ${String(rig.faults[0])}`);
-  return { ...told, status, events: uncut.length };
+  return { ...said, status, events: uncut.length };
 }
 
 async function checkEvents(rig: FollowedRig, events: string[]): Promise<void> {

@@ -82,14 +82,15 @@ class SeededRun {
     this.#upstream = upstreamOf(random, this.#pieces);
     this.#home.granted(yuan);
     const { quotas } = this.#home;
-    const { close, reserve } = quotas;
+    const close = quotas.close.bind(quotas);
+    const reserve = quotas.reserve.bind(quotas);
     quotas.reserve = async (write) => {
-      const reply = await reserve.call(quotas, write);
+      const reply = await reserve(write);
       this.#reserved += Number(reply.done);
       return reply;
     };
     quotas.close = async (write) => {
-      const reply = await close.call(quotas, write);
+      const reply = await close(write);
       if (reply.done) this.#closed.push(write.closeRecord);
       return reply;
     };

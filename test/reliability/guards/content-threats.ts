@@ -175,8 +175,8 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S20'],
-    file: 'shared/relay/answer/answer.ts',
-    find: "else if (ms === stuckMs) this.#cut('stuck');",
+    file: 'shared/relay/answer/delivery.ts',
+    find: "else if (ms === stuckMs) this.cut('stuck');",
     replace: '',
     test: 'test/unit/relay/answer/slow-readers.test.ts',
     name: 'that the host has whole and cannot hand on holds its reservation and its host for 30 s',

@@ -208,7 +208,7 @@ export const operationThreats: readonly Removal[] = [
     find: "{ tables: ['grants', 'payments'], actions: ['PutItem'] },",
     replace: "{ tables: ['grants', 'payments', 'runtime'], actions: ['PutItem'] },",
     test: 'test/access/policies.test.ts',
-    name: 'lets them write exactly the tables of people, and payments',
+    name: 'lets them write exactly the tables of people, and payments, and delete stored responses',
   },
   {
     rows: ['S28'],

@@ -45,7 +45,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F8'],
     file: 'shared/relay/answer/answer.ts',
-    find: 'void this.#heartbeat.run(this.#queue, this.#renderer, stop.signal);',
+    find: 'void this.#heartbeat.run({ queue: this.#queue, push }, this.#renderer, stop.signal);',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'commits a stream after 20 s with a ping and repeats it after each 15 s of silence',
@@ -69,7 +69,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F9'],
     file: 'shared/relay/answer/answer.ts',
-    find: 'this.#queue.push(this.#renderer.failed(shown));',
+    find: 'this.#push(this.#renderer.failed(shown));',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: '%s: the stream ends with an error chunk without choices, then [DONE]',

@@ -67,6 +67,12 @@ async function item(name = account): Promise<QuotaItem> {
 }
 
 describe('the sweeper', () => {
+  test('releases a background call that never began, and counts it as nothing that crashed', async () => {
+    await put({ available: 5n, granted: 15n, open: new Map([['call', overdue({ queued: true })]]) });
+    expect(await sweep()).toMatchObject({ expired: 0 });
+    expect(await item()).toMatchObject({ available: 15n, spent: 0n, last: { kind: 'released', charge: 0n } });
+  });
+
   test('charges the input of what nobody came back for, returns the rest, and says so', async () => {
     await put({ available: 5n, open: new Map([['lost', overdue()]]) });
     await sweep();

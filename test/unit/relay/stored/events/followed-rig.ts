@@ -183,7 +183,13 @@ export class FollowedRig {
         clock: this.clock,
         log: this.log,
         random: { next: () => 0.5 },
-        stored: { ...stored, responses, events: this.events },
+        stored: {
+          responses,
+          runs: stored.runs,
+          events: this.events,
+          results: stored.results,
+          startRun: stored.startRun,
+        },
       },
       {
         key: KeyRow.parse({ hash: 'a'.repeat(64), account: by, store: true }),
