@@ -22,6 +22,8 @@ export interface AccountResponses {
   lastExpires: number | undefined;
 }
 
+const none = (): StoredSum => ({ count: 0, bytes: 0 });
+
 export async function accountResponses(
   ports: OperatorPorts,
   account: string,
@@ -29,7 +31,6 @@ export async function accountResponses(
 ): Promise<AccountResponses> {
   await findAccount(ports, account);
   const now = Math.floor(ports.clock.now() / 1000);
-  const none = (): StoredSum => ({ count: 0, bytes: 0 });
   const sums = { responses: none(), events: none(), results: none() };
   let expired = 0;
   let lastExpires: number | undefined;

@@ -20,17 +20,17 @@ export interface ContentPlan extends Plan<RowWrite> {
 
 /** The record names the access key, which AWS's own logs lead to a person. */
 export async function planShowContent(
-  { clock, operator, random }: OperatorPorts,
+  ports: OperatorPorts,
   head: ResponseHead,
   reason: string | undefined,
 ): Promise<ContentPlan> {
   if (reason === undefined || reason.trim() === '')
     throw usageFailure('--content needs --reason: it is recorded who read what, and why');
-  const nowMs = clock.now();
+  const nowMs = ports.clock.now();
   const { account, id } = head;
-  const by = await operator();
+  const by = await ports.operator();
   const row = {
-    id: `content-read#${isoTime(nowMs)}#${random.hex(suffixBytes)}`,
+    id: `content-read#${isoTime(nowMs)}#${ports.random.hex(suffixBytes)}`,
     account,
     response: id,
     by,

@@ -11,12 +11,11 @@ import { placeholders, type ResponseTable } from './response-items.ts';
 
 const attributes = ['id', 'bytes', 'expires'] as const;
 
-/** @param nowMs epoch milliseconds */
 export function dynamoResponseRows(
   { documents, target, explained }: Store,
-  { now: nowMs }: { now(): number },
+  clock: { now(): number },
 ): ResponseRows {
-  const now = (): number => Math.floor(nowMs() / 1000);
+  const now = (): number => Math.floor(clock.now() / 1000);
   const table = { client: tablesOn(documents), name: physicalTableName(target.stack, 'responses'), now };
   const store = dynamoResponseStore(table);
   return {

@@ -97,7 +97,7 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
 
   it('because the store takes too long is taken back when the store has it after all', async () => {
     const rig = new StoredRig();
-    const { put } = rig.stored.responses;
+    const put = rig.stored.responses.put.bind(rig.stored.responses);
     let isThere = false;
     rig.stored.responses.put = async (response) => {
       await rig.clock.sleep(3_000);
@@ -114,7 +114,7 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
 
   it('because no try was answered is taken back if one was applied', async () => {
     const rig = new StoredRig();
-    const { put } = rig.stored.responses;
+    const put = rig.stored.responses.put.bind(rig.stored.responses);
     rig.stored.responses.put = async (response) => {
       await put(response);
       throw new StoreUnavailable('no reply');
@@ -140,7 +140,7 @@ describe('a store that throttles once', () => {
     'is asked again, and has the answer: %s',
     async (failing) => {
       const rig = new StoredRig();
-      const { put } = rig.stored.responses;
+      const put = rig.stored.responses.put.bind(rig.stored.responses);
       let tries = 0;
       rig.stored.responses.put = (response) => {
         tries += 1;

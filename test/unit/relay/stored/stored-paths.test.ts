@@ -74,7 +74,7 @@ describe('a response that is stored', () => {
   it('is deleted although the first try got no reply', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
-    const { remove } = rig.stored.responses;
+    const remove = rig.stored.responses.remove.bind(rig.stored.responses);
     let tries = 0;
     rig.stored.responses.remove = async (...of) => {
       const had = await remove(...of);
@@ -262,7 +262,7 @@ describe('a store that fails', () => {
   it('is waited for when it throttles once', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
-    const { read } = rig.stored.responses;
+    const read = rig.stored.responses.read.bind(rig.stored.responses);
     let tries = 0;
     rig.stored.responses.read = (...of) => {
       tries += 1;
