@@ -22,7 +22,7 @@ import { mayStore } from './stored/may-store.ts';
 import type { repeatResult } from './stored/routes/repeat-result.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
-import { matchRoute, refuseRoute } from './http/http-routes.ts';
+import { matchRoute } from './http/http-routes.ts';
 import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
@@ -53,7 +53,10 @@ export async function admitCaller(
   endpoint: Endpoint,
   request: RelayRequest,
 ): Promise<Caller> {
-  if (matchRoute(request) !== endpoint.name) throw refuseRoute(request);
+  if (matchRoute(request) !== endpoint.name) {
+    const { refuseRoute } = await import('./http/refuse-route.ts');
+    throw refuseRoute(request);
+  }
   const keyLookup = lookUpKey(ports, request);
   keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
   const { config } = ports;
@@ -158,11 +161,15 @@ export async function payAndAnswer(
   const recording = await recordingOf(call, asked);
   const keeping = storage && (await import('./stored/kept-answer.ts'));
   const accepting = storage?.background ? await import('./stored/background/accept.ts') : undefined;
-  const kept = { keeps: mayStore(call), isStored: storage !== undefined };
   const keyed =
     idempotencyKey === undefined
       ? undefined
-      : await claimed(ports, call, { header: idempotencyKey, body: asked.body, ...kept });
+      : await claimed(ports, call, {
+          header: idempotencyKey,
+          body: asked.body,
+          keeps: mayStore(call),
+          isStored: storage !== undefined,
+        });
   if (keyed && 'first' in keyed) return repeated(ports, call, { first: keyed.first, request });
   const claim = keyed?.held;
   let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;

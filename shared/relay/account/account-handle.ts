@@ -4,7 +4,8 @@
  */
 import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
-import { matchRoute, refuseRoute } from '../http/http-routes.ts';
+import { matchRoute } from '../http/http-routes.ts';
+import { refuseRoute } from '../http/refuse-route.ts';
 import { asRefusal, refusalResponse } from '../http/refusal.ts';
 import type { AccountReader } from '../ports/stores/account-reader.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -4,7 +4,8 @@
  */
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
-import { matchRoute, refuseRoute, type RouteName } from '../http/http-routes.ts';
+import { matchRoute, type RouteName } from '../http/http-routes.ts';
+import { refuseRoute } from '../http/refuse-route.ts';
 import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
 import { page } from '../page/page.ts';
 import type { Clock } from '../ports/clock.ts';

@@ -6,7 +6,7 @@ import type { StripeSettings } from '../../config/settings/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json-record.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
-import { refuseRoute } from '../http/http-routes.ts';
+import { refuseRoute } from '../http/refuse-route.ts';
 import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
 import type { ConfigSource } from '../ports/stores/config-store.ts';
 import { paidFact, type PaidFactPorts } from './paid-fact.ts';

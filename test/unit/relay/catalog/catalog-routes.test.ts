@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { matchRoute, modelIdOf, refuseRoute, storedIdOf } from '../../../../shared/relay/http/http-routes.ts';
+import { matchRoute, modelIdOf, storedIdOf } from '../../../../shared/relay/http/http-routes.ts';
+import { refuseRoute } from '../../../../shared/relay/http/refuse-route.ts';
 
 const requestTo = (method: string, path: string): RelayRequest => ({
   id: 'request-1',
