@@ -21,7 +21,7 @@ beforeAll(async () => {
   await rig.put('responses', ...(await storedRows(running, { status: 'in_progress', background })));
   await rig.put('responses', ...(await storedRows(expired, { expires: 1 })));
   await rig.put('responses', ...(await storedRows(free)));
-  await rig.put('responses', { account: 'acme', id: 'result#abc', bytes: 40, expires: 9_000_000_000 });
+  await rig.put('responses', { account: 'acme', id: 'resp-abc#result', bytes: 40, expires: 9_000_000_000 });
   await rig.put('responses', { account: 'acme', id: `resp-${free}#b#x#1`, expires: 9_000_000_000 });
 });
 afterAll(async () => rig.stop());

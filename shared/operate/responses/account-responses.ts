@@ -22,8 +22,6 @@ export interface AccountResponses {
   lastExpires: number | undefined;
 }
 
-const none = (): StoredSum => ({ count: 0, bytes: 0 });
-
 export async function accountResponses(
   ports: OperatorPorts,
   account: string,
@@ -52,9 +50,10 @@ export async function accountResponses(
 const forms: Record<StoredKind, RegExp> = {
   responses: /^resp-[^#]+$/,
   events: /^resp-[^#]+#e#\d+$/,
-  results: /^result#[^#]+$/,
+  results: /^resp-[^#]+#result$/,
 };
 
+const none = (): StoredSum => ({ count: 0, bytes: 0 });
 /** Undefined: a further part of one of these, whose bytes it has counted. */
 const kindOf = ({ id }: StoredRow): StoredKind | undefined =>
   storedKinds.find((kind) => forms[kind].test(id));

@@ -19,11 +19,6 @@ const pollMs = 250;
 
 type CancelPorts = Pick<ChatPorts, 'clock' | 'random' | 'quotas' | 'log' | 'stored'>;
 
-interface Of {
-  account: string;
-  id: string;
-}
-
 /** Again, or after the end: the response as it is. Throws a Refusal, an InvalidRequest or StoreUnavailable. */
 export async function cancel(
   ports: CancelPorts,
@@ -43,13 +38,16 @@ export async function cancel(
   const waiting = head.status === 'cancelled' && head.background?.run === undefined && waitingIn(found);
   const done = waiting ? releaseWaiting(ports, waiting) : Promise.resolve();
   const { response } = (waiting ? found : await ended(ports, { account, id })).body;
-  const isCancelled = head.status === 'cancelled';
-  const shown = isCancelled ? cancelledResponse(response) : shownResponse(head.status, response);
+  const shown =
+    head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
   return { ...jsonOf(request, shown), done };
 }
 
 /** With what its run had written, if that is there in time. */
-async function ended(ports: CancelPorts, { account, id }: Of): Promise<StoredResponse> {
+async function ended(
+  ports: CancelPorts,
+  { account, id }: { account: string; id: string },
+): Promise<StoredResponse> {
   const untilMs = ports.clock.now() + waitMsMax;
   for (;;) {
     const found = await foundResponse(ports, account, id);
