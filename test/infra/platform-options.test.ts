@@ -44,6 +44,7 @@ describe('the option', () => {
     const megabytes = ofFunctions(template, ({ MemorySize }) => MemorySize);
     expect(megabytes).toMatchObject({ chat: 512, responses: 256, sweeper: 128, catalog: 256 });
     expect(ofFunctions(template, variable('NODE_OPTIONS'))).toEqual({
+      background: '--max-old-space-size=128 --max-semi-space-size=4',
       chat: '--max-old-space-size=256 --max-semi-space-size=4',
       responses: '--max-old-space-size=128 --max-semi-space-size=4',
     });

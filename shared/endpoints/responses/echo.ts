@@ -29,6 +29,7 @@ export function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentF
     },
     safety_identifier: textOrNull(inForce('safety_identifier', request['safety_identifier'])),
     service_tier: sent.serviceTier ?? 'default',
+    store: false,
     temperature: inForce('temperature', request.temperature) ?? 1,
     text: echoedText(request.text, lost),
     tool_choice: echoedChoice(sent.toolChoice ?? inForce('tool_choice', chosen(request, chat))),
