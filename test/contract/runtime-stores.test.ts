@@ -122,6 +122,13 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     });
   });
 
+  it('lets a call that was charged run no second time, also long after a request that could not say its end', async () => {
+    const requestId = `first ${kind} charged long ago`;
+    await store().claim(claim('charged long ago', requestId, { untilMs: nowMs - 5_000 }));
+    await closed(requestId, 'settled');
+    expect(await store().claim(claim('charged long ago', 'b'))).toEqual({ state: 'completed', requestId });
+  });
+
   it('frees a key whose request can no longer be running', async () => {
     await store().claim(claim('k4', 'first', { untilMs: nowMs - 5_000 }));
     expect((await store().claim(claim('k4', 'b'))).state).toBe('claimed');

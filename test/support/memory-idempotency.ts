@@ -25,7 +25,10 @@ export class MemoryIdempotency implements IdempotencyStore {
     const closed = row && this.closed.get(`${claim.account} ${row.requestId}`);
     const crashed = row?.state === 'running' && closed !== undefined && closed !== 'settled';
     const dead =
-      row && (crashed || row.atMs + keptMs < nowMs || (row.state === 'running' && row.untilMs < nowMs));
+      row &&
+      (crashed ||
+        row.atMs + keptMs < nowMs ||
+        (row.state === 'running' && closed !== 'settled' && row.untilMs < nowMs));
     if (row && !dead && row.requestId !== claim.requestId) {
       const same = JSON.stringify(row.body) === JSON.stringify(claim.body);
       const state = closed === 'settled' ? 'completed' : row.state;

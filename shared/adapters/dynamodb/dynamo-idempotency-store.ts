@@ -26,17 +26,13 @@ const neverClaimed = 'attribute_not_exists(id)';
 /** DynamoDB removes expired rows with a delay. */
 const isExpired = '#expires < :now';
 const isFree = '#state = :free';
-const isCrashed = '(#state = :running AND #until < :now)';
-/**
- * Needed because the client repeats a write whose reply was lost, and because another request may take the key
- * after a crash.
- */
+/** Needed because the client repeats a write whose reply was lost. */
 const isOwnClaim = '#request = :request';
 
-/** The ledger says that this request's call ended without an answer. */
+/** The ledger says that this request's call ended without an answer, or that it has crashed without a charge. */
 const isClosed = '(#state = :running AND #request = :first)';
 
-const mayClaim = [neverClaimed, isExpired, isFree, isCrashed, isOwnClaim].join(' OR ');
+const mayClaim = [neverClaimed, isExpired, isFree, isOwnClaim].join(' OR ');
 
 export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack: string): IdempotencyStore {
   const TableName = physicalTableName(stack, 'runtime');
@@ -52,15 +48,13 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
       ExpressionAttributeNames: {
         '#expires': 'expires',
         '#state': 'state',
-        '#until': 'until',
         '#request': 'request',
       },
       ExpressionAttributeValues: marshall({
         ':now': now,
         ':free': 'free',
-        ':running': 'running',
         ':request': claim.requestId,
-        ...(closedId !== undefined && { ':first': closedId }),
+        ...(closedId !== undefined && { ':first': closedId, ':running': 'running' }),
       }),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     };
@@ -69,7 +63,9 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     const requestId = reply.item?.['request']?.S ?? '';
     if (closedId === undefined && isRunning(reply.item)) {
       const kind = await closeKind(claim.account, requestId);
-      if (kind !== undefined && kind !== 'settled') return put(claim, requestId);
+      // A call that was settled is never made again, also if the end of its claim was lost.
+      const mayRepeat = kind === undefined ? isPast(reply.item, now) : kind !== 'settled';
+      if (mayRepeat) return put(claim, requestId);
       if (kind === 'settled') return takenReply({ ...reply.item, state: { S: 'completed' } }, row);
     }
     return takenReply(reply.item, row);
@@ -111,6 +107,8 @@ const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
   `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
 
 const isRunning = (item: Attributes | undefined): boolean => item?.['state']?.S === 'running';
+
+const isPast = (item: Attributes | undefined, now: number): boolean => Number(item?.['until']?.N) < now;
 
 function rowOf(claim: IdempotencyClaim, now: number) {
   const body = sha256(JSON.stringify(claim.body));

@@ -28,12 +28,17 @@ export const asked = <T>(ports: ReadPorts, call: () => Promise<T>): Promise<T> =
 /** One whose run is dead is found failed. Throws a Refusal or StoreUnavailable. */
 export async function foundResponse(ports: ReadPorts, account: string, id: string): Promise<StoredResponse> {
   const { clock, stored } = ports;
-  const found = await asked(ports, () => stored.responses.read(account, [id]));
-  const response = found.get(id);
-  if (!response) throw noSuchResponse(id);
-  const { head, body } = response;
+  const read = async (): Promise<StoredResponse> => {
+    const found = await asked(ports, () => stored.responses.read(account, [id]));
+    const response = found.get(id);
+    if (!response) throw noSuchResponse(id);
+    return response;
+  };
+  const { head, body } = await read();
   const nowSeconds = Math.floor(clock.now() / 1000);
-  return { head: await asked(ports, () => foundEnd(stored, head, nowSeconds)), body };
+  const end = await asked(ports, () => foundEnd(stored, head, nowSeconds));
+  // A run that stood still may have ended meanwhile: then its content is newer than what was read.
+  return end.status === head.status || end.status === 'failed' ? { head: end, body } : read();
 }
 
 /** Content is kept by no cache on its way. */
