@@ -1,12 +1,61 @@
 import { defineConfig } from 'vitest/config';
 
+/** What takes half a minute and more of both processors, or of waiting: `npm run test:long`. */
+export const longTests = [
+  'test/long/**/*.test.ts',
+  'test/extending/*.test.ts',
+  'test/hardening/stalled-readers.test.ts',
+  'test/hardening/worst-tenant.test.ts',
+  'test/infra/package.test.ts',
+  'test/rollout/rollout.test.ts',
+];
+
+/** They put another module in the place of the registry, which other files of the same worker would get too. */
+const replaceModules = [
+  'test/unit/relay/dispatch/repeats.test.ts',
+  'test/unit/relay/state/{alias,kept,sealed}-state.test.ts',
+];
+
+/** They start stacks and browsers, set their environment, or measure memory. */
+const ownProcess = [
+  'local',
+  'hardening',
+  'server',
+  'console',
+  'pages',
+  'client',
+  'vendors',
+  'docs',
+  'soak',
+  'bench',
+];
+const ownProcessTests = ownProcess.map((folder) => `test/${folder}/**/*.test.ts`);
+
+const limits = { testTimeout: 30_000, hookTimeout: 60_000 };
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/long/**'],
     // Many tests wait for processes of the stack, so a second worker has the processor meanwhile.
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    projects: [
+      {
+        test: {
+          ...limits,
+          name: 'own',
+          include: [...ownProcessTests, ...replaceModules],
+          exclude: longTests,
+        },
+      },
+      // All others share their workers: loading the modules anew for each file took as long as the tests.
+      {
+        test: {
+          ...limits,
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: [...longTests, ...ownProcessTests, ...replaceModules],
+          isolate: false,
+        },
+      },
+    ],
   },
 });

@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config';
+import { longTests } from './vitest.config.ts';
 
 /** What takes minutes: `npm run test:long`. */
 export default defineConfig({
   test: {
-    include: ['test/long/**/*.test.ts'],
+    include: longTests,
     testTimeout: 600_000,
     hookTimeout: 60_000,
   },

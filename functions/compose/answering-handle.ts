@@ -23,6 +23,7 @@ import { answerWith } from '../../shared/relay/serving.ts';
 import {
   laterIdempotency,
   laterKeyCounters,
+  laterRefusalCounts,
   laterSearch,
   laterTracing,
   laterTurnStates,
@@ -61,6 +62,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
     idempotency: laterIdempotency({ client, clock, stack }),
     sealer: aesSealer(readSealKeys()),
     turnStates: laterTurnStates({ client, clock, stack }),
+    refusals: laterRefusalCounts({ client, stack }),
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
     stored: laterStored({ client, clock, stack }, { transport, region: aws.region, functionName }),
     random: systemRandom,

@@ -1,5 +1,6 @@
 /** Publishes the configuration, and marks rows with mistakes. */
 import { backgroundClient, documentsOn, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { dynamoAccountRows } from '../../shared/adapters/dynamodb/ledger/dynamo-account-rows.ts';
 import { dynamoConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
 import { dynamoRowMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
@@ -22,13 +23,14 @@ export function configJob() {
   const client = documentsOn(backgroundClient(aws));
   const secrets = cachedSecretStore({ environment, clock });
   const marks = dynamoRowMarks({ client, stack, log });
+  const snapshots = dynamoConfigStore(client, stack, clock);
   const publish = configPublisher({
     clock,
     random: systemRandom,
     log,
     metrics,
     tables: dynamoConfigTables(client, stack),
-    snapshots: dynamoConfigStore(client, stack, clock),
+    snapshots,
     learned: dynamoLearnedFactsReader({ client: tablesOn(client), clock, stack }),
     secretCheck: secretCheck({ secrets, clock, local }),
     marks,
@@ -36,5 +38,6 @@ export function configJob() {
     ownHost: publicHost,
     defaultLimits: readDefaultLimits(),
   });
-  return { stack, publish, markRows: rowMarker({ marks, metrics, local }) };
+  const accounts = dynamoAccountRows(client, stack);
+  return { stack, publish, markRows: rowMarker({ marks, metrics, snapshots, accounts, local }) };
 }

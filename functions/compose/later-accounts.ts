@@ -20,5 +20,6 @@ export function laterAccounts({ aws, stack }: { aws: AwsAccess; stack: string })
     requests: async (...page) => (await reader()).requests(...page),
     grants: async (account) => (await reader()).grants(account),
     late: async (account) => (await reader()).late(account),
+    days: async (...range) => (await reader()).days(...range),
   };
 }

@@ -8,6 +8,7 @@ import type { SearchSettings } from '../../shared/config/settings/settings.ts';
 import type { SearchProvider } from '../../shared/relay/ports/search-provider.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
 import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
+import type { RefusalCounts } from '../../shared/relay/ports/stores/refusal-counts.ts';
 import type { TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
 
 export function laterTurnStates(parts: TurnStateStoreParts): TurnStateStore {
@@ -33,6 +34,20 @@ export function laterKeyCounters({
     countCall: async (...call) => (await load()).countCall(...call),
     hold: async (...held) => (await load()).hold(...held),
     change: async (...changed) => (await load()).change(...changed),
+  };
+}
+
+export function laterRefusalCounts({
+  client,
+  stack,
+}: Pick<TurnStateStoreParts, 'client' | 'stack'>): RefusalCounts {
+  const load = async (): Promise<RefusalCounts> => {
+    const file = await import('../../shared/adapters/dynamodb/ledger/dynamo-refusal-counts.ts');
+    return file.dynamoRefusalCounts(client, stack);
+  };
+  return {
+    add: async (hour) => (await load()).add(hour),
+    since: async (...from) => (await load()).since(...from),
   };
 }
 

@@ -6,7 +6,12 @@ import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.t
 type Stores = Omit<StoredPorts, 'startRun'>;
 type Method = (...given: unknown[]) => Promise<unknown>;
 
-export function laterStored(parts: StoredParts, invoked: FunctionInvokerParts): StoredPorts {
+/** `functionName` undefined: the deployment has no function that runs what nobody waits for. */
+interface InvokedParts extends Omit<FunctionInvokerParts, 'functionName'> {
+  functionName: string | undefined;
+}
+
+export function laterStored(parts: StoredParts, { functionName, ...invoked }: InvokedParts): StoredPorts {
   let loaded: Promise<Stores> | undefined;
   const load = (): Promise<Stores> => {
     loaded ??= import('../../shared/adapters/dynamodb/responses/dynamo-stored.ts').then((file) =>
@@ -15,21 +20,36 @@ export function laterStored(parts: StoredParts, invoked: FunctionInvokerParts): 
     loaded.catch(() => void (loaded = undefined));
     return loaded;
   };
-  const later = <Name extends keyof Stores>(name: Name, methods: (keyof Stores[Name])[]): Stores[Name] => {
-    const method = (of: keyof Stores[Name]): [typeof of, Method] => [
+  /** @param methods all of them */
+  const later = <Name extends keyof Stores>(
+    name: Name,
+    methods: Record<keyof Stores[Name], true>,
+  ): Stores[Name] => {
+    const method = (of: string): [string, Method] => [
       of,
-      async (...given) => ((await load())[name][of] as Method)(...given),
+      async (...given) => ((await load())[name][of as keyof Stores[Name]] as Method)(...given),
     ];
-    return Object.fromEntries(methods.map(method)) as unknown as Stores[Name];
+    return Object.fromEntries(Object.keys(methods).map(method)) as unknown as Stores[Name];
   };
   return {
-    responses: later('responses', ['put', 'read', 'heads', 'remove']),
-    runs: later('runs', ['claim', 'renew', 'finish', 'cancel', 'fail']),
-    events: later('events', ['append', 'after']),
-    results: later('results', ['put', 'read']),
-    async startRun(response) {
-      const { functionInvoker } = await import('../../shared/adapters/aws/function-invoker.ts');
-      await functionInvoker(invoked)(response);
-    },
+    responses: later('responses', {
+      put: true,
+      read: true,
+      readEach: true,
+      heads: true,
+      remove: true,
+      withdraw: true,
+    }),
+    runs: later('runs', { claim: true, renew: true, finish: true, cancel: true, fail: true }),
+    events: later('events', { append: true, after: true, last: true }),
+    results: later('results', { put: true, read: true }),
+    followers: later('followers', { add: true, last: true }),
+    startRun:
+      functionName === undefined
+        ? undefined
+        : async (response) => {
+            const { functionInvoker } = await import('../../shared/adapters/aws/function-invoker.ts');
+            await functionInvoker({ ...invoked, functionName })(response);
+          },
   };
 }

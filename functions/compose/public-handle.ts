@@ -4,6 +4,7 @@
  */
 import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/dynamo-key-store.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
@@ -14,6 +15,7 @@ import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { laterAccounts } from './later-accounts.ts';
+import { laterRefusalCounts } from './later-adapters.ts';
 
 export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {
   const { aws, local, originSecrets, stack, version } = environment;
@@ -22,7 +24,9 @@ export function publicHandle(environment: Environment = readEnvironment()): Host
   const config = dynamoConfigSource({ client, clock, log, stack });
   const keys = dynamoKeyStore({ client, clock, stack });
   const accounts = laterAccounts({ aws, stack });
-  const account = accountHandle({ config, keys, accounts, clock, log });
-  const handle = withCors(catalogHandle({ config, clock, log, version, account }), config);
+  const refusals = laterRefusalCounts({ client, stack });
+  const account = accountHandle({ config, keys, accounts, refusals, clock, log });
+  const health = new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns });
+  const handle = withCors(catalogHandle({ config, clock, log, version, account, health }), config);
   return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
 }

@@ -8,28 +8,23 @@
  * Writes nothing on stdout: CDK reads the stdout of `npm run app`.
  */
 import path from 'node:path';
-import { build, buildAndSynthesize, isBuilt } from './build-state.mjs';
-import { install, isInstalled, nodeOfRepository } from './install.mjs';
+import { build } from './build-state.mjs';
+import { nodeOfRepository } from './install.mjs';
+import { refuseTakenPorts } from './ports.mjs';
+import { prepare } from './prepare.mjs';
 import { withLock } from './preparation-lock.mjs';
 import { Failure, print, runCommand } from './processes.mjs';
 import { bin } from './repository.mjs';
 
-async function prepare(needsBuild) {
-  const ready = () => isInstalled() && (!needsBuild || isBuilt());
-  if (ready()) return;
-  await withLock(async () => {
-    if (!isInstalled()) await install();
-    if (needsBuild && !isBuilt()) await buildAndSynthesize();
-  });
-}
+const localStack = 'infra/local/main.ts';
 
 async function start(command, args) {
   const [file, first] = /\.[cm]?ts$/.test(command)
     ? [nodeOfRepository(), [command]]
     : [path.join(bin, command), []];
   // The channel closes when this process ends, even by `kill -9`; the local stack then ends too.
-  const stdio = command === 'infra/local/main.ts' ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit';
-  const run = () => runCommand(file, [...first, ...args], stdio);
+  const stdio = command === localStack ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit';
+  const run = () => runCommand(file, [...first, ...args], { stdio });
   if (command !== 'infra/stack/app.ts') return run();
   // CDK reads the template that this command writes, so no other process may build at the same time.
   return withLock(async () => {
@@ -43,6 +38,7 @@ const [command, ...args] = process.argv.slice(needsBuild ? 3 : 2);
 try {
   if (command === undefined)
     throw new Failure('usage: node infra/bootstrap/bootstrap.mjs [--built] <command> [argument...]');
+  if (command === localStack) await refuseTakenPorts(process.env);
   await prepare(needsBuild);
   process.exitCode = await start(command, args);
 } catch (error) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { nodeOfRepository } from './install.mjs';
-import { environment, print, runStep } from './processes.mjs';
+import { environment, runStep } from './processes.mjs';
 import { digest, inRoot, read } from './repository.mjs';
 
 const stamp = inRoot('dist', 'meta', 'build.stamp');
@@ -58,7 +58,6 @@ export const build = () =>
   });
 
 export async function buildAndSynthesize() {
-  print('building and synthesizing');
   await build();
   const fresh = inRoot('dist', `cdk.${process.pid}.new`);
   try {

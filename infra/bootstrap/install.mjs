@@ -1,7 +1,7 @@
 /** Installs the packages when they differ from the lock file, and finds the Node that is one of them. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { environment, Failure, print, runStep } from './processes.mjs';
+import { environment, Failure, runStep } from './processes.mjs';
 import { bin, digest, inRoot, read } from './repository.mjs';
 
 const stamp = inRoot('node_modules', '.relay-install');
@@ -24,7 +24,6 @@ export function isInstalled() {
 }
 
 export async function install() {
-  print('installing packages; the first time takes about a minute');
   await npm(['ci', '--include=dev', '--include=optional'], process.execPath, process.env);
   // Under an old Node, npm skips optional packages that need a newer one, such as the linter's binary.
   if (!isNewEnough()) await npm(['install', '--no-save'], nodeOfRepository(), environment());

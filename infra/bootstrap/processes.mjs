@@ -19,12 +19,55 @@ export const environment = (extra) => ({
 
 let child;
 let isCommand = false;
+let firstSignalMs;
+
+/** Whether the end was asked for: what counts seconds must stop. */
+export const isStopping = () => firstSignalMs !== undefined;
+
+/** A signal to the process group and the same one passed on by npm come together, and are one. */
+const sameSignalMs = 300;
+/** How long a step or a command may take to end. */
+const endingMs = 1000;
 
 function pass(signal) {
+  if (signal === 'SIGUSR2') {
+    if (isCommand) child?.kill(signal);
+    return;
+  }
+  const isFirst = !isStopping();
+  const isAgain = !isFirst && Date.now() - firstSignalMs > sameSignalMs;
+  firstSignalMs ??= Date.now();
+  if (!isCommand) {
+    if (isFirst || isAgain) endStep(signal, isAgain);
+    return;
+  }
   // Ctrl-C in a terminal sends SIGINT to the whole process group, so the child already has it.
-  const delivered = signal === 'SIGINT' && process.stdin.isTTY;
-  if (child !== undefined && !delivered && (isCommand || signal !== 'SIGUSR2')) child.kill(signal);
-  if (!isCommand && signal !== 'SIGUSR2') process.exit(128 + os.constants.signals[signal]);
+  if (signal !== 'SIGINT' || !process.stdin.isTTY) child?.kill(signal);
+  // The command ends by itself at a second Ctrl-C, unless it hangs.
+  if (isAgain) setTimeout(() => child?.kill('SIGKILL'), endingMs).unref();
+}
+
+/** Ends the running step with all its processes: it has a process group of its own. */
+function endStep(signal, isAgain) {
+  const exit = () => process.exit(128 + os.constants.signals[signal]);
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) exit();
+  killGroup(isAgain ? 'SIGKILL' : 'SIGTERM');
+  if (isAgain) exit();
+  if (process.stderr.isTTY) process.stderr.write('\r\u001B[K');
+  print('stopped; the next run goes on from here');
+  child.once('exit', exit);
+  setTimeout(() => {
+    killGroup('SIGKILL');
+    exit();
+  }, endingMs);
+}
+
+function killGroup(signal) {
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // It has ended meanwhile.
+  }
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => pass(signal));
@@ -52,9 +95,9 @@ function run(file, args, options) {
 }
 
 /** Runs the command that the caller asked for. From here on every signal is forwarded to it. */
-export function runCommand(file, args, stdio) {
+export function runCommand(file, args, { stdio, cwd = root }) {
   isCommand = true;
-  return run(file, args, { env: environment(), stdio });
+  return run(file, args, { env: environment(), stdio, cwd });
 }
 
 /** Runs a preparation step. Its output is shown only when it fails. */
@@ -66,6 +109,7 @@ export async function runStep({ name, file, args, env }) {
   const code = await run(file, args, {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
     output: ({ stdout, stderr }) => [stdout, stderr].forEach((stream) => stream.on('data', collect)),
   });
   // The first lines contain the error; after them npm lists all its options.

@@ -1,59 +1,99 @@
 /** `npm start`: runs the synthesized stack on this machine until Ctrl-C. */
 import { logToStderr } from './host/log.ts';
-import { readOptions } from './host/local-options.ts';
+import { readOptions, type LocalOptions } from './host/local-options.ts';
+import { keptWords, readyText } from './host/ready-text.ts';
+import { shownTrouble } from './host/shown-lines.ts';
 import { StartError } from './host/start-error.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
 
 const environmentsMax = 16;
+/** How long everything may take to end in order; what is left then ends with this process. */
+const endingMs = 1500;
+/** The same of a stack that still starts: nothing was called yet, so there is little to end in order. */
+const endingStartMs = 500;
+/** A signal to the process group and the same one passed on by npm come together, and are one. */
+const sameSignalMs = 300;
 
 // The reader of the output may close its pipe (`npm start | head`). The stack must still shut down in order.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
+let options: LocalOptions | undefined;
 let start: Promise<RunningStack> | undefined;
-let ending: Promise<void> | undefined;
+let stack: RunningStack | undefined;
+let endedMs: number | undefined;
 
-function end(exitCode: number): void {
-  ending ??= Promise.resolve(start)
-    .then((stack) => stack?.close())
-    .catch(() => {})
-    .then(() => process.exit(exitCode));
+function end(exitCode: number, isAsked = false): void {
+  if (endedMs !== undefined) {
+    // The second Ctrl-C. All others end with this process, because their channels close.
+    if (isAsked && performance.now() - endedMs > sameSignalMs) process.exit(130);
+    return;
+  }
+  endedMs = performance.now();
+  started();
+  const closed = Promise.resolve(start)
+    .then((running) => running?.close())
+    .catch(() => {});
+  const exit = (): never => {
+    if (isAsked && options) logToStderr(`stopped; ${keptWords(options.dataFolder)}`);
+    process.exit(exitCode);
+  };
+  setTimeout(exit, stack ? endingMs : endingStartMs);
+  void closed.then(exit);
 }
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0, true));
 // Runs the schedules once the stack has started. Without a handler the signal would end the process.
-process.on('SIGUSR2', () => void start?.then((stack) => stack.runSchedules()).catch(() => {}));
+process.on('SIGUSR2', () => void start?.then((running) => running.runSchedules()).catch(() => {}));
 // The parent that opened the channel (bootstrap or a test) has ended.
 process.once('disconnect', () => end(1));
 
-function describe(stack: RunningStack): string {
-  const { origin, key, dynamodbEndpoint } = stack;
-  const body = '{"model":"demo-chat","stream":true,"messages":[{"role":"user","content":"Hello!"}]}';
-  const trial =
-    key === undefined
-      ? ['no keys yet: npm run ops -- key create']
-      : [
-          `key ${key}`,
-          '',
-          `curl -N ${origin}/v1/chat/completions -H 'Authorization: Bearer ${key}' ` +
-            `-H 'Content-Type: application/json' -d '${body}'`,
-          '',
-        ];
-  return [`tables ${dynamodbEndpoint}`, ...trial, `relay ready on ${origin}/v1`, ''].join('\n');
+/** A line that counts, on a terminal alone. It is short: one that wraps cannot be overwritten. */
+function countingSeconds(): () => void {
+  const { stderr } = process;
+  if (!stderr.isTTY) return () => {};
+  const startedMs = performance.now();
+  const timer = setInterval(() => {
+    stderr.write(`\r\u001B[Kstarting, ${Math.round((performance.now() - startedMs) / 1000)} s`);
+  }, 1000);
+  return () => {
+    clearInterval(timer);
+    stderr.write('\r\u001B[K');
+  };
 }
 
+const screen = {
+  write: logToStderr,
+  columns: () => process.stderr.columns ?? 200,
+  nowMs: () => performance.now(),
+};
+const trouble = shownTrouble(screen, () => stack?.logFile ?? 'the log');
+const log = (line: string): void => {
+  if (options?.log === 'stderr') logToStderr(line);
+  // Ctrl-C in a terminal ends the functions too: that is no trouble.
+  else if (endedMs === undefined) trouble(line);
+};
+
+/** Also what the system says of a file, by its name: a person can see to that. */
+const isForPeople = (error: unknown): error is Error =>
+  error instanceof StartError || (error instanceof Error && 'path' in error && 'code' in error);
+
+const started = countingSeconds();
 try {
-  start = startStack({ ...readOptions(process.env), environmentsMax }, logToStderr);
-  const stack = await start;
+  options = readOptions(process.env);
+  start = startStack({ ...options, environmentsMax }, log);
+  stack = await start;
+  started();
   void stack.emulatorEnded.then((reason) => {
-    if (ending !== undefined) return;
+    if (endedMs !== undefined) return;
     logToStderr(`the DynamoDB emulator ended: ${reason}`);
     end(1);
   });
-  if (ending === undefined) process.stdout.write(describe(stack));
+  if (endedMs === undefined) process.stdout.write(readyText(stack, options.dataFolder));
 } catch (error) {
-  logToStderr(
-    error instanceof StartError ? `relay cannot start: ${error.message}` : String((error as Error).stack),
-  );
+  started();
+  // A start that Ctrl-C ended fails: that is no news.
+  if (endedMs === undefined)
+    logToStderr(isForPeople(error) ? `relay cannot start: ${error.message}` : String((error as Error).stack));
   process.exitCode = 1;
   end(1);
 }

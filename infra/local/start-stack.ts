@@ -7,7 +7,8 @@ import { EventSourceMapping } from './events/event-source-mapping.ts';
 import { startSchedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
 import { createDistribution } from './distribution/distribution.ts';
-import { explainingTakenPort } from './host/free-port.ts';
+import { claimDataFolder } from './host/data-folder.ts';
+import { claimPort, explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
 import type { LocalOptions } from './host/local-options.ts';
@@ -20,13 +21,16 @@ import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts
 import { readTemplate, resourcesOf } from './template/read-template.ts';
 import { createReferences, type LocalReferences } from './template/references.ts';
 import { localClientSettings } from './host/identity.ts';
+import { keepingLines, publishAddresses } from './log/function-lines.ts';
+import { keptLines } from './log/kept-lines.ts';
+import { startLogsApi } from './log/logs-api.ts';
 import { startInvokeApi } from './lambda/invoke-api.ts';
 import { startServerProcess } from './server-process.ts';
 import { serverUrl } from './server-url.ts';
 
 const localStackName = 'relay';
 
-export interface StackSettings extends LocalOptions {
+export interface StackSettings extends Omit<LocalOptions, 'log'> {
   /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
   /** What runs in place of a function: another version, or two at once. Default: the function of the template. */
@@ -37,6 +41,8 @@ export interface RunningStack {
   /** Address of the emulated distribution: `http://127.0.0.1:8787`. */
   origin: string;
   dynamodbEndpoint: string;
+  /** Where the lines of functions and of the stack itself are. */
+  logFile: string;
   /** The demo key; undefined when nothing was seeded. */
   key: string | undefined;
   /** Resolves with the reason when the DynamoDB emulator stops unexpectedly. */
@@ -48,7 +54,7 @@ export interface RunningStack {
 /**
  * Runs the synthesized template. On an error that the caller can fix, stops everything and throws StartError.
  */
-export async function startStack(settings: StackSettings, log: Log): Promise<RunningStack> {
+export async function startStack(settings: StackSettings, shown: Log): Promise<RunningStack> {
   await using started = new AsyncDisposableStack();
   const template = readTemplate(settings.templateFolder, localStackName);
   const references = createReferences(template);
@@ -56,6 +62,10 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   const distribution = createDistribution();
   const port = await explainingTakenPort('PORT', settings.port, distribution.listen(settings.port));
   started.defer(() => distribution.close());
+  await lookAtTablesPort(settings);
+  started.defer(claimDataFolder(settings.dataFolder));
+  const kept = started.adopt(keptLines(settings.dataFolder, { warn: shown }), (lines) => lines.close());
+  const log = keepingLines(kept, shown);
   const demo = settings.seed === 'demo';
   const [emulator, upstream, vendors] = await Promise.all([
     startEmulator(settings).then((emulator) => started.adopt(emulator, () => emulator.stop())),
@@ -64,7 +74,8 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   ]);
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
-
+  const logsApi = started.adopt(await startLogsApi(localStackName, kept), (api) => api.close());
+  await publishAddresses(client, localStackName, { log: logsApi.endpoint, port });
   const invokeApi = started.adopt(await startInvokeApi(log), (api) => api.close());
   const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
   const endpoints = { dynamodb: emulator.endpoint, lambda: invokeApi.endpoint, secrets: secretsEndpoint };
@@ -110,11 +121,17 @@ export async function startStack(settings: StackSettings, log: Log): Promise<Run
   return {
     origin: `http://127.0.0.1:${port}`,
     dynamodbEndpoint: emulator.endpoint,
+    logFile: kept.file,
     key,
     emulatorEnded: emulator.ended,
     runSchedules: () => schedules.runAll(),
     close: () => running.disposeAsync(),
   };
+}
+
+/** Before anything else is started. */
+async function lookAtTablesPort({ dynamodbEndpoint, dynamodbPort: port }: StackSettings): Promise<void> {
+  if (dynamodbEndpoint === undefined) await explainingTakenPort('DYNAMODB_PORT', port, claimPort(port));
 }
 
 /** What functions find in place of AWS. */

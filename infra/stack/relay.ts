@@ -145,6 +145,8 @@ export class Relay extends Construct {
   readonly operatorPolicies: OperatorPolicies['byName'];
   /** The stack's output with the base URL, to export it or to name it otherwise. */
   readonly baseUrlOutput: CfnOutput;
+  /** The log groups of the functions that answer calls. */
+  readonly callLogGroupsOutput: CfnOutput;
   /** Undefined: none was asked for. */
   readonly budget?: CfnBudget;
   private readonly relayName: string;
@@ -196,7 +198,13 @@ export class Relay extends Construct {
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     this.savedQueries = new SavedQueries(this, 'SavedQueries', { relayName, functions }).all;
-    const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables });
+    const answers = (['chat', 'responses', 'background'] as const).map((name) => functions.get(name).lambda);
+    const callLogs = [...answers.map(({ logGroup }) => logGroup), ...(server ? [server.logGroup] : [])];
+    const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables, callLogs });
+    this.callLogGroupsOutput = new CfnOutput(this, 'CallLogGroups', {
+      description: 'Where the lines of calls are',
+      value: callLogs.map(({ logGroupName }) => logGroupName).join(','),
+    });
 
     this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
       description: 'What clients set as base_url',

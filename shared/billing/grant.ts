@@ -17,6 +17,8 @@ export interface WrittenGrant {
   amount: string;
   applied: string | undefined;
   problem: string | undefined;
+  /** Shown to the customer. */
+  reason?: string | undefined;
 }
 
 export const grantLedgerId = (grantId: string): string => `grant#${grantId}`;

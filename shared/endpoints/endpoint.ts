@@ -27,9 +27,13 @@ export interface Endpoint extends EndpointRoute {
 
 /** What only the reading of bodies of keys that may store needs. */
 export interface StoredReading {
-  references(body: unknown): StoredReferences;
-  /** The whole conversation: the items of stored turns, then those of the request, references replaced by their items. */
-  placed(own: readonly PlacedItem[], storage: Omit<StorageAtHand, 'reading'>): PlacedItem[];
+  /** Undefined: the body refers to nothing that is stored. */
+  references(body: unknown): StoredReferences | undefined;
+  /**
+   * The whole conversation: the items of stored turns, then those of the request, references replaced by their items.
+   * @param stored undefined: it is not read yet, and references are left out
+   */
+  placed(own: readonly PlacedItem[], stored: StoredConversation | undefined): PlacedItem[];
   /** Undefined: the answer is not stored. Throws InvalidRequest. */
   asked(request: JsonRecord, items: readonly JsonRecord[]): StorageAsked | undefined;
 }
@@ -62,11 +66,16 @@ export interface ItemReference {
 
 /** What a key that may store brings to the reading of its body. Absent: the key may not store. */
 export interface StorageAtHand {
+  reading: StoredReading;
+  /** What the body refers to. Undefined: it is not read yet, or there is nothing. */
+  stored: StoredConversation | undefined;
+}
+
+export interface StoredConversation {
   /** The turns of the conversation before this call, oldest first. */
   earlier: readonly StoredTurn[];
   /** By the id of a reference, of the body and of the turns. */
   referred: ReadonlyMap<string, ReferredItem>;
-  reading: StoredReading;
 }
 
 /** A stored response as a turn of a conversation. */
@@ -114,6 +123,11 @@ export interface EndpointRequest {
   keepsState?: boolean | undefined;
   /** Absent: the answer is not stored. */
   storage?: StorageAsked | undefined;
+  /**
+   * What is still to be read: the call has the body's own part alone, checked as far as that can be done without the rest. Absent:
+   * the call is whole.
+   */
+  unread?: StoredReferences | undefined;
   renderer(identity: AnswerIdentity, facts: AnswerFacts): Renderer;
 }
 

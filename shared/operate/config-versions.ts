@@ -1,9 +1,9 @@
 /** Port: reads the configuration tables and the published versions. */
 import type { ConfigRows } from '../config/config-rows.ts';
 import type { Snapshot } from '../config/snapshot.ts';
-import type { Pointer } from '../relay/ports/stores/config-store.ts';
+import type { HistoryWanted, KeptVersion } from '../relay/ports/stores/config-store.ts';
 
-export type PublishedVersion = Pointer;
+export type PublishedVersion = KeptVersion;
 
 /** Every method may throw a Failure. */
 export interface ConfigVersions {
@@ -11,8 +11,8 @@ export interface ConfigVersions {
   tables(): Promise<ConfigRows>;
   /** The version that serves requests; undefined: none has been published. */
   newest(): Promise<PublishedVersion | undefined>;
-  /** The retained versions, newest first. */
-  versions(): Promise<PublishedVersion[]>;
+  /** The retained versions, newest first. May go on where it may end. */
+  versions(wanted?: HistoryWanted): Promise<PublishedVersion[]>;
   version(number: number): Promise<PublishedVersion>;
   /** The rows that a version was compiled from. */
   rows(version: PublishedVersion): Promise<ConfigRows>;

@@ -5,6 +5,9 @@ import { usable, usageFailure } from './operator-failure.ts';
 import type { OperatorPorts } from './operator-ports.ts';
 import type { RawRow, RowWrite } from './row-tables.ts';
 
+/** What cannot be seen looks like another customer's name, and no address of a page can be `..`. */
+const newName = /^(?!\.+$)[^\p{C}]{1,200}$/u;
+
 export interface FoundAccount {
   row: RawRow;
   /** The writes that create the account; empty: it exists. `effect` describes them. */
@@ -22,7 +25,14 @@ export async function findAccount(
   usable(readRow(AccountRow, row));
   const found = await tables.get('accounts', account);
   if (found) return { row: found, changes: [], effect: [] };
-  if (!isNew) throw usageFailure(`there is no account ${account}: make a key for it first, or add --new`);
+  if (!isNew)
+    throw usageFailure(
+      `there is no account ${account}: make it with its first key, or by a grant with --new`,
+    );
+  if (!newName.test(account))
+    throw usageFailure(
+      'account: a new name has at most 200 characters, all of which one sees, and more than dots',
+    );
   return {
     row,
     changes: [{ kind: 'create', table: 'accounts', row }],

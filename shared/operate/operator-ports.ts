@@ -4,9 +4,11 @@ import type { Hmac } from '../relay/ports/hmac.ts';
 import type { PaymentStore } from '../relay/ports/stores/payment-store.ts';
 import type { UpstreamTransport } from '../relay/ports/upstream-transport.ts';
 import type { AwsAccount } from './aws-account.ts';
+import type { CallLog } from './call-log.ts';
 import type { ConfigVersions } from './config-versions.ts';
 import type { LedgerReader } from './ledger-reader.ts';
 import type { ResponseRows } from './response-rows.ts';
+import type { RowPages } from './row-pages.ts';
 import type { RowTables } from './row-tables.ts';
 import type { SecretWriter } from './secret-writer.ts';
 
@@ -28,13 +30,22 @@ export interface StrongRandom {
   hex(bytes: number): string;
 }
 
+/** Requests to the tables, and how many bytes the items had that came back, as DynamoDB counts them. */
+export interface TableTraffic {
+  requests: number;
+  bytes: number;
+}
+
 export interface OperatorPorts {
   target: Target;
   clock: Clock;
   random: StrongRandom;
   hmac: Hmac;
   tables: RowTables;
+  pages: RowPages;
   ledger: LedgerReader;
+  /** Of these ports since they were opened: a page shows the difference from its beginning to its end. */
+  traffic(): TableTraffic;
   payments: PaymentStore;
   responses: ResponseRows;
   config: ConfigVersions;
@@ -44,6 +55,10 @@ export interface OperatorPorts {
   /** The base URL for clients; undefined: it cannot be determined. */
   baseUrl(): Promise<string | undefined>;
   account: AwsAccount;
-  /** The access key that the commands are signed with. Throws a Failure when there is none. */
+  log: CallLog;
+  /**
+   * Who acts: the caller's ARN, or the access key where AWS does not say it; `local` beside local tables. Throws a Failure
+   * when there are no credentials.
+   */
   operator(): Promise<string>;
 }

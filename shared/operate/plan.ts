@@ -12,6 +12,8 @@ export interface Plan<Change> {
   effect: string[];
   /** Questions to confirm before the writes; empty: no confirmation is needed. */
   questions: string[];
+  /** What deserves attention about the result; it needs no answer. */
+  warnings?: string[];
   /** Why the plan may be shown but not carried out. `carryOut` throws a Failure with this message. */
   refusal?: string;
 }

@@ -1,33 +1,36 @@
-/**
- * The checks of a request in order, as steps that return their results. Each throws a Refusal or an
- * InvalidRequest.
- */
+/** The checks of a request in order, as steps that return their results. Each throws a Refusal or an InvalidRequest. */
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
-import { admitKey, admitModel, aliasOf, allowedModels, readKey, type AdmittedKey } from './call/access.ts';
+import type { Stories } from './answer/log-line.ts';
+import {
+  admitModel,
+  aliasOf,
+  allowedModels,
+  lookUpKey,
+  relayClosed,
+  type AdmittedKey,
+} from './call/access.ts';
 import type { CalledAlias, ChatCall, NamedModels, ServingModel } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { DispatchedCall } from './call/dispatch-report.ts';
-import type { claimIdempotencyKey, HeldKey } from './call/idempotency-claim.ts';
+import type { HeldKey } from './call/idempotency-claim.ts';
 import { parseModelName, type ModelName } from './call/model-name.ts';
 import { capableOf } from './call/capable-channels.ts';
 import type { ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import type { KeptAnswerParts } from './stored/kept-answer.ts';
 import type { AnswerRecorder } from './answer/answer-recorder.ts';
-import type { Conversation, ConversationPorts } from './stored/stored-conversation.ts';
+import type { Conversation } from './stored/stored-conversation.ts';
 import { mayStore } from './stored/may-store.ts';
-import type { repeatResult } from './stored/routes/repeat-result.ts';
 import type { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { matchRoute } from './http/http-routes.ts';
-import { refuse } from './http/refusal.ts';
 import { Bill } from './money/bill.ts';
 import type { Reservations } from './money/reservations.ts';
 import { refusalAgeMsMax } from './ports/stores/config-store.ts';
-import { CallStates } from './state/call-states.ts';
+import type { CallStates } from './state/call-states.ts';
 import type * as StateRecording from './state/state-recorder.ts';
 
 /** The caller, and the configuration that the request uses to its end. */
@@ -41,7 +44,7 @@ export interface Caller {
 /** The requested call, checked against the key. */
 export interface AskedCall {
   body: unknown;
-  /** What it goes on from. Undefined: the key may not store, or the endpoint stores nothing. */
+  /** What it goes on from. Undefined: nothing, or `read` says what is still to be read. */
   conversation: Conversation | undefined;
   read: EndpointRequest;
   model: ModelName;
@@ -57,42 +60,39 @@ export async function admitCaller(
     const { refuseRoute } = await import('./http/refuse-route.ts');
     throw refuseRoute(request);
   }
-  const keyLookup = lookUpKey(ports, request);
+  const keyLookup = lookUpKey(ports, request.headers['authorization']);
   keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
   const { config } = ports;
   let snapshot = await config.current();
   if (snapshot.settings.relayClosed) snapshot = await config.notOlderThan(refusalAgeMsMax);
-  if (snapshot.settings.relayClosed) throw refuse('relay_closed', closedMessage(snapshot));
+  if (snapshot.settings.relayClosed) throw relayClosed(snapshot);
   const { row, account, parts } = await keyLookup;
   return { key: row, account, parts, snapshot };
 }
 
-/** Checks schema, model name, official gate and whitelist. */
+/** Who asks for what. */
+export interface CallSource {
+  body: unknown;
+  headers: RelayRequest['headers'];
+  caller: Caller;
+}
+
+/**
+ * Checks schema, model name, official gate and whitelist. A call that refers to stored responses is read twice: by itself,
+ * so that what is wrong with it is refused before the store is asked, and with the conversation that was read for it.
+ */
 export async function readCall(
-  ports: ConversationPorts,
   endpoint: Endpoint,
-  { body, headers, caller }: { body: unknown; headers: RelayRequest['headers']; caller: Caller },
+  { body, headers, caller }: CallSource,
+  conversation?: Conversation,
 ): Promise<AskedCall> {
-  const conversation = await conversationAtHand(ports, caller, { endpoint, body });
-  const read = endpoint.read(body, headers, conversation);
+  const { storing } = endpoint;
+  const reading = storing && mayStore(caller) ? await storing() : undefined;
+  const read = endpoint.read(body, headers, reading && { reading, stored: conversation });
   const { model: requested, official } = read.call.request;
   const model = parseModelName(requested, official === true);
   admitModel(caller, model);
   return { body, conversation, read, model };
-}
-
-/** What a key that may store refers to. Loaded by the first such call. */
-async function conversationAtHand(
-  ports: ConversationPorts,
-  caller: Caller,
-  { endpoint: { storing }, body }: { endpoint: Endpoint; body: unknown },
-): Promise<Conversation | undefined> {
-  if (!storing || !mayStore(caller)) return undefined;
-  const [reading, { conversationOf }] = await Promise.all([
-    storing(),
-    import('./stored/stored-conversation.ts'),
-  ]);
-  return conversationOf(ports, caller.key.account, { reading, body });
 }
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
@@ -117,6 +117,7 @@ export async function modelsOf(
 export interface FunctionState {
   reservations: Reservations;
   health: HealthRecorder;
+  stories: Stories;
 }
 
 /**
@@ -139,55 +140,54 @@ const hasMoreThanText = ({ content, images }: Message): boolean =>
       (part) => part.type !== 'text' || typeof part.text !== 'string' || Object.keys(part).length > 2,
     ) === true);
 
-interface PayingCall {
+/** A call that passed every check of what was read for it. */
+export interface CheckedCall {
   call: ChatCall;
   asked: AskedCall;
+  states: CallStates;
+}
+
+interface PayingCall extends CheckedCall {
+  /** The same, read and checked again with what it goes on from. */
+  goingOn(conversation: Conversation): Promise<CheckedCall>;
   request: RelayRequest;
   idempotencyKey: string | undefined;
 }
 
 /**
- * Claims the idempotency key, reserves within the limits, and answers. The answer closes claim and
- * reservation, however it ends.
+ * Claims the idempotency key, counts the call in its key's minute, reads what it goes on from, reserves within the limits,
+ * and answers. The answer closes claim and reservation, however it ends.
  */
 export async function payAndAnswer(
   ports: ChatPorts,
-  { reservations, health }: FunctionState,
-  { call, asked, request, idempotencyKey }: PayingCall,
+  { reservations, ...own }: FunctionState,
+  paying: PayingCall,
 ): Promise<RelayResponse> {
-  const states = new CallStates(ports, call, asked.read);
-  const { conversation } = asked;
-  const { storage } = asked.read;
-  const recording = await recordingOf(call, asked);
-  const keeping = storage && (await import('./stored/kept-answer.ts'));
-  const accepting = storage?.background ? await import('./stored/background/accept.ts') : undefined;
+  const { request, idempotencyKey } = paying;
+  const { storage, unread } = paying.asked.read;
+  const stored = storage || unread ? await import('./stored-call.ts') : undefined;
   const keyed =
     idempotencyKey === undefined
       ? undefined
-      : await claimed(ports, call, {
-          header: idempotencyKey,
-          body: asked.body,
-          keeps: mayStore(call),
-          isStored: storage !== undefined,
-        });
-  if (keyed && 'first' in keyed) return repeated(ports, call, { first: keyed.first, request });
+      : await (
+          await import('./keyed-call.ts')
+        ).claimed(ports, paying.call, { header: idempotencyKey, request, ...paying.asked });
+  if (keyed && 'repeated' in keyed) return keyed.repeated;
   const claim = keyed?.held;
-  let opened: Awaited<ReturnType<typeof states.beside<Bill>>>;
+  let bill: Bill | undefined;
   try {
-    if (accepting && conversation)
-      return await accepting.accept(ports, reservations, { call, ...asked, conversation, claim, request });
-    opened = await states.beside(() => Bill.open(reservations, ports.clock, call));
+    const admitted = await Bill.admit(reservations, ports.clock, paying.call);
+    const conversation = await stored?.conversationBefore(ports, paying.call.key.account, unread);
+    const { call, asked, states } = conversation ? await paying.goingOn(conversation) : paying;
+    if (stored && storage?.background)
+      return await stored.accepted(ports, admitted, { call, ...asked, claim, request });
+    const recording = await recordingOf(call, asked);
+    const { reserved, ...known } = await states.beside(() => admitted.open(call));
+    bill = reserved;
+    const recorderOf = storage && stored?.recorderOf(ports);
+    return answerPaid(ports, asked, { ...own, call, known, bill, claim, recording, recorderOf });
   } catch (error) {
-    await claim?.finish(true);
-    throw error;
-  }
-  const { reserved: bill, ...known } = opened;
-  const stores = { ...ports, responses: ports.stored.responses };
-  const recorderOf = keeping && ((parts: KeptAnswerParts) => new keeping.KeptAnswer(stores, parts));
-  try {
-    return answerPaid(ports, asked, { call, known, bill, claim, recording, recorderOf, health });
-  } catch (error) {
-    await bill.cancel();
+    await bill?.cancel();
     await claim?.finish(true);
     throw error;
   }
@@ -204,7 +204,7 @@ export async function recordingOf(call: ChatCall, { read }: AskedCall): Promise<
     : undefined;
 }
 
-export interface PaidCall {
+export interface PaidCall extends Omit<FunctionState, 'reservations'> {
   call: ChatCall;
   /** The states of earlier turns. */
   known: Omit<Awaited<ReturnType<CallStates['beside']>>, 'reserved'>;
@@ -214,7 +214,6 @@ export interface PaidCall {
   recording: typeof StateRecording | undefined;
   /** Undefined: the answer is not stored. */
   recorderOf: ((parts: KeptAnswerParts) => AnswerRecorder & { readonly stored: boolean }) | undefined;
-  health: HealthRecorder;
   /** Of a run. Absent: the answer has a client. */
   run?: RunOfCall;
 }
@@ -231,7 +230,7 @@ export interface RunOfCall {
 export function answerPaid(
   ports: ChatPorts,
   asked: AskedCall,
-  { call, known, bill, claim, recording, recorderOf, health, run }: PaidCall,
+  { call, known, bill, claim, recording, recorderOf, health, stories, run }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
   const limitOf = (model: string): number | undefined =>
@@ -249,11 +248,10 @@ export function answerPaid(
   const recorder =
     recording && new recording.StateRecorder(ports, { call: paid, dispatch: dispatched, clientKeeps });
   const dispatch = recorder ?? dispatched;
-  const { storage } = asked.read;
-  const { conversation } = asked;
+  const { conversation, read } = asked;
+  const { storage } = read;
   const answerRecorder =
     storage &&
-    conversation &&
     recorderOf?.({ call: paid, storage, conversation, seal: () => recorder?.sealed(sealId(paid)) });
   const fresh = (): Renderer =>
     asked.read.renderer(call.identity, {
@@ -265,7 +263,14 @@ export function answerPaid(
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
   const renderer = run ? (): Renderer => run.renderer(fresh()) : fresh;
-  const answer = new Answer(ports, paid, { renderer, bill, claim, dispatch, recorder: answerRecorder });
+  const answer = new Answer(ports, paid, {
+    renderer,
+    bill,
+    claim,
+    dispatch,
+    recorder: answerRecorder,
+    stories,
+  });
   return answer.response(answer.produce());
 }
 
@@ -279,21 +284,3 @@ const withLimits = (
   const limited = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
   return { ...alias, models: [limited(first), ...rest.map(limited)] };
 };
-
-/** Loaded at the first request with the header. */
-const claimed: typeof claimIdempotencyKey = async (...keyed) =>
-  (await import('./call/idempotency-claim.ts')).claimIdempotencyKey(...keyed);
-
-/** Loaded at the first one whose answer is there. */
-const repeated: typeof repeatResult = async (...first) =>
-  (await import('./stored/routes/repeat-result.ts')).repeatResult(...first);
-
-async function lookUpKey(ports: ChatPorts, request: RelayRequest): Promise<AdmittedKey> {
-  const key = readKey(request.headers['authorization']);
-  return admitKey(await ports.keys.find(key), ports.clock.now());
-}
-
-function closedMessage(snapshot: Snapshot): string {
-  const { contact } = snapshot.settings;
-  return `The relay is closed at the moment.${contact === '' ? '' : ` Contact: ${contact}`}`;
-}

@@ -6,7 +6,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ErrorObject } from '../wire/public/error-body.ts';
-import { refusalLine } from './answer/log-line.ts';
+import { refusalLine, Stories } from './answer/log-line.ts';
 import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
@@ -21,7 +21,9 @@ import {
   modelsOf,
   readCall,
   recordingOf,
+  type AskedCall,
   type Caller,
+  type CallSource,
   type PaidCall,
   type RunOfCall,
 } from './pipeline.ts';
@@ -42,6 +44,7 @@ import { claimSeconds, RunWatch } from './stored/background/run-watch.ts';
 import { StoppingDispatch } from './stored/background/stopping-dispatch.ts';
 import { EventWriter } from './stored/events/event-writer.ts';
 import { storeSettings } from './stored/may-store.ts';
+import { conversationOf } from './stored/stored-conversation.ts';
 
 /** The event, and what the host knows of the invocation. */
 export interface RunEvent {
@@ -72,6 +75,7 @@ interface ClaimedRun {
 interface RunnerState {
   reservations: Reservations;
   health: HealthRecorder;
+  stories: Stories;
   channels: ServingChannels;
   endpoint: Endpoint;
 }
@@ -81,6 +85,7 @@ export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: Ru
   const own: RunnerState = {
     reservations: new Reservations(ports),
     health: new HealthRecorder(ports),
+    stories: new Stories(ports),
     channels: new ServingChannels(),
     endpoint,
   };
@@ -98,7 +103,7 @@ export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: Ru
     try {
       await drained(await begin(ports, own, claimed));
     } catch (error) {
-      await answerRecorder.fails(refused(ports, own, { claimed, error }));
+      await answerRecorder.fails(await refused(ports, own, { claimed, error }));
     } finally {
       watch.stop();
       await watching;
@@ -132,7 +137,7 @@ function claimedRun(
 /** Throws before the answer has begun, with nothing reserved. From then on the answer closes the bill. */
 async function begin(
   ports: ChatPorts,
-  { reservations, health, channels, endpoint }: RunnerState,
+  { reservations, health, stories, channels, endpoint }: RunnerState,
   { response, snapshot, watch, answerRecorder, deadlineMs }: ClaimedRun,
 ): Promise<RelayResponse> {
   const waiting = waitingIn(response);
@@ -143,7 +148,7 @@ async function begin(
     const { startedMs, entry } = handed;
     if (ports.clock.now() > startedMs + beginsWithinMs) throw tooLate();
     const caller = callerOf(handed, snapshot);
-    const asked = await readCall(ports, endpoint, { body: runBody(handed), headers: {}, caller });
+    const asked = await readWhole(ports, endpoint, { body: runBody(handed), headers: {}, caller });
     const named = await modelsOf(channels, { caller, asked, nowMs: startedMs });
     const requestId = requestIdOf(response.head.id);
     const times = { startedMs, deadlineMs, signal: watch.signal };
@@ -159,13 +164,21 @@ async function begin(
     await watch.look();
     if (watch.reason) throw refuse('unavailable', 'The response was stopped before it began.');
     const recorderOf: PaidCall['recorderOf'] = ({ seal }) => answerRecorder.sealing(seal);
-    const paid = { call, known, bill: reserved, claim: undefined, recording, recorderOf, health };
+    const paid = { call, known, bill: reserved, claim: undefined, recording, recorderOf, health, stories };
     return await answerPaid(ports, asked, { ...paid, run: runOf(call) });
   } catch (error) {
     if (bill) await bill.cancel();
     else if (waiting) await releaseWaiting(ports, waiting, true);
     throw error;
   }
+}
+
+/** The call was admitted when it was accepted. */
+async function readWhole(ports: ChatPorts, endpoint: Endpoint, from: CallSource): Promise<AskedCall> {
+  const asked = await readCall(endpoint, from);
+  const { unread } = asked.read;
+  if (!unread) return asked;
+  return readCall(endpoint, from, await conversationOf(ports, from.caller.key.account, unread));
 }
 
 /** As the caller was when the call was accepted: what was allowed then is done. */
@@ -206,27 +219,27 @@ async function drained({ body, done }: RelayResponse): Promise<void> {
 }
 
 /** The error that the response ends with, after its log line. */
-function refused(
+async function refused(
   ports: ChatPorts,
-  { endpoint }: RunnerState,
+  { endpoint, stories }: RunnerState,
   { claimed: { response }, error }: { claimed: ClaimedRun; error: unknown },
-): ErrorObject {
+): Promise<ErrorObject> {
   const requestId = requestIdOf(response.head.id);
   const refusal = asRefusal(error);
   if (refusal.body.error.code === 'internal') ports.log.fault(requestId, error);
   const { key, startedMs = ports.clock.now() } = callIn(response) ?? {};
   const durationMs = ports.clock.now() - startedMs;
   const { model } = response.body.response;
-  ports.log.request(
-    refusalLine({
-      requestId,
-      endpoint: endpoint.name,
-      key,
-      model: typeof model === 'string' ? model : undefined,
-      droppedTools: undefined,
-      durationMs,
-      refusal,
-    }),
-  );
+  const facts = {
+    requestId,
+    endpoint: endpoint.name,
+    key,
+    model: typeof model === 'string' ? model : undefined,
+    droppedTools: undefined,
+    durationMs,
+    refusal,
+  };
+  ports.log.request(refusalLine(facts));
+  await stories.refused(facts);
   return refusal.body.error;
 }

@@ -1,12 +1,12 @@
 /** Handles every request of an endpoint: the checks in order, the answer, and the log line of a refusal. */
 import type { Endpoint } from '../endpoints/endpoint.ts';
-import { refusalLine } from './answer/log-line.ts';
+import { refusalLine, Stories } from './answer/log-line.ts';
 import type { ChatCall, NamedModels } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import type { Handle, RelayRequest } from './http/http.ts';
-import { matchStoredRoute } from './http/http-routes.ts';
+import { responsesPrefix } from './http/http-routes.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Reservations } from './money/reservations.ts';
 import {
@@ -17,8 +17,11 @@ import {
   readCall,
   type AskedCall,
   type Caller,
+  type CheckedCall,
 } from './pipeline.ts';
 import type { Clock } from './ports/clock.ts';
+import { CallStates } from './state/call-states.ts';
+import type { Conversation } from './stored/stored-conversation.ts';
 
 /** Lambda kills at its time-out without notice: fail in-protocol 5 s earlier. */
 const hostReserveMs = 5_000;
@@ -28,10 +31,11 @@ const hostReserveMs = 5_000;
  * serves the paths of what is stored.
  */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
-  const own = { reservations: new Reservations(ports), health: new HealthRecorder(ports) };
+  const reservations = new Reservations(ports);
+  const own = { reservations, health: new HealthRecorder(ports), stories: new Stories(ports) };
   const channels = new ServingChannels();
   return async (request) => {
-    if (endpoint.storing && matchStoredRoute(request)) {
+    if (endpoint.storing && request.path.startsWith(responsesPrefix)) {
       const { storedHandle } = await import('./stored/routes/stored-handle.ts');
       return storedHandle(ports)(request);
     }
@@ -40,49 +44,61 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
     let asked: AskedCall | undefined;
     let deadline: Deadline | undefined;
     try {
-      const check = async (): Promise<CheckedCall> => {
+      const { headers } = request;
+      const read = async (by: Caller, body: unknown, conversation?: Conversation): Promise<NamedCall> => {
+        asked = await readCall(endpoint, { body, headers, caller: by }, conversation);
+        const named = await modelsOf(channels, { caller: by, asked, nowMs: startedMs });
+        await checkContents(asked, by);
+        return { caller: by, asked, named };
+      };
+      const check = async (): Promise<NamedCall> => {
         caller = await admitCaller(ports, endpoint, request);
-        const { headers } = request;
-        asked = await readCall(ports, endpoint, { body: request.json(), headers, caller });
-        return { caller, asked, named: await modelsOf(channels, { caller, asked, nowMs: startedMs }) };
+        return read(caller, request.json());
       };
       const checked = await check().catch(async (error: unknown) => {
         const { hasChanged } = await import('./call/second-look.ts');
-        const { authorization } = request.headers;
+        const { authorization } = headers;
         if (await hasChanged(ports, { error, authorization, seen: caller })) return check();
         throw error;
       });
-      ({ caller, asked } = checked);
-      await checkContents(asked, caller);
-      const untilMs = deadlineOf(caller, request, startedMs);
+      const by = checked.caller;
+      const untilMs = deadlineOf(by, request, startedMs);
       deadline = new Deadline(ports.clock, untilMs, request.hostEnds);
       const times = { startedMs, deadlineMs: untilMs, signal: deadline.signal };
       const from = { requestId: request.id, endpoint: endpoint.name, entry: entryOf(request) };
-      const call = callOf(checked, { ...from, ...times, concurrencyGiven: ports.concurrencyGiven });
-      const idempotencyKey = request.headers['idempotency-key'];
-      const response = await payAndAnswer(ports, own, { call, asked, request, idempotencyKey });
+      const facts = { ...from, ...times, concurrencyGiven: ports.concurrencyGiven };
+      const callWith = (named: NamedCall): CheckedCall => {
+        const call = callOf(named, facts);
+        return { call, asked: named.asked, states: new CallStates(ports, call, named.asked.read) };
+      };
+      const response = await payAndAnswer(ports, own, {
+        ...callWith(checked),
+        goingOn: async (conversation) => callWith(await read(by, checked.asked.body, conversation)),
+        request,
+        idempotencyKey: headers['idempotency-key'],
+      });
       return { ...response, done: response.done.finally(() => deadline?.stop()) };
     } catch (error) {
       deadline?.stop();
       const refusal = asRefusal(error);
       if (refusal.body.error.code === 'internal') ports.log.fault(request.id, error);
-      ports.log.request(
-        refusalLine({
-          requestId: request.id,
-          endpoint: endpoint.name,
-          key: caller?.key,
-          model: asked?.model.base,
-          droppedTools: asked?.read.droppedTools,
-          durationMs: ports.clock.now() - startedMs,
-          refusal,
-        }),
-      );
-      return { ...refusalResponse(refusal, request.id), done: own.reservations.cancelled(request.id) };
+      const facts = {
+        requestId: request.id,
+        endpoint: endpoint.name,
+        key: caller?.key,
+        model: asked?.model.base,
+        droppedTools: asked?.read.droppedTools,
+        durationMs: ports.clock.now() - startedMs,
+        refusal,
+      };
+      ports.log.request(refusalLine(facts));
+      const done = reservations.cancelled(request.id).then(() => own.stories.refused(facts));
+      return { ...refusalResponse(refusal, request.id), done };
     }
   };
 }
 
-interface CheckedCall {
+interface NamedCall {
   caller: Caller;
   asked: AskedCall;
   named: NamedModels;
@@ -94,7 +110,7 @@ type CallFacts = { requestId: string } & Pick<
 >;
 
 export function callOf(
-  { caller, asked, named }: CheckedCall,
+  { caller, asked, named }: NamedCall,
   { requestId, startedMs, ...facts }: CallFacts,
 ): ChatCall {
   return Object.freeze({
@@ -109,6 +125,7 @@ export function callOf(
     states: Object.freeze(new Map()),
     stateDropped: false,
     ...named,
+    queued: asked.read.storage?.background && !facts.isRun,
     startedMs,
     outputTokensAsked: asked.read.outputTokensMax,
     droppedTools: asked.read.droppedTools,

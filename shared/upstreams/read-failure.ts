@@ -10,6 +10,7 @@ import { statusOfError } from './errors/error-statuses.ts';
 import { scrub, type Withheld } from './errors/error-text.ts';
 import type { UpstreamReply } from './exchange.ts';
 import { retryAfterSeconds } from './errors/retry-after.ts';
+import { vendorWord } from './errors/vendor-words.ts';
 import { CallerFault, UpstreamFailure, type UpstreamError } from './upstream-failure.ts';
 
 /** Statuses that mean that the caller's request is at fault. */
@@ -59,12 +60,14 @@ export function failureInAnswer(
   type: Pick<ChannelType, 'ownFault'> = {},
 ): CallerFault | UpstreamFailure {
   if (isTooLong(Number(error.code), error)) return callerFault(400, { ...error, code: tooLong }, withheld);
-  if (emptyAccount.has(error.code) || emptyAccount.has(error.type)) return new UpstreamFailure('secret');
+  const word = vendorWord(error);
+  if (emptyAccount.has(error.code) || emptyAccount.has(error.type))
+    return new UpstreamFailure('secret').saying(word);
   const status = statusOfError(error) ?? 0;
-  if (ownStatuses.has(status)) return new UpstreamFailure('status', status);
-  if (!callersFault.has(status)) return new UpstreamFailure('error_in_answer');
+  if (ownStatuses.has(status)) return new UpstreamFailure('status', status).saying(word);
+  if (!callersFault.has(status)) return new UpstreamFailure('error_in_answer').saying(word);
   const own = type.ownFault?.(status, error);
-  if (own) return new UpstreamFailure(own === 'secret' ? 'secret' : 'status', status);
+  if (own) return new UpstreamFailure(own === 'secret' ? 'secret' : 'status', status).saying(word);
   return callerFault(status, error, withheld);
 }
 
@@ -101,10 +104,13 @@ export async function readFailure(
   if (!read) return failure;
   const error = withHeader(read, headers['x-amzn-errortype']);
   // Undefined status: the account is empty, which is no limit of rate that a client could wait for.
-  if (emptyAccount.has(error.code) || emptyAccount.has(error.type)) return new UpstreamFailure('secret');
+  failure.saying(vendorWord(error));
+  if (emptyAccount.has(error.code) || emptyAccount.has(error.type))
+    return new UpstreamFailure('secret').saying(failure.vendorCode);
   if (isRateLimit) return failure;
   const own = type.ownFault?.(status, error);
-  if (own) return own === 'secret' ? new UpstreamFailure('secret', status) : failure;
+  if (own)
+    return own === 'secret' ? new UpstreamFailure('secret', status).saying(failure.vendorCode) : failure;
   return callerFault(status, isTooLong(status, error) ? { ...error, code: tooLong } : error, withheld);
 }
 

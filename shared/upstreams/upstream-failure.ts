@@ -49,6 +49,7 @@ export class UpstreamFailure extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** The same as the upstream said it, for clients. */
   readonly statedRetrySeconds: number | undefined;
+  #vendorCode: string | undefined;
 
   constructor(kind: UpstreamFailureKind, status?: number, retryAfterSeconds?: number) {
     super(`upstream failed: ${kind}${status === undefined ? '' : ` ${status}`}`);
@@ -64,6 +65,17 @@ export class UpstreamFailure extends Error {
     if (!(error instanceof TransportError)) return undefined;
     if (error.fault) return new ConnectFailure(error.fault);
     return new UpstreamFailure(error.kind === 'aborted' ? 'timeout' : error.kind);
+  }
+
+  /** @param word what the upstream says of itself, if it is a word that is known */
+  saying(word: string | undefined): this {
+    this.#vendorCode = word;
+    return this;
+  }
+
+  /** For the log: a known word of the upstream. Undefined: it said none. */
+  get vendorCode(): string | undefined {
+    return this.#vendorCode;
   }
 
   /** For the log. */

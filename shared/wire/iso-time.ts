@@ -1,2 +1,8 @@
 /** ISO 8601 without milliseconds: the form of times in rows. */
 export const isoTime = (timeMs: number): string => new Date(timeMs).toISOString().replace(/\.\d+Z$/, 'Z');
+
+/** `2026-11-22` of milliseconds since 1970. */
+export const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** `2026-11` of milliseconds since 1970. */
+export const utcMonth = (ms: number): string => new Date(ms).toISOString().slice(0, 7);

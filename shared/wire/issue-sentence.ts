@@ -8,17 +8,19 @@ type Path = readonly PropertyKey[];
 const shownCharactersMax = 60;
 const sentencesMax = 8;
 /** `sk-...`, or letters and digits longer than any word: a key pasted into the wrong attribute. */
-const looksSecret = /sk-|[A-Za-z0-9]{20,}/;
+export const looksSecret = /sk-|[A-Za-z0-9]{20,}/;
 /** Attributes that may hold credentials or customers' texts. Their values are described, never quoted. */
-const neverQuoted = new Set<PropertyKey>(['secret', 'params', 'hash']);
+export const neverQuoted: ReadonlySet<PropertyKey> = new Set(['secret', 'params', 'hash']);
 
 /**
  * One text for all issues of a row: `priority: found "high", wanted a whole number; ...`.
  * @param row the row as read from the table; the text quotes its values
  */
 export function explainIssues(issues: readonly Issue[], row: unknown): string {
-  const sentences = issues.slice(0, sentencesMax).map((issue) => explainIssue(issue, row));
-  const more = issues.length - sentences.length;
+  // One value may break several rules that want the same.
+  const all = [...new Set(issues.map((issue) => explainIssue(issue, row)))];
+  const sentences = all.slice(0, sentencesMax);
+  const more = all.length - sentences.length;
   return [...sentences, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 

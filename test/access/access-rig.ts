@@ -24,6 +24,8 @@ export interface AccessRig {
   upstream: ScriptedUpstream;
   /** Runs a command with the credentials of somebody who has one policy and nothing else. */
   ops(policy: PolicyName | 'nobody', words: string[], options?: RunOptions): Promise<OpsRun>;
+  /** The variables with which the SDK and the tool run so. */
+  environmentOf(policy: PolicyName | 'nobody'): { account: Record<string, string>; tables: string };
   stop(): Promise<void>;
 }
 
@@ -56,6 +58,10 @@ export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy
     aws,
     upstream,
     ops: (policy, words, options = {}) => runAs({ policy, enforcer, tables, others }, words, options),
+    environmentOf(policy) {
+      enforcer.localPolicy = policy;
+      return { account: accountOf({ policy, others }, home), tables: tables.endpoint };
+    },
     async stop() {
       await Promise.all([tables.close(), others.close(), aws.close(), upstream.close()]);
       await ledger.stop();
@@ -87,18 +93,7 @@ async function runAs(
 ): Promise<OpsRun> {
   enforcer.localPolicy = policy;
   enforcer.forget();
-  const services = Object.fromEntries(
-    ['SSM', 'SECRETS_MANAGER', 'CLOUDFORMATION', 'LAMBDA', 'BEDROCK'].map((name) => [
-      `AWS_ENDPOINT_URL_${name}`,
-      others.endpoint,
-    ]),
-  );
-  const account = {
-    ...services,
-    AWS_REGION: region,
-    AWS_ACCESS_KEY_ID: `AKIA${policy.toUpperCase()}`,
-    AWS_SECRET_ACCESS_KEY: 'test',
-  };
+  const account = accountOf({ policy, others }, region);
   // The SDK reads these of the process; what the tool is given itself makes a loopback endpoint local.
   for (const [name, value] of Object.entries({ ...account, AWS_ENDPOINT_URL_DYNAMODB: tables.endpoint }))
     vi.stubEnv(name, value);
@@ -113,4 +108,21 @@ async function runAs(
   } finally {
     vi.unstubAllEnvs();
   }
+}
+
+function accountOf(
+  { policy, others }: Pick<Runner, 'policy' | 'others'>,
+  region: string,
+): Record<string, string> {
+  const services = Object.fromEntries(
+    ['SSM', 'SECRETS_MANAGER', 'CLOUDFORMATION', 'CLOUDWATCH_LOGS', 'LAMBDA', 'BEDROCK', 'STS'].map(
+      (name) => [`AWS_ENDPOINT_URL_${name}`, others.endpoint],
+    ),
+  );
+  return {
+    ...services,
+    AWS_REGION: region,
+    AWS_ACCESS_KEY_ID: `AKIA${policy.toUpperCase()}`,
+    AWS_SECRET_ACCESS_KEY: 'test',
+  };
 }

@@ -63,13 +63,24 @@ describe('every command, with the credentials of one policy alone,', () => {
     await rig.ledger.reserve('acme', handId);
     const before = await rig.ledger.item('acme');
     const input = lostClose(handId);
-    const { code, errors } = await rig.ops('operator', ['audit', '--repair', '-', '--wait', '0'], { input });
+    const { code, errors } = await rig.ops('operator', ['audit', '--repair', '-', '--wait', '0', '--yes'], {
+      input,
+    });
     expect(code).toBe(3);
     expect(errors).toContain('do dynamodb:UpdateItem on table/relay-quotas: a policy denies it');
     expect(errors).toContain(`relay-repair-${region} on a role of its own, without relay-operator-${region}`);
     expect(await rig.ledger.item('acme')).toEqual(before);
-    const repaired = await rig.ops('repair', ['audit', '--repair', '-', '--wait', '0'], { input });
+    const repaired = await rig.ops('repair', ['audit', '--repair', '-', '--wait', '0', '--yes'], { input });
     expect(repaired.errors).toContain(`request ${handId} is closed now`);
+  });
+
+  it('says on the row that it writes who ran it, as AWS knows them', async () => {
+    await rig.ops('operator', ['key', 'create', '--account', 'signed']);
+    const row = await rig.ledger.row('accounts', { account: 'signed' });
+    expect(row).toMatchObject({
+      _by: 'arn:aws:iam::123456789012:user/AKIAOPERATOR',
+      _at: expect.any(String),
+    });
   });
 
   it('that the table names has a scenario, and each of the tool is in the table and on the page', () => {

@@ -79,12 +79,32 @@ describe('the policy of operators', () => {
   });
 });
 
+describe('the log of calls', () => {
+  it('is searched by support and operators in the groups of functions that answer calls, and in no others', () => {
+    const searches = (name: PolicyName, group: string) =>
+      decisionOn(statementsOf(name), 'logs:StartQuery', arnOf('logs', `log-group:${group}:*`)).allowed;
+    const groups = statementsOf('support')
+      .flatMap(permissionsOf)
+      .filter((each) => each.startsWith('logs:StartQuery'));
+    expect(groups.map((each) => String(/Functions(\w+)Logs/.exec(each)?.[1])).toSorted()).toEqual([
+      'background',
+      'chat',
+      'responses',
+    ]);
+    for (const name of ['support', 'operator'] as const) {
+      expect(searches(name, 'relay-test-FunctionschatLogs9F822A8D-AbCdEfGhIjKl')).toBe(false);
+      expect(searches(name, '/aws/lambda/other')).toBe(false);
+    }
+    expect(statementsOf('repair').flatMap(permissionsOf).join(' ')).not.toContain('logs:');
+  });
+});
+
 describe('the policy of support', () => {
   it('has no action that writes, and none that reads a secret', () => {
     const actions = statementsOf('support').flatMap(({ Action }) => [Action].flat());
-    expect(actions.filter((action) => !/^\w+:(BatchGet|Get|Query|Scan|Describe|List)/.test(action))).toEqual(
-      [],
-    );
+    expect(
+      actions.filter((action) => !/^\w+:(BatchGet|Get|Query|Scan|Describe|List|StartQuery)/.test(action)),
+    ).toEqual([]);
     expect(actions.filter((action) => /Secret|GetParameter/.test(action))).toEqual([]);
   });
 });
@@ -123,6 +143,8 @@ describe('every policy', () => {
         'bedrock:ListFoundationModels *',
         'dynamodb:DescribeLimits *',
         'lambda:GetAccountSettings *',
+        'logs:DescribeLogGroups *',
+        'logs:GetQueryResults *',
         `cloudformation:DescribeStacks ${arnOf('cloudformation', 'stack/relay/*')}`,
         ...['GetParameter', 'PutParameter'].map(
           (each) => `ssm:${each} ${arnOf('ssm', 'parameter/relay/relay/*')}`,
@@ -131,7 +153,10 @@ describe('every policy', () => {
           (each) => `secretsmanager:${each} ${arnOf('secretsmanager', 'secret:relay/*')}`,
         ),
       ]);
-      const permissions = statementsOf(name).flatMap(permissionsOf);
+      const permissions = statementsOf(name)
+        .flatMap(permissionsOf)
+        // The end of a log group's ARN stands for its streams.
+        .map((each) => each.replace(/^(logs:StartQuery .*):\*$/, '$1'));
       expect(permissions.length).toBeGreaterThan(5);
       expect(permissions.filter((each) => each.includes('*') && !wild.has(each))).toEqual([]);
     },

@@ -22,9 +22,12 @@ export function requestedAccess(request: IncomingMessage, body: Buffer): Request
       authorization,
     ) ?? [];
   const readers: Record<string, () => Access[]> = {
+    // GetCallerIdentity needs no permission.
+    sts: () => [],
     dynamodb: () => tableAccesses(targetOf(request, 'DynamoDB_20120810'), jsonOf(body)),
     ssm: () => [parameterAccess(targetOf(request, 'AmazonSSM'), jsonOf(body))],
     secretsmanager: () => [secretAccess(targetOf(request, 'secretsmanager'), jsonOf(body))],
+    logs: () => logAccesses(targetOf(request, 'Logs_20140328'), jsonOf(body)),
     cloudformation: () => [stackAccess(new URLSearchParams(body.toString()))],
     lambda: () => [restAccess(request, { 'GET /2016-08-19/account-settings': 'lambda:GetAccountSettings' })],
     bedrock: () => [
@@ -129,6 +132,14 @@ const secretAccess = (
   resource: arnOf('secretsmanager', `secret:${Name ?? SecretId ?? ''}-AbCdEf`),
   keys: {},
 });
+
+/** https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatchlogs.html */
+const logAccesses = (operation: string, { logGroupNames }: { logGroupNames?: string[] }): Access[] =>
+  (logGroupNames ?? ['']).map((name) => ({
+    action: `logs:${operation}`,
+    resource: name === '' ? '*' : arnOf('logs', `log-group:${name}:*`),
+    keys: {},
+  }));
 
 /** AWS asks for this resource where the stack is named. */
 const stackAccess = (form: URLSearchParams): Access => ({

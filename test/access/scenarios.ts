@@ -9,6 +9,7 @@ import {
   lostId,
   park,
   refundedId,
+  spendToday,
   stripe,
 } from './seed.ts';
 
@@ -23,8 +24,17 @@ export interface Scenario {
   code?: number;
 }
 
+/** Of the rows of the configuration. */
+const writing = (command: string, ...words: string[]): Scenario => ({
+  command,
+  words: [...command.split(' '), ...words, '--wait', '0', '--yes'],
+});
+
 /** In this order: those that change what others read come last. */
 export const scenarios: Scenario[] = [
+  { command: 'customer list', words: ['customer', 'list'] },
+  { command: 'customer list', words: ['customer', 'list', '--sort', 'spent', '--csv'], prepare: spendToday },
+  { command: 'customer show', words: ['customer', 'show', 'acme'] },
   { command: 'key list', words: ['key', 'list'] },
   // No such key: the answer is that, and needs the same rights.
   { command: 'key check', words: ['key', 'check'], input: `sk-${'x'.repeat(48)}`, code: 1 },
@@ -32,12 +42,52 @@ export const scenarios: Scenario[] = [
   { command: 'charge list', words: ['charge', 'list'] },
   { command: 'charge explain', words: ['charge', 'explain', 'gpt-4o', '--input', '1000'] },
   { command: 'account show', words: ['account', 'show', 'acme'] },
+  { command: 'channel show', words: ['channel', 'show', 'openai'] },
+  { command: 'charge show', words: ['charge', 'show', '1'] },
+  { command: 'plan list', words: ['plan', 'list'] },
+  { command: 'plan show', words: ['plan', 'show', '1'] },
+  { command: 'setting list', words: ['setting', 'list'] },
+  { command: 'setting show', words: ['setting', 'show', 'payments'] },
+  { command: 'grant list', words: ['grant', 'list'] },
+  { command: 'grant show', words: ['grant', 'show', 'acme', 'start-acme'] },
   { command: 'ledger list', words: ['ledger', 'list'] },
   { command: 'ledger list', words: ['ledger', 'list', '--account', 'acme', '--csv'] },
   { command: 'ledger total', words: ['ledger', 'total', '--by', 'model,day'] },
   { command: 'request', words: ['request', chargedId] },
   { command: 'request', words: ['request', '01jd3k5m7n9p1r3t5v7x9z1b3d'], code: 1 },
+  { command: 'report', words: ['report'] },
+  {
+    command: 'report',
+    words: ({ config }) => ['report', '--month', '2026-11', '--html', config.file('report.html')],
+  },
+  { command: 'requests', words: ['requests', '--account', 'acme', '--status', 'failed'] },
+  {
+    command: 'statement',
+    words: ['statement', 'acme', '--month', '2026-11', '--wait', '0', '--marked'],
+  },
+  {
+    command: 'reconcile',
+    words: ({ config }) => [
+      'reconcile',
+      'openai',
+      config.file('invoice.csv', 'Model,Cost (USD)\ngpt-4o,"1,234.50"\n'),
+      '--month',
+      '2026-11',
+      '--rate',
+      '7.2',
+    ],
+  },
   { command: 'check', words: ['check'] },
+  {
+    command: 'what-if',
+    words: ({ config }) => {
+      const charges = [{ id: 1, type: 'token-billing', models: ['gpt-4o'], input: 1, output: 2 }];
+      return ['what-if', config.file('edit.json', { charges })];
+    },
+  },
+  { command: 'version list', words: ['version', 'list'] },
+  { command: 'version show', words: ['version', 'show', '1'] },
+  { command: 'version diff', words: ['version', 'diff', '1', '2'] },
   { command: 'config show', words: ['config', 'show'] },
   { command: 'config show', words: ['config', 'show', '--version', '1'] },
   { command: 'config diff', words: ['config', 'diff', '1', '2'] },
@@ -49,6 +99,8 @@ export const scenarios: Scenario[] = [
   { command: 'payment list', words: ['payment', 'list'], prepare: (rig) => park(rig, 'pi_list') },
   { command: 'audit', words: ['audit', '--wait', '0'] },
   { command: 'doctor', words: ['doctor'], code: 1 },
+  { command: 'console', words: ['console', '--check'] },
+  { command: 'console --read-only', words: ['console', '--read-only', '--check'] },
 
   { command: 'secret put', words: ['secret', 'put', 'openai'], input: 'sk-upstream' },
   { command: 'secret put', words: ['secret', 'put', 'second', '--secretsmanager'], input: 'sk-second' },
@@ -74,10 +126,29 @@ export const scenarios: Scenario[] = [
     words: ['payment', 'reject', 'pi_rejected', '--yes'],
     prepare: (rig) => park(rig, 'pi_rejected'),
   },
+  {
+    command: 'customer new',
+    words: 'customer new fresh --grant 5 --contact a@example.com --wait 0 --yes'.split(' '),
+  },
+  { command: 'customer note', words: ['customer', 'note', 'other', 'pays by invoice'] },
+  { command: 'customer disable', words: ['customer', 'disable', 'other', '--yes'] },
+  { command: 'customer enable', words: ['customer', 'enable', 'other'] },
+  { command: 'customer close', words: ['customer', 'close', 'other', '--yes'] },
   { command: 'key create', words: ['key', 'create', '--account', 'newcomer'] },
+  { command: 'key use', words: ['key', 'use', 'aaaa'] },
+  { command: 'key limits', words: ['key', 'limits', 'aaaa', '--rpm', '60'] },
+  { command: 'key budget', words: ['key', 'budget', 'aaaa', '20'] },
+  { command: 'key models', words: ['key', 'models', 'aaaa', 'gpt-4o'] },
+  { command: 'key move', words: ['key', 'move', 'aaaa', 'newcomer', '--yes'] },
+  { command: 'key move', words: ['key', 'move', 'aaaa', 'acme', '--yes'] },
   { command: 'key rotate', words: ['key', 'rotate', 'aaaa', '--yes'] },
   { command: 'key disable', words: ['key', 'disable', 'bbbb', '--yes'] },
-  { command: 'account grant', words: ['account', 'grant', 'acme', '1', '--wait', '0'] },
+  { command: 'key enable', words: ['key', 'enable', 'bbbb'] },
+  { command: 'key leaked', words: ['key', 'leaked', 'bbbb', '--yes'] },
+  {
+    command: 'account grant',
+    words: ['account', 'grant', 'acme', '1', '--id', 'one', '--wait', '0', '--yes'],
+  },
   { command: 'account refund', words: ['account', 'refund', refundedId, '--wait', '0', '--yes'] },
   { command: 'account plan', words: ['account', 'plan', 'acme', '--level', '1'] },
   {
@@ -91,6 +162,16 @@ export const scenarios: Scenario[] = [
       return ['charge', 'import', config.file('prices.json', list), '--rate', '7', '--yes'];
     },
   },
+  writing('channel set', 'openai', 'priority=5'),
+  writing('channel off', 'openai'),
+  writing('channel on', 'openai'),
+  writing('charge set', '1', 'output=0.08'),
+  writing('charge set', '1', 'output=0.09', '--from', '2030-01-01'),
+  writing('charge off', '2'),
+  writing('plan set', '2', 'price=9'),
+  writing('plan off', '2'),
+  writing('setting set', 'contact', 'new@example.com'),
+  writing('setting unset', 'contact'),
   {
     command: 'config apply',
     words: ({ config }) => {
@@ -104,11 +185,12 @@ export const scenarios: Scenario[] = [
       return ['config', 'apply', file, '--prune', '--wait', '0', '--yes'];
     },
   },
+  writing('version rollback', '2'),
   { command: 'config rollback', words: ['config', 'rollback', '1', '--wait', '0', '--yes'] },
   {
     command: 'init',
     words:
-      'init --id first --endpoint https://c.example.com/v1 --models m2 --account me --amount 1 --wait 0 --yes'.split(
+      'init --id first --endpoint https://c.example.com/v1 --models m2 --price m2=0.001/0.002 --account me --amount 1 --wait 0 --yes'.split(
         ' ',
       ),
     input: 'sk-upstream',
@@ -137,7 +219,7 @@ export const scenarios: Scenario[] = [
 
   {
     command: 'audit --repair',
-    words: ['audit', '--wait', '0', '--repair', '-'],
+    words: ['audit', '--wait', '0', '--repair', '-', '--yes'],
     input: `${lostClose(lostId)}\n${lostClose(expiredId, { charge_nano: '90000000' })}\n`,
     prepare: loseCalls,
     code: 1,

@@ -85,6 +85,12 @@ export async function loseCalls({ ledger }: AccessRig): Promise<void> {
   await ledger.call('acme', expiredId, { charge: yuan('0.018'), kind: 'expired' }, budget);
 }
 
+/** A call of now: lists of spenders are of the present month. */
+export async function spendToday({ ledger }: AccessRig): Promise<void> {
+  const id = idAt(new Date().toISOString(), 'today');
+  await ledger.call('acme', id, { charge: due, ...tokens });
+}
+
 /** The stored response of the charged call. */
 export const keepResponse = async ({ ledger }: AccessRig): Promise<void> =>
   ledger.put('responses', ...(await storedRows(chargedId)));

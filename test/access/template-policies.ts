@@ -47,6 +47,8 @@ function resolved(template: Template, value: unknown): unknown {
   if (key === 'Fn::GetAtt') {
     const [id, attribute] = content as [string, string];
     const { Type, Properties } = template.Resources[id] ?? unknownReference(value);
+    if (Type === 'AWS::Logs::LogGroup' && attribute === 'Arn')
+      return arnOf('logs', `log-group:relay-${id}-AbCdEfGhIjKl:*`);
     if (Type !== 'AWS::DynamoDB::GlobalTable' || attribute !== 'Arn') return unknownReference(value);
     return arnOf('dynamodb', `table/${String(resolved(template, Properties['TableName']))}`);
   }

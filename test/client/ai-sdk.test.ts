@@ -1,46 +1,48 @@
-import { createOpenAI } from '@ai-sdk/openai';
-import { generateText, Output, isStepCount, streamText, tool } from 'ai';
 import type { ModelMessage } from 'ai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { aiSdks } from '../support/ai-sdks.ts';
 import { chunk } from '../support/upstream-frames.ts';
 import { textStream, toolLoop } from '../support/upstream-scripts.ts';
 import { models, startClientStack } from './client-stack.ts';
 import type { ClientStack } from './client-stack.ts';
 
 let stack: ClientStack;
-let openai: ReturnType<typeof createOpenAI>;
 
 beforeAll(async () => {
   stack = await startClientStack();
-  openai = createOpenAI({ baseURL: stack.baseUrl, apiKey: stack.key });
 });
 afterAll(() => stack?.stop());
 beforeEach(() => stack.upstream.forget());
 
-const getWeather = tool({
-  description: 'The weather in a city.',
-  inputSchema: z.object({ city: z.string() }),
-  execute: ({ city }) => `sunny in ${city}`,
-});
 /** The relay keeps no responses: earlier items are sent whole, not by reference. */
 const providerOptions = { openai: { store: false } };
-const options = () => ({
-  model: openai.responses(models.scripted),
-  providerOptions,
-  maxRetries: 0,
-  tools: { get_weather: getWeather },
-  stopWhen: isStepCount(3),
-});
 const rolesSent = (): string[] => (stack.sentMessages().at(-1) ?? []).map(({ role }) => role);
 
-describe('AI SDK with .responses() and store: false', () => {
+describe.each(aiSdks)('AI SDK $version with .responses() and store: false', (sdk) => {
+  const { generateText, streamText, Output } = sdk;
+  const model = () =>
+    sdk.createOpenAI({ baseURL: stack.baseUrl, apiKey: stack.key }).responses(models.scripted);
+  const options = () => ({
+    model: model(),
+    providerOptions,
+    maxRetries: 0,
+    tools: {
+      get_weather: sdk.tool({
+        description: 'The weather in a city.',
+        inputSchema: z.object({ city: z.string() }),
+        execute: ({ city }) => `sunny in ${city}`,
+      }),
+    },
+    stopWhen: sdk.isStepCount(3),
+  });
+
   test('runs a tool and ends with the answer to its result', async () => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
-    const { text, steps, usage } = await generateText({ ...options(), prompt: 'Rome?' });
+    const { text, steps, totalUsage } = await generateText({ ...options(), prompt: 'Rome?' });
     expect(text).toBe('The tool said sunny in Rome');
     expect(steps[0]?.toolResults).toMatchObject([{ toolName: 'get_weather', output: 'sunny in Rome' }]);
-    expect(usage.totalTokens).toBe(36);
+    expect(totalUsage.totalTokens).toBe(36);
     expect(rolesSent()).toEqual(['user', 'assistant', 'tool']);
   });
 
@@ -56,15 +58,15 @@ describe('AI SDK with .responses() and store: false', () => {
     expect(text).toBe('The tool said sunny in Oslo');
     expect([...types]).toEqual(expect.arrayContaining(['tool-input-delta', 'tool-call', 'tool-result']));
     expect(types).not.toContain('error');
-    expect((await answer.usage).totalTokens).toBe(36);
+    expect((await answer.totalUsage).totalTokens).toBe(36);
   });
 
   test('goes on from the messages of an answer', async () => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
     const messages: ModelMessage[] = [{ role: 'user', content: 'Rome?' }];
-    const { responseMessages } = await generateText({ ...options(), messages });
+    const answered = await sdk.messagesOf(await generateText({ ...options(), messages }));
     stack.upstream.script(textStream('You are welcome.'));
-    const more: ModelMessage[] = [...messages, ...responseMessages, { role: 'user', content: 'Thanks.' }];
+    const more: ModelMessage[] = [...messages, ...answered, { role: 'user', content: 'Thanks.' }];
     expect((await generateText({ ...options(), messages: more })).text).toBe('You are welcome.');
     expect(rolesSent()).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
   });
@@ -72,7 +74,7 @@ describe('AI SDK with .responses() and store: false', () => {
   test('gives structured output', async () => {
     stack.upstream.script(textStream('{"city": "Rome"}'));
     const { output } = await generateText({
-      model: openai.responses(models.scripted),
+      model: model(),
       providerOptions,
       output: Output.object({ schema: z.object({ city: z.string() }) }),
       prompt: 'Rome?',

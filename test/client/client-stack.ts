@@ -12,6 +12,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 export interface ClientStack {
   upstream: ScriptedUpstream;
   baseUrl: string;
+  dynamodbEndpoint: string;
   /** May use everything. */
   key: string;
   /** The messages of each call that the upstream got, oldest first. */
@@ -48,6 +49,7 @@ export async function startClientStack(options: { moreModels?: string[] } = {}):
   return {
     upstream,
     baseUrl: stack.baseUrl,
+    dynamodbEndpoint: stack.dynamodbEndpoint,
     key: stack.key,
     sentMessages: () => upstream.requests.map(({ body }) => body['messages'] as SentMessage[]),
     log: () => stack.stderr(),

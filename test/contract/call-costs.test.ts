@@ -147,7 +147,8 @@ async function costsOf(call: string, kind: Kind) {
   const request = requestOf(call, kind);
 
   commands.length = 0;
-  const reservation = await reservations.reserve(request);
+  const rateCount = await reservations.admit(request);
+  const reservation = await reservations.reserve({ ...request, rateCount });
   const before = commands.splice(0);
   await reservations.close(reservation, closeRecordOf(request.need.id, kind.charge ?? 3_000_000n), false);
   const after = commands.splice(0);
@@ -180,8 +181,8 @@ test.each(Object.entries(kinds))(
     const { first = [], projected: freed = [] } = counted.get(name) ?? {};
     expect(before).toEqual([...first, update('quotas')]);
     expect(after).toEqual([update('quotas')]);
-    // The row and its index; two sums by day and two by hour. A transaction costs double.
-    expect(projected).toEqual([transact('daily', 8), transact('ledger', 3), ...freed]);
+    // The row and its index; three sums by day, one by hour and one by month. A transaction costs double. The minute.
+    expect(projected).toEqual([transact('daily', 10), transact('ledger', 3), ...freed, update('daily')]);
   },
 );
 

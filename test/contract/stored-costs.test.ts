@@ -6,6 +6,7 @@ import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-st
 import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { prices } from '../../shared/operate/cost/aws-prices.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
+import { Follower } from '../../shared/relay/stored/events/follower.ts';
 import { conversationOf } from '../../shared/relay/stored/stored-conversation.ts';
 import { readPage } from '../docs/pages.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
@@ -95,13 +96,11 @@ async function run(account: string, loop: Loop): Promise<{ bytes: number }> {
   let previous: string | undefined;
   let bytes = 0;
   for (let turn = 1; turn <= turns; turn += 1) {
-    const conversation = await conversationOf({ ...times, stored }, account, {
-      reading: storedReading,
-      body: { previous_response_id: previous, input: 'x' },
-    });
-    expect(conversation.earlier).toHaveLength(turn - 1);
+    const unread = storedReading.references({ previous_response_id: previous, input: 'x' });
+    const conversation = unread && (await conversationOf({ ...times, stored }, account, unread));
+    expect(conversation?.earlier ?? []).toHaveLength(turn - 1);
     const id = `resp-${String(turn).padStart(26, '0')}`;
-    const head = conversation.previous;
+    const head = conversation?.previous;
     const response = responseOf(
       opened,
       { account, id, turn, ancestors: head ? [head.id, ...head.ancestors] : [] },
@@ -164,5 +163,31 @@ describe('storing, as docs/cost.md has it', () => {
     };
     for (const [name, { reads, writes }] of Object.entries(took))
       expect([name, ...written(name)]).toEqual([name, ...[writes, reads].map(near)]);
+  });
+
+  it('following a background response for a minute, while it writes', async () => {
+    const of = { account: 'followed', id: `resp-${'2'.repeat(26)}` };
+    const run = { ...of, run: 'one' };
+    const until = nowOf(opened) + 90;
+    await stored.responses.put(queuedOf(opened, of, { request: { text: words(12_000, 1) } }));
+    await stored.runs.claim(run, until);
+    const follower = new Follower({ clock, stored }, { ...of, after: 0, until });
+    const polled = { reads: 0, writes: 0 };
+    for (let half = 0; half < 120; half += 1) {
+      const frames = Array.from({ length: 25 }, (_, i) => frame(half * 25 + i + 1));
+      await stored.events.append(of, { from: half * 25 + 1, frames }, until + 600);
+      const { reads, writes } = await unitsOf(() => follower.poll());
+      polled.reads += reads;
+      polled.writes += writes;
+      await clock.run(clock.sleep(500));
+    }
+    expect(written('follow it for a minute')).toEqual([polled.writes, polled.reads].map(near));
+    const minute = polled.reads * priceOf('dynamoDbReads');
+    const both = minute + 120 * priceOf('dynamoDbWrites') + 60 * priceOf('dynamoDbReads');
+    const held = 60 * 0.25 * prices.lambdaCompute.byRegion['us-east-1'][0];
+    const said = `${minute.toFixed(5)} dollars of reads and ${held.toFixed(4)} of the function`;
+    for (const name of ['docs/cost.md', 'docs/decisions/0050-answers-that-are-kept.md'])
+      expect(readPage(name).replaceAll(/\s+/g, ' ')).toContain(said);
+    expect(page).toContain(`${(1000 * both).toFixed(2)} dollars for a thousand minutes of both`);
   });
 });

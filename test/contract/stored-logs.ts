@@ -76,6 +76,51 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
       const of = { account: 'e', id: 'resp-1' };
       await log().append(of, numbered(0, 3), nowOf(opened));
       expect(await log().after(of, -1)).toEqual([]);
+      expect(await log().last(of)).toBe(undefined);
+    });
+
+    it('has the last batch without the others, however large it is', async () => {
+      const of = { account: 'f', id: 'resp-1' };
+      expect(await log().last(of)).toBe(undefined);
+      const batches = [
+        numbered(0, 3),
+        numbered(3, 40),
+        { from: 43, frames: [noise(900_000)] },
+        numbered(44, 2),
+      ];
+      for (const batch of batches) {
+        await log().append(of, batch, later());
+        expect(await log().last(of)).toEqual(batch);
+      }
+      for (const id of ['resp-10', 'resp-', '', 'resp-1#e'])
+        expect(await log().last({ account: 'f', id })).toBe(undefined);
+      expect(await log().last({ account: 'g', id: 'resp-1' })).toBe(undefined);
+    });
+  });
+
+  describe(`the count of followers ${name}`, () => {
+    let opened: OpenedStored;
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened[Symbol.asyncDispose]());
+
+    it('gives each its own number, of each response for itself, until it is removed or has expired', async () => {
+      const { followers, responses } = opened.stored;
+      const of = { account: 'a', id: 'resp-1' };
+      const later = nowOf(opened) + 60;
+      await responses.put(responseOf(opened, of));
+      expect(await followers.last(of)).toBe(0);
+      const numbers = await Promise.all(Array.from({ length: 5 }, () => followers.add(of, later)));
+      expect(new Set(numbers).size).toBe(5);
+      expect(await followers.last(of)).toBe(Math.max(...numbers));
+      expect(await followers.last({ ...of, account: 'b' })).toBe(0);
+      expect(await followers.last({ ...of, id: 'resp-10' })).toBe(0);
+      expect(await responses.heads('a', ['resp-1#followers'])).toEqual(new Map());
+      await responses.remove('a', 'resp-1');
+      expect(await followers.last(of)).toBe(0);
+      await followers.add(of, nowOf(opened));
+      expect(await followers.last(of)).toBe(0);
     });
   });
 

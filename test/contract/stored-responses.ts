@@ -1,6 +1,6 @@
 /** What every store of responses promises; the stand-in of unit tests and the real one alike. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { noise, nowOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
+import { noise, nowOf, queuedOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
 
 export function storedResponsesContract({ name, open }: StoredSuite): void {
   describe(`the store of responses ${name}`, () => {
@@ -37,6 +37,22 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       );
       expect(await store().heads('a', ['resp-one', 'resp-none'])).toEqual(new Map([['resp-one', one.head]]));
       expect(await store().read('a', [])).toEqual(new Map());
+    });
+
+    it('hands over each response of several by itself, and keeps what is made of it', async () => {
+      for (const id of ['resp-1', 'resp-2']) await put('each', id, noise(400_000));
+      const handed: string[] = [];
+      const taken = await store().readEach('each', ['resp-1', 'resp-2', 'resp-3'], ({ head, body }) => {
+        handed.push(head.id);
+        return String(body.response['text']).length;
+      });
+      expect(taken).toEqual(
+        new Map([
+          ['resp-1', 400_000],
+          ['resp-2', 400_000],
+        ]),
+      );
+      expect(handed.toSorted()).toEqual(['resp-1', 'resp-2']);
     });
 
     it('shows no account the response of another', async () => {
@@ -92,11 +108,48 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().remove('f', 'resp-1')).toBe(false);
     });
 
-    it('keeps 9 MB that do not shrink, and replaces them', async () => {
+    it('keeps 9 MB that do not shrink', async () => {
       const large = await put('g', 'resp-1', noise(9_000_000));
       expect((await store().read('g', ['resp-1'])).get('resp-1')?.body).toEqual(large.body);
-      const small = await put('g', 'resp-1');
-      expect((await store().read('g', ['resp-1'])).get('resp-1')).toEqual(small);
+    });
+
+    it('writes a response once: a late try of its put brings back neither what was removed nor what it was', async () => {
+      const of = { account: 'j', id: 'resp-1' };
+      const run = { ...of, run: 'one' };
+      const late = nowOf(opened) + 120;
+      const queued = queuedOf(opened, of, { request: { text: noise(700_000) } });
+      await store().put(queued);
+      await opened.stored.runs.claim(run, late);
+      await store().put(queued);
+      const claimed = (await store().read('j', ['resp-1'])).get('resp-1');
+      expect(claimed).toMatchObject({ head: { status: 'in_progress' }, body: queued.body });
+      const background = { streamed: true, run: 'one', until: late };
+      const done = responseOf(opened, { ...of, background }, { response: { text: noise(400_000, 2) } });
+      expect(await opened.stored.runs.finish(run, done)).toBe(true);
+      await store().put(queued);
+      expect((await store().read('j', ['resp-1'])).get('resp-1')).toEqual(done);
+      await store().remove('j', 'resp-1');
+      await store().put(queued);
+      expect(await store().heads('j', ['resp-1'])).toEqual(new Map());
+      expect(await opened.stored.runs.claim({ ...of, run: 'two' }, late)).toBe(undefined);
+      expect(await opened.stored.runs.renew(run, late)).toBe(undefined);
+      expect(await opened.stored.runs.cancel('j', 'resp-1')).toBe(undefined);
+      expect(await store().remove('j', 'resp-1')).toBe(false);
+    });
+
+    it('writes nothing of what was withdrawn, before its put comes or after', async () => {
+      await store().withdraw('k', 'resp-1');
+      await put('k', 'resp-1', noise(700_000));
+      await put('k', 'resp-2');
+      await store().withdraw('k', 'resp-2');
+      await put('k', 'resp-2');
+      expect(await store().read('k', ['resp-1', 'resp-2'])).toEqual(new Map());
+    });
+
+    it('writes what was asked for in vain before it was there', async () => {
+      expect(await store().remove('l', 'resp-1')).toBe(false);
+      await put('l', 'resp-1');
+      expect(await store().read('l', ['resp-1'])).toHaveProperty('size', 1);
     });
 
     it('returns 120 responses at once', async () => {
@@ -107,9 +160,15 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
 
     it('shows readers one whole content or the other while it is replaced', async () => {
       const texts = [noise(400_000, 1), noise(700_000, 2)];
-      await put('i', 'resp-1', texts[0]);
+      const of = { account: 'i', id: 'resp-1' };
+      const run = { ...of, run: 'one' };
+      await store().put(queuedOf(opened, of, { response: { text: texts[0] } }));
+      await opened.stored.runs.claim(run, nowOf(opened) + 60);
+      const background = { streamed: true, run: 'one', until: nowOf(opened) + 60 };
+      const ended = (text: string | undefined) =>
+        responseOf(opened, { ...of, status: 'cancelled', background }, { response: { text } });
       const writes = (async () => {
-        for (let i = 1; i < 12; i += 1) await put('i', 'resp-1', texts[i % 2]);
+        for (let i = 1; i < 12; i += 1) await opened.stored.runs.finish(run, ended(texts[i % 2]));
       })();
       const seen = new Set<unknown>();
       for (let i = 0; i < 30; i += 1)

@@ -1,10 +1,11 @@
 import { paginateQuery } from '@aws-sdk/client-dynamodb';
+import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import { ResponseTooLarge } from '../../shared/relay/ports/stored/response-store.ts';
-import type { StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
+import { endMark, eventsKept } from '../../shared/relay/stored/run-end.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryStored } from '../support/memory-stored.ts';
@@ -60,19 +61,26 @@ describe('the table of responses', () => {
   });
   afterAll(() => opened[Symbol.asyncDispose]());
 
-  /** Ids of all items of an account. */
-  const idsOf = async (account: string): Promise<string[]> => {
+  const itemsOf = async (account: string): Promise<Record<string, unknown>[]> => {
     const client = emulatorClient(opened.emulator.endpoint);
     const input = {
       TableName: 'relay-responses',
       KeyConditionExpression: 'account = :account',
       ExpressionAttributeValues: { ':account': { S: account } },
-      ProjectionExpression: 'id',
     };
-    const ids: string[] = [];
+    const items: Record<string, unknown>[] = [];
     for await (const { Items = [] } of paginateQuery({ client }, input))
-      ids.push(...Items.map((item) => item['id']?.S ?? ''));
-    return ids;
+      items.push(...Items.map((item) => unmarshall(item)));
+    return items;
+  };
+  const idsOf = async (account: string): Promise<string[]> =>
+    (await itemsOf(account)).map(({ id }) => String(id));
+  /** What stays for a day of a response that was removed. */
+  const removedMark = {
+    account: 'a',
+    id: 'resp-1',
+    status: 'removed',
+    expires: expect.any(Number) as number,
   };
 
   it('has nothing left of a response that was removed, nor of contents that were replaced', async () => {
@@ -92,7 +100,8 @@ describe('the table of responses', () => {
     expect(await runs.finish({ ...of, run: 'one' }, done)).toBe(true);
     expect((await idsOf('a')).filter((id) => id.includes('#b#') && !id.includes('#e#'))).toHaveLength(1);
     expect(await responses.remove('a', 'resp-1')).toBe(true);
-    expect(await idsOf('a')).toEqual([]);
+    expect(await idsOf('a')).toEqual(['resp-1']);
+    expect(await itemsOf('a')).toEqual([removedMark]);
   });
 
   it('has nothing left of a response that was removed while it ran', async () => {
@@ -104,7 +113,30 @@ describe('the table of responses', () => {
     await events.append(of, { from: 0, frames: ['x'] }, nowOf(opened) + 60);
     const done = responseOf(opened, of, { response: { text: noise(700_000) } });
     expect(await runs.finish({ ...of, run: 'one' }, done)).toBe(false);
-    expect(await idsOf('b')).toEqual([]);
+    expect(await idsOf('b')).toEqual(['resp-1']);
+  });
+
+  it('has nothing of what a late put brings after its response was removed', async () => {
+    const { responses } = opened.stored;
+    const put = responseOf(opened, { account: 'g', id: 'resp-1' }, { response: { text: noise(700_000) } });
+    await responses.put(put);
+    await responses.remove('g', 'resp-1');
+    await responses.put(put);
+    expect(await idsOf('g')).toEqual(['resp-1']);
+    await responses.remove('g', 'resp-none');
+    expect(await idsOf('g')).toEqual(['resp-1']);
+  });
+
+  it('has no parts of a queued response that comes late, when its run has ended', async () => {
+    const of = { account: 'h', id: 'resp-1' };
+    const run = { ...of, run: 'one' };
+    const { responses, runs } = opened.stored;
+    const queued = queuedOf(opened, of, { request: { text: noise(700_000) } });
+    await responses.put(queued);
+    await runs.claim(run, nowOf(opened) + 60);
+    await runs.finish(run, responseOf(opened, { ...of, background: { streamed: false, until: 0 } }));
+    await responses.put(queued);
+    expect(await idsOf('h')).toEqual(['resp-1']);
   });
 
   it('refuses what is larger than 12 MB, and keeps nothing of it', async () => {
@@ -135,7 +167,7 @@ describe('the table of responses', () => {
     const counted = calls.map((call) => call.replace(' relay-responses', ''));
     expect(counted.join(' ')).toBe(
       [
-        'PutItem BatchGetItem BatchGetItem BatchGetItem DeleteItem Query',
+        'PutItem BatchGetItem BatchGetItem BatchGetItem PutItem Query',
         'PutItem PutItem UpdateItem BatchGetItem UpdateItem',
         'PutItem Query PutItem BatchWriteItem',
       ].join(' '),
@@ -143,18 +175,44 @@ describe('the table of responses', () => {
     client.destroy();
   });
 
+  it('counts the events of a long answer by one of its batches, whatever number and size the others have', async () => {
+    const { client, calls } = countedClient();
+    const replies: number[] = [];
+    const tables = tablesOn(client);
+    const measured: TableClient = {
+      async call(...given) {
+        const reply = await tables.call(...given);
+        replies.push(JSON.stringify(reply).length);
+        return reply;
+      },
+    };
+    const { events } = dynamoStored({ client: measured, clock: opened.clock, stack: 'relay' });
+    const of = { account: 'i', id: 'resp-1' };
+    for (let from = 0; from < 20; from += 1)
+      await events.append(of, { from, frames: [noise(100_000, from + 1)] }, nowOf(opened) + 60);
+    await events.append(of, { from: 20, frames: ['x', 'y', endMark] }, nowOf(opened) + 60);
+    calls.length = 0;
+    replies.length = 0;
+    expect(await eventsKept(events, of)).toBe(22);
+    expect(calls).toEqual(['Query relay-responses']);
+    expect(replies[0]).toBeLessThan(10_000);
+    client.destroy();
+  });
+
   it('finds a response that is replaced between the reads of its head and of its parts', async () => {
     const inner = hotClient();
     const { clock } = opened;
     const other = dynamoStored({ client: inner, clock, stack: 'relay' });
-    const [before, after] = [noise(700_000, 1), noise(700_000, 2)].map((text) =>
-      responseOf(opened, { account: 'f', id: 'resp-1' }, { response: { text } }),
-    ) as [StoredResponse, StoredResponse];
-    await other.responses.put(before);
+    const of = { account: 'f', id: 'resp-1' };
+    const run = { ...of, run: 'one' };
+    const background = { streamed: false, run: 'one', until: nowOf(opened) + 60 };
+    const after = responseOf(opened, { ...of, background }, { response: { text: noise(700_000, 2) } });
+    await other.responses.put(queuedOf(opened, of, { request: { text: noise(700_000, 1) } }));
+    await other.runs.claim(run, background.until);
     let reads = 0;
     const client: TableClient = {
       async call(...given) {
-        if (given[0] === 'BatchGetItem' && (reads += 1) === 2) await other.responses.put(after);
+        if (given[0] === 'BatchGetItem' && (reads += 1) === 2) await other.runs.finish(run, after);
         return inner.call(...given);
       },
     };
@@ -192,9 +250,33 @@ describe('the table of responses', () => {
     for (let from = 0; from < 4; from += 1)
       await events.append(of, { from, frames: ['x'] }, nowOf(opened) + 60);
     await responses.remove('e', 'resp-1');
-    expect(await idsOf('e')).toEqual(['resp-2', 'resp-3']);
+    expect([...(await responses.heads('e', ids)).keys()]).toEqual(['resp-2', 'resp-3']);
+    expect(await idsOf('e')).toEqual(ids);
     stuck = true;
     await expect(responses.read('e', ids)).rejects.toThrow(StoreUnavailable);
+  });
+
+  it('removes nothing of a response that is on its way: its parts come before its head', async () => {
+    const inner = hotClient();
+    const of = { account: 'racing', id: 'resp-1' };
+    const removed: boolean[] = [];
+    const raced = {
+      ...inner,
+      call: async (operation: string, input: { Item?: { status?: unknown } }) => {
+        if (operation === 'PutItem' && input.Item?.status)
+          removed.push(await opened.stored.responses.remove(of.account, of.id));
+        return inner.call(operation as never, input as never);
+      },
+    };
+    const { responses } = dynamoStored({
+      client: raced as unknown as TableClient,
+      clock: opened.clock,
+      stack: 'relay',
+    });
+    const whole = responseOf(opened, of, { response: { text: noise(900_000) } });
+    await responses.put(whole);
+    expect(removed).toEqual([false]);
+    expect((await responses.read(of.account, [of.id])).get(of.id)).toEqual(whole);
   });
 
   it('says that it is unavailable when nothing answers', async () => {

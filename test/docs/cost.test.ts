@@ -17,7 +17,7 @@ const runs = fencesOf('docs/cost.md')
   .filter(({ language }) => language === 'console')
   .map(({ code }) => {
     const [first = '', ...lines] = code.split('\n');
-    return { words: first.replace('$ npm run ops -- ', '').split(' '), output: lines.join('\n') };
+    return { words: first.replace('$ npx --no relay-ops ', '').split(' '), output: lines.join('\n') };
   });
 
 const sums = (more: Partial<Workload> = {}) => costReport({ ...reference, ...more }).sums;

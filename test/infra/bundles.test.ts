@@ -150,7 +150,7 @@ describe('the bundles of the functions', () => {
       const bundle = built.get(name) as Metafile;
       expect(providerCode(bundle)).toEqual([]);
       expect(firstLoadBytes(bundle).first).toBeLessThanOrEqual(
-        answering.has(name) ? firstLoadBytesMax : 292_000,
+        answering.has(name) ? firstLoadBytesMax : 300_000,
       );
     },
   );

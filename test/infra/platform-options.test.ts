@@ -65,7 +65,7 @@ describe('the option', () => {
     const { template } = synthesize({
       tracing: { endpoint: 'https://otel.example.com:4318', headersSecret: 'otel', share: 0.1 },
     });
-    const answering = (value: unknown) => ({ chat: value, responses: value });
+    const answering = (value: unknown) => ({ background: value, chat: value, responses: value });
     const endpoints = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_ENDPOINT'));
     expect(endpoints).toEqual(answering('https://otel.example.com:4318'));
     const headers = ofFunctions(template, variable('OTEL_EXPORTER_OTLP_HEADERS'));

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 const bootstrap = path.resolve(import.meta.dirname, '../../infra/bootstrap');
 let root: string;
@@ -50,7 +52,10 @@ console.log('from the app');
 afterEach(() => rmSync(root, { recursive: true }));
 
 const run = async (...command: string[]) => {
-  const child = spawn(process.execPath, ['infra/bootstrap/bootstrap.mjs', ...command], { cwd: root });
+  const child = spawn(process.execPath, ['infra/bootstrap/bootstrap.mjs', ...command], {
+    cwd: root,
+    env: { ...process.env, PORT: '0', DYNAMODB_PORT: '0' },
+  });
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -60,10 +65,10 @@ const run = async (...command: string[]) => {
 };
 
 describe('bootstrap', () => {
-  it('installs and builds once, with one line for each, and passes the command’s output and exit code on', async () => {
+  it('installs and builds once, with one line for both, and passes the command’s output and exit code on', async () => {
     expect(await run('--built', 'infra/local/main.ts', 'hello', '7')).toEqual({
       stdout: 'from the command hello\n',
-      stderr: 'installing packages; the first time takes about a minute\nbuilding and synthesizing\n',
+      stderr: 'installing packages, then building\n',
       code: 7,
     });
     expect(await run('--built', 'infra/local/main.ts')).toMatchObject({ stderr: '', code: 0 });
@@ -106,6 +111,60 @@ describe('bootstrap', () => {
     const { stdout, stderr, code } = await run('--built', 'infra/local/main.ts');
     expect(stderr).toContain('line 3: wrong\nthe build failed (exit 1).');
     expect({ stdout, code }).toEqual({ stdout: '', code: 1 });
+  });
+
+  it('ends a step and all its processes at Ctrl-C, and goes on from there the next time', async () => {
+    write(
+      'infra/build/build-functions.ts',
+      `${note('build')}import { spawn } from 'node:child_process';
+const child = spawn('sleep', ['600'], { stdio: 'inherit' });
+fs.writeFileSync('sleeper', String(child.pid));
+process.on('SIGTERM', () => {});
+setInterval(() => {}, 1000);
+`,
+    );
+    const child = spawn(
+      process.execPath,
+      ['infra/bootstrap/bootstrap.mjs', '--built', 'infra/stack/other.ts'],
+      {
+        cwd: root,
+      },
+    );
+    const stderr = text(child.stderr);
+    await vi.waitFor(() => expect(readFileSync(file('sleeper'), 'utf8')).not.toBe(''), { timeout: 30_000 });
+    const fromMs = performance.now();
+    // The terminal's, and the same one that npm passes on.
+    child.kill('SIGINT');
+    await sleep(20);
+    child.kill('SIGINT');
+    expect(await once(child, 'exit')).toEqual([130, null]);
+    expect(performance.now() - fromMs).toBeLessThan(2000);
+    expect(await stderr).toMatch(/^[^\n]*\nstopped; the next run goes on from here\n$/);
+    const sleeper = Number(readFileSync(file('sleeper'), 'utf8'));
+    await vi.waitFor(() => expect(() => process.kill(sleeper, 0)).toThrow('ESRCH'));
+  });
+
+  it('looks at the ports before it installs or builds anything for the local stack', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const child = spawn(
+      process.execPath,
+      ['infra/bootstrap/bootstrap.mjs', '--built', 'infra/local/main.ts'],
+      {
+        cwd: root,
+        env: { ...process.env, PORT: String(port), DYNAMODB_PORT: String(port) },
+      },
+    );
+    const stderr = await text(child.stderr);
+    taken.close();
+    const [said, first, second] =
+      /^relay cannot start: port (?:\d+ \(\w+\)(?: and )?){2} are in use; try: PORT=(\d+) DYNAMODB_PORT=(\d+) npm start\n$/.exec(
+        stderr,
+      ) ?? [];
+    expect(said).toContain(`${port} (PORT) and ${port} (DYNAMODB_PORT)`);
+    expect(first).not.toBe(second);
+    expect(steps()).toEqual(['']);
   });
 
   it('builds nothing for a command that needs no build', async () => {

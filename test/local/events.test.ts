@@ -57,6 +57,7 @@ const start = async (events: Record<string, unknown>): Promise<void> => {
     {
       ...readOptions({
         PATH: process.env['PATH'],
+        NODE_OPTIONS: '--no-deprecation',
         PORT: '0',
         DYNAMODB_PORT: '0',
         RELAY_DATA: 'memory',
@@ -157,6 +158,8 @@ describe('a function of the template', () => {
     const environment = (await (await fetch(`${stack.origin}/environment`)).json()) as Record<string, string>;
     expect(environment).toMatchObject({
       FROM_TEMPLATE: 'template',
+      // Options of both, the template's last.
+      NODE_OPTIONS: '--no-deprecation --max-old-space-size=200',
       RELAY_LOCAL: '1',
       AWS_ENDPOINT_URL_DYNAMODB: stack.dynamodbEndpoint,
       AWS_ACCESS_KEY_ID: 'local',

@@ -53,6 +53,7 @@ const resources = {
   Secret: { Type: 'AWS::SecretsManager::Secret', Properties: { GenerateSecretString: {} } },
   Plain: functionResource('plain', {
     FROM_TEMPLATE: 'template',
+    NODE_OPTIONS: '--max-old-space-size=200',
     RELAY_LOCAL: '0',
     SECRET: '{{resolve:secretsmanager:relay-secret:SecretString:::}}',
   }),

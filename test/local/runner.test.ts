@@ -1,6 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -45,7 +48,7 @@ describe('npm start', () => {
     const port = await occupyPort();
     expect(await run({ [name]: port })).toEqual({
       stdout: '',
-      stderr: `relay cannot start: port ${port} is in use; set ${name} to another\n`,
+      stderr: `relay cannot start: port ${port} (${name}) is in use; try: ${name}=${Number(port) + 1} npm start\n`,
       code: 1,
     });
   });
@@ -63,6 +66,14 @@ describe('npm start', () => {
     expect(stderr).toContain(`relay cannot start: ${line}`);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect(code).toBe(1);
+  });
+
+  it('says in one line which file of the data folder it cannot use', async () => {
+    const data = mkdtempSync(path.join(tmpdir(), 'relay-used-'));
+    writeFileSync(path.join(data, 'log'), 'of somebody');
+    const { stderr } = await run({ RELAY_DATA: data });
+    rmSync(data, { recursive: true });
+    expect(stderr).toMatch(/^relay cannot start: EEXIST: .*relay-used-\w+\/log'\n$/);
   });
 
   it('ends with everything it started', async () => {

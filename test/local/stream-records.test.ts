@@ -5,7 +5,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startEmulator, type Emulator } from '../../infra/local/host/emulator.ts';
-import type { LocalOptions } from '../../infra/local/host/local-options.ts';
 import { tendStreamRecords } from '../../infra/local/host/stream-records.ts';
 import { createDynamoClient } from '../../infra/local/template/build-tables.ts';
 
@@ -28,7 +27,7 @@ afterEach(async () => {
 });
 
 const start = async (dataFolder: string | undefined): Promise<Emulator> =>
-  (emulator = await startEmulator({ dynamodbPort: 0, dataFolder } as LocalOptions));
+  (emulator = await startEmulator({ dynamodbPort: 0, dataFolder }));
 
 const createTable = (endpoint: string) =>
   createDynamoClient(endpoint).send(

@@ -5,6 +5,7 @@
  * - systems-manager/latest/APIReference/API_GetServiceSetting.html
  * - bedrock/latest/APIReference/API_ListFoundationModels.html, API_GetFoundationModelAvailability.html
  * - AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
+ * - STS/latest/APIReference/API_GetCallerIdentity.html
  * (all under https://docs.aws.amazon.com/).
  */
 export interface AccountState {
@@ -61,6 +62,9 @@ export function accountAnswer(state: AccountState, asked: AskedAccount): Account
   state.asked.push(`${service} ${region} ${asked.method} ${asked.path} ${asked.target}`.trim());
   return state.broken[service] ?? found(state, { ...asked, region });
 }
+
+/** The double names users after their access keys. */
+const userOf = (authorization: string): string => /Credential=([^/]+)/.exec(authorization)?.[1] ?? '';
 
 type Answer = (state: AccountState, asked: AskedAccount & { region: string }) => AccountAnswer;
 
@@ -126,6 +130,10 @@ const answers: Record<string, Answer> = {
       regionAvailability: model.inRegion ?? 'AVAILABLE',
     });
   },
+  'sts /': (_state, { authorization }) => [
+    200,
+    `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/${userOf(authorization)}</Arn><UserId>AIDAEXAMPLE</UserId><Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`,
+  ],
   'cloudformation /': ({ stack }, { body, region }) => {
     const name = new URLSearchParams(body).get('StackName') ?? '';
     if (!stack)

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startFaultProxy } from '../../infra/local/faults/fault-proxy.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
+import { runOps } from './run-ops.ts';
 
 let rig: LedgerRig;
 beforeAll(async () => {
@@ -27,6 +29,7 @@ describe('account grant', () => {
       'paid',
       '--wait',
       '0',
+      '--yes',
     ];
     const first = await rig.ops(words);
     expect(first).toMatchObject({ code: 0 });
@@ -43,13 +46,36 @@ describe('account grant', () => {
   });
 
   it('refuses another amount under an id that is taken', async () => {
-    const run = await rig.ops(['account', 'grant', 'acme', '5', '--id', 'invoice-1', '--wait', '0']);
+    const run = await rig.ops(['account', 'grant', 'acme', '5', '--id', 'invoice-1', '--wait', '0', '--yes']);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('there is a grant invoice-1 of 123456789012.123456789 already');
   });
 
-  it('accepts a correction below zero', async () => {
-    expect(await rig.ops(['account', 'grant', 'acme', '-2.5', '--wait', '0'])).toMatchObject({ code: 0 });
+  it('that was throttled or lost its reply says what to do, and repeated grants once', async () => {
+    await rig.put('accounts', { account: 'unlucky', enabled: false });
+    const proxy = await startFaultProxy({ upstream: String((await rig.ports()).target.endpoint) });
+    const words = 'account grant unlucky 5 --id once --wait 0 --yes'.split(' ');
+    const said = async (kind: 'throttle' | 'lost_reply') => {
+      proxy.rules.add({ fault: { kind }, operations: ['PutItem'], times: 1 });
+      return (await runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint })).errors;
+    };
+    expect(await said('throttle')).toContain('repeat the command in a minute');
+    expect(await said('lost_reply')).toContain('what was asked may be done');
+    await proxy.close();
+    const again = await rig.ops(words);
+    expect(again.errors).toContain('written before');
+    expect(again.errors).toContain('account unlucky is off');
+    await rig.applyGrants();
+    expect((await rig.item('unlucky'))?.granted).toBe(yuan('5'));
+  });
+
+  it('accepts a correction below zero, and does not repeat it by itself', async () => {
+    const words = ['account', 'grant', 'acme', '-2.5', '--wait', '0', '--yes'];
+    expect(await rig.ops(words)).toMatchObject({ code: 0 });
+    // As after a lost reply, or when it was killed after its write.
+    const again = await rig.ops(words);
+    expect(again).toMatchObject({ code: 1 });
+    expect(again.errors).toContain('-2.5 yuan were granted to acme minutes ago, as ');
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('123456789009.623456789'));
   });
@@ -59,6 +85,10 @@ describe('account grant', () => {
     [['acme', '0'], 'amount: found "0", wanted yuan: a number other than 0'],
     [['acme', '1.0000000001'], 'at most 9 decimals'],
     [['acme', 'ten'], 'wanted yuan'],
+    [['..', '5', '--new'], 'account: a new name has at most 200 characters, all of which one sees'],
+    [['ac\u202Eme', '5', '--new'], 'all of which one sees'],
+    [['a\u0000', '5', '--new'], 'all of which one sees'],
+    [['a'.repeat(201), '5', '--new'], 'at most 200 characters'],
   ])('refuses %j', async (words, message) => {
     const run = await rig.ops(['account', 'grant', ...words, '--wait', '0']);
     expect(run.code).toBe(2);
@@ -72,7 +102,7 @@ describe('account grant', () => {
       amount: '1',
       _problem: 'amount: found nothing',
     });
-    const run = await rig.ops(['account', 'grant', 'acme', '1', '--id', 'odd']);
+    const run = await rig.ops(['account', 'grant', 'acme', '1', '--id', 'odd', '--yes']);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('the relay does not take it: amount: found nothing');
   });
@@ -93,17 +123,15 @@ describe('account plan', () => {
     expect(changed.errors).toContain('the table plans has no level 2');
     expect(await plan()).toEqual({ level: 2, since: '2026-10-05' });
 
-    expect(await rig.ops([...words, '--none'])).toMatchObject({ code: 0 });
-    expect(await rig.row('accounts', { account: 'holder' })).toEqual({
-      account: 'holder',
-      note: 'contract 4711',
-    });
+    expect(await rig.ops([...words, '--none', '--yes'])).toMatchObject({ code: 0 });
+    const { _by, _at, ...row } = (await rig.row('accounts', { account: 'holder' })) ?? {};
+    expect(row).toEqual({ account: 'holder', note: 'contract 4711' });
   });
 
   it('counts months from today when there was no plan', async () => {
     expect(await rig.ops(['account', 'plan', 'fresh', '--level', '1', '--new'])).toMatchObject({ code: 0 });
     const row = await rig.row('accounts', { account: 'fresh' });
-    expect(row).toEqual({
+    expect(row).toMatchObject({
       account: 'fresh',
       plan: { level: 1, since: new Date().toISOString().slice(0, 10) },
     });

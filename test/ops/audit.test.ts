@@ -149,6 +149,89 @@ describe('the audit of daily sums', () => {
     expect(await rig.row('daily', { id: 'account#acme', period: day })).toEqual(whole);
   });
 
+  it('counts sums of months and models that lack rows of older versions, says what makes them, and is no failure', async () => {
+    await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
+    const month = await rig.row('daily', { id: 'month#2026-11', period: 'account#acme' });
+    const modelDay = await rig.row('daily', { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' });
+    await rig.removeDaily('month#2026-11', 'account#acme');
+    await rig.removeDaily('served', 'day#2026-11-10#gpt-4o#openai');
+    const run = await audit();
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.errors).toContain('2 sums by month or model lack rows');
+    expect(run.errors).toContain('audit --rebuild-daily');
+    expect((await audit('--rebuild-daily')).errors).toContain('2 daily sums are corrected');
+    expect(await rig.row('daily', { id: 'month#2026-11', period: 'account#acme' })).toEqual(month);
+    expect(await rig.row('daily', { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' })).toEqual(
+      modelDay,
+    );
+    expect((await audit()).errors).not.toContain('lack rows');
+  });
+
+  it.each([
+    ['of a month', 'month#2026-11', 'account#acme', 3, 'daily month#2026-11 account#acme: calls 7, not 3'],
+    [
+      'of a model',
+      'served',
+      'day#2026-11-10#gpt-4o#openai',
+      1,
+      'daily served day#2026-11-10#gpt-4o#openai: calls 7, not 1',
+    ],
+  ])(
+    'finds a sum %s that counts more than the rows, and corrects it',
+    async (_of, id, period, calls, words) => {
+      await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
+      await rig.damage('daily', { id, period }, 'calls', 7);
+      const found = await audit();
+      expect(found.code).toBe(1);
+      expect(found.output).toContain(words);
+      expect(await audit('--rebuild-daily')).toMatchObject({ code: 0 });
+      expect((await rig.row('daily', { id, period }))?.['calls']).toBe(calls);
+    },
+  );
+
+  it('finds a sum that has a larger amount than the rows, though it counts less', async () => {
+    await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
+    const key = { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' };
+    const whole = await rig.row('daily', key);
+    await rig.damage('daily', key, 'calls', 0);
+    await rig.damage('daily', key, 'charged', 9);
+    const found = await audit();
+    expect(found.code).toBe(1);
+    expect(found.output).toContain('gpt-4o#openai: calls 0, not 1, charged 9, not ');
+    expect(await audit('--rebuild-daily')).toMatchObject({ code: 0 });
+    expect(await rig.row('daily', key)).toEqual(whole);
+  });
+
+  it('adds the rows of older versions to the running month while new ones come', async () => {
+    const now = (tail: string) => idAt(new Date().toISOString(), tail);
+    const month = new Date().toISOString().slice(0, 7);
+    const key = { id: `month#${month}`, period: 'account#acme' };
+    await rig.call('acme', now('b'), served);
+    await rig.removeDaily(key.id, key.period);
+    const ports = await rig.ports();
+    const accountMonths = ports.ledger.accountMonths.bind(ports.ledger);
+    let reads = 0;
+    // The second read is the one that a correction compares with.
+    ports.ledger.accountMonths = async (wanted) => {
+      const items = await accountMonths(wanted);
+      if ((reads += 1) === 2) await rig.call('acme', now('c'), served);
+      return items;
+    };
+    const result = await auditLedger(
+      ports,
+      { account: 'acme', waitMs: 0, rebuildDaily: true },
+      { rowsRead: () => {}, auditing: () => {}, waitingFor: () => {} },
+    );
+    expect(result).toMatchObject({ findings: [], behind: 0 });
+    const days = (await Array.fromAsync(ports.ledger.daily('account#acme'))).flat();
+    const calls = days.flatMap((each) =>
+      'row' in each && each.row.key.period.startsWith(`day#${month}`)
+        ? [each.row.figures.counts.calls ?? 0]
+        : [],
+    );
+    expect((await rig.row('daily', key))?.['calls']).toBe(calls.reduce((sum, each) => sum + each, 0));
+  });
+
   it('leaves a day alone whose rows may still come', async () => {
     await rig.call('acme', idAt(new Date(Date.now() - 60_000).toISOString()), served);
     const today = new Date(Date.now() - 60_000).toISOString().slice(0, 10);
@@ -229,7 +312,7 @@ describe('audit --repair', () => {
     ['the answer of the log service', JSON.stringify({ events: [{ message: line() }] })],
   ])('writes the close of a lost settle once, from %s', async (_case, input) => {
     await rig.reserve('acme', lost);
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
     expect(run.errors).toContain(`request ${lost} is closed now, charged 0.003096 yuan`);
     const item = await rig.item('acme');
     expect(item?.open.size).toBe(0);
@@ -243,7 +326,7 @@ describe('audit --repair', () => {
       flag: 'too_low',
       price: '1:tokens:0.018:0.072',
     });
-    const again = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    const again = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
     expect((await rig.item('acme'))?.spent).toBe(due * 2n);
     // No ledger projector runs in this test, so the close has no row.
     expect(again.output).toContain(`request ${lost} is not open, and the ledger has no row of it yet`);
@@ -252,7 +335,7 @@ describe('audit --repair', () => {
   it('closes a reservation in the part of the account that has it', async () => {
     await rig.split('acme', 4);
     const entry = await rig.reserve('acme', lost, {}, 2);
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], line({ part: 2 }));
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], line({ part: 2 }));
     expect(run.errors).toContain(`request ${lost} is closed now, charged 0.003096 yuan`);
     expect(await rig.item('acme', 2)).toMatchObject({ open: new Map(), spent: due });
     expect(entry.amount).toBeGreaterThan(due);
@@ -270,12 +353,12 @@ describe('audit --repair', () => {
       prompt_tokens: 1000,
       completion_tokens: 1000,
     });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
     expect(run.errors).toContain(`request ${lost} had expired, charged 0.072 yuan more`);
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
     const row = { account: 'acme', id: `late#${lost}` };
     expect(await rig.row('ledger', row)).toMatchObject({ charge: 0.072, model: 'gpt-4o', kind: 'settled' });
-    const again = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    const again = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
     expect(again.errors).toContain('was closed already, as it should be');
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
     expect(again.output).toContain('everything adds up');
@@ -285,7 +368,7 @@ describe('audit --repair', () => {
     await rig.call('acme', lost, { charge: due, ...tokens });
     const before = await rig.item('acme');
     const unsure = line({ message: 'settle_late', unsure: true });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], unsure);
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], unsure);
     expect(run.errors).toContain('was closed already, as it should be');
     expect(await rig.item('acme')).toEqual(before);
   });
@@ -299,7 +382,7 @@ describe('audit --repair', () => {
       charge_nano: '0',
       give_back: true,
     });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], input);
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
     expect(run.errors).toContain(`request ${lost} had expired, charged -0.018 yuan more`);
     expect((await rig.item('acme'))?.spent).toBe(due);
     expect(run.output).toContain('everything adds up');
@@ -307,7 +390,7 @@ describe('audit --repair', () => {
 
   it('reports a reservation that was closed with another charge meanwhile', async () => {
     await rig.call('acme', lost, { charge: yuan('0.018'), promptTokens: 250, completionTokens: 187 });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], line());
+    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], line());
     expect(run.code).toBe(1);
     expect(run.output).toContain(
       `request ${lost} was settled meanwhile and charged 0.018, not 0.003096 yuan: a grant can make up for it`,
@@ -315,13 +398,16 @@ describe('audit --repair', () => {
   });
 
   it('writes nothing when the same close was written before', async () => {
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-'], line({ request_id: first }));
+    const run = await rig.ops(
+      ['audit', '--wait', '0', '--repair', '-', '--yes'],
+      line({ request_id: first }),
+    );
     expect(run).toMatchObject({ code: 0 });
     expect(run.errors).toContain('was closed already, as it should be');
   });
 
   it('refuses an input without such a line, and a file that is not there', async () => {
-    expect((await rig.ops(['audit', '--repair', '-'], 'nothing')).errors).toContain(
+    expect((await rig.ops(['audit', '--repair', '-', '--yes'], 'nothing')).errors).toContain(
       'no settle_lost or settle_late line',
     );
     expect(await rig.ops(['audit', '--repair', '/nowhere'])).toMatchObject({ code: 2 });

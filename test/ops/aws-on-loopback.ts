@@ -10,6 +10,10 @@ export interface AwsOnLoopback {
   stored: Map<string, string>;
   /** Headers of the last request to CloudFormation. */
   describing: { authorization?: string | undefined };
+  /** The lines of the log, newest first: each is found by every search. */
+  logLines: object[];
+  /** The searches that were made. */
+  searches: Record<string, unknown>[];
   /** What the account is like. May be changed at any time. */
   account: AccountState;
   close(): Promise<void>;
@@ -24,8 +28,13 @@ const refused = (kind: string): Answer => [400, { __type: kind, message: kind }]
 export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
   const stored = new Map<string, string>();
   const describing: AwsOnLoopback['describing'] = {};
-  const outputs = { Other: 'https://other', BaseUrl: baseUrl };
+  const searches: Record<string, unknown>[] = [];
+  const logLines: object[] = [];
+  const CallLogGroups =
+    'relay-FunctionschatLogs9F822A8D-AbCdEfGhIjKl,relay-FunctionsresponsesLogsC6F0CABC-AbCdEfGhIjKl,relay-FunctionsbackgroundLogs159A79C2-AbCdEfGhIjKl';
+  const outputs = { Other: 'https://other', BaseUrl: baseUrl, CallLogGroups };
   const account = { ...healthyAccount(), stack: { status: 'UPDATE_COMPLETE', outputs } };
+  let asks = 0;
   const put = (name: string, value: string): Answer => {
     stored.set(name, value);
     return [200, {}];
@@ -47,6 +56,39 @@ export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
       const SecretString = stored.get(`secret ${SecretId}`);
       return SecretString === undefined ? refused('ResourceNotFoundException') : [200, { SecretString }];
     },
+    'Logs_20140328.DescribeLogGroups': ({ logGroupNamePrefix = '' }) => {
+      const group = { logGroupName: logGroupNamePrefix, storedBytes: 48_000_000, retentionInDays: 30 };
+      const creationTime = Date.now() - 400 * 86_400_000;
+      return [
+        200,
+        {
+          logGroups: [
+            { ...group, creationTime },
+            { ...group, logGroupName: 'relay-other' },
+          ],
+        },
+      ];
+    },
+    'Logs_20140328.StartQuery'(call) {
+      searches.push(call);
+      return [200, { queryId: 'query' }];
+    },
+    // Running at first, as a real one.
+    'Logs_20140328.GetQueryResults': () =>
+      (asks += 1) % 2 === 1
+        ? [200, { status: 'Running', results: [], statistics: {} }]
+        : [
+            200,
+            {
+              status: 'Complete',
+              statistics: { bytesScanned: 12_345, recordsMatched: logLines.length, recordsScanned: 40 },
+              results: logLines.map((line) => [
+                { field: '@timestamp', value: '2026-11-10 16:00:00.000' },
+                { field: '@message', value: JSON.stringify(line) },
+                { field: '@ptr', value: 'CmEKJgoiMTIz' },
+              ]),
+            },
+          ],
     'secretsmanager.PutSecretValue': ({ SecretId = '', SecretString = '' }) =>
       put(`secret ${SecretId}`, SecretString),
   };
@@ -73,6 +115,8 @@ export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stored,
     describing,
+    logLines,
+    searches,
     account,
     close: () =>
       new Promise((resolve) => {

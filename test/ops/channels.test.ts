@@ -47,8 +47,12 @@ describe('channel add', () => {
       '--mapper',
       'a=vendor/a',
     );
-    expect(run).toMatchObject({ code: 0, errors: '' });
-    expect(await rowOf('full')).toEqual({
+    expect(run).toMatchObject({
+      code: 0,
+      errors: 'warning: models: no row of charges prices a, b, so calls are free\n',
+    });
+    const { _by, _at, ...row } = (await rowOf('full')) ?? {};
+    expect(row).toEqual({
       id: 'full',
       endpoint: upstream.endpoint,
       models: ['a', 'b'],
@@ -70,7 +74,7 @@ describe('channel add', () => {
     const again = await add('once', '--models', 'b');
     expect(again.code).toBe(2);
     expect(again.errors).toContain('there is a channel once already');
-    expect(await add('once', '--models', 'b', '--replace')).toMatchObject({ code: 1 });
+    expect(await add('once', '--models', 'b', '--replace')).toMatchObject({ code: 2 });
     expect(await rowOf('once')).toMatchObject({ models: ['a'] });
     expect(await add('once', '--models', 'b', '--replace', '--yes')).toMatchObject({ code: 0 });
     expect(await rowOf('once')).toMatchObject({ models: ['b'] });
@@ -110,6 +114,11 @@ describe('channel list', () => {
     const listed = JSON.parse(run.output) as { id: string }[];
     expect(listed[0]).toMatchObject({ id: 'top', state: 'on', models: ['y', 'z'] });
     expect(listed.at(-1)).toEqual({
+      calls_14d: 0,
+      failures_14d: 0,
+      idle: false,
+      last_call: null,
+      last_failure: null,
       id: 'typo',
       state: 'bad',
       problem: expect.stringContaining('secret: found a value that is not a reference') as string,
@@ -212,7 +221,7 @@ describe('channel probe', () => {
   it('says the cost and asks before it sends anything', async () => {
     await add('probed', '--models', 'a', '--secret', 'env:UPSTREAM_KEY');
     const { run, asked } = await requestsDuring(['probe', 'probed']);
-    expect(run.code).toBe(1);
+    expect(run.code).toBe(2);
     expect(run.output).toContain(`at most 12 calls to ${upstream.endpoint}, model a`);
     expect(run.output).toContain('expected: 1800 input and 1800 output tokens');
     expect(run.errors).toContain('Nobody is here to answer: repeat with --yes.');
@@ -227,6 +236,7 @@ describe('channel probe', () => {
     expect(run).toMatchObject({ code: 0, errors: '' });
     expect(await rowOf('probed')).toEqual({
       ...before,
+      _at: expect.any(String),
       _can: {
         model: 'a',
         tools: false,

@@ -52,20 +52,37 @@ const rowOf = async (id: number) => rig.row('charges', { id });
 
 describe('charge import', () => {
   it('shows the rules of a dry run and writes nothing', async () => {
-    const run = await charge('import', file('prices.json'), '--rate', '7.2', '--markup', '25%', '--dry-run');
+    const run = await charge(
+      'import',
+      file('prices.json'),
+      '--rate',
+      '7.2',
+      '--markup',
+      '25%',
+      '--dry-run',
+      '--free',
+      'local-model',
+    );
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/8 +non-billing +- +- +local-model/);
     expect(run.output).toMatch(/9 +token-billing +0.00252 +0.00378 +deepseek-chat/);
     expect(run.output).toMatch(/10 +token-billing +0.0225 +0.09 +gpt-4o gpt-4o-2024-08-06/);
     expect(run.output).toContain('nothing was written: --dry-run');
-    expect(run.errors).toContain('1 US dollar = 7.2 yuan, plus 25 %');
-    expect(run.errors).toContain('4 models in 3 rules; 1 are priced already, 4 entries are no chat prices');
+    expect(run.output).toContain('1 US dollar = 7.2 yuan, plus 25 %');
+    expect(run.output).toContain('4 models in 3 rules; 1 are priced already, 4 entries are no chat prices');
     expect(await rowOf(8)).toBeUndefined();
+  });
+
+  it('makes nothing free that is not named: the list alone does not', async () => {
+    const run = await charge('import', file('prices.json'), '--rate', '7.2', '--dry-run');
+    expect(run.output).not.toContain('non-billing');
+    expect(run.output).toContain('1 models cost nothing in this list and are left out');
+    expect(run.output).toContain('local-model');
   });
 
   it('asks before it writes', async () => {
     const run = await charge('import', file('prices.json'), '--rate', '7.2');
-    expect(run.code).toBe(1);
+    expect(run.code).toBe(2);
     expect(run.errors).toContain('repeat with --yes');
     expect(await rowOf(8)).toBeUndefined();
   });
@@ -75,7 +92,7 @@ describe('charge import', () => {
     const run = await charge(...words);
     expect(run).toMatchObject({ code: 0 });
     expect(run.errors).toContain('not in the list: unlisted');
-    expect(await rowOf(8)).toEqual({
+    expect(await rowOf(8)).toMatchObject({
       id: 8,
       type: 'token-billing',
       models: ['smart'],

@@ -29,6 +29,26 @@ beforeEach(async () => {
 const main1 = async () => rig.row('channels', { id: 'main' });
 
 describe('check', () => {
+  it('says which keys and grants of the tables point to nothing', async () => {
+    const hash = 'b'.repeat(64);
+    await rig.put('keys', { hash, account: 'nobody', models: ['gone'] });
+    await rig.put('accounts', { account: 'idle' });
+    await rig.put('grants', { account: 'idle', grant_id: 'first', amount: '1', applied: '2026-11-01' });
+    const run = await rig.ops(['check', '--json']);
+    const { warnings } = JSON.parse(run.output) as {
+      warnings: { table: string; key: string; warning: string }[];
+    };
+    const said = warnings.map(({ table, key, warning }) => `${table} ${key}: ${warning}`);
+    expect(said).toContain(
+      `keys ${hash}: account: had no row when this was looked up, so the key has no plan and no limits of an account; ` +
+        'models: no channel that is on served gone when this was looked up',
+    );
+    expect(said).toContain('grants idle: account: has grants, but no key, so nobody can spend them');
+    await rig.remove('keys', { hash });
+    await rig.remove('accounts', { account: 'idle' });
+    await rig.remove('grants', { account: 'idle', grant_id: 'first' });
+  });
+
   it('finds nothing in rows without a problem, and prints how many it read', async () => {
     const run = await rig.ops(['check']);
     expect(run).toMatchObject({ code: 0, errors: '' });
@@ -96,7 +116,7 @@ describe('config show and diff', () => {
     await rig.put('settings', { name: 'contact', value: 'ops@example.com' });
 
     const shown = await rig.ops(['config', 'show']);
-    expect(shown.output).toMatch(/2 +\S+Z +1 +1 +0 +0\n1 +\S+Z +1 +1 +0 +0\nversion 2 is served/);
+    expect(shown.output).toMatch(/2 +\S+Z +1 +1 +0 +0 +-\n1 +\S+Z +1 +1 +0 +0 +-\nversion 2 is served/);
     expect(shown.errors).toContain('edits that are not published');
     const listed = JSON.parse((await rig.ops(['config', 'show', '--json'])).output) as object[];
     expect(listed).toMatchObject([{ version: 2, rows: { channels: 1 } }, { version: 1 }]);
@@ -116,10 +136,17 @@ describe('config show and diff', () => {
     expect(JSON.parse(json.output)).toMatchObject([{ table: 'channels', key: 'main', change: 'changed' }]);
   });
 
-  it('show nothing of a row with a problem but the names of its attributes', async () => {
-    await rig.put('channels', bad);
+  it('show of a row with a problem what is no secret, wherever one was pasted', async () => {
+    await rig.put('channels', {
+      ...bad,
+      priority: 'high',
+      endpoint: `https://x?${pasted}`,
+      api_key: 'short',
+    });
     const runs = [await rig.ops(['config', 'diff']), await rig.ops(['config', 'diff', '--json'])];
-    expect(runs[0]?.output).toContain('secret: not shown');
+    for (const name of ['secret', 'endpoint', 'api_key'])
+      expect(runs[0]?.output).toContain(`${name}: not shown`);
+    expect(runs[0]?.output).toContain('priority: "high"');
     expect(runs.map((run) => run.output).join('')).not.toContain(pasted);
   });
 });
@@ -174,7 +201,7 @@ describe('config export and apply', () => {
     const run = await rig.opsWithCompiler(['config', 'apply', file, '--yes']);
     expect(run).toMatchObject({ code: 0, errors: '' });
     expect(run.output).toMatch(/3 rows are written.\nversion \d+ is published/);
-    expect(await main1()).toEqual({ ...main, priority: 7, _note: 'renewed in May' });
+    expect(await main1()).toMatchObject({ ...main, priority: 7, _note: 'renewed in May' });
     expect(await rig.row('channels', { id: 'second' })).toBeDefined();
 
     const pruned = await rig.ops(['config', 'apply', file, '--prune', '--yes', '--wait', '0']);
@@ -227,5 +254,30 @@ describe('config rollback', () => {
     expect(await rig.row('channels', { id: 'bad' })).toMatchObject({ secret: pasted });
     const after = await rig.ops(['config', 'rollback', version]);
     expect(after.output).toContain('nothing to write');
+  });
+});
+
+describe('config show', () => {
+  it('names who wrote the rows of a version, and the marks of that alone make no new one', async () => {
+    await rig.compile();
+    const file = rig.file('by.json', { settings: [{ name: 'contact', value: 'jane@example.com' }] });
+    expect(await rig.opsWithCompiler(['config', 'apply', file, '--yes'])).toMatchObject({ code: 0 });
+    expect((await rig.ops(['config', 'show', '--limit', '1'])).output).toMatch(
+      /\d+ +\S+Z( +\d+){4} +local\n/,
+    );
+    const newest = async () =>
+      JSON.parse((await rig.ops(['config', 'show', '--limit', '1', '--json'])).output);
+    const before: unknown = await newest();
+    expect(before).toMatchObject([{ by: ['local'] }]);
+    const row = await rig.row('settings', { name: 'contact' });
+    await rig.put('settings', {
+      ...row,
+      _by: 'arn:aws:iam::123456789012:user/ann',
+      _at: '2027-01-01T00:00:00Z',
+    });
+    await rig.compile();
+    expect(await newest()).toEqual(before);
+    await rig.remove('settings', { name: 'contact' });
+    await rig.compile();
   });
 });

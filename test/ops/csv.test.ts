@@ -1,11 +1,20 @@
+import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { csvText, parseCsv } from '../../infra/ops/cli/terminal/csv.ts';
+import { openTerminal } from '../../infra/ops/cli/terminal/terminal.ts';
 
 describe('CSV', () => {
   it('is written with quotes where a cell needs them', () => {
     const cells = ['a', 'o, "3"', undefined, 3, 'two\nlines', 'a\rb', ''];
     expect(csvText([cells, ['b']])).toBe('a,"o, ""3""",,3,"two\nlines","a\rb",\nb\n');
     expect(csvText([])).toBe('');
+  });
+
+  it('runs nothing in a spreadsheet, and keeps numbers and names of models as they are', () => {
+    const harmless = ['-1.5', '+7', '@cf/meta/llama-3', '-', '2026-11-22', 'a=b'];
+    expect(csvText([harmless])).toBe(`${harmless.join(',')}\n`);
+    const formulas = ['=1+1', '+A1*2', '-2+cmd|x!A0', '@SUM(A1)', '\t=1'];
+    expect(csvText([formulas])).toBe(`${formulas.map((each) => `'${each}`).join(',')}\n`);
   });
 
   it('is read with quoted cells, either line end, a byte order mark, blanks and empty lines', () => {
@@ -20,4 +29,24 @@ describe('CSV', () => {
   it('is refused when a quote is not closed', () => {
     expect(() => parseCsv('"a,b\n1,2')).toThrow('this file is not readable as CSV: Quote Not Closed');
   });
+});
+
+it('shows text of others on a terminal without what moves its cursor, names its window or turns a line around', () => {
+  const [input, output, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const terminal = openTerminal({ input, output, errors, environment: {} });
+  const note = 'a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202Egpj\rc\td';
+  terminal.print(note);
+  terminal.remark(note);
+  terminal.in('json').printJson({ note });
+  const [printed, json] = (output.read() as Buffer).toString().split(/\n(?=\{)/);
+  expect(printed).toBe(String.raw`a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202egpj\u000dc` + '\td');
+  expect((errors.read() as Buffer).toString()).toBe(`${printed}\n`);
+  // oxlint-disable-next-line no-control-regex -- they are what must not be there
+  expect(json).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+  expect(JSON.parse(json ?? '')).toEqual({ note });
+  terminal.printTable([
+    ['ACCOUNT', 'NOTE'],
+    ['acme', 'paid\nmallory  paid'],
+  ]);
+  expect((output.read() as Buffer).toString()).toBe('ACCOUNT  NOTE\nacme     paid mallory  paid\n');
 });

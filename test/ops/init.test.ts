@@ -45,7 +45,9 @@ describe('secret put', () => {
     const words = ['secret', 'put', 'openai', '--stack', 'relay-two'];
     const run = await runOpsProcess(words, account, `${secret}\n`);
     expect(run.code).toBe(0);
-    expect(run.output).toMatch(/^stack relay-two in eu-west-1 .*\nssm:\/relay\/relay-two\/openai\n$/);
+    expect(run.output).toMatch(
+      /^stack relay-two in eu-west-1 .*\nstored as .*\nssm:\/relay\/relay-two\/openai\n$/,
+    );
     expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe(secret);
 
     for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);
@@ -83,7 +85,9 @@ describe('secret put', () => {
 
 describe('init', () => {
   it('asks a person, offers the models of the upstream, and ends with a key that works in its curl line', async () => {
-    const environment = { AWS_ENDPOINT_URL_DYNAMODB: rig.endpoint, UPSTREAM_KEY: secret, PORT: '9999' };
+    const environment = { AWS_ENDPOINT_URL_DYNAMODB: rig.endpoint, UPSTREAM_KEY: secret };
+    // As a running local stack writes it.
+    await rig.put('runtime', { id: 'local-log', base_url: 'http://127.0.0.1:9999/v1' });
     const run = await runOpsAttended(['init', '--wait', '0'], environment, [
       ['[openai]:', ''],
       ['Name of the channel [openai]:', 'first'],
@@ -91,13 +95,28 @@ describe('init', () => {
       ["has the upstream's key:", 'UPSTREAM_KEY'],
       ['(* stands for anything):', 'gpt-5'],
       ['lists no gpt-5\nModels to serve, separated by commas (* stands for anything):', 'gpt-*'],
+      ['(Enter: type prices):', ''],
+      ['Price of gpt-4o, yuan per 1,000 tokens: input/output (Enter: none, its calls are refused):', '18'],
+      [
+        'such as 0.018/0.072.\nPrice of gpt-4o, yuan per 1,000 tokens: input/output (Enter: none, its calls are refused):',
+        '0.018/0.072',
+      ],
+      ['Price of gpt-4o-mini, yuan per 1,000 tokens: input/output (Enter: none, its calls are refused):', ''],
       ['Name of the first account:', 'me'],
       ['none yet) [0]:', '10'],
       ['[y/N]', 'y'],
     ]);
     expect(run.code).toBe(0);
     expect(run.output).toContain('gpt-4o  gpt-4o-mini  text-embedding-3\n');
-    expect(await rig.row('channels', { id: 'first' })).toEqual({
+    expect(await rig.row('charges', { id: 1 })).toMatchObject({
+      models: ['gpt-4o'],
+      input: 0.018,
+      output: 0.072,
+    });
+    expect(await rig.row('charges', { id: 2 })).toBeUndefined();
+    expect(await rig.row('settings', { name: 'unpriced_models' })).toMatchObject({ value: 'refuse' });
+    expect(run.errors).toContain('gpt-4o-mini has no price: its calls are refused');
+    expect(await rig.row('channels', { id: 'first' })).toMatchObject({
       id: 'first',
       endpoint: upstream.endpoint,
       secret: 'env:UPSTREAM_KEY',
@@ -111,6 +130,26 @@ describe('init', () => {
       `curl -N http://127.0.0.1:9999/v1/chat/completions -H "Authorization: Bearer ${key}"`,
     );
     expect(run.output).toContain('"model":"gpt-4o"');
+  });
+
+  it('beside models that are free says which ones it will refuse', async () => {
+    await rig.remove('settings', { name: 'unpriced_models' });
+    const words = ['init', '--id', 'next', '--endpoint', upstream.endpoint, '--no-secret', '--account', 'me'];
+    const run = await rig.ops([
+      ...words,
+      '--models',
+      'o3',
+      '--price',
+      'o3=1/2',
+      '--amount',
+      '0',
+      '--dry-run',
+    ]);
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.errors).toContain(
+      'warning: served and free until now, refused from then on (1): gpt-4o-mini\n',
+    );
+    await rig.put('settings', { name: 'unpriced_models', value: 'refuse' });
   });
 
   it('ends without a change when the person presses Ctrl-C', async () => {
@@ -128,6 +167,8 @@ describe('init', () => {
       'relay',
       '--models',
       'gpt-4o-mini',
+      '--price',
+      'gpt-4o-mini=0.0011/0.0044',
       '--account',
       'them',
       '--amount',
@@ -153,6 +194,7 @@ describe('init', () => {
       const target = { stack: 'relay', local: false };
       const secrets = awsSecretWriter({
         target,
+        place: {},
         environment: {},
         explain: (error) => explainStoreError(error, target),
       });
@@ -221,7 +263,7 @@ describe('channel sync', () => {
     expect(await rig.row('channels', { id: 'synced' })).toMatchObject({ models: channel.models });
 
     expect(await sync('--only', 'gpt-*', '--yes')).toMatchObject({ code: 0 });
-    expect(await rig.row('channels', { id: 'synced' })).toEqual({
+    expect(await rig.row('channels', { id: 'synced' })).toMatchObject({
       ...channel,
       endpoint: upstream.endpoint,
       models: ['smart', 'gpt-4o-mini'],

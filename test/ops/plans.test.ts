@@ -1,11 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { carryOutGrantAmount, planGrantAmount } from '../../shared/operate/accounts/grant-amount.ts';
+import {
+  carryOutGrant,
+  carryOutGrantAmount,
+  planGrantAmount,
+} from '../../shared/operate/accounts/grant-amount.ts';
 import { planSetPlan } from '../../shared/operate/accounts/set-plan.ts';
 import { carryOutCreateKey, planCreateKey } from '../../shared/operate/keys/create-key.ts';
 import { planDisableKey } from '../../shared/operate/keys/disable-key.ts';
 import { carryOutRotateKey, planRotateKey } from '../../shared/operate/keys/rotate-key.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../shared/operate/ledger/repair-losses.ts';
+import { Failure } from '../../shared/operate/operator-failure.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import type { RowWrite } from '../../shared/operate/row-tables.ts';
 import { carryOutWrites } from '../../shared/operate/row-writes.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
@@ -45,6 +51,21 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     expect((await planCreateKey(reading, { account: 'planned' })).changes).toHaveLength(1);
   });
 
+  it('of an account, which is carried out by one of two who make it at once', async () => {
+    await rig.put('accounts', { account: 'sold', plan: { level: 1, since: '2026-11-01' } });
+    const [one, two] = [
+      await planSetPlan(reading, { account: 'sold', level: 2 }),
+      await planSetPlan(reading, { account: 'sold', none: true }),
+    ];
+    await carryOutWrites(ports, one);
+    await expect(carryOutWrites(ports, two)).rejects.toThrow('somebody else changed the plan of sold');
+    expect(await rig.row('accounts', { account: 'sold' })).toMatchObject({
+      plan: { level: 2, since: '2026-11-01' },
+    });
+    await carryOutWrites(ports, await planSetPlan(reading, { account: 'sold', none: true }));
+    expect(await rig.row('accounts', { account: 'sold' })).not.toHaveProperty('plan');
+  });
+
   it('when a key is rotated or disabled', async () => {
     const { hash } = await carryOutCreateKey(ports, await planCreateKey(reading, { account: 'turned' }));
     const graceless = await planRotateKey(reading, { written: hash, graceHours: 0 });
@@ -52,7 +73,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     const plan = await planRotateKey(reading, { written: hash, graceHours: 1 });
     expect(plan).toMatchObject({
       changes: [{ kind: 'create' }, { kind: 'update', key: { hash } }],
-      questions: [],
+      questions: [expect.stringMatching(/^Let sk-.* end at .*\?$/)],
     });
     const made = await carryOutRotateKey(ports, plan);
     expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ account: 'turned', _replaces: hash });
@@ -79,6 +100,38 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     expect(held.warnings).toHaveLength(2);
     await carryOutWrites(ports, held);
     expect(await rig.row('accounts', { account: 'granted' })).toMatchObject({ plan: { level: 2 } });
+  });
+
+  it('of a grant, whose outcome is said to be open, or known, when the store stops answering', async () => {
+    await rig.put('accounts', { account: 'unsure' });
+    const plan = await planGrantAmount(reading, { account: 'unsure', amount: '7' });
+    const name = `grant ${plan.grantId} of account unsure`;
+    const silent = () => Promise.reject(new Failure('DynamoDB did not answer'));
+    const unheard = {
+      ...ports,
+      tables: {
+        ...ports.tables,
+        write: async (write: RowWrite) => (await ports.tables.write(write), silent()),
+      },
+    };
+    await expect(carryOutGrant(unheard, plan, 0)).rejects.toThrow(
+      `DynamoDB did not answer; it is not known whether ${name} is written: see \`grant show\` before you repeat this`,
+    );
+    expect(await rig.row('grants', { account: 'unsure', grant_id: plan.grantId })).toBeDefined();
+    const unread = { ...ports, ledger: { ...ports.ledger, grants: () => failing } };
+    const failing = { [Symbol.asyncIterator]: () => ({ next: silent }) };
+    await expect(
+      carryOutGrant(
+        unread,
+        await planGrantAmount(reading, { account: 'unsure', amount: '8', id: 'second' }),
+        0,
+      ),
+    ).rejects.toThrow('DynamoDB did not answer; grant second of account unsure is written: see');
+    const denied = {
+      ...ports,
+      tables: { ...ports.tables, write: () => Promise.reject(new Failure('not allowed', 3)) },
+    };
+    await expect(carryOutGrant(denied, plan, 0)).rejects.toThrow(/^not allowed$/);
   });
 
   it('when a plan for a new account cannot be: then the account is not made either', async () => {

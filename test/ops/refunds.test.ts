@@ -32,7 +32,7 @@ describe('account refund', () => {
     const { account, id } = await chargedCall('0.123456789');
     const run = await refund(`chatcmpl-${id}`, '--reason', 'answer was cut');
     expect(run).toMatchObject({ code: 0 });
-    expect(run.errors).toContain(`request ${id} (m) was charged 0.123456789 yuan`);
+    expect(run.output).toContain(`request ${id} (m) was charged 0.123456789 yuan`);
     expect(run.output).toContain(`grant refund#${id} of 0.123456789 yuan is written`);
     expect(await rig.row('grants', { account, grant_id: `refund#${id}` })).toMatchObject({
       reason: 'answer was cut',
@@ -73,6 +73,16 @@ describe('account refund', () => {
     expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
     await rig.remove('grants', { account, grant_id: `refund#${id}` });
     expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
+  });
+
+  it('says before it asks that the calls of its key were refunded when the key leaked', async () => {
+    const { account, id } = await chargedCall('1');
+    expect((await rig.ops(['account', 'refund', id])).errors).not.toContain('warning');
+    const leaked = ['account', 'grant', account, '1', '--id', 'leaked-0123456789ab', '--new', '--wait', '0'];
+    expect(await rig.ops([...leaked, '--yes'])).toMatchObject({ code: 0 });
+    expect((await rig.ops(['account', 'refund', id])).errors).toContain(
+      'warning: the grant leaked-0123456789ab returned 1 yuan for calls of this key: is this one among them?',
+    );
   });
 
   it('is made once by operators who refund at once', async () => {

@@ -21,6 +21,7 @@ beforeAll(async () => {
   await rig.put('responses', ...(await storedRows(running, { status: 'in_progress', background })));
   await rig.put('responses', ...(await storedRows(expired, { expires: 1 })));
   await rig.put('responses', ...(await storedRows(free)));
+  await rig.put('responses', { account: 'acme', id: 'resp-gone', status: 'removed', expires: 9_000_000_000 });
   await rig.put('responses', { account: 'acme', id: 'resp-abc#result', bytes: 40, expires: 9_000_000_000 });
   await rig.put('responses', { account: 'acme', id: `resp-${free}#b#x#1`, expires: 9_000_000_000 });
 });
@@ -137,9 +138,9 @@ describe('account responses', () => {
 
 describe('response delete', () => {
   it('says what it will do, and does nothing with --dry-run', async () => {
-    const { code, errors, output } = await rig.ops(['response', 'delete', running, '--dry-run']);
+    const { code, output } = await rig.ops(['response', 'delete', running, '--dry-run']);
     expect(code).toBe(0);
-    expect(errors).toContain('its run is stopped, and what it used is charged');
+    expect(output).toContain('its run is stopped, and what it used is charged');
     expect(output).toContain('nothing was written');
     expect(await rig.row('responses', { account: 'acme', id: `resp-${running}` })).toBeDefined();
   });

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { PassThrough, Readable, Writable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { stripVTControlCharacters } from 'node:util';
 import { runProgram } from '../../infra/ops/cli/program.ts';
+import { KeptOutput } from '../support/kept-output.ts';
 
 export interface OpsRun {
   /** The exit code. */
@@ -19,8 +19,8 @@ type Variables = Record<string, string>;
  * reads its own variables from the environment of the test.
  */
 export async function runOps(words: string[], environment: Variables = {}, input = ''): Promise<OpsRun> {
-  const output = new Kept();
-  const errors = new Kept();
+  const output = new KeptOutput();
+  const errors = new KeptOutput();
   const code = await runProgram(words, { input: Readable.from([input]), output, errors, environment });
   return { code, output: output.text, errors: errors.text };
 }
@@ -36,8 +36,8 @@ export async function runOpsAttended(
 ): Promise<OpsRun> {
   const input = Object.assign(new PassThrough(), { isTTY: true });
   const open = [...answers];
-  const output = new Kept();
-  const errors = new Kept((text) => {
+  const output = new KeptOutput();
+  const errors = new KeptOutput((text) => {
     const next = open[0];
     if (next === undefined || !text.trimEnd().endsWith(next[0])) return;
     open.shift();
@@ -45,23 +45,6 @@ export async function runOpsAttended(
   });
   const code = await runProgram(words, { input, output, errors, environment });
   return { code, output: output.text, errors: errors.text };
-}
-
-class Kept extends Writable {
-  text = '';
-  readonly #onText: (text: string) => void;
-
-  constructor(onText: (text: string) => void = () => undefined) {
-    super();
-    this.#onText = onText;
-  }
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.text += chunk.toString();
-    done();
-    // Without control sequences: where the cursor goes, what is erased.
-    this.#onText(stripVTControlCharacters(this.text));
-  }
 }
 
 const program = new URL('../../infra/ops/cli/main.ts', import.meta.url).pathname;

@@ -8,10 +8,13 @@ import { startEmulator, type Emulator } from '../support/emulator.ts';
 
 let emulator: Emulator;
 let tables: RowTables;
+/** On each row that is written. */
+const author = { _by: 'local', _at: '2026-11-22T09:00:00Z' };
 beforeAll(async () => {
   emulator = await startEmulator();
   const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
-  tables = dynamoRowTables(await openStore(target, (error) => explainStoreError(error, target)));
+  const store = await openStore(target, (error) => explainStoreError(error, target));
+  tables = dynamoRowTables(store, async () => author);
 });
 afterAll(async () => emulator.stop());
 
@@ -30,7 +33,7 @@ describe('writing to a row that somebody else changes', () => {
   it('a new row does not replace one with its key', async () => {
     expect(await create('keys', { hash: 'taken', account: 'first' })).toBe(true);
     expect(await create('keys', { hash: 'taken', account: 'second' })).toBe(false);
-    expect(await tables.get('keys', 'taken')).toEqual({ hash: 'taken', account: 'first' });
+    expect(await tables.get('keys', 'taken')).toEqual({ hash: 'taken', account: 'first', ...author });
   });
 
   it('a succession writes both rows, or neither once the old row changed', async () => {
@@ -42,8 +45,8 @@ describe('writing to a row that somebody else changes', () => {
         { kind: 'update', table: 'keys', key: { hash: 'old' }, attributes: ended, unchanged },
       ]);
     await succeed('new', { enabled: true });
-    expect(await tables.get('keys', 'old')).toEqual({ hash: 'old', enabled: true, ...ended });
-    expect(await tables.get('keys', 'new')).toEqual({ hash: 'new' });
+    expect(await tables.get('keys', 'old')).toEqual({ hash: 'old', enabled: true, ...ended, ...author });
+    expect(await tables.get('keys', 'new')).toEqual({ hash: 'new', ...author });
 
     await update('keys', { hash: 'old' }, { attributes: { enabled: false } });
     for (const unchanged of [{ enabled: true }, { enabled: undefined }]) {
@@ -63,7 +66,7 @@ describe('writing to a row that somebody else changes', () => {
     );
     expect(await remove('channels', key, { models: new Set(['b']) })).toBe(false);
     expect(await remove('channels', key, { models: row.models, mapper: { a: 'b' } })).toBe(false);
-    expect(await tables.get('channels', 'seen')).toEqual(row);
+    expect(await tables.get('channels', 'seen')).toEqual({ ...row, ...author });
     expect(
       await update('channels', key, { attributes: { priority: undefined }, unchanged: { priority: 1 } }),
     ).toBe(true);

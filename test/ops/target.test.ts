@@ -14,7 +14,7 @@ const firstLine = (output: string) => output.split('\n')[0];
 
 describe('where the tool works', () => {
   it('is the local stack by default: never a real account', () => {
-    expect(resolveTarget(undefined, { AWS_PROFILE: 'prod', AWS_REGION: 'eu-west-1' })).toEqual({
+    expect(resolveTarget({}, { AWS_PROFILE: 'prod', AWS_REGION: 'eu-west-1' })).toEqual({
       stack: 'relay',
       endpoint: 'http://127.0.0.1:8000',
       local: true,
@@ -38,7 +38,7 @@ describe('where the tool works', () => {
 
   it('is not local when the endpoint is not loopback, so no rule is loosened there', () => {
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: 'https://dynamodb.eu-west-1.amazonaws.com' };
-    expect(resolveTarget(undefined, environment)).toMatchObject({ local: false });
+    expect(resolveTarget({}, environment)).toMatchObject({ local: false });
   });
 });
 
@@ -79,6 +79,42 @@ describe('a failure is one line', () => {
   it('help names the examples and ends with 0', async () => {
     const run = await runOps(['key', '--help']);
     expect(run.code).toBe(0);
-    expect(run.output).toContain('npm run ops -- key create --account acme');
+    expect(run.output).toContain('npx --no relay-ops key create --account acme');
+  });
+});
+
+describe('a deployed stack is named in one way on every command', () => {
+  const place = { region: 'eu-central-1', profile: 'prod' };
+
+  it('by --stack or --stage, with the region and the profile that the options name', () => {
+    expect(resolveTarget({ stage: 'test' }, {})).toEqual({ stack: 'relay-test', local: false });
+    expect(resolveTarget(place, {})).toEqual({ stack: 'relay', local: false, ...place });
+  });
+
+  it('and the first line says so, whatever the environment names', async () => {
+    const words = ['key', 'list', '--stage', 'test', '--region', 'eu-central-1'];
+    const run = await runOpsProcess(words, { AWS_REGION: 'eu-west-1' });
+    expect(firstLine(run.output)).toBe('stack relay-test in eu-central-1 (default AWS credentials)');
+    const profiled = await runOpsProcess([...words, '--profile', 'nobody-has-this'], {});
+    expect(firstLine(profiled.output)).toBe('stack relay-test in eu-central-1 (profile nobody-has-this)');
+    expect(profiled.code).toBe(1);
+    expect(profiled.errors).toContain('no valid AWS credentials');
+  });
+
+  it('but where --region is the upstream of a channel, it is not the region of the relay', async () => {
+    const words = [
+      'channel',
+      'add',
+      '--id',
+      'b',
+      '--type',
+      'bedrock',
+      '--region',
+      'us-west-2',
+      '--models',
+      'm',
+    ];
+    const run = await runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' });
+    expect(firstLine(run.output)).toBe('local tables at http://127.0.0.1:1 (relay-*)');
   });
 });

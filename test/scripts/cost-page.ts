@@ -7,7 +7,7 @@ import path from 'node:path';
 import { readPage, root } from '../docs/pages.ts';
 import { runOps } from '../ops/run-ops.ts';
 
-const report = /(?<=^```console\n\$ npm run ops -- )(.*)\n[^]*?(?=^```$)/gm;
+const report = /(?<=^```console\n\$ npx --no relay-ops )(.*)\n[^]*?(?=^```$)/gm;
 
 const page = readPage('docs/cost.md');
 const outputs = await Promise.all(

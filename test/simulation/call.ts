@@ -62,7 +62,10 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   try {
     const charges = mutation?.charges?.([...call.charges]) ?? call.charges;
     const queued = made.accepts !== undefined;
-    bill = await Bill.open(reservations, environment, { ...call, charges, queued });
+    const billed = { ...call, charges, queued };
+    const admitted = await Bill.admit(reservations, environment, billed);
+    // As if more had been read for it meanwhile.
+    bill = await admitted.open(queued ? { ...billed } : billed);
   } catch (error) {
     await reservations.cancelled(id);
     const { status } = asRefusal(error);

@@ -34,18 +34,18 @@ export class StoredLedger {
   }
 
   /** One transaction. */
-  putCounted(rows: readonly CloseRow[]): Promise<void> {
-    for (const row of rows) this.#putIfAbsent(row);
-    return Promise.resolve();
+  putCounted(rows: readonly CloseRow[]): Promise<CloseRow[]> {
+    return Promise.resolve(rows.filter((row) => this.#putIfAbsent(row)));
   }
 
-  #putIfAbsent(row: CloseRow): void {
+  #putIfAbsent(row: CloseRow): boolean {
     const key = `${row.account} ${row.id}`;
     const taken = this.rows.has(key) && this.rows.get(key)?.kind !== 'cancelled';
-    if (taken && this.#mutant !== 'ledger_put_not_idempotent') return;
+    if (taken && this.#mutant !== 'ledger_put_not_idempotent') return false;
     this.rows.set(key, row);
     this.sums.set(row.account, (this.sums.get(row.account) ?? 0n) + row.charge);
     this.#tell(row);
+    return true;
   }
 }
 
@@ -96,6 +96,7 @@ export class LedgerStream {
         groups: (rows) => inTransactions(rows, this.#random.integer(5, 30)),
         putCounted: (rows) => network.send(() => ledger.putCounted(rows)),
         putUncounted: () => Promise.reject(new Error('no row is refused')),
+        addToMinutes: () => Promise.resolve(),
       },
       metrics,
       log,

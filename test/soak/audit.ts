@@ -13,7 +13,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 
 /** @param lossLines log lines of closes that could not be written: they are written first */
 export async function runAudit(tablesEndpoint: string, lossLines: readonly string[]): Promise<AuditOutcome> {
-  const repair = lossLines.length > 0 ? ['--repair', '-'] : [];
+  const repair = lossLines.length > 0 ? ['--repair', '-', '--yes'] : [];
   const child = spawn(process.execPath, ['infra/ops/cli/main.ts', 'audit', ...repair], {
     cwd: root,
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -64,13 +64,13 @@ const quota = (changes: Row = {}): Row => ({
   open: {},
   ...changes,
 });
-const day = (changes: Row = {}): Row => ({
-  id: 'account#a',
-  period: 'day#2026-11-22#m',
-  calls: 1,
-  charged: yuan(charge),
-  ...changes,
-});
+const sumKeys = [
+  { id: 'account#a', period: 'day#2026-11-22#m' },
+  { id: 'month#2026-11', period: 'account#a' },
+  { id: 'served', period: 'day#2026-11-22#m#c' },
+];
+const sums = (changes: Row = {}): Row[] =>
+  sumKeys.map((key): Row => Object.assign({ calls: 1, charged: yuan(charge) }, key, changes));
 
 /** One call that went well, with changes. */
 const observations = (changes: Partial<Observations> = {}): Observations => ({
@@ -85,7 +85,7 @@ const observations = (changes: Partial<Observations> = {}): Observations => ({
   holds: [],
   sweepGraceSeconds: 10,
   granted: new Map([['a', 1]]),
-  tables: { quotas: [quota()], ledger: [settledRow], daily: [day()] },
+  tables: { quotas: [quota()], ledger: [settledRow], daily: sums() },
   injected: new Map([['freeze', 20]]),
   quota: 20,
   ...changes,
@@ -98,7 +98,7 @@ const found = (changes: Partial<Observations>): string[] =>
 const expiredTables = {
   quotas: [quota({ available: 1e9 - 20_000, spent: 20_000 })],
   ledger: [{ ...settledRow, kind: 'expired', charge: yuan(20_000) }],
-  daily: [day({ charged: yuan(20_000) })],
+  daily: sums({ charged: yuan(20_000) }),
 };
 const refused = (status: number, error: CallSeen['error'], more: Partial<CallSeen> = {}): CallSeen => ({
   ...whole,
@@ -121,7 +121,7 @@ const failed: Attempt = {
 const releasedTables = {
   ...emptyTables,
   ledger: [{ ...settledRow, kind: 'released', charge: 0 }],
-  daily: [day({ charged: 0 })],
+  daily: sums({ charged: 0 }),
 };
 
 it('nothing is found in a call that went well', () => {
@@ -140,6 +140,17 @@ describe('the six defects', () => {
   it('a double refund: the account does not add up', () => {
     const tables = { ...observations().tables, quotas: [quota({ available: 1e9 })] };
     expect(found({ tables })).toEqual([expect.stringMatching(/^balance: a is off by 26000/)]);
+  });
+
+  it.each([
+    ['day', 0, [/^balance: a: its days count 2 calls, the ledger 1/, /^balance: models sum to/]],
+    ['month', 1, [/^balance: a: its months count 2 calls, the ledger 1/]],
+    ['model', 2, [/^balance: models sum to \d+ and 2 calls, days to \d+ and 1$/]],
+  ])('a sum of a %s that counts a call twice', (_of, at, findings) => {
+    const daily = sums().map((sum, place) => (place === at ? Object.assign(sum, { calls: 2 }) : sum));
+    expect(found({ tables: { ...observations().tables, daily } })).toEqual(
+      findings.map((words) => expect.stringMatching(words) as string),
+    );
   });
 
   it.each([
@@ -205,7 +216,7 @@ describe('what else is wrong', () => {
     const tables = {
       quotas: [quota({ available: 1e9 - 2 * charge, spent: 2 * charge })],
       ledger: [settledRow, twice],
-      daily: [day({ calls: 2, charged: yuan(2 * charge) })],
+      daily: sums({ calls: 2, charged: yuan(2 * charge) }),
     };
     expect(found({ tables })).toEqual([expect.stringMatching(/^doubled: the row r2 .* is of no call/)]);
   });
@@ -242,7 +253,7 @@ describe('what else is wrong', () => {
     const tables = {
       quotas: [quota({ available: 1e9 - 50_000, spent: 50_000 })],
       ledger: [released, settled],
-      daily: [day({ calls: 2, charged: yuan(50_000) })],
+      daily: sums({ calls: 2, charged: yuan(50_000) }),
     };
     // The free row fits both calls, the other one the second alone.
     expect(found({ calls: calls.toReversed(), attempts: [failed, long], tables })).toEqual([]);

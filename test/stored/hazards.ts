@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/relay/ports/clock.ts';
 import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
+import type { MemoryStored } from '../support/memory-stored.ts';
 
 export interface Fate {
   /** Of each call of a store: that it is refused, never answered, or done without a reply. */
@@ -11,6 +12,11 @@ export interface Fate {
   stillMs: number;
   /** By how much its clock is off. */
   skewMs: number;
+  /** The number of the call from which on all fail for a while. Absent: none. */
+  downAt?: number;
+  downMs?: number;
+  /** How long a call takes at most. Absent: no time. */
+  slowMs?: number;
 }
 
 export const unharmed: Fate = { chance: 0, fatalAt: Infinity, stillMs: 0, skewMs: 0 };
@@ -24,12 +30,20 @@ export class Hazards {
   readonly #fate: Fate;
   #calls = 0;
   #stillUntilMs = 0;
+  #downUntilMs = 0;
   faults = 0;
 
   constructor(clock: Clock, random: SeededRandom, fate: Fate) {
     this.#clock = clock;
     this.#random = random;
     this.#fate = fate;
+  }
+
+  /** Resolves when the process dies: its connections break. */
+  readonly died = Promise.withResolvers<void>();
+
+  get isDead(): boolean {
+    return this.#stillUntilMs === Infinity;
   }
 
   get happened(): boolean {
@@ -45,28 +59,43 @@ export class Hazards {
     },
   };
 
-  /** The same store, as the process meets it. */
-  around<T extends object>(store: T): T {
+  /** The same store, as the process meets it. @param isBusy it says when it has changed nothing */
+  around<T extends object>(store: T, isBusy = true): T {
     return new Proxy(store, {
       get: (target, name) => {
         const value: unknown = Reflect.get(target, name);
         return typeof value === 'function'
-          ? (...given: unknown[]) => this.#meet(() => (value as (...all: unknown[]) => unknown)(...given))
+          ? (...given: unknown[]) => this.#meet(() => Reflect.apply(value, target, given) as unknown, isBusy)
           : value;
       },
     });
   }
 
-  async #meet(work: () => unknown): Promise<unknown> {
+  /** Everything about stored responses but the start of runs. */
+  aroundStored({ responses, runs, events, results, followers }: MemoryStored) {
+    return {
+      responses: this.around(responses),
+      runs: this.around(runs),
+      events: this.around(events),
+      results: this.around(results),
+      followers: this.around(followers),
+    };
+  }
+
+  async #meet(work: () => unknown, isBusy: boolean): Promise<unknown> {
     await this.#awake();
     this.#calls += 1;
     const isFatal = this.#calls === this.#fate.fatalAt;
     const isBefore = this.#random.chance(0.5);
     if (isFatal && isBefore) await this.#befall();
-    const fault = this.#random.chance(this.#fate.chance) ? this.#random.integer(0, 2) : undefined;
+    const { slowMs, downAt, downMs = 0, chance } = this.#fate;
+    if (slowMs !== undefined) await this.#clock.sleep(this.#random.integer(0, slowMs));
+    if (this.#calls === downAt) this.#downUntilMs = this.#clock.now() + downMs;
+    const isDown = this.#clock.now() < this.#downUntilMs;
+    const fault = isDown || this.#random.chance(chance) ? this.#random.integer(0, 2) : undefined;
     if (fault !== undefined) this.faults += 1;
-    if (fault === 0) throw new StoreBusy('throttled');
-    if (fault === 1) throw new StoreUnavailable('no reply');
+    if (fault === 0 && isBusy) throw new StoreBusy('throttled');
+    if (fault === 0 || fault === 1) throw new StoreUnavailable('no reply');
     const result = await work();
     if (isFatal && !isBefore) await this.#befall();
     await this.#awake();
@@ -76,6 +105,7 @@ export class Hazards {
 
   async #befall(): Promise<void> {
     this.#stillUntilMs = this.#clock.now() + this.#fate.stillMs;
+    if (this.#stillUntilMs === Infinity) this.died.resolve();
     await this.#awake();
   }
 

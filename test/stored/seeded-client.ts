@@ -7,8 +7,13 @@ export interface Asked {
   method: string;
   /** Below `/v1/responses`. */
   path: string;
+  /** Another endpoint than `/v1/responses`. */
+  at?: 'responses' | 'chat/completions';
   body?: unknown;
   key?: string;
+  headers?: Record<string, string>;
+  /** Aborted: the client goes away. */
+  signal?: AbortSignal;
   /** Nothing befalls the environment that answers. */
   isSafe?: boolean;
 }

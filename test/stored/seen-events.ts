@@ -11,7 +11,8 @@ export const responseOf = (events: string[]): { status: string } =>
   dataOf(events.at(-1) ?? '')['response'] as { status: string };
 export const statusOf = (events: string[]): string => responseOf(events).status;
 
-export function checkGrammar(events: string[]): void {
+/** Numbered from 0, with one beginning and one end. */
+export function isNumbered(events: string[]): void {
   const types = events.map(typeOf);
   const numbers = events.map((event) => dataOf(event)['sequence_number']);
   hold(
@@ -19,14 +20,26 @@ export function checkGrammar(events: string[]): void {
     `numbered ${numbers.join()}`,
   );
   hold(types[0] === 'response.created', `it begins as ${types[0]}`);
-  hold(
-    (dataOf(events[0] ?? '')['response'] as { status: string }).status === 'queued',
-    'it does not begin queued',
-  );
   const ends = types.filter((type) => type === 'response.completed' || type === 'response.failed');
   hold(ends.length === 1 && ends[0] === types.at(-1), `it ends ${ends.join()}`);
-  hold(
-    (ends[0] === 'response.failed') === (statusOf(events) === 'failed'),
-    `${ends[0]} is ${statusOf(events)}`,
-  );
+}
+
+function checkGrammar(events: string[]): void {
+  isNumbered(events);
+  hold(statusOf(events.slice(0, 1)) === 'queued', 'it does not begin queued');
+  const hasFailed = typeOf(events.at(-1) ?? '') === 'response.failed';
+  hold(hasFailed === (statusOf(events) === 'failed'), `it ends in ${events.at(-1)}`);
+}
+
+/** What each client saw is what one saw that was never cut off, and its end is what is shown. */
+export function isSeenAlike(seen: { clients: { events: string[] }[]; uncut: string[]; shown: string }): void {
+  const { clients, uncut, shown } = seen;
+  for (const { events } of clients)
+    hold(
+      JSON.stringify(events) === JSON.stringify(uncut),
+      `a client saw\n${events.join('')}and not\n${uncut.join('')}`,
+    );
+  checkGrammar(uncut);
+  const last = JSON.stringify(responseOf(uncut));
+  hold(shown === last, `GET shows ${shown}, the last event ${last}`);
 }

@@ -20,6 +20,7 @@ import type { KeyLookup } from '../../shared/relay/ports/stores/key-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import type { SealKey } from '../../shared/adapters/system/environment.ts';
 import { MemoryLearnedFacts } from './memory-learned-facts.ts';
+import { MemoryRefusalCounts } from './memory-refusal-counts.ts';
 import { MemoryStored } from './memory-stored.ts';
 import { MemoryTurnStateStore } from './memory-turn-state-store.ts';
 import { MemoryIdempotency } from './memory-idempotency.ts';
@@ -91,11 +92,11 @@ await Promise.all([
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/stored/background/accept.ts'),
   import('../../shared/endpoints/responses/stored-input.ts'),
-  import('../../shared/relay/stored/stored-conversation.ts'),
+  import('../../shared/relay/stored-call.ts'),
   import('../../shared/relay/stored/events/follow.ts'),
-  import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/relay/stored/routes/repeat-result.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
+  import('../../shared/relay/explain/story-teller.ts'),
   import('../../shared/relay/dispatch/failure-refusals.ts'),
   import('../../shared/relay/health/health-changes.ts'),
   import('../../shared/relay/health/health-events.ts'),
@@ -103,7 +104,8 @@ await Promise.all([
   import('../../shared/relay/health/standing.ts'),
   import('../../shared/relay/health/trial-places.ts'),
   import('../../shared/relay/dispatch/trial-turn.ts'),
-  import('../../shared/relay/call/idempotency-claim.ts'),
+  import('../../shared/relay/keyed-call.ts'),
+  import('../../shared/relay/stored/background/accepted-before.ts'),
   import('../../shared/relay/call/second-look.ts'),
   import('../../shared/relay/call/alias-models.ts'),
   import('../../shared/billing/plans/alias-slots.ts'),
@@ -127,6 +129,9 @@ export class CoreRig {
   readonly logged: RequestLog[] = [];
   readonly faults: unknown[] = [];
   readonly searched: string[] = [];
+  /** The lines `explain`. */
+  readonly stories: Record<string, unknown>[] = [];
+  readonly refusals = new MemoryRefusalCounts();
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
   /** The way to `quotas`, which a test can make rough. */
@@ -252,11 +257,13 @@ export class CoreRig {
       turnStates: this.turnStates,
       stored: this.stored,
       learned: this.learned,
+      refusals: this.refusals,
       concurrencyGiven: this.#options.concurrencyGiven,
       random: { next: () => 0.5 },
       log: {
         request: (entry) => this.logged.push(entry),
         event: (name, fields) => this.events.push({ name, fields }),
+        explain: (fields) => this.stories.push(fields as Record<string, unknown>),
         fault: (_id, error) => this.faults.push(error),
       },
     };

@@ -1,11 +1,9 @@
-import { ScanCommand as RawScanCommand } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
-import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import type { FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
 import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
-import { emulatorClient, startEmulator } from './emulator.ts';
+import { startFaultedTables, sumOf, until } from './faulted-tables.ts';
 import { startLocalStack } from './local-stack.ts';
-import { startScriptedUpstream } from './scripted-upstream.ts';
 
 const nano = 1_000_000_000;
 const grantedYuan = 100_000;
@@ -47,34 +45,15 @@ export interface FaultedStack {
 
 /** `npm start` with a fault proxy before its store, a scripted upstream, and one account with money. */
 export async function startFaultedStack(): Promise<FaultedStack> {
-  const emulator = await startEmulator();
-  const upstream = await startScriptedUpstream();
-  const store = await startFaultProxy({ upstream: emulator.endpoint, seed: 5 });
-  const client = emulatorClient(emulator.endpoint);
-  const documents = DynamoDBDocumentClient.from(client);
-  const put = (table: string, Item: object) =>
-    documents.send(new PutCommand({ TableName: `relay-${table}`, Item: Item as Record<string, unknown> }));
-  await put('channels', { id: 'main', endpoint: upstream.endpoint, models: ['m'], state: true });
+  const tables = await startFaultedTables(5);
+  const { store, endpoint, client, put, rows } = tables;
   await put('charges', { id: 1, type: 'times-billing', models: ['m'], output: 1 });
   await put('keys', { hash: keyHash(key), account: 'acme', hint: 'sk-...ted' });
   const stack = await startLocalStack({ seed: 'none', env: { DYNAMODB_ENDPOINT: store.endpoint } });
-  const rows = async (table: string): Promise<Record<string, unknown>[]> => {
-    const found: Record<string, unknown>[] = [];
-    let from: Record<string, unknown> | undefined;
-    do {
-      const page = { TableName: `relay-${table}`, ConsistentRead: true, ExclusiveStartKey: from };
-      const { Items = [], LastEvaluatedKey } = await documents.send(new ScanCommand(page));
-      found.push(...Items);
-      from = LastEvaluatedKey;
-    } while (from);
-    return found;
-  };
   const parts = async () =>
     (await rows('quotas')).filter(({ account }) => String(account).startsWith('acme'));
-  const sum = (of: Record<string, unknown>[], name: string): number =>
-    of.reduce((total, row) => total + Number(row[name] ?? 0), 0);
   await put('grants', { account: 'acme', grant_id: 'first', amount: grantedYuan });
-  await until(async () => sum(await parts(), 'granted') === grantedYuan * nano);
+  await until(async () => sumOf(await parts(), 'granted') === grantedYuan * nano);
   let answered = 0;
   const call = async (): Promise<FaultedAnswer> => {
     const response = await fetch(`${stack.baseUrl}/chat/completions`, {
@@ -97,7 +76,7 @@ export async function startFaultedStack(): Promise<FaultedStack> {
   };
   return {
     store,
-    endpoint: emulator.endpoint,
+    endpoint,
     price: nano,
     get answered() {
       return answered;
@@ -119,16 +98,16 @@ export async function startFaultedStack(): Promise<FaultedStack> {
     untilClosed: () =>
       until(async () => {
         const { Items = [] } = await client.send(
-          new RawScanCommand({ TableName: 'relay-quotas', ConsistentRead: true }),
+          new ScanCommand({ TableName: 'relay-quotas', ConsistentRead: true }),
         );
         // A bar against a late write lies there for 30 s, and is no call.
         return Items.every((item) => [...quotaOf(item).open.values()].every(({ tombstone }) => tombstone));
       }),
     async sums() {
-      const spent = sum(await parts(), 'spent');
+      const spent = sumOf(await parts(), 'spent');
       const charges = async (): Promise<number> =>
         Math.round(
-          sum(
+          sumOf(
             (await rows('ledger')).filter(({ kind }) => kind === 'settled'),
             'charge',
           ) * nano,
@@ -138,21 +117,14 @@ export async function startFaultedStack(): Promise<FaultedStack> {
       return {
         spent,
         charged: await charges(),
-        available: sum(images, 'available'),
-        granted: sum(images, 'granted'),
+        available: sumOf(images, 'available'),
+        granted: sumOf(images, 'granted'),
       };
     },
     log: () => stack.stderr(),
     async stop() {
       await stack.stop();
-      client.destroy();
-      await Promise.all([store.close(), upstream.close()]);
-      await emulator.stop();
+      await tables.stop();
     },
   };
-}
-
-/** The test's own time-out bounds it. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
 }

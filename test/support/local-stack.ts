@@ -22,6 +22,8 @@ export interface LocalStackOptions {
   /** On top of this process's environment. `RELAY_TEMPLATE_FOLDER` runs another template. */
   env?: Record<string, string>;
   seed?: 'demo' | 'none';
+  /** Is given what the stack logs, piece by piece: cheaper than to look at all of it again and again. */
+  heard?: (text: string) => void;
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -33,6 +35,7 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
   let stderr = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
+    options.heard?.(text);
   });
   const ready = new Promise<void>((resolve) => {
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -66,7 +69,14 @@ export function spawnRunner(environment: Record<string, string>): ChildProcess {
   return spawn(process.execPath, ['infra/local/main.ts'], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    env: { ...process.env, PORT: '0', DYNAMODB_PORT: '0', RELAY_DATA: 'memory', ...environment },
+    env: {
+      ...process.env,
+      PORT: '0',
+      DYNAMODB_PORT: '0',
+      RELAY_DATA: 'memory',
+      RELAY_LOG: 'stderr',
+      ...environment,
+    },
   });
 }
 

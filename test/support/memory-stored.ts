@@ -1,9 +1,10 @@
 import type { EventBatch, EventLog } from '../../shared/relay/ports/stored/event-log.ts';
+import type { FollowerCount } from '../../shared/relay/ports/stored/follower-count.ts';
 import type { ResponseStore } from '../../shared/relay/ports/stored/response-store.ts';
 import type { ResultStore, StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
 import type { RunStore } from '../../shared/relay/ports/stored/run-store.ts';
 import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
-import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
+import type { RunToStart, StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
 
 interface Of {
   account: string;
@@ -16,9 +17,11 @@ const ended = (head: ResponseHead): boolean => !['queued', 'in_progress'].includ
 export class MemoryStored implements StoredPorts {
   /** Thrown by the next calls. */
   failing: Error | undefined;
-  readonly started: Of[] = [];
+  readonly started: RunToStart[] = [];
   readonly #now: () => number;
   readonly #responses = new Map<string, string>();
+  readonly #removed = new Set<string>();
+  readonly #followers = new Map<string, { count: number; expires: number }>();
   readonly #events = new Map<string, { batches: EventBatch[]; expires: number }>();
   readonly #results = new Map<string, { result: StoredResult; expires: number }>();
 
@@ -27,7 +30,7 @@ export class MemoryStored implements StoredPorts {
     this.#now = () => Math.floor(clock.now() / 1000);
   }
 
-  readonly startRun = async (response: Of): Promise<void> => {
+  readonly startRun = async (response: RunToStart): Promise<void> => {
     await this.#reached();
     this.started.push(response);
   };
@@ -35,7 +38,8 @@ export class MemoryStored implements StoredPorts {
   readonly responses: ResponseStore = {
     put: async (response) => {
       await this.#reached();
-      this.#put(response);
+      const key = keyOf(response.head);
+      if (!this.#responses.has(key) && !this.#removed.has(key)) this.set(response);
     },
     read: async (account, ids) => {
       await this.#reached();
@@ -46,6 +50,10 @@ export class MemoryStored implements StoredPorts {
         }),
       );
     },
+    readEach: async (account, ids, take) => {
+      const found = await this.responses.read(account, ids);
+      return new Map([...found].map(([id, response]) => [id, take(response)]));
+    },
     heads: async (account, ids) => {
       const found = await this.responses.read(account, ids);
       return new Map([...found].map(([id, { head }]) => [id, head]));
@@ -53,10 +61,14 @@ export class MemoryStored implements StoredPorts {
     remove: async (account, id) => {
       await this.#reached();
       const had = this.#get({ account, id }) !== undefined;
-      this.#responses.delete(keyOf({ account, id }));
-      this.#events.delete(keyOf({ account, id }));
-      this.#results.delete(keyOf({ account, id: id.replace('resp-', '') }));
+      if (this.#responses.has(keyOf({ account, id }))) this.#removed.add(keyOf({ account, id }));
+      this.#drop({ account, id });
       return had;
+    },
+    withdraw: async (account, id) => {
+      await this.#reached();
+      this.#removed.add(keyOf({ account, id }));
+      this.#drop({ account, id });
     },
   };
 
@@ -67,7 +79,7 @@ export class MemoryStored implements StoredPorts {
       const isOwn = found?.head.status === 'in_progress' && found.head.background?.run === run;
       if (!found?.head.background || !(found.head.status === 'queued' || isOwn)) return undefined;
       const background = { ...found.head.background, run, until };
-      return this.#put({ ...found, head: { ...found.head, status: 'in_progress', background } });
+      return this.set({ ...found, head: { ...found.head, status: 'in_progress', background } });
     },
     renew: async ({ run, ...of }, until) => {
       await this.#reached();
@@ -75,21 +87,21 @@ export class MemoryStored implements StoredPorts {
       if (found?.head.background?.run !== run) return undefined;
       if (found.head.status !== 'in_progress') return found.head;
       const background = { ...found.head.background, until };
-      return this.#put({ ...found, head: { ...found.head, background } }).head;
+      return this.set({ ...found, head: { ...found.head, background } }).head;
     },
     finish: async ({ run, ...of }, response) => {
       await this.#reached();
       const head = this.#get(of)?.head;
       const from = response.head.status === 'cancelled' ? ['in_progress', 'cancelled'] : ['in_progress'];
       if (head?.background?.run !== run || !from.includes(head.status)) return false;
-      this.#put(response);
+      this.set(response);
       return true;
     },
     cancel: async (account, id) => {
       await this.#reached();
       const found = this.#get({ account, id });
       if (!found || ended(found.head)) return found?.head;
-      return this.#put({ ...found, head: { ...found.head, status: 'cancelled' } }).head;
+      return this.set({ ...found, head: { ...found.head, status: 'cancelled' } }).head;
     },
     fail: async (account, id, events) => {
       await this.#reached();
@@ -97,7 +109,7 @@ export class MemoryStored implements StoredPorts {
       const background = found?.head.background;
       if (!found || !background || ended(found.head) || background.until >= this.#now()) return found?.head;
       const head = { ...found.head, status: 'failed' as const, background: { ...background, events } };
-      return this.#put({ ...found, head }).head;
+      return this.set({ ...found, head }).head;
     },
   };
 
@@ -115,6 +127,7 @@ export class MemoryStored implements StoredPorts {
       if (!log || log.expires <= this.#now()) return [];
       return log.batches.filter(({ from, frames }) => from + frames.length - 1 > sequence);
     },
+    last: async (of) => (await this.events.after(of, -1)).at(-1),
   };
 
   readonly results: ResultStore = {
@@ -129,12 +142,34 @@ export class MemoryStored implements StoredPorts {
     },
   };
 
+  readonly followers: FollowerCount = {
+    add: async (of, expires) => {
+      await this.#reached();
+      const count = (this.#followers.get(keyOf(of))?.count ?? 0) + 1;
+      this.#followers.set(keyOf(of), { count, expires });
+      return count;
+    },
+    last: async (of) => {
+      await this.#reached();
+      const found = this.#followers.get(keyOf(of));
+      return found && found.expires > this.#now() ? found.count : 0;
+    },
+  };
+
   async #reached(): Promise<void> {
     await Promise.resolve();
     if (this.failing) throw this.failing;
   }
 
-  #put(response: StoredResponse): StoredResponse {
+  #drop(of: Of): void {
+    this.#responses.delete(keyOf(of));
+    this.#events.delete(keyOf(of));
+    this.#followers.delete(keyOf(of));
+    this.#results.delete(keyOf({ ...of, id: of.id.replace('resp-', '') }));
+  }
+
+  /** As a test has it: also what no store would make of what it has. */
+  set(response: StoredResponse): StoredResponse {
     this.#responses.set(keyOf(response.head), JSON.stringify(response));
     return response;
   }

@@ -108,7 +108,9 @@ export class ReservationsRig {
     reservations = this.reservations,
   ): Promise<Reservation> {
     const request = 'need' in need ? need : this.reservationRequest(need);
-    const reserved = reservations.reserve(request).catch(async (error: unknown) => {
+    const admitted = reservations.admit(request);
+    const reserve = admitted.then((rateCount) => reservations.reserve({ ...request, rateCount }));
+    const reserved = reserve.catch(async (error: unknown) => {
       await reservations.cancelled(request.need.id);
       throw error;
     });

@@ -10,6 +10,8 @@ export interface UpstreamCall {
   method: string;
   path: string;
   headers: IncomingHttpHeaders;
+  /** Of the caller: tells which process has sent it. */
+  remotePort: number | undefined;
   /** The body as it came, and parsed (empty when it is not JSON). */
   text: string;
   body: Record<string, unknown>;
@@ -86,6 +88,7 @@ async function received(request: IncomingMessage, response: ServerResponse): Pro
     method: request.method ?? '',
     path: request.url ?? '',
     headers: request.headers,
+    remotePort: request.socket.remotePort,
     text,
     body: parsed(text),
     closed,

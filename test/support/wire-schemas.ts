@@ -149,7 +149,7 @@ const callCommon = {
   namespace: z.string().optional(),
   call_id: z.string().min(1),
 };
-const outputItem = z.discriminatedUnion('type', [
+export const outputItem = z.discriminatedUnion('type', [
   z.strictObject({
     ...itemCommon,
     type: z.literal('message'),
@@ -232,26 +232,30 @@ function event<const Type extends string, Shape extends z.ZodRawShape>(type: Typ
   return z.strictObject({ type: z.literal(type), sequence_number: count, ...shape });
 }
 
-export const responsesEvent = z.discriminatedUnion('type', [
-  event('response.created', { response: responseObject }),
-  event('response.in_progress', { response: responseObject }),
-  event('response.completed', { response: responseObject }),
-  event('response.failed', { response: responseObject, error: errorObject }),
-  event('response.output_item.added', { output_index: count, item: outputItem }),
-  event('response.output_item.done', { output_index: count, item: outputItem }),
-  event('response.content_part.added', { ...ofPart, part: messagePart }),
-  event('response.content_part.done', { ...ofPart, part: messagePart }),
-  event('response.output_text.delta', { ...ofPart, delta: z.string(), logprobs: tokenLogprobs }),
-  event('response.output_text.done', { ...ofPart, text: z.string(), logprobs: tokenLogprobs }),
-  event('response.output_text.annotation.added', { ...ofPart, annotation_index: count, annotation }),
-  event('response.refusal.delta', { ...ofPart, delta: z.string() }),
-  event('response.refusal.done', { ...ofPart, refusal: z.string() }),
-  event('response.reasoning_summary_part.added', { ...ofSummary, part: summaryText }),
-  event('response.reasoning_summary_part.done', { ...ofSummary, part: summaryText }),
-  event('response.reasoning_summary_text.delta', { ...ofSummary, delta: z.string() }),
-  event('response.reasoning_summary_text.done', { ...ofSummary, text: z.string() }),
-  event('response.function_call_arguments.delta', { ...ofItem, delta: z.string() }),
-  event('response.function_call_arguments.done', { ...ofItem, name: z.string(), arguments: z.string() }),
-  event('response.custom_tool_call_input.delta', { ...ofItem, delta: z.string() }),
-  event('response.custom_tool_call_input.done', { ...ofItem, input: z.string() }),
-]);
+/** The events of a response of this form. */
+export const responsesEventOf = <Response extends z.ZodType>(response: Response) =>
+  z.discriminatedUnion('type', [
+    event('response.created', { response }),
+    event('response.in_progress', { response }),
+    event('response.completed', { response }),
+    event('response.failed', { response, error: errorObject }),
+    event('response.output_item.added', { output_index: count, item: outputItem }),
+    event('response.output_item.done', { output_index: count, item: outputItem }),
+    event('response.content_part.added', { ...ofPart, part: messagePart }),
+    event('response.content_part.done', { ...ofPart, part: messagePart }),
+    event('response.output_text.delta', { ...ofPart, delta: z.string(), logprobs: tokenLogprobs }),
+    event('response.output_text.done', { ...ofPart, text: z.string(), logprobs: tokenLogprobs }),
+    event('response.output_text.annotation.added', { ...ofPart, annotation_index: count, annotation }),
+    event('response.refusal.delta', { ...ofPart, delta: z.string() }),
+    event('response.refusal.done', { ...ofPart, refusal: z.string() }),
+    event('response.reasoning_summary_part.added', { ...ofSummary, part: summaryText }),
+    event('response.reasoning_summary_part.done', { ...ofSummary, part: summaryText }),
+    event('response.reasoning_summary_text.delta', { ...ofSummary, delta: z.string() }),
+    event('response.reasoning_summary_text.done', { ...ofSummary, text: z.string() }),
+    event('response.function_call_arguments.delta', { ...ofItem, delta: z.string() }),
+    event('response.function_call_arguments.done', { ...ofItem, name: z.string(), arguments: z.string() }),
+    event('response.custom_tool_call_input.delta', { ...ofItem, delta: z.string() }),
+    event('response.custom_tool_call_input.done', { ...ofItem, input: z.string() }),
+  ]);
+
+export const responsesEvent = responsesEventOf(responseObject);

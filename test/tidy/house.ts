@@ -63,7 +63,9 @@ export const typeNameHolders: Record<string, string> = {
 export const typeNameExamples: Record<string, string> = {
   'infra/local/vendors/responses/rules.ts': 'the address of a source',
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
-  'infra/ops/cli/channel-commands.ts': 'examples in help texts',
+  'shared/relay/page/page-snippets-agents.ts': 'the client libraries of OpenAI are called openai',
+  'infra/ops/cli/command/command-examples.ts': 'examples in help texts',
+  'infra/ops/cli/channel-commands.ts': 'an example in a help text',
   'infra/ops/cli/secret-commands.ts': 'examples in help texts',
 };
 
@@ -83,7 +85,8 @@ export const dialectNameHolders: Record<string, string> = {
 
 /** Files that print, and folders of such. */
 export const printers: Record<string, string> = {
-  'infra/ops/cli/main.ts': 'the process of the command line',
+  'infra/ops/access/command-policies.ts': 'a command is called console',
+  'infra/ops/cli/': 'the process of the command line, and the command console',
   'infra/bootstrap/': 'a tool',
   'infra/build/': 'a tool',
   'infra/local/': 'a tool, and the output of functions on the local stack',

@@ -1,9 +1,8 @@
 /** Tool loops whose conversations the relay has, by real clients on the running stack. */
-import { createOpenAI } from '@ai-sdk/openai';
 import { Agent, OpenAIProvider, Runner, tool as agentTool } from '@openai/agents';
-import { isStepCount, streamText, tool } from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import { aiSdks } from '../support/ai-sdks.ts';
 import { objections } from './objections.ts';
 import { responsesLoop } from './tool-loop.ts';
 import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
@@ -47,30 +46,34 @@ describe('the official client', () => {
   );
 });
 
-describe('the AI SDK in its default mode, which refers to items', () => {
+describe.each(aiSdks)('the AI SDK $version in its default mode, which refers to items', (sdk) => {
   it.each(dialects)(
     'runs tools over 5 turns of $model, twice',
     async ({ model, vendor }) => {
       const before = stack.vendors.requests(vendor).length;
       const { sent, fetch } = recorded();
-      const openai = createOpenAI({ baseURL: stack.baseUrl, apiKey: String(stack.storing.apiKey), fetch });
+      const openai = sdk.createOpenAI({
+        baseURL: stack.baseUrl,
+        apiKey: String(stack.storing.apiKey),
+        fetch,
+      });
       const asked: string[] = [];
-      const weather = tool({ description, inputSchema, execute: ({ city }) => asked.push(city) });
+      const weather = sdk.tool({ description, inputSchema, execute: ({ city }) => asked.push(city) });
       const options = {
         model: openai.responses(model),
         // Of models that it knows to think it refers to messages after reasoning alone, which is shown as a summary.
         ...(model.startsWith('gpt-5') && { providerOptions: { openai: { reasoningSummary: 'auto' } } }),
-        instructions: system,
+        ...sdk.instructions(system),
         maxRetries: 0,
         tools: { weather },
-        stopWhen: isStepCount(12),
+        stopWhen: sdk.isStepCount(12),
       };
       const question = { role: 'user' as const, content: `turns=5 explain: the weather? ${model} AI SDK` };
-      const first = streamText({ ...options, messages: [question] });
+      const first = sdk.streamText({ ...options, messages: [question] });
       await first.consumeStream();
       expect(asked).toHaveLength(5);
-      const messages = await first.responseMessages;
-      const second = streamText({ ...options, messages: [question, ...messages, question] });
+      const messages = await sdk.messagesOf(first);
+      const second = sdk.streamText({ ...options, messages: [question, ...messages, question] });
       await second.consumeStream();
       expect(asked).toHaveLength(10);
       expect(await second.text).toContain('weather');

@@ -18,10 +18,9 @@ export interface Emulator {
 /**
  * Runs a program and kills it when stdin closes, so that the emulator ends with the local stack even after
  * `kill -9`. SIGKILL loses no data, because the emulator's store is a write-ahead log. Afterwards it removes the folder
- * of tables that are not to be kept.
+ * of tables that are not to be kept. It has its own process group: a Ctrl-C would reach the shell before any trap is set.
  */
 const endsWithStdin = `
-  trap '' INT
   exec 3<&0
   unkept=$1
   shift
@@ -41,7 +40,9 @@ const missing =
   'or set DYNAMODB_ENDPOINT to a running DynamoDB Local';
 
 /** Starts dynoxide, or uses the configured endpoint. Throws StartError: port in use, no emulator found. */
-export async function startEmulator(options: LocalOptions): Promise<Emulator> {
+export async function startEmulator(
+  options: Pick<LocalOptions, 'dataFolder' | 'dynamodbEndpoint' | 'dynamodbPort'>,
+): Promise<Emulator> {
   if (options.dynamodbEndpoint !== undefined)
     return { endpoint: options.dynamodbEndpoint, ended: new Promise(() => {}), stop: async () => {} };
   const binary = findBinary();
@@ -66,6 +67,7 @@ async function launch(binary: string, port: number, dataFolder: string | undefin
   const serve = ['serve', '--host', '127.0.0.1', '--port', String(port), '--db-path', file];
   const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', unkept, binary, ...serve], {
     stdio: ['pipe', 'ignore', 'pipe'],
+    detached: true,
   });
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -37,6 +37,6 @@ export async function explainingTakenPort(
     return await claim;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    throw new StartError(`port ${port} is in use; set ${variable} to another`);
+    throw new StartError(`port ${port} (${variable}) is in use; try: ${variable}=${port + 1} npm start`);
   }
 }

@@ -20,6 +20,8 @@ export interface LocalOptions {
   compute: 'event' | 'web';
   /** True when an OpenAI key is set: a channel to OpenAI is then added. */
   upstreamKey: boolean;
+  /** `stderr`: shows all lines of the log, which otherwise are in its file alone. */
+  log: 'file' | 'stderr';
   /** The caller's environment variables that are passed to functions. */
   functionEnvironment: Record<string, string>;
 }
@@ -31,6 +33,8 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const compute = environment['RELAY_COMPUTE'] || 'event';
   if (compute !== 'event' && compute !== 'web')
     throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or web`);
+  const log = environment['RELAY_LOG'] || 'file';
+  if (log !== 'file' && log !== 'stderr') throw new StartError(`RELAY_LOG is ${log}; wanted: file or stderr`);
   const data = environment['RELAY_DATA'] || '.relay';
   const endpoint = environment['DYNAMODB_ENDPOINT'];
   const secrets = environment['SECRETS_ENDPOINT'];
@@ -44,6 +48,7 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
       environment['RELAY_TEMPLATE_FOLDER'] || path.resolve(import.meta.dirname, '../../../cdk.out'),
     seed,
     compute,
+    log,
     upstreamKey: Boolean(environment['OPENAI_API_KEY']),
     functionEnvironment: functionEnvironment(environment),
   };

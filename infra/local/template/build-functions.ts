@@ -64,6 +64,7 @@ function functionSettings(
   const properties = references.resolve(runnable(template.resources[id]?.Properties)) as FunctionProperties;
   const asset = template.asset(properties.Code.S3Key);
   const variables = Object.entries(properties.Environment?.Variables ?? {});
+  const fixed = Object.fromEntries(variables.map(([name, value]) => [name, String(value)]));
   const hasVersion = resourcesOf(template, 'AWS::Lambda::Version').some(
     ([, version]) => functionOf(version.Properties?.['FunctionName']) === id,
   );
@@ -78,12 +79,21 @@ function functionSettings(
     memoryMegabytes: properties.MemorySize ?? 128,
     environment: {
       ...options.environment,
-      ...Object.fromEntries(variables.map(([name, value]) => [name, String(value)])),
+      ...fixed,
+      ...nodeOptions(options.environment, fixed),
       ...(properties.LoggingConfig?.LogFormat === 'JSON' && { AWS_LAMBDA_LOG_FORMAT: 'JSON' }),
       ...options.localEnvironment,
     },
     environmentsMax: options.environmentsMax,
   };
+}
+
+/** Node takes several options in one variable, and the last one counts: those of the caller stay beside the template's. */
+function nodeOptions(
+  ...environments: Record<string, string>[]
+): { NODE_OPTIONS: string } | Record<string, never> {
+  const all = environments.flatMap(({ NODE_OPTIONS: options }) => (options ? [options] : []));
+  return all.length > 0 ? { NODE_OPTIONS: all.join(' ') } : {};
 }
 
 /** Keeps the properties used locally. Others refer to roles and log groups, which cannot be resolved. */

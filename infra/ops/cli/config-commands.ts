@@ -1,78 +1,58 @@
 /** The commands `check` and `config`: the rows that operators edit, and their published versions. */
 import type { Command } from 'commander';
-import { planApply, planRollback, type ConfigPlan } from '../../../shared/operate/config/apply-rows.ts';
+import { planApply, planRollback } from '../../../shared/operate/config/apply-rows.ts';
 import { checkFile, checkTables } from '../../../shared/operate/config/check-rows.ts';
 import { diffConfig } from '../../../shared/operate/config/diff-rows.ts';
 import { exportRows } from '../../../shared/operate/config/export-rows.ts';
 import { listVersions, showVersion } from '../../../shared/operate/config/show-versions.ts';
-import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../shared/operate/operator-failure.ts';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
-import { approve, type ApproveOptions } from './terminal/approve.ts';
-import type { CommandContext } from './command/command-context.ts';
-import {
-  printChecked,
-  printConfigPlan,
-  printDiff,
-  printPublished,
-  printVersion,
-  printVersions,
-  problemWords,
-} from './print/config.ts';
-import { parseNumber, type JsonOption } from './terminal/option-values.ts';
+import type { CommandContext, Run } from './command/command-context.ts';
+import { listing } from './command/common-options.ts';
+import { configWriting, waiting, type WaitOption } from './rows/config-writing.ts';
+import { printChecked, printDiff, printVersion, printVersions, problemWords } from './print/config.ts';
+import { parseCount, parseNumber } from './terminal/option-values.ts';
 import { countProgress } from './terminal/progress.ts';
-import type { Terminal } from './terminal/terminal.ts';
 import { readTextFile, writeTextFile } from './terminal/text-files.ts';
 
-const examples = `
+const notes = `
 The tables channels, charges, plans and settings are the configuration. Each edit of them is published as a numbered
-version within seconds; the last 50 are kept. A file is {"channels": [...], "charges": [...], "plans": [...],
-"settings": [...]}, as \`config export\` writes it; tables that it does not name are left alone.
+version within seconds; \`version --help\` says how long they are kept. A file is {"channels": [...], "charges": [...], "plans": [...],
+"settings": [...]}, as \`config export\` writes it; tables that it does not name are left alone.`;
 
-Examples:
-  npm run ops -- check
-  npm run ops -- check --file rows.json
-  npm run ops -- config show
-  npm run ops -- config diff 11 12
-  npm run ops -- config export rows.json
-  npm run ops -- config apply rows.json --dry-run
-  npm run ops -- config rollback 11`;
-
-export function addConfigCommands(program: Command, { terminal, onTables }: CommandContext): void {
-  program
-    .command('check')
-    .description('say which rows have problems or warnings; exit code 1 when a row has a problem')
+export function addConfigCommands(program: Command, context: CommandContext): void {
+  const { onTables } = context;
+  listing(
+    program
+      .command('check')
+      .description('say which rows have problems or warnings; exit code 1 when a row has a problem'),
+  )
     .option('--file <file>', 'the rows of this JSON file, put over those of the tables: before an edit')
     .option('--alone', 'the rows of the file alone; reads no table')
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples)
-    .action(onTables((ports, options: CheckOptions) => check(terminal, ports, options)));
+    .addHelpText('after', notes)
+    .action(onTables(check));
 
   const config = program
     .command('config')
     .description('the configuration as a whole: versions, differences, files, rollback')
-    .addHelpText('after', examples);
+    .addHelpText('after', notes);
 
-  config
-    .command('show')
-    .description('list the published versions, or show what one of them serves')
+  listing(config.command('show').description('list the published versions, or show what one of them serves'))
     .option('--version <n>', 'what this version serves', parseNumber)
-    .option('--limit <n>', 'versions at most', parseNumber, 10)
-    .option('--json', 'print JSON')
-    .action(onTables((ports, options: ShowOptions) => show(terminal, ports, options)));
+    .option('--limit <n>', 'versions at most', parseCount, 10)
+    .action(onTables(show));
 
-  config
-    .command('diff')
-    .description(
-      'show what changed: from version A to B, from A to the newest, or from the newest to the tables',
-    )
+  listing(
+    config
+      .command('diff')
+      .description(
+        'show what changed: from version A to B, from A to the newest, or from the newest to the tables',
+      ),
+  )
     .argument('[A]', 'number of a version', parseNumber)
     .argument('[B]', 'number of a version (default: the newest)', parseNumber)
-    .option('--json', 'print JSON')
     .action(
-      onTables(async (ports, ...[from, to, options]: [number | undefined, number | undefined, JsonOption]) =>
-        printDiff(terminal, await diffConfig(ports, { from, to }), options),
+      onTables(async ({ ports, terminal }, from: number | undefined, to: number | undefined) =>
+        printDiff(terminal, await diffConfig(ports, { from, to })),
       ),
     );
 
@@ -81,85 +61,72 @@ export function addConfigCommands(program: Command, { terminal, onTables }: Comm
     .description('write the four tables to one JSON file, for version control')
     .argument('<file>', 'the file, which is written over')
     .option('--skip-bad', 'leave rows with a problem out')
-    .action(
-      onTables(async (ports, path: string, options: { skipBad?: boolean }) => {
-        const { text, rows, problems } = await exportRows(ports);
-        problems.map(problemWords).forEach(terminal.remark);
-        if (problems.length > 0 && !options.skipBad)
-          throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
-        await writeTextFile(path, text);
-        terminal.print(`${rows} rows are in ${path}.`);
-      }),
-    );
+    .action(onTables(exportFile));
 
-  writing(
-    config.command('apply').description('make the tables hold the rows of a file; writes only what differs'),
-  )
-    .argument('<file>', 'JSON, as `config export` writes it')
-    .option('--prune', 'delete rows that the file does not have, of the tables that it names')
-    .action(
-      onTables(async (ports, path: string, options: WriteOptions & { prune?: boolean }) => {
-        const file = { name: path, text: await readTextFile(path) };
-        await write(terminal, ports, { plan: await planApply(ports, file, options), options });
-      }),
-    );
-
-  writing(config.command('rollback').description('write the rows of an earlier version back to the tables'))
-    .argument('<version>', 'as `config show` lists them', parseNumber)
-    .action(
-      onTables(async (ports, version: number, options: WriteOptions) =>
-        write(terminal, ports, { plan: await planRollback(ports, version), options }),
-      ),
-    );
+  addWriting(config, context);
 }
 
-interface CheckOptions extends JsonOption {
+interface CheckOptions {
   file?: string;
   alone?: boolean;
 }
 
-async function check(terminal: Terminal, ports: OperatorPorts, options: CheckOptions): Promise<void> {
-  const { file, alone = false } = options;
+async function check({ ports, terminal }: Run, { file, alone = false }: CheckOptions): Promise<void> {
   if (alone && file === undefined) throw usageFailure('--alone goes with --file');
   const checked =
     file === undefined
       ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
       : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
-  printChecked(terminal, checked, options);
+  printChecked(terminal, checked);
 }
 
-interface ShowOptions extends JsonOption {
+interface ShowOptions {
   version?: number;
   /** Number of versions to list. */
   limit: number;
 }
 
-async function show(terminal: Terminal, ports: OperatorPorts, options: ShowOptions): Promise<void> {
-  const { version, limit } = options;
-  if (version !== undefined) return printVersion(terminal, await showVersion(ports, version), options);
+async function show({ ports, terminal }: Run, { version, limit }: ShowOptions): Promise<void> {
+  if (version !== undefined && terminal.format === 'csv')
+    throw usageFailure('--csv lists versions: what one of them serves is printed with --json');
+  if (version !== undefined) return printVersion(terminal, await showVersion(ports, version));
   const onProgress = countProgress(terminal, 'versions read');
-  printVersions(terminal, await listVersions(ports, limit, onProgress), options);
+  printVersions(terminal, await listVersions(ports, limit, onProgress));
 }
 
-interface WriteOptions extends ApproveOptions {
-  /** Seconds. */
-  wait: number;
+async function exportFile({ ports, terminal }: Run, path: string, options: { skipBad?: boolean }) {
+  const { text, rows, problems } = await exportRows(ports);
+  problems.map(problemWords).forEach(terminal.remark);
+  if (problems.length > 0 && !options.skipBad)
+    throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
+  await writeTextFile(path, text);
+  if (terminal.format === 'json') terminal.printJson({ file: path, rows });
+  else terminal.print(`${rows} rows are in ${path}.`);
 }
 
-async function write(
-  terminal: Terminal,
-  ports: OperatorPorts,
-  { plan, options }: { plan: ConfigPlan; options: WriteOptions },
-): Promise<void> {
-  printConfigPlan(terminal, plan);
-  if (!(await approve(terminal, plan, options))) return;
-  const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rows written'));
-  terminal.print(`${written.length} rows are written.`);
-  printPublished(terminal, await awaitPublished(ports, options.wait));
-}
+function addWriting(config: Command, { writing }: CommandContext): void {
+  writing(
+    waiting(
+      config
+        .command('apply')
+        .description('make the tables hold the rows of a file; writes only what differs')
+        .argument('<file>', 'JSON, as `config export` writes it')
+        .option('--prune', 'delete rows that the file does not have, of the tables that it names'),
+    ),
+    async (run, path: string, options: WaitOption & { prune?: boolean }) => {
+      const file = { name: path, text: await readTextFile(path) };
+      return configWriting(run, await planApply(run.ports, file, options), options);
+    },
+  );
 
-const writing = (command: Command): Command =>
-  command
-    .option('--dry-run', 'show the difference and write nothing')
-    .option('--wait <seconds>', 'how long to wait until it is published', parseNumber, 30)
-    .option('--yes', 'do not ask');
+  writing(
+    waiting(
+      config
+        .command('rollback')
+        .description('write the rows of an earlier version back to the tables')
+        .argument('<version>', 'as `config show` lists them', parseNumber),
+    ),
+    async (run, version: number, options: WaitOption) =>
+      configWriting(run, await planRollback(run.ports, version), options),
+  );
+}

@@ -7,33 +7,27 @@ import { readOptions } from '../../stack/options/read-options.ts';
 import { regionProblem } from '../../stack/options/streaming-regions.ts';
 import { stageNamed, type Stage } from '../../stack/options/stage.ts';
 import type { CommandContext } from './command/command-context.ts';
+import { listing } from './command/common-options.ts';
 import { printFindings } from './print/doctor.ts';
-import { readTextFile, readTextFileIfAny } from './terminal/text-files.ts';
-import type { JsonOption } from './terminal/option-values.ts';
+import { inRepository, readTextFile, readTextFileIfAny } from './terminal/text-files.ts';
 
-const examples = `
+const notes = `
 Reads the region, the deployed stack and its options, quotas of Lambda, DynamoDB and Parameter Store, and access to the
 models that channels call with the functions' own role. Each line says what was found; where something needs attention,
-the next line is what to write or run, word for word.
+the next line is what to write or run, word for word.`;
 
-Examples:
-  npm run ops -- doctor --stack relay
-  npm run ops -- doctor --stack relay-test --json`;
-
-export function addDoctorCommand(program: Command, { terminal, onTables }: CommandContext): void {
-  program
-    .command('doctor')
+export function addDoctorCommand(program: Command, { onTables }: CommandContext): void {
+  listing(program.command('doctor'))
     .description(
       'look at quotas, region, model access and options; exit code 1 when something needs attention',
     )
     .option('--options <file>', 'the options of the stage (default: relay.json, or relay.<stage>.json)')
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples)
+    .addHelpText('after', notes)
     .action(
-      onTables(async (ports, { options, json }: JsonOption & { options?: string }) => {
+      onTables(async ({ ports, terminal }, { options }: { options?: string }) => {
         const file = await readStageFile(ports.target.stack, options);
         const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
-        printFindings(terminal, await examineAccount(ports, examination), { json });
+        printFindings(terminal, await examineAccount(ports, examination));
       }),
     );
 }
@@ -44,7 +38,8 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
   const name = named ?? stage.file;
   const [, suffix] = /^relay-(.+)$/.exec(stage.stackName) ?? [];
   const deploy = suffix === undefined ? 'npm run deploy' : `npm run deploy -- --stage ${suffix}`;
-  const text = named === undefined ? await readTextFileIfAny(name) : await readTextFile(name);
+  // The tool may run in any folder; the files of stages lie in the repository.
+  const text = named === undefined ? await readTextFileIfAny(inRepository(name)) : await readTextFile(name);
   if (text === undefined) return { name, deploy, options: undefined };
   try {
     return {

@@ -3,7 +3,9 @@ import { StoreUnavailable } from '../../../shared/relay/ports/stores/store-error
 import { Failure } from '../../../shared/operate/operator-failure.ts';
 import type { Target } from '../../../shared/operate/operator-ports.ts';
 
-const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'ECONNRESET', 'EHOSTUNREACH', 'ETIMEDOUT']);
+const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT']);
+const throttled =
+  /^(Throttling|ThrottlingException|ProvisionedThroughputExceededException|RequestLimitExceeded)$/;
 const unauthorised = new Set([
   'CredentialsProviderError',
   'ExpiredTokenException',
@@ -25,6 +27,14 @@ export function explainStoreError(
     return explainStoreError(error.cause, target, where);
   if (!(error instanceof Error)) return new Failure(`${where} could not be reached`);
   const code = 'code' in error ? String(error.code) : '';
+  if (code === 'ECONNRESET')
+    return new Failure(
+      `${where} broke off before it answered: what was asked may be done. Look, or repeat the command`,
+    );
+  if (throttled.test(error.name))
+    return new Failure(
+      `${where} takes no more requests for now (${error.name}): repeat the command in a minute`,
+    );
   if (unreachable.has(code) || error.name === 'TimeoutError') {
     return new Failure(
       target.local

@@ -26,6 +26,8 @@ export interface FunctionDescription {
   boundsHeap?: boolean;
   /** Answers calls, so the option `reservedConcurrency` is for it. */
   answersCalls?: boolean;
+  /** Reports traces of calls, where the stack has a receiver of them. */
+  tracesCalls?: boolean;
 }
 
 /** The stream of one table. A failed batch is halved and retried. */
@@ -45,7 +47,7 @@ export interface StreamTrigger {
   onlyNewWithPrefix?: string;
 }
 
-/** Rows are deleted from `responses` alone; a BatchWriteItem of functions only deletes. */
+/** Rows are deleted from `responses` alone: a BatchWriteItem of functions only deletes. */
 type TableAction =
   | 'GetItem'
   | 'BatchGetItem'
@@ -53,7 +55,6 @@ type TableAction =
   | 'Scan'
   | 'PutItem'
   | 'UpdateItem'
-  | 'DeleteItem'
   | 'BatchWriteItem';
 
 /** Each record only triggers a compilation of the whole configuration, as the schedule does. */
@@ -69,7 +70,6 @@ const configurationStream = (table: TableName): StreamTrigger => ({
 const storing = [
   'BatchGetItem',
   'BatchWriteItem',
-  'DeleteItem',
   'PutItem',
   'Query',
   'UpdateItem',
@@ -97,11 +97,16 @@ const answering = {
   sealsState: true,
   boundsHeap: true,
   answersCalls: true,
+  tracesCalls: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
 const { url: _noUrl, answersCalls: _noClient, ...asking } = answering;
+/** A run goes by the rows that its call was accepted with. */
+const { keys: _noKeys, accounts: _noAccounts, ...askingTables } = answering.tables;
 /** A response that has not begun by then has failed. */
 const running = { ...asking, eventSecondsMax: 60 } as const;
+/** A run replaces the content of its response. It removes none. */
+const writingAnswer = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateItem'] as const;
 
 const descriptions = {
   chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
@@ -121,6 +126,8 @@ const descriptions = {
       accounts: ['GetItem'],
       quotas: ['GetItem'],
       ledger: ['Query'],
+      // What of an account was refused and failed, and what it used by day.
+      daily: ['Query'],
     },
     readsChannelSecrets: false,
   },
@@ -154,7 +161,8 @@ const descriptions = {
       plans: ['Scan', 'UpdateItem'],
       settings: ['Scan', 'UpdateItem'],
       keys: ['UpdateItem'],
-      accounts: ['UpdateItem'],
+      // Which accounts the keys of newly written rows are of.
+      accounts: ['BatchGetItem', 'UpdateItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
     },
     // Used only to mark channels whose secret cannot be read.
@@ -251,7 +259,7 @@ const descriptions = {
   background: {
     purpose: 'Answers background responses, for which no client waits',
     ...running,
-    tables: { ...running.tables, responses: storing },
+    tables: { ...askingTables, responses: writingAnswer },
   },
 } as const satisfies Record<string, FunctionDescription>;
 

@@ -4,6 +4,7 @@
  */
 import { CfnOutput, Stack } from 'aws-cdk-lib';
 import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import {
   policyAccess,
@@ -20,6 +21,8 @@ import type { RelayTables } from './relay-tables.ts';
 export interface OperatorPoliciesProps {
   relayName: string;
   tables: RelayTables;
+  /** Of the functions that answer calls. */
+  callLogs: readonly ILogGroup[];
 }
 
 export class OperatorPolicies extends Construct {
@@ -57,6 +60,9 @@ function statementsOf(stack: Stack, props: OperatorPoliciesProps, access: Policy
     ...access.tables.map((each) => tableStatement(props.tables, each)),
     ...props.tables.keyAccess(),
     ...secrets.map((action) => secretStatement(stack, props.relayName, action)),
+    ...(access.searchesCallLogs
+      ? [allow('logs', ['StartQuery'], ...props.callLogs.map(({ logGroupArn }) => logGroupArn))]
+      : []),
     ...access.account.map((each) => accountStatement(stack, props.relayName, each)),
     ...(neverWrites.length === 0
       ? []

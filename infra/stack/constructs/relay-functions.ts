@@ -84,7 +84,7 @@ export class RelayFunctions extends Construct {
             ORIGIN_SECRETS: originSecrets(name),
             ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
             ...(functionDescriptions[name].boundsHeap && { NODE_OPTIONS: heapBounds(memoryOf(name)) }),
-            ...(functionDescriptions[name].answersCalls && props.tracing && tracingVariables(props.tracing)),
+            ...(functionDescriptions[name].tracesCalls && props.tracing && tracingVariables(props.tracing)),
             ...(name === 'config' &&
               props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
             ...(props.oneItemPerAccount &&

@@ -44,6 +44,7 @@ export class RelayWebFunction extends Construct {
   /** The host that the distribution sends requests to. */
   readonly host: string;
   readonly role: Role;
+  readonly logGroup: LogGroup;
 
   constructor(scope: Construct, id: string, props: RelayWebFunctionProps) {
     super(scope, id);
@@ -53,6 +54,7 @@ export class RelayWebFunction extends Construct {
       retention: props.logRetention ?? RetentionDays.ONE_MONTH,
       removalPolicy: logRemoval(props.disposable),
     });
+    this.logGroup = logGroup;
     this.role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
     this.role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
     for (const statement of statementsOf(props.functions)) this.role.addToPolicy(statement);

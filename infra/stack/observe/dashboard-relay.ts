@@ -145,7 +145,7 @@ export const reservationWidgets = (metric: MinuteMetric): IWidget[] => [
     title: 'Rows that operators edit',
     width: 8,
     left: [
-      metric('BadRows', Stats.MAXIMUM, 'rows with a problem'),
+      metric('BadRows', Stats.MAXIMUM, 'bad rows, unpriced models'),
       metric('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
       metric('UnpricedModels', Stats.MAXIMUM, 'models without a price'),
       metric('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),

@@ -45,7 +45,7 @@ export function relayAlarms(relayName: string, mappings: readonly StreamMapping[
       id: 'BadRows',
       severity: 'ticket',
       description:
-        'Rows have mistakes and are not used as they are: each says so in its attribute _problem. Or function config did not end a run for a quarter of an hour, so edits are not live: its log says why',
+        'Rows have mistakes and are not used as they are: each says so in its attribute _problem. Or a channel serves a model that no rule prices (UnpricedModels): its calls are refused, or free. Or function config did not end a run for a quarter of an hour, so edits are not live: its log says why',
       // A run writes the count, also 0, and the schedule has three runs in the period.
       metric: metric('BadRows', Stats.MAXIMUM).with({ period: Duration.minutes(15) }),
       threshold: 1,

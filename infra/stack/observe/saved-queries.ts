@@ -111,7 +111,7 @@ export const savedQueries: Record<string, SavedQuery> = {
       'fields @timestamp, message, account, request_id, problem, why, @message',
       'filter message in ["settle_lost", "settle_late", "reserve_unknown", "conservation_broken", "ledger_poisoned", ' +
         '"grant_poisoned", "reservation_poisoned", "sweep_failed", "reservation_expired", "config_format_unknown", ' +
-        '"turn_state_lost", "response_not_stored", "alert_poisoned", "alert_undelivered", "payment_parked", "charged_above_reserve", "mark_failed"]',
+        '"turn_state_lost", "response_not_stored", "response_not_taken_back", "alert_poisoned", "alert_undelivered", "payment_parked", "charged_above_reserve", "mark_failed"]',
       newestFirst,
     ],
   },

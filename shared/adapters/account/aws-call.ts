@@ -7,7 +7,7 @@ import { systemClock } from '../system/system-clock.ts';
 import { endpointOf } from '../aws/aws-endpoint.ts';
 import { requestSigner } from '../transport/request-signer.ts';
 
-const timeoutMs = 10_000;
+const timeoutMsMax = 10_000;
 const replyBytesMax = 10_000_000;
 
 export interface AwsCall {
@@ -20,6 +20,8 @@ export interface AwsCall {
   path?: string;
   headers?: Record<string, string>;
   body?: string;
+  /** Absent: 10 s. */
+  timeoutMs?: number;
 }
 
 export interface AwsCaller {
@@ -32,7 +34,7 @@ export interface AwsCaller {
 /** The text of the reply. Throws an Error named as AWS names it, such as `AccessDeniedException`. */
 export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): Promise<string> {
   const access = await aws();
-  const { service, path = '/', headers = {}, body = '' } = call;
+  const { service, path = '/', headers = {}, body = '', timeoutMs = timeoutMsMax } = call;
   const region = call.region ?? access.region;
   const variable = `AWS_ENDPOINT_URL_${service.toUpperCase()}`;
   const endpoint = endpointOf({ name: service, variable }, region, environment);

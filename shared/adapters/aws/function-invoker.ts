@@ -11,8 +11,7 @@ export interface FunctionInvokerParts {
   /** Signs with the function's own role. */
   transport: UpstreamTransport;
   region: string;
-  /** The function's name. Undefined: the deployment has none. */
-  functionName: string | undefined;
+  functionName: string;
 }
 
 const lambda = {
@@ -26,7 +25,6 @@ const lambda = {
 export const functionInvoker =
   ({ transport, region, functionName }: FunctionInvokerParts) =>
   async (event: object): Promise<void> => {
-    if (functionName === undefined) throw new StoreUnavailable('there is no function to send events to');
     const path = `/2015-03-31/functions/${encodeURIComponent(functionName)}/invocations`;
     const { status } = await reply(transport, {
       url: new URL(path, endpointOf(lambda, region)).href,

@@ -1,4 +1,7 @@
-/** Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional. */
+/**
+ * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
+ * and when.
+ */
 import { Failure } from '../../operate/operator-failure.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/row-tables.ts';
 import {
@@ -15,11 +18,12 @@ import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { conditionalCall } from './dynamo-client.ts';
 import { transactionCall } from './dynamo-transactions.ts';
 import type { Store } from './operator-client.ts';
+import { isSigned, type RowAuthor } from './row-author.ts';
 
-export function dynamoRowTables({ target, documents, explained }: Store): RowTables {
+export function dynamoRowTables({ target, documents, explained }: Store, author: RowAuthor): RowTables {
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const send = async (write: RowWrite): Promise<unknown> => {
-    const step = stepOf(at(write.table), write);
+    const step = stepOf(at(write.table), await signed(write, author));
     if (step.Put) return documents.send(new PutCommand(step.Put));
     if (step.Update) return documents.send(new UpdateCommand(step.Update));
     return documents.send(new DeleteCommand(step.Delete));
@@ -36,7 +40,8 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
     },
     write: async (write) => (await explained(conditionalCall(() => send(write)))).done,
     async writeTogether(writes) {
-      const TransactItems = writes.map((write) => stepOf(at(write.table), write));
+      const all = await explained(Promise.all(writes.map((write) => signed(write, author))));
+      const TransactItems = all.map((write) => stepOf(at(write.table), write));
       const command = new TransactWriteCommand({ TransactItems });
       const reply = await explained(transactionCall(() => documents.send(command)));
       if (reply.done) return;
@@ -44,6 +49,14 @@ export function dynamoRowTables({ target, documents, explained }: Store): RowTab
       throw new Failure('the row changed meanwhile and nothing was written: look at it again, then repeat');
     },
   };
+}
+
+/** Adds who makes the write, and when. A row that is removed keeps nothing. */
+async function signed(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
+  if (!isSigned(write.table) || write.kind === 'remove') return write;
+  const marks = await author();
+  if (write.kind === 'update') return { ...write, attributes: { ...write.attributes, ...marks } };
+  return { ...write, row: { ...write.row, ...marks } };
 }
 
 /** A write as an item of a transaction. A single write has the same input. */

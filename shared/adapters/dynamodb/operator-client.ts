@@ -1,9 +1,17 @@
 /** Opens the connection to the tables of a target and explains its errors to operators. */
-import { DescribeLimitsCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import {
+  DescribeLimitsCommand,
+  DynamoDBClient,
+  GetItemCommand,
+  type AttributeValue,
+} from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { TableLimits } from '../../operate/aws-account.ts';
-import type { Target } from '../../operate/operator-ports.ts';
+import type { TableTraffic, Target } from '../../operate/operator-ports.ts';
+import type { AwsPlace } from '../system/aws-place.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
+import type { Attributes } from './attributes.ts';
 import { documentsOn } from './sdk-client.ts';
 
 /** The connection to the tables of a target. */
@@ -17,12 +25,19 @@ export interface Store {
   region: string | undefined;
   /** Waits for work on the tables. Converts its errors with `explain`. */
   explained: <Result>(work: Promise<Result>) => Promise<Result>;
+  /** What was asked of the tables so far. */
+  traffic: () => TableTraffic;
 }
 
 /** @param explain converts an error of the SDK to a Failure that tells the operator what to do */
-export async function openStore(target: Target, explain: (error: unknown) => Error): Promise<Store> {
+export async function openStore(
+  target: Target,
+  explain: (error: unknown) => Error,
+  place: AwsPlace = {},
+): Promise<Store> {
   const client = new DynamoDBClient({
     requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
+    ...place,
     ...(target.endpoint !== undefined && { endpoint: target.endpoint }),
     // An emulator requires credentials but does not check them.
     ...(target.local && {
@@ -31,13 +46,65 @@ export async function openStore(target: Target, explain: (error: unknown) => Err
       maxAttempts: 1,
     }),
   });
+  const traffic = countTraffic(client);
   const documents = documentsOn(client);
   const explained: Store['explained'] = async (work) =>
     work.catch((error: unknown) => {
       throw explain(error);
     });
   const region = await client.config.region().catch(() => undefined);
-  return { target, client, documents, region, explained };
+  return { target, client, documents, region, explained, traffic };
+}
+
+/** Counts each attempt, repeats included, and the items of its reply. Clients for documents on it count here too. */
+function countTraffic(client: DynamoDBClient): () => TableTraffic {
+  let traffic: TableTraffic = { requests: 0, bytes: 0 };
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      traffic = { ...traffic, requests: traffic.requests + 1 };
+      const result = await next(args);
+      traffic = { ...traffic, bytes: traffic.bytes + bytesOfReply(result.output as Reply | undefined) };
+      return result;
+    },
+    // Inside of what repeats a request, outside of what reads its reply.
+    { step: 'deserialize', priority: 'high' },
+  );
+  return () => traffic;
+}
+
+interface Reply {
+  Item?: Attributes;
+  Items?: Attributes[];
+  /** Of several tables, or of a transaction. */
+  Responses?: Record<string, Attributes[]> | { Item?: Attributes }[];
+}
+
+function bytesOfReply({ Item, Items = [], Responses = {} }: Reply = {}): number {
+  const several = Array.isArray(Responses)
+    ? Responses.map((each) => each.Item ?? {})
+    : Object.values(Responses).flat();
+  const items = [...(Item ? [Item] : []), ...Items, ...several];
+  return items.reduce((sum, item) => sum + bytesOfMap(item), 0);
+}
+
+/** As DynamoDB counts items, not as JSON: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html */
+const bytesOfMap = (attributes: Attributes): number =>
+  Object.entries(attributes).reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name) + bytesOfValue(value),
+    0,
+  );
+
+function bytesOfValue({ S, N, B, SS, NS, BS, L, M }: AttributeValue): number {
+  if (M) return 3 + bytesOfMap(M);
+  if (L) return L.reduce((sum, value) => sum + 1 + bytesOfValue(value), 3);
+  const texts = [...(SS ?? []), ...(S === undefined ? [] : [S])];
+  const numbers = [...(NS ?? []), ...(N === undefined ? [] : [N])];
+  const blobs = [...(BS ?? []), ...(B ? [B] : [])];
+  return (
+    texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) +
+    numbers.reduce((sum, number) => sum + Math.ceil(number.length / 2) + 1, 0) +
+    blobs.reduce((sum, blob) => sum + blob.length, 0)
+  );
 }
 
 /** For requests that no SDK client makes. Throws when the environment has no region or no credentials. */
@@ -52,5 +119,29 @@ export async function tableLimitsOf({ client, explained }: Store): Promise<Table
   return {
     tableReads: limits.TableMaxReadCapacityUnits ?? 0,
     tableWrites: limits.TableMaxWriteCapacityUnits ?? 0,
+  };
+}
+
+/** The item of `runtime` with which a local stack says where it is. */
+export const localStackId = 'local-log';
+
+export interface LocalStack {
+  /** Where its log is searched. */
+  log: { endpoint: string; groups: string[] } | undefined;
+  /** Ends in `/v1`. */
+  baseUrl: string | undefined;
+}
+
+/** Says nothing of local tables that are those of no running stack. */
+export async function localStackOf({ client, explained, target }: Store): Promise<LocalStack> {
+  const TableName = physicalTableName(target.stack, 'runtime');
+  const { Item } = await explained(
+    client.send(new GetItemCommand({ TableName, Key: { id: { S: localStackId } }, ConsistentRead: true })),
+  );
+  const endpoint = Item?.['endpoint']?.S;
+  const groups = Item?.['groups']?.L?.flatMap(({ S }) => S ?? []);
+  return {
+    log: endpoint === undefined || !groups ? undefined : { endpoint, groups },
+    baseUrl: Item?.['base_url']?.S,
   };
 }

@@ -7,7 +7,8 @@ import type { RunEvent } from '../../relay/running.ts';
 import { trapRejections } from './trap-rejections.ts';
 
 export interface HostedRuns {
-  run: (event: RunEvent) => Promise<void>;
+  /** @param traceparent the call that the run was accepted by. Undefined: it was not traced */
+  run: (event: RunEvent, traceparent: string | undefined) => Promise<void>;
   clock: Clock;
   ids: Ids;
   log: Log;
@@ -17,11 +18,12 @@ export interface HostedRuns {
 export function eventHandler({ run, clock, ids, log }: HostedRuns) {
   trapRejections(log);
   return async (event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
-    const { account, id } = (event ?? {}) as Record<string, unknown>;
+    const { account, id, traceparent } = (event ?? {}) as Record<string, unknown>;
     if (typeof account !== 'string' || typeof id !== 'string')
       throw new Error('The event names no stored response.');
     const hostDeadlineMs = clock.now() + context.getRemainingTimeInMillis();
     // Lambda gives both deliveries of one event one request id.
-    await run({ account, id, run: ids.next(), hostDeadlineMs });
+    const parent = typeof traceparent === 'string' ? traceparent : undefined;
+    await run({ account, id, run: ids.next(), hostDeadlineMs }, parent);
   };
 }

@@ -5,6 +5,7 @@
 import { isOfStack } from '../../config/rows/secret-reference.ts';
 import { Failure } from '../../operate/operator-failure.ts';
 import type { Target } from '../../operate/operator-ports.ts';
+import type { AwsPlace } from '../system/aws-place.ts';
 import type { SecretWriter } from '../../operate/secret-writer.ts';
 
 const clientSettings = {
@@ -13,12 +14,18 @@ const clientSettings = {
 
 export interface SecretWriterParts {
   target: Target;
+  place: AwsPlace;
   environment: NodeJS.ProcessEnv;
   /** Converts an error of the SDK to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
 
-export function awsSecretWriter({ target, environment, explain }: SecretWriterParts): SecretWriter {
+export function awsSecretWriter({
+  target,
+  place: at,
+  environment,
+  explain,
+}: SecretWriterParts): SecretWriter {
   /** @param conflict the Failure to throw when the store reports that the secret already exists */
   const explained = async <Result>(
     work: Promise<Result>,
@@ -34,7 +41,7 @@ export function awsSecretWriter({ target, environment, explain }: SecretWriterPa
     });
   return {
     async put({ reference, replace, conflict }, value) {
-      const place = placeOf(reference);
+      const place = placeOf(reference, { ...clientSettings, ...at });
       await explained(place.put(place.name, value, replace), place, conflict);
     },
     async read(reference) {
@@ -45,7 +52,7 @@ export function awsSecretWriter({ target, environment, explain }: SecretWriterPa
         );
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
-      const place = placeOf(reference);
+      const place = placeOf(reference, { ...clientSettings, ...at });
       const value = (await explained(place.get(place.name), place))?.trim();
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
@@ -70,31 +77,33 @@ interface SecretStore {
 
 type Place = SecretStore & { name: string };
 
-const placeOf = (reference: string): Place => ({
-  ...(reference.startsWith('ssm:') ? parameters : managedSecrets),
+type ClientSettings = typeof clientSettings & AwsPlace;
+
+const placeOf = (reference: string, settings: ClientSettings): Place => ({
+  ...(reference.startsWith('ssm:') ? parameters : managedSecrets)(settings),
   name: reference.slice(reference.indexOf(':') + 1),
 });
 
-const parameters: SecretStore = {
+const parameters = (settings: ClientSettings): SecretStore => ({
   title: 'SSM',
   async put(Name, Value, Overwrite) {
     const { PutParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
     const command = new PutParameterCommand({ Name, Value, Type: 'SecureString', Overwrite });
-    await new SSMClient(clientSettings).send(command);
+    await new SSMClient(settings).send(command);
   },
   async get(Name) {
     const { GetParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
     const command = new GetParameterCommand({ Name, WithDecryption: true });
-    return (await new SSMClient(clientSettings).send(command)).Parameter?.Value;
+    return (await new SSMClient(settings).send(command)).Parameter?.Value;
   },
-};
+});
 
-const managedSecrets: SecretStore = {
+const managedSecrets = (settings: ClientSettings): SecretStore => ({
   title: 'Secrets Manager',
   async put(Name, SecretString, replace) {
     const { CreateSecretCommand, PutSecretValueCommand, ResourceExistsException, SecretsManagerClient } =
       await import('@aws-sdk/client-secrets-manager');
-    const client = new SecretsManagerClient(clientSettings);
+    const client = new SecretsManagerClient(settings);
     try {
       await client.send(new CreateSecretCommand({ Name, SecretString }));
     } catch (error) {
@@ -104,7 +113,7 @@ const managedSecrets: SecretStore = {
   },
   async get(SecretId) {
     const { GetSecretValueCommand, SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
-    const client = new SecretsManagerClient(clientSettings);
+    const client = new SecretsManagerClient(settings);
     return (await client.send(new GetSecretValueCommand({ SecretId }))).SecretString;
   },
-};
+});

@@ -6,7 +6,8 @@ import { passedOn } from './passed-on.ts';
 
 /** @param current the trace of the call that runs; undefined: none is recorded */
 export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefined): ChatPorts {
-  const { quotas, secrets, transport } = ports;
+  const { quotas, secrets, stored, transport } = ports;
+  const { startRun } = stored;
   const timed = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     const trace = current();
     if (!trace) return work();
@@ -39,6 +40,16 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
     secrets: {
       read: (reference) => timed('secret', () => secrets.read(reference)),
       refresh: (reference) => secrets.refresh(reference),
+    },
+    stored: {
+      ...stored,
+      startRun:
+        startRun &&
+        (async (response) => {
+          const trace = current();
+          const traced = trace && { traceparent: trace.header(trace.root) };
+          return timed('start run', () => startRun({ ...response, ...traced }));
+        }),
     },
     transport: {
       send: async (request, signal) => {

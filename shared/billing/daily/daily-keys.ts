@@ -1,12 +1,6 @@
 import { type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';
-
-/** The key of an item of the table `daily`. */
-export interface DailyKey {
-  /** `account#<account>` or `channel#<channel id>`. */
-  id: string;
-  /** `day#2026-11-22#<model>` or `hour#2026-11-22T09#<model>`, in UTC. */
-  period: string;
-}
+import type { DailyKey } from './daily-key.ts';
+import { minuteOf, monthKey, servedKey } from './sum-keys.ts';
 
 /** Stands for a model in items that sum grants; no model has such a name. */
 export const grantsModel = '(grants)';
@@ -19,16 +13,17 @@ export const grantsModel = '(grants)';
 export function dailyKeys(row: LedgerRow): DailyKey[] {
   const began = new Date(ledgerTimeMs(row)).toISOString();
   const [day, hour] = [began.slice(0, 10), began.slice(0, 13)];
-  if (row.kind === 'grant') return [{ id: accountId(row.account), period: dayPeriod(day, grantsModel) }];
+  const id = accountId(row.account);
+  const month = monthKey(began.slice(0, 7), row.account);
+  if (row.kind === 'grant') return [{ id, period: dayPeriod(day, grantsModel) }, month];
   if (row.kind === 'cancelled') return [];
-  const keys = (id: string, model: string): DailyKey[] => [
+  const { channel, model, upstream_model = model } = row;
+  return [
     { id, period: dayPeriod(day, model) },
     { id, period: `hour#${hour}#${model}` },
-  ];
-  const { channel, upstream_model = row.model } = row;
-  return [
-    ...keys(accountId(row.account), row.model),
-    ...(channel === undefined ? [] : keys(channelId(channel), upstream_model)),
+    ...(channel === undefined ? [] : [{ id: channelId(channel), period: dayPeriod(day, upstream_model) }]),
+    servedKey(day, model, channel),
+    month,
   ];
 }
 
@@ -36,14 +31,16 @@ export const accountId = (account: string): string => `account#${account}`;
 export const channelId = (channel: string): string => `channel#${channel}`;
 export const dayPeriod = (day: string, model: string): string => `day#${day}#${model}`;
 
-/** The UTC day of a day's item; undefined: the item is an hour's. */
+/** The UTC day of a day's item; undefined: the item is of another period. */
 export const dayOf = ({ period }: DailyKey): string | undefined =>
   period.startsWith('day#') ? period.slice(4, 14) : undefined;
 
-const hoursKeptMs = 3 * 24 * 60 * 60 * 1000;
+const secondsOfDay = 24 * 60 * 60;
 
-/** When an hour's item may go, in Unix seconds; undefined: the item is a day's, and stays. */
+/** When an item of an hour or a minute may go, in Unix seconds; undefined: the item stays. */
 export function expiryOf({ period }: DailyKey): number | undefined {
-  if (!period.startsWith('hour#')) return undefined;
-  return Math.floor((Date.parse(`${period.slice(5, 18)}:00:00Z`) + hoursKeptMs) / 1000);
+  if (period.startsWith('hour#'))
+    return Date.parse(`${period.slice(5, 18)}:00:00Z`) / 1000 + 3 * secondsOfDay;
+  const minute = minuteOf(period);
+  return minute === undefined ? undefined : minute / 1000 + 2 * secondsOfDay;
 }

@@ -1,6 +1,8 @@
 import type { LedgerRow } from '../ledger-row.ts';
-import { addFigures, figuresOf, noFigures, type DailyFigures } from './daily-figures.ts';
-import { dailyKeys, type DailyKey } from './daily-keys.ts';
+import { addFigures, figuresOf, isNothing, noFigures, type DailyFigures } from './daily-figures.ts';
+import type { DailyKey } from './daily-key.ts';
+import { dailyKeys } from './daily-keys.ts';
+import { figuresIn } from './kept-figures.ts';
 
 export interface DailySum {
   key: DailyKey;
@@ -8,15 +10,23 @@ export interface DailySum {
 }
 
 /** What rows add to the items of `daily`, one sum an item. */
-export function dailySums(rows: readonly LedgerRow[]): DailySum[] {
+export const dailySums = (rows: readonly LedgerRow[]): DailySum[] => sumsBy(rows, dailyKeys);
+
+/** What rows add to the items that `keysOf` names. Items to which they add nothing are left out. */
+export function sumsBy<Row extends LedgerRow>(
+  rows: readonly Row[],
+  keysOf: (row: Row) => DailyKey[],
+): DailySum[] {
   const sums = new Map<string, DailySum>();
-  for (const row of rows)
-    for (const key of dailyKeys(row)) {
+  for (const row of rows) {
+    const own = figuresOf(row);
+    for (const key of keysOf(row)) {
       const name = keyText(key);
       const { figures } = sums.get(name) ?? { figures: noFigures };
-      sums.set(name, { key, figures: addFigures(figures, figuresOf(row)) });
+      sums.set(name, { key, figures: addFigures(figures, figuresIn(key, own)) });
     }
-  return [...sums.values()];
+  }
+  return [...sums.values()].filter(({ figures }) => !isNothing(figures));
 }
 
 /** Rows in groups that fit, with the items that count them, into transactions of so many writes. In order. */

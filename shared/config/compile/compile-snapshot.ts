@@ -1,7 +1,8 @@
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { usedAliases } from './alias-checks.ts';
 import { emptyRows, type ConfigRows } from '../config-rows.ts';
-import { crossWarnings, withWarnings } from './cross-checks.ts';
+import { crossWarnings, nameOf, withWarnings } from './cross-checks.ts';
+import { priceJumps } from '../marks/price-jumps.ts';
 import type { LearnedFact } from '../learned-fact.ts';
 import { channelReader } from './read-channel.ts';
 import { readCharge } from './read-charge.ts';
@@ -24,6 +25,8 @@ export interface CompileOptions {
   publishedAt: number;
   /** The rows of the newest snapshot, which are the last good versions of bad rows. */
   earlier?: ConfigRows;
+  /** The rows of charges with which prices are compared. Absent: those of `earlier`. */
+  pricesBefore?: readonly unknown[];
   /** Secret references that could not be read, each with the reason. */
   unreadableSecrets?: ReadonlyMap<string, string>;
   /** What answers taught about channels. */
@@ -38,6 +41,8 @@ export interface Compiled {
   results: RowResult[];
 }
 
+const chargeReader = { table: 'charges', read: readCharge } as const;
+
 /**
  * Compiles the rows of the ops-edited tables into the snapshot that requests are served with, and a validation result
  * for each row. Never throws: a bad row gets a problem, and its last good version is used.
@@ -45,7 +50,7 @@ export interface Compiled {
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;
   const channels = readTable(channelReader(options), raw.channels, earlier.channels);
-  const charges = readTable({ table: 'charges', read: readCharge }, raw.charges, earlier.charges);
+  const charges = readTable(chargeReader, raw.charges, earlier.charges);
   const plans = readTable({ table: 'plans', read: readPlan }, raw.plans, earlier.plans);
   const settings = readTable(settingReader(options), raw.settings, earlier.settings);
 
@@ -69,6 +74,13 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   const tables = [channels, charges, plans, settings];
   const { unreadableSecrets = new Map(), learned = [] } = options;
   const warnings = crossWarnings(snapshot, { unreadableSecrets, learned, aliases, channels: channels.rows });
+  const jumps = priceJumps({
+    charges: charges.rows,
+    before: readTable(chargeReader, [...(options.pricesBefore ?? earlier.charges)], []).rows,
+    raw: raw.charges,
+    nowMs: options.publishedAt * 1000,
+  });
+  for (const [id, found] of jumps) warnings.get(nameOf('charges', id))?.push(...found);
   return {
     snapshot,
     rows: {

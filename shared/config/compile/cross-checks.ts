@@ -8,15 +8,14 @@ import type { ChargeRow } from '../rows/charge-row.ts';
 import type { PlanRow } from '../rows/plan-row.ts';
 import type { AliasSettings } from '../settings/settings.ts';
 import { aliasWarnings } from './alias-checks.ts';
-import { chargeDoubts, costDoubts } from './price-warnings.ts';
+import { chargeDoubts, costDoubts } from '../marks/price-warnings.ts';
+import { namesShown } from '../marks/names-shown.ts';
 import { secretsOf } from './read-channel.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { ConfigTable, RowResult } from '../validation-result.ts';
 
 type Warnings = Map<string, string[]>;
 type Config = Pick<Snapshot, 'channels' | 'charges' | 'plans' | 'settings' | 'models' | 'publishedAt'>;
-
-const namesMax = 5;
 
 /** Models that channels serve but no billing rule in force names. */
 export function unpricedModels(config: Pick<Config, 'models' | 'charges' | 'publishedAt'>): string[] {
@@ -85,7 +84,7 @@ function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly L
   const byFact = Map.groupBy(own, ({ fact }) => fact);
   const known = params.max_output_tokens ?? Infinity;
   return [...byFact].flatMap(([fact, facts]) => {
-    const names = list(facts.map(({ model }) => model).toSorted(compareCodeUnits));
+    const names = namesShown(facts.map(({ model }) => model).toSorted(compareCodeUnits));
     const [kind, detail] = fact.split(':');
     if (kind === 'speaks')
       return [
@@ -105,7 +104,7 @@ function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly L
   });
 }
 
-const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;
+export const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;
 
 function unpricedWarning(unpriced: string[], { settings }: Config): string[] {
   if (unpriced.length === 0) return [];
@@ -113,7 +112,7 @@ function unpricedWarning(unpriced: string[], { settings }: Config): string[] {
     settings.unpricedModels === 'free'
       ? 'so calls are free'
       : 'so, by the setting unpriced_models, calls are refused';
-  return [`models: no row of charges prices ${list(unpriced)}, ${consequence}`];
+  return [`models: no row of charges prices ${namesShown(unpriced)}, ${consequence}`];
 }
 
 /** Whether another rule prices models of this one now, and, if this one is not in force yet, from then on. */
@@ -126,7 +125,7 @@ function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
       sinceMs(other) > sinceMs(rule)
         ? `is in force since ${isoTime(sinceMs(other))} and prices`
         : 'has the lower id and already prices';
-    return [`models: rule ${other.id} ${why} ${list(names)}, so that one counts`];
+    return [`models: rule ${other.id} ${why} ${namesShown(names)}, so that one counts`];
   });
 }
 
@@ -142,8 +141,8 @@ function unservedCharge({ models }: ChargeRow, config: Config): string[] {
     .filter((model) => isAlias(model, config))
     .map((model) => `${model} is an alias: the model that answers has its price`);
   const hints = [...new Set(publicNames), ...aliases];
-  const hint = hints.length > 0 ? ` (${list(hints)})` : '';
-  return [`models: no channel that is on serves ${list(unserved)}${hint}`];
+  const hint = hints.length > 0 ? ` (${namesShown(hints)})` : '';
+  return [`models: no channel that is on serves ${namesShown(unserved)}${hint}`];
 }
 
 const unservedOf = (models: string[], config: Config): string[] =>
@@ -157,11 +156,6 @@ const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
   items.flatMap(({ models }, index) => {
     const unserved = unservedOf(models, config).filter((name) => !isAlias(name, config));
     return unserved.length > 0
-      ? [`items[${index}].models: no channel that is on serves ${list(unserved)}`]
+      ? [`items[${index}].models: no channel that is on serves ${namesShown(unserved)}`]
       : [];
   });
-
-function list(names: string[]): string {
-  const shown = names.slice(0, namesMax).join(', ');
-  return names.length > namesMax ? `${shown} and ${names.length - namesMax} more` : shown;
-}

@@ -1,8 +1,16 @@
 import { ChargeRow } from '../rows/charge-row.ts';
-import { readRow, type RowReading } from '../rows/read-row.ts';
+import { attributeOf, readRow, type RowReading } from '../rows/read-row.ts';
 
 /** Reads one row of `charges`. Whether prices are plausible is a matter of the channels, too: price-warnings.ts. */
-export const readCharge = (raw: unknown): RowReading<ChargeRow> => readRow(ChargeRow, raw, chargeWarnings);
+export const readCharge = (raw: unknown): RowReading<ChargeRow> =>
+  readRow(ChargeRow, raw, (row) => [...chargeWarnings(row), ...forgottenPrice(row, raw)]);
+
+/** One of two prices is absent, which is 0: the row was saved half done, or the attribute has another name. */
+function forgottenPrice({ type, ...row }: ChargeRow, raw: unknown): string[] {
+  if (type !== 'token-billing' || row.input + row.output === 0) return [];
+  const absent = (['input', 'output'] as const).filter((name) => attributeOf(raw, name) === undefined);
+  return absent.map((name) => `${name}: absent, so ${name} tokens are free (if that is meant, 0 says so)`);
+}
 
 function chargeWarnings(row: ChargeRow): string[] {
   const { type, models, input, output } = row;

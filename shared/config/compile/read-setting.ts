@@ -5,6 +5,7 @@ import type { RowReading } from '../rows/read-row.ts';
 import type { StandIn, TableReader } from './read-table.ts';
 import { readAliases } from '../settings/aliases-setting.ts';
 import { readAlerts } from '../settings/alerts-setting.ts';
+import { readNotices } from '../settings/notices-setting.ts';
 import { readPayments } from '../settings/payments-setting.ts';
 import { readStore } from '../settings/store-setting.ts';
 import { readSearch } from '../settings/search-setting.ts';
@@ -28,6 +29,8 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   unpriced_models: (unpricedModels) => ({ unpricedModels }),
   contact: (contact) => ({ contact }),
   page: (page) => ({ page }),
+  account_page: (accountPage) => ({ accountPage }),
+  notices: readNotices,
   cors_origins: (corsOrigins) => ({ corsOrigins }),
   time_zone: (timeZone) => ({ timeZone }),
   content_urls: (contentUrls) => ({ contentUrls }),

@@ -22,8 +22,9 @@ export const rowId = z
   .string('a text')
   .check(z.regex(/^\S(.*\S)?$/, 'a text on one line, with no blanks before or after it'));
 
-/** The name of an account. Parts of a busy one are kept under `<account>#<part>`. */
+/** The name of an account. Parts of a busy one are kept under `<account>#<part>`, and its sums under keys of 1,024 bytes at most. */
 export const accountName = rowId.check(
+  z.maxLength(300, 'a name of at most 300 characters'),
   z.refine((name) => !/#\d+$/.test(name), 'a name that does not end in # and digits'),
 );
 

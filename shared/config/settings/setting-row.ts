@@ -10,6 +10,7 @@ import {
   textList,
 } from '../rows/attribute-schemas.ts';
 import { AliasesValue } from './aliases-setting.ts';
+import { NoticesValue } from './notices-setting.ts';
 import { PaymentsValue } from './payments-setting.ts';
 import { StoreValue } from './store-setting.ts';
 import { SearchValue } from './search-setting.ts';
@@ -30,6 +31,8 @@ export const settingValues = {
   unpriced_models: z.enum(['free', 'refuse'], '"free" or "refuse"'),
   contact: z.string('a text'),
   page: flag,
+  account_page: flag,
+  notices: NoticesValue,
   cors_origins: textList,
   time_zone: text.check(z.refine(isTimeZone, 'the name of a time zone, such as "Asia/Shanghai"')),
   content_urls: z.array(

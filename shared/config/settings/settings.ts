@@ -8,6 +8,10 @@ export interface Settings {
   /** Shown in refusals that only the operator can resolve. Empty: nothing is shown. */
   contact: string;
   page: boolean;
+  /** Absent, as in snapshots of the version before this one: true. */
+  accountPage?: boolean | undefined;
+  /** What customers are shown. Absent: nothing. */
+  notices?: PublicNotice[] | undefined;
   corsOrigins: string[];
   /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
   timeZone?: string | undefined;
@@ -37,6 +41,17 @@ export interface Settings {
   alerts?: AlertSettings;
   /** Absent: no payments are taken in by machine. */
   payments?: PaymentSettings;
+}
+
+/** What the operator says to all customers. Times in epoch milliseconds. */
+export interface PublicNotice {
+  text: string;
+  /** Absent: it is shown at once. */
+  fromMs?: number | undefined;
+  /** Absent: it is shown until it is taken out. */
+  untilMs?: number | undefined;
+  /** The models that it is about. Absent: all. */
+  models?: string[] | undefined;
 }
 
 /** Storing of responses and of results. */

@@ -27,14 +27,18 @@ export interface ConvertedInput {
   foreignLeftOut: boolean;
 }
 
+/** What the items stand in. */
+interface ItemContext {
+  declared: ReadonlyMap<string, DeclaredTool>;
+  /** Stored items that are not read yet belong to them, with calls that outputs are for and tools that calls are of. */
+  isPart: boolean;
+}
+
 /**
  * Converts Responses items to chat messages. Calls and the assistant messages next to them become one assistant
  * message. Their outputs follow it in the order of the calls, wherever they are in the input. Throws InvalidRequest.
  */
-export function responsesInputToChat(
-  items: readonly PlacedItem[],
-  declared: ReadonlyMap<string, DeclaredTool>,
-): ConvertedInput {
+export function responsesInputToChat(items: readonly PlacedItem[], context: ItemContext): ConvertedInput {
   const outputs = collectOutputs(items);
   const messages: ChatMessage[] = [];
   const sealed = new Map<ChatMessage, SealedState>();
@@ -50,7 +54,7 @@ export function responsesInputToChat(
     const said = type === 'message' ? message(item, param) : undefined;
     if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
     else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(placed));
-    else if (callTypes.has(type)) (turn ??= new Turn()).call(toolCall(item, param, declared));
+    else if (callTypes.has(type)) (turn ??= new Turn()).call(toolCall(item, param, context));
     else {
       closeTurn();
       if (said) messages.push(said);
@@ -58,7 +62,7 @@ export function responsesInputToChat(
     }
   }
   closeTurn();
-  refuseOrphans(outputs);
+  if (!context.isPart) refuseOrphans(outputs);
   const foreignLeftOut = items.some(({ item }) => foreignSummaries.has(itemType(item)));
   return { messages, sealed, foreignLeftOut };
 }
@@ -104,24 +108,25 @@ function sealedState({ item, param, stored }: PlacedItem): SealedState | undefin
   );
 }
 
-function toolCall(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): ChatToolCall {
+function toolCall(item: InputItem, param: string, context: ItemContext): ChatToolCall {
   const custom = itemType(item) === 'custom_tool_call';
   const input = item[custom ? 'input' : 'arguments'];
   const text =
     typeof input === 'string' ? input : input === undefined || input === null ? '' : JSON.stringify(input);
   const id = requiredText(item, 'call_id', param);
-  const name = calledName(item, param, declared);
+  const name = calledName(item, param, context);
   if (custom) return { id, type: 'custom', custom: { name, input: text } };
   return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
 }
 
 /** The name of the called tool. A call without a name is accepted only if exactly one tool is declared. */
-function calledName(item: InputItem, param: string, declared: ReadonlyMap<string, DeclaredTool>): string {
+function calledName(item: InputItem, param: string, { declared, isPart }: ItemContext): string {
   const { name, namespace } = item;
   checkNameLength({ name, namespace }, param);
   if (typeof name === 'string' && name !== '') return flatToolName(name, namespace);
   const [only] = declared.keys();
-  return only !== undefined && declared.size === 1 ? only : requiredText(item, 'name', param);
+  if (only !== undefined && declared.size === 1) return only;
+  return isPart ? '' : requiredText(item, 'name', param);
 }
 
 function message(item: InputItem, param: string): ChatMessage {

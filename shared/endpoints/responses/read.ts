@@ -1,7 +1,14 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
 import type { ResponsesRequest } from './responses-request.ts';
-import type { ContentAt, PlacedItem, SealedState, StorageAsked, StorageAtHand } from '../endpoint.ts';
+import type {
+  ContentAt,
+  PlacedItem,
+  SealedState,
+  StorageAsked,
+  StorageAtHand,
+  StoredReferences,
+} from '../endpoint.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { chatFields } from './read-fields.ts';
 import { responsesInputToChat } from './read-input.ts';
@@ -22,6 +29,8 @@ export interface ConvertedRequest {
   placed: readonly PlacedItem[];
   /** Undefined: the answer is not stored. */
   storage: StorageAsked | undefined;
+  /** Undefined: the call is whole. */
+  unread: StoredReferences | undefined;
 }
 
 /**
@@ -38,13 +47,21 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     );
   const own = itemsOf(request.input);
   const inBody = own.map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
-  const placed = storage ? storage.reading.placed(inBody, storage) : inBody;
+  const unread = storage?.stored ? undefined : storage?.reading.references(request);
+  const placed = storage ? storage.reading.placed(inBody, storage.stored) : inBody;
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
   const { declared, dropped } = converted;
-  const { messages: conversation, sealed, foreignLeftOut } = responsesInputToChat(placed, declared);
+  const {
+    messages: conversation,
+    sealed,
+    foreignLeftOut,
+  } = responsesInputToChat(placed, {
+    declared,
+    isPart: unread !== undefined,
+  });
   const messages = instructed(request.instructions, conversation);
-  const [first] = storage?.earlier ?? [];
-  if (messages.length === 0)
+  const [first] = storage?.stored?.earlier ?? [];
+  if (messages.length === 0 && !unread)
     throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
 
   const chosen = chosenTools(request.tool_choice, converted);
@@ -67,6 +84,7 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     foreignLeftOut,
     placed,
     storage: storage?.reading.asked(request, own),
+    unread,
   };
 }
 

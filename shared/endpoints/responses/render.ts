@@ -37,10 +37,15 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
     },
     failed: (error) => frames(events.failed(error)).join(''),
     close: () => frames(events.close()),
-    whole: (error) => events.whole(error),
-    queued: () => events.queued(),
+    ...asObject(events),
   };
 }
+
+/** For answers that are stored. */
+const asObject = (events: ChatToResponses): Pick<Renderer, 'whole' | 'queued'> => ({
+  whole: (error) => events.whole(error),
+  queued: () => events.queued(),
+});
 
 /** Responses, `stream: false`: the response object of the stream's last event. */
 export function responsesJsonRenderer(events: ChatToResponses): Renderer {
@@ -56,7 +61,6 @@ export function responsesJsonRenderer(events: ChatToResponses): Renderer {
       events.close();
       return [];
     },
-    whole: (error) => events.whole(error),
-    queued: () => events.queued(),
+    ...asObject(events),
   };
 }

@@ -28,6 +28,7 @@ export const responsesEndpoint: Endpoint = {
       },
       contents: () => contentsOf({ placed }),
       storage: converted.storage,
+      unread: converted.unread,
       outputTokensMax,
       droppedTools,
       sealed,

@@ -9,7 +9,7 @@ import type {
   PlacedItem,
   ReferredItem,
   StorageAsked,
-  StorageAtHand,
+  StoredConversation,
   StoredReading,
   StoredReferences,
   StoredTurn,
@@ -20,16 +20,17 @@ import { callTypes, itemType, outputTypes } from './read-input.ts';
 const chainField = 'previous_response_id';
 
 /** The references of a body that nobody has checked yet. */
-function references(body: unknown): StoredReferences {
-  const { [chainField]: previous, input } = isRecord(body) ? body : {};
-  return {
-    previous: typeof previous === 'string' ? previous : undefined,
-    items: (Array.isArray(input) ? input : []).flatMap((item: unknown, i) =>
-      isRecord(item) ? referenceIn(item, `input[${i}].id`) : [],
-    ),
-    within: (items) => items.flatMap((item) => referenceIn(item, chainField)),
-  };
+function references(body: unknown): StoredReferences | undefined {
+  const { [chainField]: sent, input } = isRecord(body) ? body : {};
+  const previous = typeof sent === 'string' ? sent : undefined;
+  const items = (Array.isArray(input) ? input : []).flatMap((item: unknown, i) =>
+    isRecord(item) ? referenceIn(item, `input[${i}].id`) : [],
+  );
+  return previous === undefined && items.length === 0 ? undefined : { previous, items, within };
 }
+
+/** The references among the items of a stored response. */
+const within: StoredReferences['within'] = (items) => items.flatMap((item) => referenceIn(item, chainField));
 
 /** Ids of items end with the id of their request and their place in it. */
 const itemId = /^[a-z]{2,8}_([0-9a-z]{26})_(?:in)?\d{1,6}$/;
@@ -46,21 +47,24 @@ const isReference = (item: JsonRecord): boolean =>
   item['type'] === 'item_reference' ||
   ((item['type'] ?? item['role'] ?? undefined) === undefined && typeof item['id'] === 'string');
 
-function placed(
-  own: readonly PlacedItem[],
-  storage: Pick<StorageAtHand, 'earlier' | 'referred'>,
-): PlacedItem[] {
-  const earlier = storage.earlier
-    .flatMap((turn) => [...turn.input, ...turn.output, ...sealItems(turn)])
-    .map((item): PlacedItem => ({ item, param: chainField, stored: true }));
-  return withoutCutCalls([...earlier, ...own].flatMap((each) => resolved(each, storage)));
+function placed(own: readonly PlacedItem[], stored: StoredConversation | undefined): PlacedItem[] {
+  const earlier = stored?.earlier.flatMap(placedTurn) ?? [];
+  return withoutCutCalls([...earlier, ...own].flatMap((each) => resolved(each, stored)));
 }
 
-function resolved(each: PlacedItem, { referred }: Pick<StorageAtHand, 'referred'>): PlacedItem[] {
+const placedTurn = (turn: StoredTurn): PlacedItem[] =>
+  [...turn.input, ...turn.output, ...sealItems(turn)].map((item) => ({
+    item,
+    param: chainField,
+    stored: true,
+  }));
+
+function resolved(each: PlacedItem, stored: StoredConversation | undefined): PlacedItem[] {
   const { item, param } = each;
   if (!isReference(item)) return [each];
   const { id } = item;
-  const found = typeof id === 'string' ? referred.get(id) : undefined;
+  if (typeof id === 'string' && !stored) return [];
+  const found = typeof id === 'string' ? stored?.referred.get(id) : undefined;
   if (!found)
     throw new InvalidRequest(
       'missing_required_parameter',

@@ -1,6 +1,7 @@
 /** Writes a grant exactly once, and waits until the relay has applied it. */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import type { WrittenGrant } from '../../billing/grant.ts';
+import { isAccountOff } from '../../config/rows/account-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -10,6 +11,7 @@ import type { Plan } from '../plan.ts';
 import { ExactNumber, type RowWrite } from '../row-tables.ts';
 import { carryOutWrites } from '../row-writes.ts';
 import { findAccount } from '../find-account.ts';
+import { generatedGrantId, repeatedGrant } from './repeated-grant.ts';
 
 export interface GrantInput {
   account: string;
@@ -31,12 +33,12 @@ export interface GrantPlan extends Plan<RowWrite> {
 export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
   const { account, reason } = input;
   const nowMs = ports.clock.now();
-  // Generated ids sort by time.
-  const grantId = input.id ?? `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
+  const grantId = input.id ?? generatedGrantId(ports);
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
   const { amount } = usable(reading, 'nothing was written: ').row;
   const found = await findAccount(ports, account, input.new);
+  const refusal = input.id === undefined ? await repeatedGrant(ports, account, amount) : undefined;
   const row = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
   return {
     changes: [...found.changes, { kind: 'create', table: 'grants', row }],
@@ -44,7 +46,13 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
       ...found.effect,
       `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`,
     ],
-    questions: [],
+    questions: [
+      amount < 0n
+        ? `Take ${formatYuan(-amount)} yuan from account ${account}?`
+        : `Grant ${formatYuan(amount)} yuan to account ${account}?`,
+    ],
+    ...(refusal !== undefined && { refusal }),
+    warnings: isAccountOff(found.row) ? [`account ${account} is off: its keys are refused`] : [],
     account,
     grantId,
     amount,
@@ -54,7 +62,11 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
 /** @returns the writes that were made; the grant's is missing if an earlier run wrote the same grant */
 export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
   const { account, grantId, amount } = plan;
-  const made = await carryOutWrites(ports, plan);
+  const made = await carryOutWrites(ports, plan).catch((error: unknown) => {
+    throw isCertain(plan, error)
+      ? error
+      : afterWrite(error, `it is not known whether ${nameOf(plan)} is written`);
+  });
   if (made.some(({ table }) => table === 'grants')) return made;
   // A command that is repeated with the same id finds the row of its earlier run.
   const there = await grantOf(ports, account, grantId);
@@ -63,6 +75,18 @@ export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan)
     `there is a grant ${grantId} of ${there?.amount ?? 'another amount'} already: choose another --id`,
   );
 }
+
+const nameOf = ({ account, grantId }: GrantOf): string => `grant ${grantId} of account ${account}`;
+
+/** The row was there, or may not be written: nothing is open. */
+const isCertain = ({ changes }: GrantPlan, error: unknown): boolean =>
+  error instanceof Failure && (error.exitCode !== 1 || changes.some(({ conflict }) => conflict === error));
+
+/** Whoever repeats a command of which only the reply was lost moves the money twice, under another id. */
+const afterWrite = (error: unknown, what: string): Failure =>
+  new Failure(
+    `${error instanceof Error ? error.message : String(error)}; ${what}: see \`grant show\` before you repeat this`,
+  );
 
 async function grantOf(
   { ledger }: OperatorPorts,
@@ -73,26 +97,50 @@ async function grantOf(
   return grants.find((grant) => grant.grantId === grantId);
 }
 
+export interface GrantMade {
+  /** The grant's is missing if an earlier run wrote it. */
+  made: RowWrite[];
+  isApplied: boolean;
+  /** The balance afterwards; undefined: the grant is not applied yet, or the item cannot be read. */
+  available?: NanoYuan;
+}
+
+/** Writes the grant, or a refund, and waits until it is applied. */
+export async function carryOutGrant(
+  ports: OperatorPorts,
+  plan: GrantPlan,
+  waitMs: number,
+): Promise<GrantMade> {
+  const made = await carryOutGrantAmount(ports, plan);
+  return { made, ...(await awaitApplied(ports, plan, waitMs)) };
+}
+
 const pauseMs = 300;
 
+type GrantOf = Pick<GrantPlan, 'account' | 'grantId'>;
+
 /**
+ * Of a grant that is written.
  * @returns `available`: the balance afterwards; undefined: the grant is not applied yet, or the item cannot
  * be read
  */
 export async function awaitApplied(
   ports: OperatorPorts,
-  { account, grantId }: Pick<GrantPlan, 'account' | 'grantId'>,
+  { account, grantId }: GrantOf,
   waitMs: number,
 ): Promise<{ isApplied: boolean; available?: NanoYuan }> {
   const { clock, ledger } = ports;
   const untilMs = clock.now() + waitMs;
+  const unread = (error: unknown): never => {
+    throw afterWrite(error, `${nameOf({ account, grantId })} is written`);
+  };
   for (;;) {
-    const grant = await grantOf(ports, account, grantId);
+    const grant = await grantOf(ports, account, grantId).catch(unread);
     if (grant?.problem !== undefined) throw new Failure(`the relay does not take it: ${grant.problem}`);
     if (grant?.applied !== undefined) break;
     if (clock.now() + pauseMs > untilMs) return { isApplied: false };
     await clock.sleep(pauseMs);
   }
-  const quota = await ledger.quota(account);
+  const quota = await ledger.quota(account).catch(unread);
   return { isApplied: true, ...(quota && 'row' in quota && { available: quota.row.available }) };
 }

@@ -7,6 +7,7 @@ import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import { grantLedgerId } from '../../billing/grant.ts';
 import type { CloseRow } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
+import { leakedGrantId } from '../keys/leaked-message.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { ExactNumber } from '../row-tables.ts';
@@ -23,8 +24,9 @@ export interface RefundInput {
 
 /** `carryOutWrites` carries it out; it throws if another part was made meanwhile. */
 export async function planRefundCharge(ports: OperatorPorts, input: RefundInput): Promise<GrantPlan> {
-  const { account, id, charge, model } = await chargedRow(ports, input.id);
-  const earlier = await earlierParts(ports, account, id);
+  const { account, id, charge, model, key } = await chargedRow(ports, input.id);
+  const written = await writtenAmounts(ports, account);
+  const earlier = await earlierParts(ports, { id, written });
   const left = earlier.reduce((sum, part) => sum - part, charge);
   const before = earlier.length === 0 ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
   const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
@@ -49,6 +51,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
     changes: [{ kind: 'create', table: 'grants', row, conflict }],
     effect: [charged, `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`],
     questions: [`Refund ${formatYuan(amount)} yuan to account ${account}?`],
+    warnings: refundedWithKey(leakedGrantId(key), written),
     account,
     grantId,
     amount,
@@ -70,14 +73,32 @@ async function chargedRow({ ledger }: OperatorPorts, written: string): Promise<C
 /** The first part needs no number: nearly all refunds have one part. */
 const partId = (id: string, number: number): string => `refund#${id}${number === 1 ? '' : `#${number}`}`;
 
+/** Amounts as written, by id of the grant. */
+type WrittenAmounts = ReadonlyMap<string, string>;
+
+const writtenAmounts = async ({ ledger }: OperatorPorts, account: string): Promise<WrittenAmounts> =>
+  new Map(
+    (await Array.fromAsync(ledger.grants(account))).flat().map(({ grantId, amount }) => [grantId, amount]),
+  );
+
+/** A leaked key is refunded as a whole, since a time that the grant does not say. */
+function refundedWithKey(grantId: string, written: WrittenAmounts): string[] {
+  const amount = parseYuan(written.get(grantId) ?? '');
+  return amount === undefined
+    ? []
+    : [
+        `the grant ${grantId} returned ${formatYuan(amount)} yuan for calls of this key: is this one among them?`,
+      ];
+}
+
 /**
  * The parts that were made, in order. What was applied counts as the ledger has it: a row of `grants` may have been edited
  * or deleted since.
  */
-async function earlierParts({ ledger }: OperatorPorts, account: string, id: string): Promise<NanoYuan[]> {
-  const written = new Map(
-    (await Array.fromAsync(ledger.grants(account))).flat().map((grant) => [grant.grantId, grant.amount]),
-  );
+async function earlierParts(
+  { ledger }: OperatorPorts,
+  { id, written }: { id: string; written: WrittenAmounts },
+): Promise<NanoYuan[]> {
   const parts: NanoYuan[] = [];
   for (;;) {
     const grantId = partId(id, parts.length + 1);

@@ -7,6 +7,7 @@ import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RawRow, RowWrite } from '../row-tables.ts';
 import { findAccount } from '../find-account.ts';
+import { utcDay } from '../../wire/iso-time.ts';
 
 export interface SetPlanInput {
   account: string;
@@ -45,6 +46,7 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
     level === undefined
       ? undefined
       : { level, since: since ?? sinceOf(found.row, ports), ...(until !== undefined && { until }) };
+  const isEnd = plan === undefined && found.row['plan'] !== undefined;
   const reading = readRow(AccountRow, { account, ...(plan && { plan }) });
   const held = usable(reading, 'nothing was written: ').row.plan;
   if (held?.until !== undefined && held.until <= held.since)
@@ -54,8 +56,10 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
     table: 'accounts',
     key: { account },
     attributes: { plan },
-    unchanged: {},
-    conflict: new Failure('the row is gone: somebody deleted it meanwhile'),
+    unchanged: { plan: found.row['plan'] },
+    conflict: new Failure(
+      `somebody else changed the plan of ${account} meanwhile, or deleted its row: look at it again, then repeat`,
+    ),
   };
   return {
     changes: [...found.changes, update],
@@ -63,7 +67,7 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
       ...found.effect,
       plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
     ],
-    questions: [],
+    questions: isEnd ? [`End the plan of account ${account}?`] : [],
     account,
     plan,
     warnings: plan ? await warningsOf(ports, plan.level) : [],
@@ -74,7 +78,7 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
 function sinceOf(row: RawRow, { clock }: OperatorPorts): string {
   const reading = readRow(AccountRow, row);
   const held = 'row' in reading && reading.row.plan ? (row['plan'] as RawRow)['since'] : undefined;
-  return typeof held === 'string' ? held : new Date(clock.now()).toISOString().slice(0, 10);
+  return typeof held === 'string' ? held : utcDay(clock.now());
 }
 
 async function warningsOf({ tables }: OperatorPorts, level: number): Promise<string[]> {

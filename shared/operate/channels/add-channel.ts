@@ -9,6 +9,7 @@ import { usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts, Target } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RawRow, RowWrite } from '../row-tables.ts';
+import { channelWarnings } from '../config/planned-warnings.ts';
 
 export interface ChannelInput {
   id: string;
@@ -56,6 +57,16 @@ export async function planAddChannel(
     questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
     warnings: warning === undefined ? [] : [warning],
   };
+}
+
+/** As `planAddChannel`, with what the relay will warn of beside the rows that are there. */
+export async function planNewChannel(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'target'>,
+  input: ChannelInput,
+  whenTaken: WhenTaken,
+): Promise<AddChannelPlan> {
+  const plan = await planAddChannel(ports, input, whenTaken);
+  return { ...plan, warnings: await channelWarnings(ports, channelRowOf(input)) };
 }
 
 export function channelRowOf(input: ChannelInput): RawRow {

@@ -25,6 +25,13 @@ export async function findChannel(
   return { raw, channel: reading.row, warnings: reading.warning === undefined ? [] : [reading.warning] };
 }
 
+/** The rows that the relay uses as they are. */
+export const usableChannels = (rows: readonly unknown[], rules: { local: boolean }): ChannelRow[] =>
+  rows.flatMap((raw) => {
+    const reading = readChannel(raw, rules);
+    return 'problem' in reading ? [] : [reading.row];
+  });
+
 /** A public name that the channel serves: the wanted one, else its first. Throws a Failure if there is none. */
 export function servedModel({ id, models }: ChannelRow, wanted: string | undefined): string {
   const model = wanted ?? models[0];

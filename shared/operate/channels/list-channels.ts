@@ -24,15 +24,17 @@ export async function listChannels({
   tables,
   target,
 }: Pick<OperatorPorts, 'tables' | 'target'>): Promise<ListedChannel[]> {
-  const rows = await tables.scan('channels');
-  return rows
-    .map((raw) => listed(raw, target))
+  return listedChannels(await tables.scan('channels'), target);
+}
+
+export const listedChannels = (rows: readonly unknown[], rules: { local: boolean }): ListedChannel[] =>
+  rows
+    .map((raw) => listed(raw as RawRow, rules))
     .toSorted(
       (a, b) =>
         // For two rows with a problem the difference is NaN, so they are sorted by id.
         (b.priority ?? -Infinity) - (a.priority ?? -Infinity) || compareCodeUnits(a.id, b.id),
     );
-}
 
 function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
   const id = String(raw['id']);

@@ -47,8 +47,8 @@ export function planStoreSecret(
     changes: [{ reference, replace, conflict }],
     effect: [
       replace
-        ? 'It is stored. Functions read it anew within 5 minutes, and at once after the upstream refused the old one.'
-        : 'It is stored. Write this reference into a row, as `channel add --secret` does.',
+        ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
+        : `stored as ${reference}: write this reference into a row, as \`channel add --secret\` does`,
     ],
     questions: [],
     reference,

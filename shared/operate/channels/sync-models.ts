@@ -2,12 +2,11 @@
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { namesLike } from '../../upstreams/model-listing.ts';
 import { upstreamModel } from '../../upstreams/types/channel-request.ts';
-import { findingsIn } from '../config/findings.ts';
-import { putOver } from '../config/rows-file.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
-import type { RawRow, RowWrite } from '../row-tables.ts';
+import type { RowWrite } from '../row-tables.ts';
+import { channelWarnings } from '../config/planned-warnings.ts';
 import { channelSecret, findChannel } from './find-channel.ts';
 import { listUpstreamModels } from './upstream-models.ts';
 
@@ -63,7 +62,7 @@ export async function planSync(
     removed,
     models,
     listWarnings,
-    warnings: isSame || isRefused ? [] : await warningsOf(ports, { ...raw, ...attributes }),
+    warnings: isSame || isRefused ? [] : await channelWarnings(ports, { ...raw, ...attributes }),
   };
 }
 
@@ -85,14 +84,4 @@ function differenceOf(
     models: [...models.filter((model) => !removed.includes(model)), ...added],
     mapper: mapped.length < Object.keys(mapper).length ? Object.fromEntries(mapped) : undefined,
   };
-}
-
-async function warningsOf(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
-  row: RawRow,
-): Promise<string[]> {
-  const rows = putOver(await ports.config.tables(), { channels: [row] });
-  return findingsIn(rows, ports).flatMap(({ table, key, warning }) =>
-    table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],
-  );
 }

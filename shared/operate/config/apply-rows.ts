@@ -15,10 +15,12 @@ import { writesOf } from './write-rows.ts';
 export interface ConfigPlan extends Plan<RowWrite> {
   /** The differences in a form that is safe to show. */
   differences: RowDifference[];
-  /** Warnings about all rows of the planned configuration. */
-  warnings: Finding[];
+  /** About all rows of the planned configuration. */
+  warnings: string[];
   /** Problems of rows that are not `written` exist in the tables already and do not prevent the writes. */
   problems: { finding: Finding; written: boolean }[];
+  /** All rows as they are, and as they would be. */
+  edit: { before: ConfigRows; after: ConfigRows };
 }
 
 type ConfigPorts = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
@@ -55,12 +57,21 @@ export async function planRollback(ports: ConfigPorts, version: number): Promise
     );
     wanted[table] = [...wanted[table], ...unused.map(([, row]) => row)];
   }
-  return planOf(tables, wanted, ports);
+  const plan = planOf(tables, wanted, ports);
+  if (goal.version !== newest?.version) return plan;
+  const isSame = plan.changes.length === 0;
+  const said = isSame
+    ? 'nothing to write'
+    : 'what the tables hold beside it is not served, and would be undone';
+  return {
+    ...plan,
+    effect: [`version ${version} serves already: ${said}.`, ...(isSame ? [] : plan.effect)],
+  };
 }
 
 function planOf(tables: ConfigRows, wanted: ConfigRows, ports: ConfigPorts): ConfigPlan {
   const changes = changesBetween(tables, wanted);
-  const findings = findingsIn(wanted, ports);
+  const findings = findingsIn(wanted, ports, { pricesBefore: tables.charges });
   const written = new Set(changes.filter(({ after }) => after).map(nameOf));
   const problems = problemsOf(findings).map((finding) => ({
     finding,
@@ -74,8 +85,9 @@ function planOf(tables: ConfigRows, wanted: ConfigRows, ports: ConfigPorts): Con
     effect: [changes.length > 0 ? counts : 'nothing to write: the tables hold this already.'],
     questions: changes.length > 0 ? ['Write this?'] : [],
     ...(refused > 0 && { refusal: `nothing was written: ${refused} of these rows have a problem` }),
-    differences: differencesOf(changes, badRows(findings)),
-    warnings: warningsOf(findings),
+    differences: differencesOf(changes, badRows([...findings, ...findingsIn(tables, ports)])),
+    warnings: warningsOf(findings).map((finding) => `${nameOf(finding)}: ${finding.warning}`),
     problems,
+    edit: { before: tables, after: wanted },
   };
 }

@@ -1,5 +1,7 @@
 /** Validates the rows that operators edit, from the tables or from a file. Writes nothing. */
-import { validateAccountRow, validateKeyRow } from '../../config/compile/validate-row.ts';
+import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
+import { keyDoubts, offeredNames, type BesideKeys } from '../../config/marks/key-doubts.ts';
+import { validateAccountRow, validateKeyRow } from '../../config/marks/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { emptyRows, type ConfigRows } from '../../config/config-rows.ts';
 import { readRow } from '../../config/rows/read-row.ts';
@@ -30,21 +32,37 @@ export async function checkTables(
   const rows = await config.tables();
   const [keys, accounts] = await Promise.all([tables.scan('keys'), tables.scan('accounts')]);
   onProgress(keys.length + accounts.length);
+  const { snapshot } = compileSnapshot(rows, {
+    local: ports.target.local,
+    publishedAt: Math.floor(ports.clock.now() / 1000),
+    ...(earlier && { earlier }),
+  });
+  const beside = { offered: offeredNames(snapshot), accounts: accountsOf(accounts) };
   const findings = [
-    ...findingsIn(rows, ports, earlier),
-    ...validated('keys', keys, ports.target),
+    ...findingsIn(rows, ports, { earlier }),
+    ...validated('keys', keys, { ...ports.target, beside }),
     ...validated('accounts', accounts, ports.target),
   ];
+  const keyless = new Set<string>();
+  const withKeys = accountsOf(keys);
   let grants = 0;
   for await (const page of ledger.grants()) {
     // The grant applier validates grants and stores problems in their rows.
-    for (const { account, grantId, problem } of page)
+    for (const { account, grantId, problem } of page) {
       if (problem !== undefined) findings.push({ table: 'grants', key: `${account} ${grantId}`, problem });
+      if (!withKeys.has(account)) keyless.add(account);
+    }
     grants += page.length;
     onProgress(page.length);
   }
+  for (const account of keyless) findings.push({ table: 'grants', key: account, warning: noKeys });
   return checked(count(rows) + keys.length + accounts.length + grants, findings);
 }
+
+const noKeys = 'account: has grants, but no key, so nobody can spend them';
+
+const accountsOf = (rows: RawRow[]): ReadonlySet<string> =>
+  new Set(rows.map(({ account }) => String(account)));
 
 /** @param alone checks only the file's rows; otherwise they override rows of the tables */
 export async function checkFile(
@@ -53,9 +71,10 @@ export async function checkFile(
   { alone }: { alone: boolean },
 ): Promise<CheckedRows> {
   const { keys = [], accounts = [], grants = [], ...written } = readRowsFile(file, checkedTables);
-  const rows = putOver(alone ? emptyRows : await ports.config.tables(), written);
+  const tables = alone ? emptyRows : await ports.config.tables();
+  const rows = putOver(tables, written);
   const findings = [
-    ...findingsIn(rows, ports),
+    ...findingsIn(rows, ports, { pricesBefore: tables.charges }),
     ...validated('keys', keys, ports.target),
     ...validated('accounts', accounts, ports.target),
     ...validated('grants', grants, ports.target),
@@ -80,12 +99,19 @@ const validators: Record<
 
 const keyNames = { keys: ['hash'], accounts: ['account'], grants: ['account', 'grant_id'] };
 
-const validated = (table: keyof typeof validators, rows: RawRow[], rules: { local: boolean }): Finding[] =>
+/** @param beside what warnings of keys depend on. Absent: they have none of these. */
+const validated = (
+  table: keyof typeof validators,
+  rows: RawRow[],
+  { beside, ...rules }: { local: boolean; beside?: BesideKeys },
+): Finding[] =>
   rows.flatMap((row) => {
     const { problem, warning }: ValidationResult = validators[table](row, rules);
-    if (problem === undefined && warning === undefined) return [];
+    const doubts = beside && problem === undefined ? keyDoubts(row, beside) : [];
+    const warnings = [warning ?? [], doubts].flat();
+    if (problem === undefined && warnings.length === 0) return [];
     const key = keyNames[table].map((name) => String(row[name])).join(' ');
-    return [{ table, key, problem, warning }];
+    return [{ table, key, problem, warning: warnings.length > 0 ? warnings.join('; ') : undefined }];
   });
 
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;

@@ -32,6 +32,9 @@ export async function diffConfig(
   return {
     from: nameOf(from),
     to: from === undefined ? 'the tables' : nameOf(to),
-    differences: differencesOf(changesBetween(before, after), badRows(findingsIn(after, ports))),
+    differences: differencesOf(
+      changesBetween(before, after),
+      badRows([...findingsIn(before, ports), ...findingsIn(after, ports)]),
+    ),
   };
 }

@@ -14,17 +14,26 @@ export interface Finding {
   warning?: string | undefined;
 }
 
-/**
- * Compiles the rows and returns a finding for each row with a problem or a warning.
- * @param earlier rows of the newest snapshot, used in place of rows with a problem
- */
+export interface Compared {
+  /** Rows of the newest snapshot, used in place of rows with a problem. */
+  earlier?: ConfigRows | undefined;
+  /** The rows of charges with which prices are compared. Absent: those of `earlier`. */
+  pricesBefore?: readonly unknown[];
+}
+
+/** Compiles the rows and returns a finding for each row with a problem or a warning. */
 export function findingsIn(
   rows: ConfigRows,
   { clock, target }: Pick<OperatorPorts, 'clock' | 'target'>,
-  earlier?: ConfigRows,
+  { earlier, pricesBefore }: Compared = {},
 ): Finding[] {
   const publishedAt = Math.floor(clock.now() / 1000);
-  const options = { local: target.local, publishedAt, ...(earlier && { earlier }) };
+  const options = {
+    local: target.local,
+    publishedAt,
+    ...(earlier && { earlier }),
+    ...(pricesBefore && { pricesBefore }),
+  };
   const { snapshot } = compileSnapshot(rows, options);
   const why = `stack ${target.stack} may not read it`;
   const foreign = snapshot.channels
@@ -47,3 +56,8 @@ export const warningsOf = (findings: Finding[]): Finding[] =>
 
 /** The names of the rows with a problem. */
 export const badRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));
+
+/** Of the rows as they stand in the tables now. */
+export const configFindings = async (
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+): Promise<Finding[]> => findingsIn(await ports.config.tables(), ports);

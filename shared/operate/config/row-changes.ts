@@ -5,6 +5,7 @@ import type { ConfigTable } from '../../config/validation-result.ts';
 import type { RawRow } from '../row-tables.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
 import { nameOf } from './findings.ts';
+import { mayBeShown } from './shown-attributes.ts';
 
 /** `before` absent: the row is new; `after` absent: it is deleted. Both as JSON, without notes and marks. */
 export interface RowChange {
@@ -21,7 +22,7 @@ export interface AttributeChange {
   after?: unknown;
 }
 
-/** A change in a form that is safe to show: without attribute values for a row with a problem. */
+/** A change in a form that is safe to show: in a row with a problem, without values that may be secrets. */
 export interface RowDifference {
   table: ConfigTable;
   key: string | number;
@@ -60,8 +61,10 @@ export function differencesOf(changes: RowChange[], bad: ReadonlySet<string>): R
     const { table, key, before, after } = change;
     const kind = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
     const attributes = attributeChanges(change);
-    const shown = bad.has(nameOf(change)) ? attributes.map(({ name }) => ({ name })) : attributes;
-    return { table, key, change: kind, attributes: shown };
+    const shown = attributes.map(({ name, ...values }) =>
+      Object.values(values).every((value) => mayBeShown(name, value)) ? { name, ...values } : { name },
+    );
+    return { table, key, change: kind, attributes: bad.has(nameOf(change)) ? shown : attributes };
   });
 }
 

@@ -46,6 +46,19 @@ export async function listVersions(
   };
 }
 
+/** Three requests. */
+export const publishedMax = 100;
+
+/** The newest versions alone, without what is in them. */
+export async function publishedVersions({
+  config,
+}: Pick<OperatorPorts, 'config'>): Promise<
+  Pick<ListedVersions, 'served'> & { versions: PublishedVersion[] }
+> {
+  const versions = await config.versions({ count: publishedMax });
+  return { served: versions[0]?.version, versions: versions.slice(0, publishedMax) };
+}
+
 const countRows = (rows: ConfigRows): Record<ConfigTable, number> =>
   Object.fromEntries(configTables.map((table) => [table, rows[table].length])) as Record<ConfigTable, number>;
 

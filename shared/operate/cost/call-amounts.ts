@@ -4,7 +4,7 @@
 export const perCall = {
   /** test/unit/adapters/telemetry/log-volume.test.ts. Platform lines: none, by the system log level. */
   logBytes: 900,
-  failureLogBytes: 3_000,
+  failureLogBytes: 3_500,
   /** test/docs/cost.test.ts: a chunk with a word, of a model with a name of 11 characters. */
   chunkBytes: 235,
   /** Headers of the answer, its first and last events. Assumed. */
@@ -21,8 +21,12 @@ export const perCall = {
   leaseSeconds: 60,
   /** test/contract/call-costs.test.ts: the row in a transaction, and its index. */
   rowWrites: 3,
-  /** By day and by hour, in a transaction, for each pair of account and model and each pair of channel and model. */
+  /** In a transaction: for each pair of account and model by day and by hour, for each of channel and model by day, twice. */
   sumWrites: 4,
+  /** In a transaction, for each account. */
+  monthWrites: 2,
+  /** For each batch: what is open, and the minute. */
+  batchWrites: 2,
   /** Pointer, cooldowns and what was learned, at most once in 8 s; key and account, at most once in 30 s. */
   reads: 4,
   /** With its index and DynamoDB's overhead. */

@@ -20,8 +20,8 @@ export function ledgerWrites(workload: Workload): number {
   const { accounts, channels, models } = workload;
   const calls = Math.max(1, recordsOfBatch(workload) / perCall.streamRecords);
   const pairs = distinct(accounts * models, calls) + distinct(channels * models, calls);
-  // A batch registers what is open with one write.
-  return perCall.rowWrites + (perCall.sumWrites * pairs + 1) / calls;
+  const sums = perCall.sumWrites * pairs + perCall.monthWrites * distinct(accounts, calls);
+  return perCall.rowWrites + (sums + perCall.batchWrites) / calls;
 }
 
 const renewals = ({ seconds }: Workload): number =>

@@ -2,6 +2,7 @@
  * Creates a key for an account, and the account if it does not exist. The key is in the result and stored
  * nowhere.
  */
+import { isAccountOff } from '../../config/rows/account-row.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { keyHint } from '../../wire/name-patterns.ts';
@@ -12,6 +13,7 @@ import { findAccount } from '../find-account.ts';
 import type { RawRow, RowWrite } from '../row-tables.ts';
 import { carryOutWrites } from '../row-writes.ts';
 import { keyState } from './key-state.ts';
+import { unservedModels } from './unserved-models.ts';
 
 export interface NewKeyInput {
   account: string;
@@ -62,6 +64,12 @@ export async function planCreateKey(
     changes: [...found.changes, { kind: 'create', table: 'keys', row, conflict }],
     effect: [...found.effect, `a key of account ${account}: ${rights}`],
     questions: [],
+    warnings: [
+      ...(isAccountOff(found.row)
+        ? [`account ${account} is off: the key is refused until \`customer enable ${account}\``]
+        : []),
+      ...(await unservedModels(ports, models)),
+    ],
     account,
     rights,
   };

@@ -24,7 +24,9 @@ export async function findKey({ tables }: OperatorPorts, written: string): Promi
     );
   }
   const fullHash = keyHash(wanted);
-  const rows = await tables.scan('keys');
+  const isWhole = /^[0-9a-f]{64}$/i.test(wanted);
+  const whole = isWhole ? await tables.get('keys', wanted.toLowerCase()) : undefined;
+  const rows = whole ? [whole] : await tables.scan('keys');
   const found = rows.filter(
     (row) =>
       row['hint'] === wanted ||

@@ -14,12 +14,14 @@ export async function listKeys(
   { tables, clock }: OperatorPorts,
   { account }: { account?: string },
 ): Promise<KeyView[]> {
-  const nowMs = clock.now();
-  return (await tables.scan('keys'))
-    .filter((row) => account === undefined || row['account'] === account)
-    .toSorted((a, b) => compareCodeUnits(sortText(a), sortText(b)))
-    .map((row) => keyView(row, nowMs));
+  const rows = await tables.scan('keys');
+  const wanted = rows.filter((row) => account === undefined || row['account'] === account);
+  return keyViewsOf(wanted, clock.now());
 }
+
+/** Sorted by account, then hint. */
+export const keyViewsOf = (rows: readonly RawRow[], nowMs: number): KeyView[] =>
+  rows.toSorted((a, b) => compareCodeUnits(sortText(a), sortText(b))).map((row) => keyView(row, nowMs));
 
 function keyView(raw: RawRow, nowMs: number): KeyView {
   const { state, why } = keyState(raw, nowMs);

@@ -5,6 +5,7 @@ import type { OperatorPorts } from '../operator-ports.ts';
 import { makeKey, type MadeKey, type NewKeyPlan } from './create-key.ts';
 import { findKey } from './find-key.ts';
 import { keyState } from './key-state.ts';
+import { listKeys } from './list-keys.ts';
 
 const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
@@ -28,6 +29,9 @@ export async function planRotateKey(
   const { state, why, row: read } = keyState(old.row, nowMs);
   if (read === undefined || state !== 'usable')
     throw new Failure(`${old.name} does not work (${why}), so a copy would not either`);
+  const earlier = (await listKeys(ports, { account: read.account })).filter(
+    (each) => each.row['_replaces'] === old.hash && each.state === 'usable',
+  );
   const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
   const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
   const row = { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash };
@@ -39,12 +43,16 @@ export async function planRotateKey(
         table: 'keys',
         key: { hash: old.hash },
         attributes: { expires_at: end },
-        // If the old key is disabled in the meantime, no new key must be created.
-        unchanged: { enabled: old.row['enabled'] },
+        // If the old key is disabled or rotated in the meantime, no new key must be created.
+        unchanged: { enabled: old.row['enabled'], expires_at: old.row['expires_at'] },
       },
     ],
     effect: [`a new key of account ${read.account}: ${why}`, `${old.name} works until ${end}`],
-    questions: graceHours === 0 ? [`Refuse ${old.name} at once?`] : [],
+    questions: [graceHours === 0 ? `Refuse ${old.name} at once?` : `Let ${old.name} end at ${end}?`],
+    warnings: earlier.map(
+      ({ row: { hash, hint } }) =>
+        `it was rotated before: ${String(hint)} replaces it already; nobody has that key? key disable ${String(hash).slice(0, 12)}`,
+    ),
     account: read.account,
     rights: why,
     oldName: old.name,

@@ -1,7 +1,7 @@
-/** Compares the daily sums of one account or channel with those of the ledger rows, and corrects them if asked to. */
-import { differenceWords, type DailyAudit } from '../../billing/audit/daily-audit.ts';
+/** Compares the daily sums of one account, of one channel or of what was served with those of the ledger rows, and corrects them if asked to. */
+import { splitBehind, type DailyAudit, type DailyDifference } from '../../billing/audit/daily-audit.ts';
 import type { DailySum } from '../../billing/daily/daily-sums.ts';
-import type { Reading } from '../ledger-reader.ts';
+import type { Reading } from '../sum-reader.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 export interface DailyAuditing {
@@ -13,6 +13,8 @@ export interface DailyAuditing {
 export interface DailyOutcome {
   findings: string[];
   corrected: number;
+  /** Sums by month and by model that lack rows of older versions: a rebuild makes them. */
+  behind: number;
 }
 
 /** `items`: what was read before the rows were; absent: it is read now. */
@@ -33,10 +35,12 @@ export async function auditDaily(
   const items = known ?? (await readDaily(ports, id));
   const findings = items.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : []));
   const sums = items.flatMap((each) => ('row' in each ? [each.row] : []));
+  const left: DailyDifference[] = [];
   let corrected = 0;
   for (const difference of audit?.differences(id, sums) ?? []) {
     if (rebuild && (await ports.ledger.addToDaily(difference))) corrected += 1;
-    else findings.push(differenceWords(difference));
+    else left.push(difference);
   }
-  return { findings, corrected };
+  const { behind, findings: wrong } = splitBehind(left);
+  return { findings: [...findings, ...wrong], corrected, behind };
 }

@@ -7,12 +7,15 @@ import { DailyAudit } from '../../billing/audit/daily-audit.ts';
 import { LedgerSums } from '../../billing/audit/ledger-sums.ts';
 import { problemOf } from '../../billing/audit/recompute.ts';
 import { accountId, dayOf } from '../../billing/daily/daily-keys.ts';
+import { servedId } from '../../billing/daily/sum-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { emptyQuota } from '../../billing/quota-item.ts';
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { auditDaily, readDaily, type DailyAuditing, type DailyOutcome } from './audit-daily.ts';
+import { auditMonths } from './audit-months.ts';
+import { utcDay } from '../../wire/iso-time.ts';
 
 export interface AuditInput {
   /** Audit only this account. */
@@ -42,6 +45,8 @@ interface Seen {
   closesWithoutRow: number;
   /** How many daily sums were corrected. */
   corrected: number;
+  /** How many sums by month and by model lack rows of older versions: a rebuild makes them. */
+  behind: number;
 }
 
 export interface LedgerAudit extends Seen {
@@ -58,12 +63,12 @@ export async function auditLedger(
 ): Promise<LedgerAudit> {
   const { account: only, from = '', waitMs, rebuildDaily = false } = input;
   const startMs = ports.clock.now();
-  const daysBefore = new Date(startMs - finalAfterMs).toISOString().slice(0, 10);
+  const daysBefore = utcDay(startMs - finalAfterMs);
   const auditing = { daysBefore, rebuild: rebuildDaily };
   const accounts = only === undefined ? await knownAccounts(ports, from, progress) : [only];
-  // The sums of channels are those of all accounts' rows.
-  const channels = only === undefined && from === '' ? dailyAudit(daysBefore, 'channel#') : undefined;
-  const seen: Seen = { findings: [], rows: 0, closesWithoutRow: 0, corrected: 0 };
+  // The sums of channels and of what was served are those of all accounts' rows.
+  const channels = only === undefined && from === '' ? dailyAudit(daysBefore, isOfAll) : undefined;
+  const seen: Seen = { findings: [], rows: 0, closesWithoutRow: 0, corrected: 0, behind: 0 };
   for (const account of accounts) {
     progress.auditing(account);
     try {
@@ -82,14 +87,17 @@ export async function auditLedger(
   return { accounts: accounts.length, ...seen };
 }
 
-const dailyAudit = (daysBefore: string, prefix: string): DailyAudit =>
-  new DailyAudit((key) => key.id.startsWith(prefix) && (dayOf(key) ?? daysBefore) < daysBefore);
+const dailyAudit = (daysBefore: string, isWanted: (id: string) => boolean): DailyAudit =>
+  new DailyAudit((key) => isWanted(key.id) && (dayOf(key) ?? daysBefore) < daysBefore);
+
+const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === servedId;
 
 function addSeen(all: Seen, more: Partial<Seen> & DailyOutcome): void {
   all.findings.push(...more.findings);
   all.rows += more.rows ?? 0;
   all.closesWithoutRow += more.closesWithoutRow ?? 0;
   all.corrected += more.corrected;
+  all.behind += more.behind;
 }
 
 /** Every account that has an item, a grant or a ledger row, sorted. */
@@ -145,7 +153,7 @@ async function auditOnce(
   // Before the rows: what is counted after this is found as a change when it is corrected.
   const items = await readDaily(ports, id);
   const sums = new LedgerSums(item, readMs);
-  const audit = dailyAudit(auditing.daysBefore, 'account#');
+  const audit = dailyAudit(auditing.daysBefore, (of) => of === id);
   for await (const page of ledger.ledger({ account })) {
     for (const each of page) {
       if ('problem' in each) findings.push(`${each.key}: ${each.problem}`);
@@ -163,11 +171,13 @@ async function auditOnce(
   // Nothing can be compared with an item that cannot be read.
   if (!(reading && 'problem' in reading)) findings.push(...auditAccount(records));
   const daily = await auditDaily(ports, auditing, { id, audit, items });
+  const months = await auditMonths(ports, { account, days: items, rebuild: auditing.rebuild });
   return {
-    findings: [...findings, ...daily.findings],
+    findings: [...findings, ...daily.findings, ...months.findings],
     rows: sums.rows,
     closesWithoutRow: closesWithoutRow(records),
-    corrected: daily.corrected,
+    corrected: daily.corrected + months.corrected,
+    behind: daily.behind + months.behind,
   };
 }
 

@@ -11,9 +11,10 @@ import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 
-/** `changes`: the closes of reservations that are still open. */
-export interface RepairPlan extends Plan<CloseWrite> {
-  losses: LostClose[];
+/** `changes`: the lost closes; what was closed meanwhile is looked up when they are carried out. */
+export interface RepairPlan extends Plan<LostClose> {
+  /** The closes of reservations that are still open. */
+  closes: CloseWrite[];
 }
 
 /** The result of repairing one lost close. */
@@ -25,31 +26,32 @@ export type LossOutcome =
 export async function planRepairLosses({ ledger }: OperatorPorts, text: string): Promise<RepairPlan> {
   const losses = lossesIn(text);
   if (losses.length === 0) throw new Failure('there is no settle_lost or settle_late line in this input');
-  const changes: CloseWrite[] = [];
+  const closes: CloseWrite[] = [];
   for (const { account, releaseSlot, closeRecord } of losses) {
     const { id } = closeRecord;
     const reading = await ledger.quota(account);
     const row = reading && 'row' in reading ? reading.row : undefined;
     const entry = row?.open.get(id);
     const part = row?.each?.find(({ open }) => open.has(id))?.part;
-    if (entry) changes.push({ account, part, id, entry, releaseSlot, closeRecord });
+    if (entry) closes.push({ account, part, id, entry, releaseSlot, closeRecord });
   }
-  const effect = changes.map(
-    ({ account, id, closeRecord }) =>
-      `${account}: request ${id} is closed and charged ${formatYuan(closeRecord.charge)} yuan`,
+  const effect = losses.map(({ account, closeRecord: { id, charge } }) =>
+    closes.some((close) => close.id === id)
+      ? `${account}: request ${id} is closed and charged ${formatYuan(charge)} yuan`
+      : `${account}: request ${id} is not open any more: charged up to ${formatYuan(charge)} yuan if it expired`,
   );
-  return { changes, effect, questions: [], losses };
+  return { changes: losses, effect, questions: [`Write these ${losses.length} closes?`], closes };
 }
 
 /** One outcome for each lost close, in the order of the log lines. */
 export async function carryOutRepairLosses(
   ports: OperatorPorts,
-  { changes, losses }: RepairPlan,
+  { changes, closes }: RepairPlan,
 ): Promise<LossOutcome[]> {
   const outcomes: LossOutcome[] = [];
-  for (const { account, closeRecord } of losses) {
+  for (const { account, closeRecord } of changes) {
     const { id, charge } = closeRecord;
-    const write = changes.find((change) => change.id === id);
+    const write = closes.find((close) => close.id === id);
     const isClosed = write !== undefined && (await ports.ledger.close(write)).done;
     outcomes.push(
       isClosed

@@ -1,7 +1,7 @@
 /** Reads the ledger rows that match a filter, page by page. */
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { usageFailure } from '../operator-failure.ts';
-import type { Reading } from '../ledger-reader.ts';
+import type { Reading } from '../sum-reader.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 export interface LedgerFilter {

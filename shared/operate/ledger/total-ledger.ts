@@ -4,6 +4,7 @@ import { type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { selectRows, type LedgerFilter } from './select-rows.ts';
+import { utcDay } from '../../wire/iso-time.ts';
 
 export type Grouping = 'account' | 'model' | 'day';
 export const groupings: readonly Grouping[] = ['account', 'model', 'day'];
@@ -38,7 +39,7 @@ const groupOf: Record<Grouping, (row: LedgerRow) => string> = {
   account: (row) => row.account,
   model: (row) => (row.kind === 'grant' ? '(grants)' : row.model),
   /** The UTC day on which the call began. */
-  day: (row) => new Date(ledgerTimeMs(row)).toISOString().slice(0, 10),
+  day: (row) => utcDay(ledgerTimeMs(row)),
 };
 
 /** @param onProgress called with the number of further rows that were read */

@@ -23,6 +23,8 @@ export interface ImportInput {
   prefix?: string;
   /** Import only these models, by their names without the prefix. */
   models?: string[];
+  /** Models that may be free; others to which the list gives no price above 0 are left out. */
+  free?: string[];
 }
 
 export interface ImportPlan extends Plan<RowWrite> {
@@ -51,7 +53,9 @@ export async function planImport(
     ? pricesOfServed(await tables.scan('channels'), target, prices)
     : { named: prices, missing: [] };
   const priced = pricedModels(readCharges(rows).charges, clock.now());
-  const wanted = named.filter(({ model }) => !priced.has(model));
+  const unpriced = named.filter(({ model }) => !priced.has(model));
+  const wanted = unpriced.filter((price) => !isFree(price) || input.free?.includes(price.model));
+  const free = unpriced.filter((price) => !wanted.includes(price)).map(({ model }) => model);
   const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
   const charges = newCharges(wanted, factor, Math.max(0, ...ids) + 1);
   return {
@@ -65,7 +69,12 @@ export async function planImport(
     })),
     effect: [
       `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per 1,000 tokens.`,
-      `${wanted.length} models in ${charges.length} rules; ${named.length - wanted.length} are priced already, ${skipped} entries are no chat prices.`,
+      `${wanted.length} models in ${charges.length} rules; ${named.length - unpriced.length} are priced already, ${skipped} entries are no chat prices.`,
+      ...(free.length > 0
+        ? [
+            `${free.length} models cost nothing in this list and are left out: name with --free which of them may be free: ${free.slice(0, 5).join(', ')}`,
+          ]
+        : []),
     ],
     questions: charges.length > 0 ? [`Write these ${charges.length} rules?`] : [],
     charges,
@@ -75,6 +84,9 @@ export async function planImport(
     )?.model,
   };
 }
+
+const isFree = ({ input, output, tiers }: ListedPrice): boolean =>
+  [{ input, output }, ...tiers].every((rates) => rates.input === 0n && rates.output === 0n);
 
 function factorOf({ rate, markup }: ImportInput): bigint {
   const yuan = parseDecimal(rate, factorDecimals) ?? 0n;

@@ -15,17 +15,39 @@ export type FoundRequest =
     }
   | { kind: 'open'; account: string; id: string; entry: OpenEntry };
 
-/** @param written a request id, the id of an answer, or the ledger id of a grant */
-export async function findRequest(ports: OperatorPorts, written: string): Promise<FoundRequest> {
-  const id = written.trim().replace(/^(chatcmpl-|resp-)/, '');
+type BookedRequest = Extract<FoundRequest, { kind: 'booked' }>;
+
+/**
+ * @param written a request id, the id of an answer, or the ledger id of a grant
+ * @param mayBeOpen false: it has ended, so no account is looked through for its reservation
+ */
+export async function findRequest(
+  ports: OperatorPorts,
+  written: string,
+  { mayBeOpen = true }: { mayBeOpen?: boolean } = {},
+): Promise<FoundRequest> {
+  const booked = await bookedRequest(ports, written);
+  if (booked) return booked;
+  if (mayBeOpen) return findOpen(ports, idIn(written));
+  throw notFound(idIn(written));
+}
+
+/** Looks in the ledger alone, which is two reads. Undefined: it has no such row. */
+export async function bookedRequest(
+  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  written: string,
+): Promise<BookedRequest | undefined> {
+  const id = idIn(written);
   const isGrant = id.startsWith('grant#');
   if (!isGrant && requestTimeMs(id) === undefined)
     throw usageFailure('a request id has 26 characters: the header x-request-id, or what follows chatcmpl-');
-  const reading = await ports.ledger.request(id);
-  if (reading === undefined) return findOpen(ports, id);
+  const reading = await ledger.request(id);
+  if (reading === undefined) return undefined;
   if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
   return { kind: 'booked', row: reading.row, problem: problemOf(reading.row) };
 }
+
+const idIn = (written: string): string => written.trim().replace(/^(chatcmpl-|resp-)/, '');
 
 async function findOpen({ ledger }: OperatorPorts, id: string): Promise<FoundRequest> {
   for await (const accounts of ledger.accounts()) {
@@ -35,7 +57,10 @@ async function findOpen({ ledger }: OperatorPorts, id: string): Promise<FoundReq
       if (entry) return { kind: 'open', account, id, entry };
     }
   }
-  throw new Failure(
+  throw notFound(id);
+}
+
+const notFound = (id: string): Failure =>
+  new Failure(
     `no ledger row and no open reservation has the id ${id}: was it refused, or free of charge? Its log line says so`,
   );
-}

@@ -18,7 +18,7 @@ export interface ContentPlan extends Plan<RowWrite> {
   head: ResponseHead;
 }
 
-/** The record names the access key, which AWS's own logs lead to a person. */
+/** The record names the caller, as AWS knows them. */
 export async function planShowContent(
   ports: OperatorPorts,
   head: ResponseHead,

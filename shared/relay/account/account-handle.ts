@@ -11,14 +11,20 @@ import type { AccountReader } from '../ports/stores/account-reader.ts';
 import type { Clock } from '../ports/clock.ts';
 import { refusalAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
 import type { KeyStore } from '../ports/stores/key-store.ts';
+import type { RefusalCounts } from '../ports/stores/refusal-counts.ts';
 import type { Log, RequestLog } from '../ports/telemetry.ts';
 import { accountBody } from './account-balance.ts';
+import { accountDays, readDays } from './account-days.ts';
 import { usagePage } from './account-usage.ts';
+
+/** How far back errors are shown. */
+const errorsMs = 24 * 60 * 60_000;
 
 export interface AccountPorts {
   config: ConfigSource;
   keys: KeyStore;
   accounts: AccountReader;
+  refusals: Pick<RefusalCounts, 'since'>;
   clock: Clock;
   log: Log;
 }
@@ -43,7 +49,7 @@ export function accountHandle(ports: AccountPorts): Handle {
       const body =
         endpoint === 'usage'
           ? await usagePage(ports.accounts, admitted.row.account, request.query)
-          : await balance(ports, admitted);
+          : await balance(ports, admitted, request.query);
       logEnd({ status: 200, end: 'completed' });
       return jsonAnswer(request, body);
     } catch (error) {
@@ -67,12 +73,22 @@ async function admit({ keys, clock }: AccountPorts, request: RelayRequest): Prom
   return admitKey(await keys.find(secretKey), clock.now());
 }
 
-async function balance(ports: AccountPorts, { row: key, account }: AdmittedKey): Promise<object> {
-  const [quota, snapshot] = await Promise.all([
+async function balance(
+  ports: AccountPorts,
+  { row: key, account }: AdmittedKey,
+  query: URLSearchParams,
+): Promise<object> {
+  const nowMs = ports.clock.now();
+  const asked = readDays(query);
+  const [quota, snapshot, refusals, days] = await Promise.all([
     ports.accounts.quota(key.account),
     ports.config.notOlderThan(refusalAgeMsMax),
+    ports.refusals.since(key.account, new Date(nowMs - errorsMs).toISOString().slice(0, 13)),
+    asked === undefined
+      ? undefined
+      : accountDays(ports.accounts, { account: key.account, days: asked, nowMs }),
   ]);
-  return accountBody({ account, quota, key, snapshot, nowMs: ports.clock.now() });
+  return accountBody({ account, quota, key, snapshot, refusals, days, nowMs: ports.clock.now() });
 }
 
 const jsonAnswer = (request: RelayRequest, body: object): RelayResponse => ({

@@ -6,6 +6,7 @@ import type { UsageEntry, UsageList } from '../../wire/public/account.ts';
 import { type AccountReader } from '../ports/stores/account-reader.ts';
 import { grantPrefix } from '../../billing/grant.ts';
 import { requestTimeMs, timeText } from '../../wire/request-id.ts';
+import { countParameter } from './count-parameter.ts';
 
 const limitMax = 100;
 const limitDefault = 20;
@@ -15,11 +16,11 @@ const limitDefault = 20;
  * not, so all of these are read: they are few. Throws an InvalidRequest for an invalid query.
  */
 export async function usagePage(
-  reader: AccountReader,
+  reader: Pick<AccountReader, 'requests' | 'grants' | 'late'>,
   account: string,
   query: URLSearchParams,
 ): Promise<UsageList> {
-  const limit = readLimit(query.get('limit'));
+  const limit = countParameter(query, 'limit', limitMax) ?? limitDefault;
   const cursor = readCursor(query.get('cursor'));
   const ask = async (beforeId: string): Promise<CloseRow[]> => reader.requests(account, beforeId, limit + 1);
   const others = Promise.all([reader.grants(account), reader.late(account)]).then((rows) => rows.flat());
@@ -64,17 +65,6 @@ async function otherOf(others: Promise<LedgerRow[]>, id: string): Promise<Ledger
   const found = (await others).find((row) => row.id === id);
   if (!found) throw badCursor();
   return found;
-}
-
-function readLimit(written: string | null): number {
-  if (written === null) return limitDefault;
-  const limit = /^\d{1,3}$/.test(written) ? Number(written) : 0;
-  if (limit >= 1 && limit <= limitMax) return limit;
-  throw new InvalidRequest(
-    'invalid_value',
-    'limit',
-    `Invalid value for 'limit': a whole number from 1 to ${limitMax} is wanted.`,
-  );
 }
 
 function readCursor(written: string | null): string | undefined {

@@ -21,7 +21,7 @@ import type { Bill } from '../money/bill.ts';
 import { callTo } from '../call/serving-channels.ts';
 import { servingFacts } from '../call/serving-facts.ts';
 import { Delivery, Heartbeat } from './delivery.ts';
-import { answerLine } from './log-line.ts';
+import { answerLine, type Stories } from './log-line.ts';
 import { Meter, type Measure } from './meter.ts';
 import { sentHeaders } from './sent-headers.ts';
 import { ResponseQueue } from './response-queue.ts';
@@ -43,6 +43,7 @@ export interface AnswerParts {
   /** A fresh renderer for each beginning of the answer. */
   renderer: () => Renderer;
   dispatch: DispatchedCall;
+  stories: Stories;
   bill: Bill;
   /** Undefined: the request has no Idempotency-Key. */
   claim: HeldKey | undefined;
@@ -71,6 +72,7 @@ export class Answer {
   /** The answer broke off without an end. */
   #unrendered = false;
   #length = 0;
+  #firstMs: number | undefined;
 
   constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
     this.#ports = ports;
@@ -118,18 +120,15 @@ export class Answer {
     const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
     const isExpected = report.channel?.params.include_usage !== false;
     const implausible = !costsNothing(outcome) && isImplausible(flags, isExpected);
-    this.#ports.log.request(
-      answerLine({
-        call: callTo(this.#call, answered),
-        report,
-        billed,
-        measure: { ...measure, implausible },
-        ending,
-      }),
-    );
-    if (!this.#queue.committed) return;
-    await this.#delivery.handOver(this.#call.deadlineMs + handOverMs);
-    this.#delivery.cut('deadline');
+    const call = callTo(this.#call, answered);
+    const facts = { call, report, billed, measure: { ...measure, implausible }, ending };
+    this.#ports.log.request(answerLine(facts));
+    const heard = { length: this.#length, firstMs: this.#firstMs };
+    if (this.#queue.committed) {
+      await this.#delivery.handOver(this.#call.deadlineMs + handOverMs);
+      this.#delivery.cut('deadline');
+    }
+    await this.#parts.stories.answered({ ...facts, reserved: bill.reserved, heard });
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
@@ -270,6 +269,7 @@ export class Answer {
   async #write(text: string): Promise<void> {
     await this.#delivery.room();
     this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
+    this.#firstMs ??= this.#ports.clock.now();
     this.#push(text);
     this.#length += text.length;
     this.#heartbeat.wrote();

@@ -6,6 +6,8 @@ import { cacheCounts } from '../../billing/cache-counts.ts';
 import { flagText } from '../../billing/usage/usage-flags.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { DispatchReport } from '../call/dispatch-report.ts';
+import type { StoryPorts, StoryTeller } from '../explain/story-teller.ts';
+import type { AnsweredFacts } from '../explain/ended-call.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { BillReport } from '../money/bill.ts';
 import type { RequestLog } from '../ports/telemetry.ts';
@@ -72,6 +74,38 @@ const limitFields = (
   { atLimit }: Measure,
 ): Pick<RequestLog, 'limited_by' | 'max_tokens' | 'limit_reached'> =>
   limitedBy ? { limited_by: limitedBy, max_tokens: outputTokensLimit, limit_reached: atLimit } : {};
+
+/** Sees to the stories of calls that need one. One for each function; what tells them is loaded by the first. */
+export class Stories {
+  readonly #ports: StoryPorts;
+  #teller: StoryTeller | undefined;
+
+  constructor(ports: StoryPorts) {
+    this.#ports = ports;
+  }
+
+  /** To be called when the client has its answer. Never rejects. */
+  async answered(facts: AnsweredFacts): Promise<void> {
+    const { report, ending } = facts;
+    const isPlain = ending.end === 'completed' && report.tried.length < 2 && report.usualMs === undefined;
+    if (!isPlain) await this.#run(facts.call.identity.requestId, (teller) => teller.answered(facts));
+    else if (this.#teller?.waits) await this.#run(facts.call.identity.requestId, (teller) => teller.write());
+  }
+
+  /** Never rejects. */
+  refused(facts: RefusedFacts): Promise<void> {
+    return this.#run(facts.requestId, (teller) => teller.refused(facts));
+  }
+
+  async #run(requestId: string, work: (teller: StoryTeller) => Promise<void>): Promise<void> {
+    try {
+      const { StoryTeller: Teller } = await import('../explain/story-teller.ts');
+      await work((this.#teller ??= new Teller(this.#ports)));
+    } catch (error) {
+      this.#ports.log.fault(requestId, error);
+    }
+  }
+}
 
 /** Known facts about a refused request. Facts of checks after the refusal are missing. */
 export interface RefusedFacts {

@@ -9,6 +9,7 @@ import {
   type CompileOptions,
 } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
+import { authorsOf } from '../../config/compile/row-authors.ts';
 import { unpricedModels } from '../../config/compile/cross-checks.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
@@ -95,7 +96,8 @@ async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
     // A version that is taken but not yet named by the pointer was reserved by a crashed compile; skip it.
     const step = Math.floor(2 ** versionsTaken * (versionsTaken > 0 ? 1 + random.next() : 1));
     const version = (newest?.version ?? 0) + step;
-    const publication = await snapshots.publish(newest, version, { ...compiled, digest });
+    const by = authorsOf({ raw, before: before?.rows, after: compiled.rows }, newest?.publishedAt ?? 0);
+    const publication = await snapshots.publish(newest, version, { ...compiled, digest, by });
     if (publication === 'published') {
       const pointer = await snapshots.newest();
       if (pointer === undefined) throw new Error('the pointer is gone');

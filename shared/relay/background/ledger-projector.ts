@@ -1,9 +1,10 @@
 /**
  * Converts writes on accounts' items to the ledger rows of the reservations that they closed, and counts the rows
- * in `daily`.
+ * in `daily`. Sums of minutes are added after the rows, and never hold them up.
  */
 import { type QuotaChange, type LedgerStore } from '../ports/stores/ledger-store.ts';
 import { formatYuan } from '../../billing/amount.ts';
+import { minuteSums } from '../../billing/daily/minute-sums.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
 import { imbalance } from '../../billing/quota-item.ts';
 import { Backoff } from '../money/backoff.ts';
@@ -39,29 +40,35 @@ export function ledgerProjector(
       return rowOf(change);
     });
     const rows = results.flatMap((result) => (result && 'row' in result ? [result.row] : []));
-    const failures = await putAll(ports, rows);
+    const { failures, put } = await putAll(ports, rows);
+    await countMinutes(ports, put);
     return results.map((result) =>
       result && 'row' in result ? failures.get(nameOf(result.row)) : result?.poisoned,
     );
   };
 }
 
-/** The rows that were not put, by name. Stops at the first group that needs a retry: order is kept. */
-async function putAll(
-  ports: LedgerProjectorPorts,
-  rows: readonly CloseRow[],
-): Promise<ReadonlyMap<string, Error>> {
+interface PutRows {
+  /** Why rows were not put, by name. */
+  failures: ReadonlyMap<string, Error>;
+  /** The rows that were put and counted now: not those that were there. */
+  put: readonly CloseRow[];
+}
+
+/** Stops at the first group that needs a retry: order is kept. */
+async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]): Promise<PutRows> {
   const failures = new Map<string, Error>();
+  const put: CloseRow[] = [];
   let stopped: Error | undefined;
   for (const group of ports.ledger.groups(rows)) {
     try {
-      if (!stopped) await putGroup(ports, group, failures);
+      if (!stopped) put.push(...(await putGroup(ports, group, failures)));
     } catch (error) {
       stopped = asError(error);
     }
     if (stopped) for (const row of group) failures.set(nameOf(row), stopped);
   }
-  return failures;
+  return { failures, put };
 }
 
 /** A row that is refused for good must not block the others. */
@@ -69,14 +76,27 @@ async function putGroup(
   ports: LedgerProjectorPorts,
   rows: readonly CloseRow[],
   failures: Map<string, Error>,
-): Promise<void> {
+): Promise<readonly CloseRow[]> {
   try {
-    await new Backoff(ports, putBudgetMs).until(() => ports.ledger.putCounted(rows));
+    return await new Backoff(ports, putBudgetMs).until(() => ports.ledger.putCounted(rows));
   } catch (error) {
     if (!(error instanceof Poisoned)) throw error;
     const [row, ...others] = rows;
-    if (others.length > 0) for (const one of rows) await putGroup(ports, [one], failures);
+    const put: CloseRow[] = [];
+    if (others.length > 0) for (const one of rows) put.push(...(await putGroup(ports, [one], failures)));
     else if (row) failures.set(nameOf(row), await putUncounted(ports, row));
+    return put;
+  }
+}
+
+/** For plots alone: a failure is said, and fails no row. */
+async function countMinutes({ ledger, log }: LedgerProjectorPorts, rows: readonly CloseRow[]): Promise<void> {
+  const sums = minuteSums(rows);
+  if (sums.length === 0) return;
+  try {
+    await ledger.addToMinutes(sums);
+  } catch (error) {
+    log.event('minutes_not_counted', { rows: rows.length, why: asError(error).name });
   }
 }
 

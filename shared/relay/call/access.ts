@@ -6,7 +6,8 @@ import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { AliasSettings } from '../../config/settings/settings.ts';
 import type { ModelName } from './model-name.ts';
-import type { KeyLookup } from '../ports/stores/key-store.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { KeyLookup, KeyStore } from '../ports/stores/key-store.ts';
 import { isSecretKey } from '../../wire/name-patterns.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 
@@ -81,3 +82,17 @@ const invalidKey = (message: string, reason: string): Refusal =>
   refuse('invalid_api_key', message, { reason });
 const unusableKey = (reason: string): Refusal =>
   invalidKey('The API key is not valid. Check that it is complete and active.', reason);
+
+export function relayClosed({ settings: { contact } }: Snapshot): Refusal {
+  const more = contact === '' ? '' : ` Contact: ${contact}`;
+  return refuse('relay_closed', `The relay is closed at the moment.${more}`);
+}
+
+/** Throws a Refusal. */
+export async function lookUpKey(
+  { keys, clock }: { keys: KeyStore; clock: Clock },
+  authorization: string | undefined,
+): Promise<AdmittedKey> {
+  const key = readKey(authorization);
+  return admitKey(await keys.find(key), clock.now());
+}

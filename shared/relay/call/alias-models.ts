@@ -40,7 +40,7 @@ export function modelsOfAlias(
     }
   });
   const [first, ...rest] = serving;
-  if (!first) throw incapable ?? modelNotFound(alias.name);
+  if (!first) throw incapable ?? modelNotFound(alias.name, 'no_channel');
   const models = Object.freeze([first, ...rest] as const);
   return {
     model: Object.freeze({ ...name, base: first.model }),

@@ -10,7 +10,8 @@ import type { KeyStore } from '../ports/stores/key-store.ts';
 import type { QuotaStore } from '../ports/stores/quota-store.ts';
 import type { SearchProvider } from '../ports/search-provider.ts';
 import type { SecretStore } from '../ports/stores/secret-store.ts';
-import type { Log } from '../ports/telemetry.ts';
+import type { RefusalCounts } from '../ports/stores/refusal-counts.ts';
+import type { Explaining, Log } from '../ports/telemetry.ts';
 import type { Sealer } from '../ports/sealer.ts';
 import type { LearnedFacts } from '../ports/stores/learned-facts.ts';
 import type { StoredPorts } from '../ports/stored/stored-ports.ts';
@@ -33,7 +34,8 @@ export interface ChatPorts {
   stored: StoredPorts;
   random: Random;
   searchProvider: (settings: SearchSettings) => SearchProvider;
-  log: Log;
+  log: Log & Explaining;
+  refusals: RefusalCounts;
   /** See ChatCall. */
   concurrencyGiven?: number | undefined;
   /** See ReservationsPorts. */

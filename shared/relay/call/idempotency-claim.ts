@@ -12,7 +12,15 @@ import { refuse, type Refusal } from '../http/refusal.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
+/** When a run has ended in any case: it begins a minute after its acceptance, and no function runs for longer. */
+const runEndsMsMax = 16 * 60_000;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
+/**
+ * How long the end of a claim is tried, and where the call's own time is up. Without it the first request
+ * counts as running, until the ledger says how it ended.
+ */
+const finishMsMax = 2_000;
+const hurriedMsMax = 500;
 /** The SDKs wait so long before they repeat a request whose first one still runs. */
 const againSeconds = '5';
 
@@ -28,7 +36,10 @@ export interface HeldKey {
   finish(free: boolean): Promise<void>;
 }
 
-type ClaimPorts = Pick<ChatPorts, 'idempotency' | 'clock' | 'log' | 'stored'>;
+interface ClaimPorts extends Pick<ChatPorts, 'idempotency' | 'clock' | 'log' | 'stored'> {
+  /** Repeats a write until its outcome is known or the time is up. */
+  repeated<T>(budgetMs: number, write: () => Promise<T>): Promise<T>;
+}
 
 export interface KeyedRequest {
   header: string;
@@ -37,7 +48,14 @@ export interface KeyedRequest {
   keeps: boolean;
   /** The answer is stored as a response, too. */
   isStored: boolean;
+  /** Of a background call: the result of one that was accepted before, by the response that it stored. */
+  accepted?: ((first: Taken) => Promise<StoredResult | undefined>) | undefined;
 }
+
+/** The first request, with the same body. */
+export type Taken = Extract<ClaimReply, { state: 'running' | 'completed' }>;
+
+export type Claimed = { held: HeldKey } | { first: StoredResult };
 
 /**
  * Claims the request's Idempotency-Key. Returns the first result where it is kept. Throws when the key is taken otherwise:
@@ -46,11 +64,11 @@ export interface KeyedRequest {
 export async function claimIdempotencyKey(
   ports: ClaimPorts,
   call: ChatCall,
-  { header, body, ...kept }: KeyedRequest,
-): Promise<{ held: HeldKey } | { first: StoredResult }> {
+  { header, body, accepted, ...kept }: KeyedRequest,
+): Promise<Claimed> {
   if (!keyPattern.test(header)) throw new InvalidRequest('invalid_idempotency_key', null, malformed);
   const { requestId } = call.identity;
-  const untilMs = call.deadlineMs + graceMs;
+  const untilMs = Math.max(call.deadlineMs, accepted ? call.startedMs + runEndsMsMax : 0) + graceMs;
   const { hash: owner, account } = call.key;
   const claim = {
     owner,
@@ -65,8 +83,9 @@ export async function claimIdempotencyKey(
   const reply = await ports.idempotency.claim(claim);
   if (reply.state === 'claimed') return { held: heldKey(ports, call, { claim, ...kept }) };
   if (!kept.keeps) throw taken(reply.state, reply.requestId);
-  if (reply.state === 'completed') {
-    const first = await ports.stored.results.read({ account, key: reply.requestId });
+  if (reply.state === 'completed' || (reply.state === 'running' && accepted)) {
+    const kept = await ports.stored.results.read({ account, key: reply.requestId });
+    const first = kept ?? (await accepted?.(reply));
     if (first) return { first };
   }
   throw takenBy(reply);
@@ -84,7 +103,9 @@ function heldKey(ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: 
     answered: (head) => result?.answered(head),
     keep: async (free) => (free ? undefined : result?.keep()),
     finish: (free) =>
-      idempotency.finish(claim, free).catch((error: unknown) => log.fault(call.identity.requestId, error)),
+      ports
+        .repeated(call.signal.aborted ? hurriedMsMax : finishMsMax, () => idempotency.finish(claim, free))
+        .catch((error: unknown) => log.fault(call.identity.requestId, error)),
   };
 }
 

@@ -41,7 +41,7 @@ export class ServingChannels {
   /** Throws a Refusal when there are none. */
   of(snapshot: Snapshot, model: string, nowMs: number): ServedModel {
     const found = this.find(snapshot, model, nowMs);
-    if (!found) throw modelNotFound(model);
+    if (!found) throw modelNotFound(model, snapshot.models.includes(model) ? 'no_price' : 'no_channel');
     return found;
   }
 
@@ -57,11 +57,11 @@ export class ServingChannels {
   }
 }
 
-export const modelNotFound = (model: string): Refusal =>
+export const modelNotFound = (model: string, reason: 'no_channel' | 'no_price'): Refusal =>
   refuse(
     'model_not_found',
     `The model "${model}" is not available here. GET /v1/models lists those that are.`,
-    { param: 'model' },
+    { param: 'model', reason },
   );
 
 /** The call as one of the models that may answer gets it: stages that serve one model read the fields of this. */

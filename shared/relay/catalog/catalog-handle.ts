@@ -1,17 +1,17 @@
 /**
- * The public read endpoints: models, charge, plans, health and the page. They need no key and ignore any that
+ * The public read endpoints: models, charge, plans, health and the pages. They need no key and ignore any that
  * is sent.
  */
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { matchRoute, type RouteName } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
-import { page } from '../page/page.ts';
+import { asRefusal, refusalResponse } from '../http/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import { listAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
-import { modelList, offeredAliases, offeredModels, oneModel } from './model-list.ts';
+import { modelList, offeredModels, oneModel } from './model-list.ts';
 import { listedCharges, offeredPlans } from './price-lists.ts';
 
 export interface CatalogPorts {
@@ -22,6 +22,7 @@ export interface CatalogPorts {
   version: string;
   /** Serves the paths of an account, which need a key. */
   account: Handle;
+  health: ChannelHealth;
 }
 
 export function catalogHandle(ports: CatalogPorts): Handle {
@@ -34,7 +35,7 @@ export function catalogHandle(ports: CatalogPorts): Handle {
       const fresh = ports.config.notOlderThan(listAgeMsMax);
       // An old list is better than none, but a model that may have been added is not refused.
       const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
-      return answers[route]({ request, snapshot, nowMs: ports.clock.now(), version: ports.version });
+      return await answers[route]({ request, snapshot, nowMs: ports.clock.now(), ports });
     } catch (error) {
       const refusal = asRefusal(error);
       if (refusal.status >= 500) {
@@ -55,52 +56,44 @@ export function catalogHandle(ports: CatalogPorts): Handle {
   };
 }
 
-type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | 'page';
+type PageRoute = 'page' | 'account_page' | 'asset';
+type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | PageRoute;
 
 interface Asked {
   request: RelayRequest;
   snapshot: Snapshot;
   /** Decides which rules are in force. */
   nowMs: number;
-  version: string;
+  ports: CatalogPorts;
 }
 
-const answers: Record<ReadRoute, (asked: Asked) => RelayResponse> = {
+const answers: Record<ReadRoute, (asked: Asked) => RelayResponse | Promise<RelayResponse>> = {
   models: ({ request, snapshot, nowMs }) => jsonAnswer(request, modelList(snapshot, request.query, nowMs)),
   model: ({ request, snapshot, nowMs }) => jsonAnswer(request, oneModel(request, snapshot, nowMs)),
   charge: ({ request, snapshot, nowMs }) => jsonAnswer(request, listedCharges(snapshot, nowMs)),
   plans: ({ request, snapshot }) => jsonAnswer(request, offeredPlans(snapshot)),
   health: (asked) => jsonAnswer(asked.request, health(asked)),
-  page: pageAnswer,
+  page: (asked) => pageAnswer(asked, 'page'),
+  account_page: (asked) => pageAnswer(asked, 'account_page'),
+  asset: (asked) => pageAnswer(asked, 'asset'),
 };
 
 const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answers, route);
 
-const health = ({ snapshot, nowMs, version }: Asked) => ({
+const health = ({ snapshot, nowMs, ports }: Asked) => ({
   status: 'ok',
-  version,
+  version: ports.version,
   relay_closed: snapshot.settings.relayClosed,
   models: offeredModels(snapshot, nowMs).length,
   config_published_at: snapshot.publishedAt,
 });
 
-function pageAnswer({ request, snapshot, nowMs }: Asked): RelayResponse {
-  const { baseUrl, headers: asked } = request;
-  const { charges, settings } = snapshot;
-  if (!settings.page)
-    throw refuse('not_found', `This relay has no page. The base URL for clients is ${baseUrl}.`);
-  const models = offeredModels(snapshot, nowMs);
-  const facts = {
-    baseUrl,
-    models,
-    aliases: offeredAliases(snapshot, models),
-    charges,
-    nowMs,
-    plans: offeredPlans(snapshot),
-    contact: settings.contact,
-    relayClosed: settings.relayClosed,
-  };
-  const { body, headers } = page(facts, asked['accept'] ?? '');
+async function pageAnswer(asked: Asked, name: PageRoute): Promise<RelayResponse> {
+  const { ports, request, snapshot, nowMs } = asked;
+  const { pageAnswers } = await import('./page-answers.ts');
+  const resting = async (): Promise<ReadonlySet<string>> =>
+    (await import('./resting-models.ts')).restingModels(ports, snapshot);
+  const { body, headers } = await pageAnswers[name]({ request, snapshot, resting, nowMs });
   return cacheable(request, body, headers);
 }
 
@@ -110,7 +103,7 @@ const jsonAnswer = (request: RelayRequest, value: object): RelayResponse =>
 /** The distribution may cache a response for 5 s; an edit of a table is then still visible within 10 s. */
 const cacheable = (request: RelayRequest, body: string, headers: Record<string, string>): RelayResponse => ({
   status: 200,
-  headers: { ...headers, 'cache-control': 'public, max-age=5', 'x-request-id': request.id },
+  headers: { 'cache-control': 'public, max-age=5', ...headers, 'x-request-id': request.id },
   body,
   done: Promise.resolve(),
 });

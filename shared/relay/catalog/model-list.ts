@@ -7,7 +7,10 @@ import { modelIdOf } from '../http/http-routes.ts';
 import { refuse } from '../http/refusal.ts';
 
 /** All models that are served, without unpriced ones when the settings refuse those. */
-export function offeredModels(snapshot: Snapshot, nowMs: number): string[] {
+export function offeredModels(
+  snapshot: Pick<Snapshot, 'settings' | 'models' | 'charges'>,
+  nowMs: number,
+): string[] {
   if (snapshot.settings.unpricedModels === 'free') return snapshot.models;
   const priced = pricedModels(snapshot.charges, nowMs);
   return snapshot.models.filter((model) => priced.has(model));

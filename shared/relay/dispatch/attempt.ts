@@ -24,7 +24,7 @@ import { hasContent } from '../../wire/chunk-content.ts';
 import { hopHeader } from '../../wire/hop-headers.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
-import type { AttemptReport } from '../call/dispatch-report.ts';
+import type { AttemptReport, TriedCandidate } from '../call/dispatch-report.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { originOf, statesFor } from './candidate-states.ts';
 import { usual, type Variant } from './variant.ts';
@@ -45,6 +45,11 @@ export interface AttemptParts {
   call: ChatCall;
   /** Absent: the usual form. */
   variant?: Variant | undefined;
+}
+
+/** A candidate that was tried, with its newest attempt. */
+export interface Tried extends TriedCandidate {
+  attempt: Attempt;
 }
 
 export class Attempt {

@@ -4,6 +4,7 @@
  */
 import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import type { Candidate } from '../call/candidate.ts';
+import type { PassedOver } from '../call/dispatch-report.ts';
 import { ranked, type Score } from './conversation-rank.ts';
 import type { StandingOf } from '../health/health-recorder.ts';
 import type { Standing } from '../health/standing.ts';
@@ -35,6 +36,8 @@ export interface Rank {
  * cooldown come last, the one whose cooldown ends first before the others. Looks at no more candidates than are taken.
  */
 export class CandidateOrder {
+  /** All of the call. */
+  readonly candidates: readonly Candidate[];
   readonly #source: Iterator<Candidate, void, undefined>;
   readonly #standingOf: StandingOf | undefined;
   readonly #failedOfChannel = new Map<string, number>();
@@ -50,6 +53,7 @@ export class CandidateOrder {
 
   /** @param candidates by priority */
   constructor(candidates: readonly Candidate[], { standingOf, score, isFirst }: OrderPorts) {
+    this.candidates = candidates;
     this.#standingOf = standingOf;
     this.#source = sourceOf(candidates, score, isFirst);
   }
@@ -75,6 +79,11 @@ export class CandidateOrder {
     const served = servedBy(candidate);
     const failed = this.#failedOfChannel.get(served) ?? 0;
     this.#failedOfChannel.set(served, ofSecret ? failed + 1 : attemptsOfChannel);
+  }
+
+  /** Why the candidate was not taken, as things stood when the call began. */
+  passedOver(candidate: Candidate): PassedOver {
+    return { candidate, ...(this.#standingOf?.(candidate) ?? { is: 'not_needed' }) };
   }
 
   /** From now on these models come after others, if any is left. */

@@ -6,7 +6,7 @@
 import { opened } from '../../stream/opened.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt, type Tried } from './attempt.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
 import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/dispatch-report.ts';
@@ -29,15 +29,6 @@ import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 const attemptsMax = 3;
 /** How long the form that a model wants is remembered. */
 const learnedMs = 60 * 60 * 1000;
-
-/**
- * A candidate that was tried. `outcome`: `under_way`, `answered`, `refused`, or the reason of the failure.
- */
-interface Tried {
-  candidate: Candidate;
-  outcome: string;
-  attempt: Attempt;
-}
 
 /** The call as it is sent, and the candidates that were not tried yet. */
 interface Ordered {
@@ -66,6 +57,8 @@ export class Dispatch implements DispatchedCall {
   #request: ChatRequest;
   #search: SearchOutcome | undefined;
   #firstContentMs: number | undefined;
+  #usualMs: number | undefined;
+  readonly #uncarried: Candidate[] = [];
 
   constructor(ports: ChatPorts, call: ChatCall, health: HealthRecorder) {
     this.#ports = ports;
@@ -84,6 +77,8 @@ export class Dispatch implements DispatchedCall {
       channel: this.#tried.at(-1)?.candidate.channel,
       model: this.#tried.at(-1)?.candidate.model ?? this.#call.model.base,
       firstContentMs: this.#firstContentMs,
+      usualMs: this.#usualMs,
+      story: () => ({ tried: this.#tried, uncarried: this.#uncarried, order: this.#ordered?.order }),
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
       sent: last?.sent ?? { dropped: [] },
@@ -121,8 +116,10 @@ export class Dispatch implements DispatchedCall {
         yield* this.#try(attempt, { ...rank, endTurn }, callTo(call, candidate.model));
         return;
       } catch (error) {
-        if (error instanceof CannotCarry) uncarried ??= error;
-        else if (error instanceof UpstreamFailure) failures.push(error);
+        if (error instanceof CannotCarry) {
+          uncarried ??= error;
+          this.#uncarried.push(candidate);
+        } else if (error instanceof UpstreamFailure) failures.push(error);
         else if (this.#outgrew(error)) {
           tooLong = error;
           order.leaveOut(candidate.model);
@@ -181,12 +178,15 @@ export class Dispatch implements DispatchedCall {
     { candidate, standing, endTurn }: Rank & { endTurn: () => void },
     call: ChatCall,
   ): AsyncGenerator<ChatChunk[], void, undefined> {
-    const tried: Tried = { candidate, outcome: 'under_way', attempt };
+    const now = (): number => this.#ports.clock.now();
+    const tried: Tried = { candidate, outcome: 'under_way', attempt, standing, startedMs: now() };
     this.#tried.push(tried);
     try {
       const answer = await this.#opened(tried, candidate, call);
       tried.outcome = 'answered';
-      this.#firstContentMs = this.#ports.clock.now() - call.startedMs;
+      tried.contentMs = now();
+      this.#firstContentMs = tried.contentMs - call.startedMs;
+      if (this.#tried.length === 1) this.#usualMs = this.#health.paced(candidate, this.#firstContentMs);
       // The first content ends a probe, so that other calls can use the candidate early.
       endTurn();
       if (standing) this.#note(this.#health.answered(candidate, standing));
@@ -194,6 +194,7 @@ export class Dispatch implements DispatchedCall {
       this.#note(this.#health.succeeded(candidate));
     } catch (error) {
       const passedOn = tried.outcome === 'answered';
+      tried.endedMs = now();
       if (error instanceof CannotCarry) {
         // Nothing was sent, so this was no attempt.
         this.#tried.pop();
@@ -201,6 +202,7 @@ export class Dispatch implements DispatchedCall {
       }
       if (error instanceof UpstreamFailure) {
         tried.outcome = error.reason;
+        tried.vendorCode = error.vendorCode;
         this.#ordered?.order.failed(candidate, error);
         this.#note(this.#failed({ candidate, standing }, error, passedOn));
         if (!passedOn) throw error;
@@ -239,6 +241,7 @@ export class Dispatch implements DispatchedCall {
         if (!(error instanceof AskAgain)) throw error;
         asked = { again: error, refused: tried.attempt };
         tried.attempt = new Attempt(this.#ports, { candidate, call, variant: error.variant });
+        tried.forms = (tried.forms ?? 1) + 1;
       }
     }
   }

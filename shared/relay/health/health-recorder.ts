@@ -36,15 +36,30 @@ const keyOf = ({ hash }: Candidate): number => hash % healthKeySpace;
 /** Of the rate limits of its model: vendors limit models one by one, and one must not silence the others. */
 const limitKeyOf = ({ hash, model }: Candidate): number => hash53(model, hash) % healthKeySpace;
 
-const keysOf = (candidate: Candidate): number[] => [keyOf(candidate), limitKeyOf(candidate)];
+export const healthKeysOf = (candidate: Candidate): number[] => [keyOf(candidate), limitKeyOf(candidate)];
 
 /** Four characters: an item has room for no more, and a collision lets two accounts count as one. */
 const hashOf = (account: string): string => fingerprint(account).slice(-4);
+
+/** Of channels and models whose times to the first content are counted, some 300 bytes each: those called last. */
+const pacesMax = 1_000;
+/** Of fewer calls nothing is said; of more, half is forgotten, so that the newest count most. */
+const paceCallsMin = 50;
+const paceCallsMax = 1_000;
+/** No answer is slow that begins within the first of these. Each is a fifth longer than the one before, to 4 minutes. */
+const paceBounds: readonly number[] = Array.from({ length: 40 }, (_, index) =>
+  Math.round(250 * 2 ** (index / 4)),
+);
+const bucketOf = (ms: number): number => {
+  const bucket = paceBounds.findIndex((bound) => ms <= bound);
+  return bucket === -1 ? paceBounds.length - 1 : bucket;
+};
 
 /** One for each function. */
 export class HealthRecorder {
   readonly #ports: Pick<ChatPorts, 'health' | 'clock'>;
   readonly #answeredMs = new Map<number, number>();
+  readonly #paces = new Map<string, { counts: Uint16Array; total: number }>();
   #changes: HealthChanges | undefined;
   #places: TrialPlaces | undefined;
 
@@ -59,12 +74,39 @@ export class HealthRecorder {
     const { standing, worst } = await import('./standing.ts');
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
-    return (candidate) => worst(keysOf(candidate).map((key) => standing(entries.get(key), hash, nowMs)));
+    return (candidate) =>
+      worst(healthKeysOf(candidate).map((key) => standing(entries.get(key), hash, nowMs)));
+  }
+
+  /**
+   * Counts the time to a first content. Returns the time within which 95 of 100 calls of the channel and model had theirs,
+   * if this one did not. Knows what this environment saw, and nothing of few calls.
+   */
+  paced({ channel, model }: Candidate, firstMs: number): number | undefined {
+    const name = `${channel.id} ${model}`;
+    const pace = this.#paces.get(name) ?? { counts: new Uint16Array(paceBounds.length), total: 0 };
+    // Called last, it comes last.
+    this.#paces.delete(name);
+    this.#paces.set(name, pace);
+    const [oldest = name] = this.#paces.keys();
+    if (this.#paces.size > pacesMax) this.#paces.delete(oldest);
+    const own = bucketOf(firstMs);
+    let usual = 0;
+    for (let sum = pace.counts[0] ?? 0; sum < pace.total * 0.95; usual += 1)
+      sum += pace.counts[usual + 1] ?? pace.total;
+    const isSlow = pace.total >= paceCallsMin && own > usual;
+    pace.counts[own] = (pace.counts[own] ?? 0) + 1;
+    pace.total += 1;
+    if (pace.total >= paceCallsMax) {
+      pace.counts.forEach((count, bucket) => (pace.counts[bucket] = count >> 1));
+      pace.total = pace.counts.reduce((sum, count) => sum + count, 0);
+    }
+    return isSlow ? paceBounds[usual] : undefined;
   }
 
   /** False: another call has it. */
   claimProbe(candidate: Candidate): Promise<boolean> {
-    return this.#change(keysOf(candidate), { type: 'probe_claimed' });
+    return this.#change(healthKeysOf(candidate), { type: 'probe_claimed' });
   }
 
   /**
@@ -81,7 +123,7 @@ export class HealthRecorder {
   async answered(candidate: Candidate, tried: Standing | undefined): Promise<void> {
     if (tried === undefined) return;
     this.#places?.open(limitKeyOf(candidate));
-    if (tried.is !== 'last') await this.#change(keysOf(candidate), { type: 'succeeded' });
+    if (tried.is !== 'last') await this.#change(healthKeysOf(candidate), { type: 'succeeded' });
   }
 
   /** To be called at the end of a whole answer. Calls the store only when something is known against the candidate. */
@@ -90,13 +132,13 @@ export class HealthRecorder {
     if (this.#answeredMs.size >= rememberedMax) this.#answeredMs.clear();
     this.#answeredMs.set(key, this.#ports.clock.now());
     const entries = await this.#ports.health.entries();
-    const known = keysOf(candidate).filter((one) => entries.has(one));
+    const known = healthKeysOf(candidate).filter((one) => entries.has(one));
     if (known.length > 0) await this.#change(known, { type: 'succeeded' });
   }
 
   /** The upstream refused the caller's request. */
   async refused(candidate: Candidate, tried: Standing | undefined): Promise<void> {
-    if (tried !== undefined) await this.#change(keysOf(candidate), { type: 'refused_caller' });
+    if (tried !== undefined) await this.#change(healthKeysOf(candidate), { type: 'refused_caller' });
   }
 
   async failed({ candidate, failure, account, tried, ...facts }: Failing): Promise<void> {
@@ -105,7 +147,7 @@ export class HealthRecorder {
     const event = eventOf(failure, { account: hashOf(account), succeededMs, ...facts });
     const key = event?.type === 'rate_limited' ? limitKeyOf(candidate) : keyOf(candidate);
     if (event) await this.#change([key], event);
-    if (tried?.is === 'probe') await this.#change(keysOf(candidate), { type: 'probe_released' });
+    if (tried?.is === 'probe') await this.#change(healthKeysOf(candidate), { type: 'probe_released' });
   }
 
   /** Whether it changed one of them. */

@@ -37,12 +37,18 @@ const refusals = {
 
 export type RefusalCode = keyof typeof refusals;
 
+export const isRefusalCode = (code: string): code is RefusalCode => Object.hasOwn(refusals, code);
+
 export interface RefusalOptions {
   param?: string | undefined;
   headers?: Record<string, string> | undefined;
   /** For the log only; the client does not see it. Must not quote foreign text. */
   reason?: string | undefined;
+  /** Amounts and limits that decided, for the log: fixed words and numbers. */
+  facts?: RefusalFacts | undefined;
 }
+
+export type RefusalFacts = Readonly<Record<string, string | number | undefined>>;
 
 /** Why a request is not served. */
 export class Refusal extends Error {
@@ -50,6 +56,7 @@ export class Refusal extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly reason: string | undefined;
+  readonly facts: RefusalFacts | undefined;
   readonly body: ErrorBody;
 
   constructor(status: number, error: ErrorObject, options: RefusalOptions = {}) {
@@ -57,6 +64,7 @@ export class Refusal extends Error {
     this.status = status;
     this.headers = options.headers ?? {};
     this.reason = options.reason;
+    this.facts = options.facts;
     this.body = { error };
   }
 }

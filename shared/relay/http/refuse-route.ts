@@ -1,14 +1,15 @@
 /** What clients that call another path or method are refused with, and which they may have meant. */
 import { compactByClient } from '../../endpoints/responses/compaction.ts';
-import { responsesRoute, storedResponseRoutes } from '../../endpoints/responses/route.ts';
+import { responsesRoute } from '../../endpoints/responses/route.ts';
 import type { RelayRequest } from './http.ts';
-import { methodsOf, modelPrefix, routes, routesAt, storedRoutesAt } from './http-routes.ts';
+import { methodsOf, modelPrefix, routes, routesAt } from './http-routes.ts';
+import { storedResponseRoutes, storedRoutesAt } from './stored-routes.ts';
 import { refuse, type Refusal } from './refusal.ts';
 
 /** A refusal that explains why the path or method is not served and what to call instead. */
 export function refuseRoute(request: RelayRequest): Refusal {
   const { baseUrl, method, path } = request;
-  const found = routesAt(path);
+  const found = [...routesAt(path), ...storedRoutesAt(path)];
   const methods = found.flatMap(methodsOf);
   const [route] = found;
   if (route && !methods.includes(method)) {
@@ -22,7 +23,7 @@ export function refuseRoute(request: RelayRequest): Refusal {
     });
   }
   // The distribution routes by the raw path, so an escaped path can reach a function that does not serve it.
-  if (route)
+  if (route && route.name !== 'asset')
     return refuse(
       'not_found',
       `The path was sent with escapes such as %2F. Send it as ${shown(baseUrl + belowBase(path))}.`,
@@ -42,7 +43,7 @@ const belowBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
 
 const offered = (): string =>
   [...routes, ...storedResponseRoutes]
-    .filter((route) => route.name !== 'page')
+    .filter((route) => route.name !== 'page' && route.name !== 'account_page')
     .map((route) => `${route.method} ${route.path}`)
     .join(', ');
 

@@ -16,7 +16,7 @@ import {
   type ReservedCall,
 } from './reservation-request.ts';
 import { rateHeaders } from './reserve-refusals.ts';
-import type { Reservation } from './open-reservation.ts';
+import type { Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 import { callTo } from '../call/serving-channels.ts';
 import type { ServingFacts } from '../call/serving-facts.ts';
@@ -54,6 +54,15 @@ interface BillParts {
   reservation: Reservation | undefined;
 }
 
+/** A call that its key's minute has counted. */
+export interface AdmittedBill {
+  /**
+   * Throws a Refusal when the balance does not cover the call or its key is at a limit; nothing is then reserved.
+   * @param call the admitted one, or with more that was read for it
+   */
+  open(call: BillableCall): Promise<Bill>;
+}
+
 /** Reserves before the upstream is called and settles once after the call's end. */
 export class Bill {
   readonly #reservations: Reservations;
@@ -73,14 +82,19 @@ export class Bill {
   }
 
   /**
-   * Throws a Refusal when the balance does not cover the call or its key is at a limit; nothing is then
-   * reserved.
+   * Throws a Refusal when the key's minute is full, or the account was short a moment ago; nothing is read or reserved.
+   * @param call as far as it is read: what is read later only makes it cost more
    */
-  static async open(reservations: Reservations, clock: Clock, call: BillableCall): Promise<Bill> {
-    const costed = await costsOf(call, clock.now());
-    const request = reservationRequestOf({ call, nowMs: clock.now(), ...costed });
-    const reservation = request && (await reservations.reserve(request));
-    return new Bill({ reservations, clock, call, costs: costed.costs, reservation });
+  static async admit(reservations: Reservations, clock: Clock, call: BillableCall): Promise<AdmittedBill> {
+    const admitted = await priced(call, clock.now());
+    const rateCount = admitted.request && (await reservations.admit(admitted.request));
+    return {
+      async open(whole) {
+        const { costs, request } = whole === call ? admitted : await priced(whole, clock.now());
+        const reservation = request && (await reservations.reserve({ ...request, rateCount }));
+        return new Bill({ reservations, clock, call: whole, costs, reservation });
+      },
+    };
   }
 
   /** Of a call whose reservation another invocation made and handed on. */
@@ -214,6 +228,14 @@ const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
   price.type === 'token-billing' && mostRates(price.tiers, estimate.inputTokensMax).output > 0n
     ? estimate.outputTokensMax
     : undefined;
+
+async function priced(
+  call: BillableCall,
+  nowMs: number,
+): Promise<{ costs: BillParts['costs']; request: ReservationRequest | undefined }> {
+  const costed = await costsOf(call, nowMs);
+  return { costs: costed.costs, request: reservationRequestOf({ call, nowMs, ...costed }) };
+}
 
 async function costsOf(call: BillableCall, nowMs: number): Promise<Pick<ReservedCall, 'costs' | 'slots'>> {
   const first = await costOfModel(call);

@@ -40,6 +40,8 @@ export interface ReservationRequest {
   need: ReserveNeed;
   /** The key's limit of calls a minute. */
   rpm?: number | undefined;
+  /** Which call of the key's minute it is. Absent: the key has no limit, or the call is not admitted yet. */
+  rateCount?: number | undefined;
   budget?: CallBudget | undefined;
   entry: Pick<OpenEntry, 'input' | 'key' | 'model' | 'price' | 'official' | 'queued'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */

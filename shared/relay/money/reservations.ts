@@ -2,8 +2,9 @@
  * Reserves money for a call, then closes the reservation exactly once. No upstream may be called before the
  * reserve is written.
  */
-import { accountRate, type CloseRecord } from '../../billing/quota-item.ts';
+import { accountRate, emptyQuota, type CloseRecord } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
+import { isOfAccount, isRefusal, planReserve } from '../../billing/reservation.ts';
 import { StoreBusy, tryMsMax } from '../ports/stores/store-errors.ts';
 import type { WriteReply } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
@@ -14,6 +15,7 @@ import { leaseEnd, renewEveryMs, ReserveTries } from './reserve-tries.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
 const lateSettleBudgetMs = 4_000;
+const countBudgetMs = 1_500;
 /** Of what may be repeated for long: a settle, a cancel. */
 const longPauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
@@ -39,10 +41,28 @@ export class Reservations {
   }
 
   /**
+   * Counts the call in its key's minute, if that has a limit: before anything is read for it, once, whatever becomes of it.
+   * Throws a Refusal of what is known without a reserve, or StoreUnavailable.
+   * @param request of what the call has at least
+   * @returns which call of the minute it is
+   */
+  async admit(request: ReservationRequest): Promise<number | undefined> {
+    this.#refuseAgain(request);
+    const { account, need, rpm } = request;
+    if (rpm === undefined) return undefined;
+    const { counters } = this.#ports;
+    const backoff = new Backoff(this.#ports, countBudgetMs);
+    const count = await backoff.until(() => counters.countCall(need.key, need.minute, rpm));
+    if (count === undefined) throw request.refused({ reason: 'rate' }, emptyQuota(account));
+    return count;
+  }
+
+  /**
    * Throws a Refusal, or StoreUnavailable when the store does not answer. Nothing then stays reserved, once `cancelled`
    * resolves, unless the event `reserve_unknown` is logged.
    */
   async reserve(request: ReservationRequest): Promise<Reservation> {
+    this.#refuseAgain(request);
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
     const tries = new ReserveTries({ ports: this.#ports, guesses: this.#guesses, request, mustWait });
@@ -115,6 +135,13 @@ export class Reservations {
     await this.#guard(reservation, guardBudgetMs);
     await this.#tidy(reservation);
     await reservation.besides;
+  }
+
+  /** What the account was short of a moment ago is refused again without a write. */
+  #refuseAgain(request: ReservationRequest): void {
+    const sums = this.#guesses.refusalOf(request.account);
+    const again = sums && planReserve(request.need, sums);
+    if (sums && again && isRefusal(again) && isOfAccount(again)) throw request.refused(again, sums);
   }
 
   /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */

@@ -39,16 +39,24 @@ export function reserveRefusal(refused: RefusedReserve): Refusal {
   const seconds = isOfMinute ? secondsOfMinuteLeft(nowMs) : 1;
   const { key } = call;
   const ofRate = reason.reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
+  const most = {
+    rate: key.rpm,
+    concurrency: key.max_concurrency,
+    account_rpm: need.accountRpm,
+    account_tpm: need.accountTpm,
+    open_entries: need.accountConcurrency,
+  }[reason.reason];
   const why = {
-    rate: `This API key is limited to ${key.rpm} requests a minute.`,
-    concurrency: `This API key is limited to ${key.max_concurrency} requests at the same time.`,
-    account_rpm: `This account is limited to ${need.accountRpm} requests a minute.`,
-    account_tpm: `This account is limited to ${need.accountTpm} tokens a minute.`,
-    open_entries: `This account is limited to ${need.accountConcurrency} requests at the same time.`,
+    rate: `This API key is limited to ${most} requests a minute.`,
+    concurrency: `This API key is limited to ${most} requests at the same time.`,
+    account_rpm: `This account is limited to ${most} requests a minute.`,
+    account_tpm: `This account is limited to ${most} tokens a minute.`,
+    open_entries: `This account is limited to ${most} requests at the same time.`,
   }[reason.reason];
   return refuse('rate_limit_exceeded', `${why} Please try again in ${seconds}s.`, {
     headers: { 'retry-after': String(seconds), ...ofRate },
     reason: `limit_${reason.reason}`,
+    facts: { limit: reason.reason, most },
   });
 }
 
@@ -79,6 +87,7 @@ function quotaRefusal(
   return refuse('insufficient_quota', words.join(' '), {
     headers: { 'x-should-retry': 'false' },
     reason: 'quota_insufficient',
+    facts: { needed: formatYuan(amount), free: formatYuan(available) },
   });
 }
 
@@ -92,16 +101,19 @@ function budgetRefusal(
   const words =
     `This API key may spend ${formatYuan(budget?.most ?? 0n)} yuan a ${period}, and ${formatYuan(larger(left, 0n))} yuan are left; ` +
     `this request needs at least ${formatYuan(need)} yuan. The budget resets at ${resets}.`;
+  const facts = { needed: formatYuan(need), free: formatYuan(larger(left, 0n)), budget: period };
   if (isShared) {
     const message = `${words} Requests under way hold a part of it. Please try again in 1s.`;
     return refuse('balance_reserved', message, {
       headers: { 'retry-after': '1' },
       reason: 'budget_reserved',
+      facts,
     });
   }
   return refuse('insufficient_quota', words, {
     headers: { 'x-should-retry': 'false' },
     reason: 'budget_spent',
+    facts,
   });
 }
 
@@ -123,7 +135,11 @@ function reservedRefusal({
   const message =
     `This request needs ${formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
     'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';
-  return refuse('balance_reserved', message, { headers: { 'retry-after': '1' }, reason: 'balance_reserved' });
+  return refuse('balance_reserved', message, {
+    headers: { 'retry-after': '1' },
+    reason: 'balance_reserved',
+    facts: { needed: formatYuan(need), free: formatYuan(available) },
+  });
 }
 
 /**

@@ -2,7 +2,7 @@
  * The tries of one reserve: a first one on a guess, the next ones on what the store returned. Must never leave
  * a part while a try on it may still be applied.
  */
-import { accountRate, emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
+import { accountRate, type QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
 import {
@@ -102,9 +102,7 @@ export class ReserveTries implements ReserveUnderWay {
 
   /** Throws a Refusal, or StoreUnavailable when the store does not answer. */
   async run(): Promise<Reservation> {
-    const { need } = this.request;
-    this.#refuseAgain();
-    const rateCount = await this.#countCall();
+    const { need, rateCount } = this.request;
     await this.#openBudget();
     let item = this.guessOn(this.request.parts);
     for (let tries = 0; tries < triesMax && this.#writes < writesMaxOn(item); tries += 1) {
@@ -138,23 +136,6 @@ export class ReserveTries implements ReserveUnderWay {
   roomyNeed({ parts }: Pick<QuotaItem, 'parts'>): ReserveNeed {
     const { need, account } = this.request;
     return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.guesses.of(account).plan) };
-  }
-
-  /** What the account was short of a moment ago is refused again without a write. */
-  #refuseAgain(): void {
-    const { account, need } = this.request;
-    const sums = this.guesses.refusalOf(account);
-    const again = sums && planReserve(need, sums);
-    if (sums && again && isRefusal(again) && isOfAccount(again)) throw this.request.refused(again, sums);
-  }
-
-  /** Counts the call in its key's minute, if that has a limit. */
-  async #countCall(): Promise<number | undefined> {
-    const { need, rpm } = this.request;
-    if (rpm === undefined) return undefined;
-    const count = await this.reads.until(() => this.ports.counters.countCall(need.key, need.minute, rpm));
-    if (count === undefined) throw this.request.refused({ reason: 'rate' }, emptyQuota(this.request.account));
-    return count;
   }
 
   async #openBudget(): Promise<void> {

@@ -1,80 +1,78 @@
-/** The page for a browser: one file without scripts. Text from a row or a header must be escaped. */
+/** The page for a browser. It is whole without its script, which adds search and copying. */
+import { dateWords } from './page-dates.ts';
 import type { PageFacts } from './page-facts.ts';
-import { modelLines, planLines, yuan } from './page-price.ts';
+import { code, escaped, headOf, ownDirection } from './page-markup.ts';
+import { modelSection } from './page-models.ts';
+import { planLines, yuan } from './page-price.ts';
+import { pageScriptPath } from './page-script.ts';
 import { snippets } from './page-snippets.ts';
 import { pageStyle } from './page-style.ts';
 
 export function pageHtml(facts: PageFacts): string {
-  const { baseUrl, contact, relayClosed } = facts;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>LLM relay</title>
-<style>${pageStyle}</style>
-</head>
-<body>
+  const { baseUrl, models, plans, accountPage } = facts;
+  const host = /^https?:\/\/([^/]+)/.exec(baseUrl)?.[1] ?? 'LLM relay';
+  const links = [
+    '<a href="#models">Models</a>',
+    ...(plans.length > 0 ? ['<a href="#plans">Plans</a>'] : []),
+    '<a href="#connect">Connect</a>',
+    ...(accountPage ? ['<a class="button" href="/account">Account</a>'] : []),
+  ];
+  return `${headOf(`Models and prices · ${host}`, pageStyle)}
+<script src="${pageScriptPath}" defer></script>
+<header class="top"><a class="brand" href="/">${escaped(host)}</a><nav aria-label="Page">${links.join('')}</nav></header>
 <main>
-<h1>LLM relay</h1>
-<p>One OpenAI-compatible address in front of several models. Keep your client; change its base URL and its key.</p>
-${relayClosed ? '<p class="notice">The relay is closed at the moment: chat calls are refused.</p>' : ''}
-<p class="base"><span>Base URL</span><code>${escaped(baseUrl)}</code></p>
+<h1>${headline(models.length)}</h1>
+<p class="lead">One OpenAI-compatible address. Keep your client; change its base URL and its key.</p>
+<p class="base"><span>Base URL</span> <code id="base">${escaped(baseUrl)}</code></p>
+${noticeList(facts)}
 ${modelSection(facts)}
 ${planSection(facts)}
 ${connectSection(facts)}
-<footer>${contact === '' ? '' : `<p>Contact: ${escaped(contact)}</p>`}
-<p>For programs: <a href="/v1/models">models</a>, <a href="/v1/charge">prices</a>, <a href="/v1/plans">plans</a>, <a href="/health">health</a></p></footer>
 </main>
-</body>
-</html>
-`;
+${foot(facts)}`;
 }
 
-function modelSection(facts: PageFacts): string {
-  const { models } = facts;
-  if (models.length === 0) return '<h2>Models</h2>\n<p>None yet.</p>';
-  const rows = modelLines(facts).map(
-    ([name, words]) =>
-      `<tr><th scope="row"><code>${escaped(name)}</code></th><td>${escaped(words)}</td></tr>`,
-  );
-  return `<h2>Models</h2>
-<table>
-<thead><tr><th scope="col">Model</th><th scope="col">Price</th></tr></thead>
-<tbody>
-${rows.join('\n')}
-</tbody>
-</table>`;
+const headline = (count: number): string =>
+  count > 1 ? `${count.toLocaleString('en-US')} models, one API` : 'LLM relay';
+
+function noticeList({ relayClosed, notices, timeZone }: PageFacts): string {
+  const shown = notices.map(({ text, until, models }) => {
+    const about = models === null ? '' : `<p>${models.map(code).join(' ')}</p>`;
+    const end = until === null ? '' : ` <small>until ${escaped(dateWords(until * 1000, timeZone))}</small>`;
+    return `<li>${ownDirection(text)}${end}${about}</li>`;
+  });
+  const closed = relayClosed ? ['<li>The relay is closed at the moment: calls are refused.</li>'] : [];
+  const all = [...closed, ...shown];
+  return all.length === 0 ? '' : `<ul class="notices" aria-label="Notices">${all.join('\n')}</ul>`;
 }
 
 function planSection({ plans }: PageFacts): string {
   if (plans.length === 0) return '';
   const cards = plans.map(
-    (plan) => `<section class="plan"><h3>Level ${plan.level}</h3><p>${escaped(yuan(plan.price))} a month</p>
+    (
+      plan,
+    ) => `<section class="card"><h3>Level ${plan.level}</h3><p class="price">${escaped(yuan(plan.price))} <small>a month</small></p>
 <ul>${planLines(plan)
-      .map((line) => `<li>${escaped(line)}</li>`)
+      .map(({ name, words }) => `<li>${ownDirection(name)}: ${escaped(words)}</li>`)
       .join('')}</ul></section>`,
   );
-  return `<h2>Plans</h2>\n<div class="plans">\n${cards.join('\n')}\n</div>`;
+  return `<section id="plans">\n<h2>Plans</h2>\n<div class="cards">\n${cards.join('\n')}\n</div>\n</section>`;
 }
 
-function connectSection({ baseUrl, models }: PageFacts): string {
+function connectSection({ baseUrl, models, accountPage }: PageFacts): string {
   const blocks = snippets(baseUrl, models).map(
-    ({ title, code }) => `<h3>${escaped(title)}</h3>\n<pre><code>${escaped(code)}</code></pre>`,
+    ({ title, code: text }, at) =>
+      `<details name="client"${at === 0 ? ' open' : ''}><summary>${escaped(title)}</summary>\n<pre tabindex="0" aria-label="${escaped(title)}"><code>${escaped(text)}</code></pre></details>`,
   );
-  return `<h2>Connect</h2>
-<p>You need a key; it starts with <code>sk-</code>. The examples read it from <code>RELAY_KEY</code>.</p>
-${blocks.join('\n')}`;
+  const playground = accountPage ? ' Or try a model first, in <a href="/account">your account</a>.' : '';
+  return `<section id="connect">
+<h2>Connect</h2>
+<p class="soft">You need a key; it starts with <code>sk-</code>. The examples read it from the variable <code>RELAY_KEY</code>.${playground}</p>
+${blocks.join('\n')}
+</section>`;
 }
 
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-const escaped = (text: string): string =>
-  text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
+const foot = ({ contact }: PageFacts): string =>
+  `<footer>${contact === '' ? '' : `<p>Contact: ${ownDirection(contact)}</p>`}
+<p>For programs: <a href="/v1/models">models</a>, <a href="/v1/charge">prices</a>, <a href="/v1/plans">plans</a>, <a href="/health">health</a></p></footer>
+`;

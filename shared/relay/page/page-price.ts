@@ -1,57 +1,90 @@
 /** Formats prices and plans as text. */
-import type { WrittenRates } from '../../billing/price.ts';
-import { ruleOf } from '../../billing/price-rule.ts';
+import { formatDecimal } from '../../billing/amount.ts';
+import { priceDecimals, toPico, type WrittenRates } from '../../billing/price.ts';
+import { ruleOf, type PriceRule } from '../../billing/price-rule.ts';
 import type { PlanEntry } from '../../wire/public/catalog.ts';
+import { dateWords } from './page-dates.ts';
 import type { PageFacts } from './page-facts.ts';
 
-/** The price of a model, from the rule that prices it now. */
-export function priceWordsOf(
+/** A price as a row of a table. `when`: which calls it is for; empty: all that no other line is for. */
+export interface PriceLine {
+  when: string;
+  /** Of a million tokens. Text instead: the price has no such parts. */
+  rates: { input: string; cached: string; output: string; writes: string[] } | string;
+}
+
+/** What a model costs now, then what it will cost. */
+export function priceLines(
   model: string,
-  { charges, nowMs }: Pick<PageFacts, 'charges' | 'nowMs'>,
-): string {
-  const charge = ruleOf(charges, model, nowMs);
-  if (charge === undefined || charge.type === 'non-billing') return 'free';
-  if (charge.type === 'times-billing')
-    return charge.output === 0 ? 'free' : `${yuan(charge.output)} per call`;
-  const { tiers = [] } = charge;
-  if ([charge, ...tiers].every((rates) => isFree(rates))) return 'free';
-  const higher = tiers.map(
-    (tier) => `; above ${tier.above.toLocaleString('en-US')} input tokens ${ratesWords(tier)}`,
-  );
-  return `${ratesWords(charge)}, per 1,000 tokens${higher.join('')}`;
+  { charges, changes, nowMs, timeZone }: Pick<PageFacts, 'charges' | 'changes' | 'nowMs' | 'timeZone'>,
+): PriceLine[] {
+  const announced = changes.filter(({ models }) => models.includes(model));
+  return [
+    ...linesOf(ruleOf(charges, model, nowMs), ''),
+    ...announced.flatMap(({ fromMs, rule }) => linesOf(rule, `from ${dateWords(fromMs, timeZone)}`)),
+  ];
+}
+
+function linesOf(rule: PriceRule | undefined, when: string): PriceLine[] {
+  if (rule === undefined || rule.type === 'non-billing') return [{ when, rates: 'free' }];
+  if (rule.type === 'times-billing')
+    return [{ when, rates: rule.output === 0 ? 'free' : `${yuan(rule.output)} per call` }];
+  const { tiers = [] } = rule;
+  if ([rule, ...tiers].every(isFree)) return [{ when, rates: 'free' }];
+  return [
+    { when, rates: ratesOf(rule) },
+    ...tiers.map((tier) => ({
+      when: `${when === '' ? '' : `${when}, `}above ${tier.above.toLocaleString('en-US')} input tokens`,
+      rates: ratesOf(tier),
+    })),
+  ];
 }
 
 const isFree = ({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates): boolean =>
   [input, output, cached_input, cache_write, cache_write_1h].every((price) => !price);
 
-/** Prices of the cache are shown where they differ from that of input. */
-function ratesWords({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates): string {
-  const cache = Object.entries({
-    cached: cached_input,
-    'written to cache': cache_write,
-    'for an hour': cache_write_1h,
-  }).flatMap(([name, price]) => (price === undefined || price === input ? [] : [`${yuan(price)} ${name}`]));
-  const parts = cache.length > 0 ? ` (${cache.join(', ')})` : '';
-  return `${yuan(input)} in${parts}, ${yuan(output)} out`;
+/** What is written to the cache is named where its price differs from that of input. */
+function ratesOf({ input, output, cached_input = input, cache_write, cache_write_1h }: WrittenRates) {
+  const written = Object.entries({ 'cache write': cache_write, 'for an hour': cache_write_1h });
+  return {
+    input: perMillion(input),
+    cached: perMillion(cached_input),
+    output: perMillion(output),
+    writes: written.flatMap(([name, price]) =>
+      price === undefined || price === input ? [] : [`${name} ${perMillion(price)}`],
+    ),
+  };
 }
 
-/** What the page's list of models says, a line each: names with prices. Models that are not offered are left out. */
-export const modelLines = (facts: PageFacts): [name: string, words: string][] => [
-  ...facts.models.map((model): [string, string] => [model, priceWordsOf(model, facts)]),
-  ...(facts.aliases ?? []).map(({ name, models }): [string, string] => {
-    const offered = models.filter((model) => facts.models.includes(model));
-    return [name, `at the price of the model that answers: ${offered.join(', else ')}`];
-  }),
-];
+/** The price as one sentence. */
+export function priceWords({ when, rates }: PriceLine): string {
+  const words =
+    typeof rates === 'string'
+      ? rates
+      : [
+          `${rates.input} in`,
+          ...(rates.cached === rates.input ? [] : [`${rates.cached} cached`]),
+          ...rates.writes,
+          `${rates.output} out`,
+        ].join(', ');
+  return when === '' ? words : `${when}: ${words}`;
+}
+
+/** The models of an alias that are offered, in the order in which they are tried. */
+export const aliasWords = (alias: { models: string[] }, models: readonly string[]): string =>
+  alias.models.filter((model) => models.includes(model)).join(', else ');
 
 /** The entries of a plan, one line each. */
-export const planLines = (plan: PlanEntry): string[] =>
+export const planLines = (plan: PlanEntry): { name: string; words: string }[] =>
   plan.items.map((item) => {
     const calls =
       item.value === -1 ? 'unlimited calls' : `${item.value.toLocaleString('en-US')} calls a month`;
-    return `${item.name || item.id}: ${calls} (${item.models.join(', ')})`;
+    return { name: item.name || item.id, words: `${calls} (${item.models.join(', ')})` };
   });
 
+/** Rows have prices of a thousand tokens. Exact: a float would show 0.30000000000000004. */
+const perMillion = (perThousand: number): string =>
+  `¥${formatDecimal(toPico(perThousand) * 1_000n, priceDecimals)}`;
+
 /** Never in scientific notation: 0.0000015, not 1.5e-6. */
-export const yuan = (amount: number): string =>
-  `¥${amount.toLocaleString('en-US', { maximumFractionDigits: 12, useGrouping: false })}`;
+export const yuan = (amount: number): string => `¥${formatDecimal(toPico(amount), priceDecimals)}`;

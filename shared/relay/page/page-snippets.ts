@@ -1,8 +1,5 @@
 /** Example code for a first call with each common client. */
-export interface Snippet {
-  title: string;
-  code: string;
-}
+import { agentSnippets, type Snippet } from './page-snippets-agents.ts';
 
 export function snippets(baseUrl: string, models: string[]): Snippet[] {
   const model = models[0] ?? 'MODEL';
@@ -19,7 +16,7 @@ export function snippets(baseUrl: string, models: string[]): Snippet[] {
       ].join('\n'),
     },
     {
-      title: 'TypeScript (openai)',
+      title: 'Node (openai)',
       code: [
         `import OpenAI from "openai";`,
         ``,
@@ -54,6 +51,7 @@ export function snippets(baseUrl: string, models: string[]): Snippet[] {
         `        print(chunk.choices[0].delta.content or "", end="", flush=True)`,
       ].join('\n'),
     },
+    ...agentSnippets(baseUrl, model),
   ];
 }
 

@@ -66,6 +66,11 @@ export interface Log {
   fault(requestId: string, error: unknown): void;
 }
 
+export interface Explaining {
+  /** Logs why a call ended as it did. Fields hold ids, names of rows, fixed words and numbers, never foreign text. */
+  explain(fields: object): void;
+}
+
 /** Each of these metrics has an alarm, because it needs an operator. */
 export const metricNames = [
   'ConservationBroken',

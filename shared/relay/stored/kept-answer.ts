@@ -20,13 +20,15 @@ const daySeconds = 24 * 60 * 60;
 /** How long an answer's end waits for the store, and one that has to end because its time is up. */
 const waitMsMax = 2_000;
 const hurriedMsMax = 1_000;
-/** How long a write that came too late is waited for, to be taken back. */
-const lateMsMax = 2_000;
+/** How long it is tried to take back what is not stored, and where the call's own time is up. */
+const takeBackMsMax = 5_000;
+const hurriedTakeBackMsMax = 1_500;
 
 export interface KeptAnswerParts {
   call: Pick<ChatCall, 'identity' | 'key' | 'snapshot' | 'signal'>;
   storage: StorageAsked;
-  conversation: Conversation;
+  /** Undefined: a conversation begins. */
+  conversation: Conversation | undefined;
   /** The state of the turn, sealed; undefined: it has none. */
   seal: () => string | undefined;
 }
@@ -35,7 +37,7 @@ interface RecorderPorts {
   clock: Clock;
   random: Random;
   log: Log;
-  responses: Pick<ResponseStore, 'put' | 'remove'>;
+  responses: Pick<ResponseStore, 'put' | 'withdraw'>;
 }
 
 /** Why an answer is not stored. */
@@ -71,8 +73,9 @@ export class KeptAnswer implements AnswerRecorder {
     this.stored = why === undefined;
     if (why === undefined) return;
     log.event('response_not_stored', { request_id: identity.requestId, account: key.account, why });
-    // A try without a reply may have been applied, or may be still.
-    this.#tookBack = write.then(() => this.#takeBack());
+    // A try without a reply may have been applied, or may be still: from here on it is refused.
+    if (why !== 'too_large')
+      this.#tookBack = this.#takeBack(write, signal.aborted ? hurriedTakeBackMsMax : takeBackMsMax);
   }
 
   async ended(): Promise<void> {}
@@ -80,9 +83,7 @@ export class KeptAnswer implements AnswerRecorder {
   /** The answer said that it is not stored: nobody should find it later. */
   async written(): Promise<void> {
     if (!this.#tookBack) return;
-    const waiting = new AbortController();
-    await Promise.race([this.#tookBack, this.#ports.clock.sleep(lateMsMax, waiting.signal)]);
-    waiting.abort('over');
+    await this.#tookBack;
   }
 
   /** Undefined: it is stored. Never rejects. */
@@ -103,20 +104,34 @@ export class KeptAnswer implements AnswerRecorder {
     }
   }
 
-  async #takeBack(): Promise<void> {
+  /** What cannot be taken back in time may be found by its account until it expires. Never rejects. */
+  async #takeBack(write: Promise<unknown>, budgetMs: number): Promise<void> {
+    const { clock, log, responses } = this.#ports;
     const { identity, key } = this.#parts.call;
+    let isWithdrawn = false;
+    const waiting = new AbortController();
+    const takenBack = new Backoff(this.#ports, budgetMs)
+      .until(() => responses.withdraw(key.account, responseId(identity)))
+      .then(() => {
+        isWithdrawn = true;
+        // A write that is refused removes the parts that it wrote.
+        return write;
+      });
     try {
-      await this.#ports.responses.remove(key.account, responseId(identity));
+      await Promise.race([takenBack, clock.sleep(budgetMs, waiting.signal)]);
     } catch (error) {
-      this.#ports.log.fault(identity.requestId, error);
+      log.fault(identity.requestId, error);
     }
+    waiting.abort('over');
+    if (!isWithdrawn)
+      log.event('response_not_taken_back', { request_id: identity.requestId, account: key.account });
   }
 }
 
 const responseId = ({ requestId }: ChatCall['identity']): string => `resp-${requestId}`;
 
 interface StoredAnswer {
-  conversation: Conversation;
+  conversation: Conversation | undefined;
   status: ResponseStatus;
   input: readonly JsonRecord[];
   whole: JsonRecord;
@@ -124,8 +139,9 @@ interface StoredAnswer {
 
 export function headOf(
   { identity, key, snapshot }: Pick<ChatCall, 'identity' | 'key' | 'snapshot'>,
-  { conversation: { previous }, status, input, whole }: StoredAnswer,
+  { conversation, status, input, whole }: StoredAnswer,
 ): ResponseHead {
+  const previous = conversation?.previous;
   const ownLength = JSON.stringify([input, whole['output']]).length;
   return {
     account: key.account,

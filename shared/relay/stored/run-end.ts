@@ -12,7 +12,7 @@ import type { ResponseHead } from '../ports/stored/stored-response.ts';
  */
 const graceSeconds = 5;
 
-type EndPorts = { events: Pick<EventLog, 'after'>; runs: Pick<RunStore, 'fail'> };
+type EndPorts = { events: Pick<EventLog, 'last'>; runs: Pick<RunStore, 'fail'> };
 
 const isOver = ({ status }: ResponseHead): boolean => status !== 'queued' && status !== 'in_progress';
 
@@ -37,7 +37,7 @@ export async function foundEnd(
  * it had written.
  */
 export async function eventsAtEnd(
-  events: Pick<EventLog, 'after'>,
+  events: Pick<EventLog, 'last'>,
   head: ResponseHead,
   nowSeconds: number,
 ): Promise<number | undefined> {
@@ -48,19 +48,16 @@ export async function eventsAtEnd(
   return waits ? undefined : (await eventsKept(events, head)) + 1;
 }
 
-/** The number of events that are kept; the first is also there when it is not. */
+/**
+ * The number of events that are kept; the first is also there when it is not. A run writes a batch once those before it are
+ * kept, so the last one tells.
+ */
 export async function eventsKept(
-  events: Pick<EventLog, 'after'>,
+  events: Pick<EventLog, 'last'>,
   { account, id }: { account: string; id: string },
 ): Promise<number> {
-  let count = 1;
-  for (;;) {
-    const batches = await events.after({ account, id }, count - 1);
-    const before = count;
-    for (const { from, frames } of batches)
-      count = Math.max(count, from + frames.filter((frame) => frame !== endMark).length);
-    if (count === before) return count;
-  }
+  const { from, frames } = (await events.last({ account, id })) ?? { from: 0, frames: [] };
+  return Math.max(1, from + frames.filter((frame) => frame !== endMark).length);
 }
 
 /** Kept after the last event of a run that is about to end, so that readers look at the response at once. No event. */

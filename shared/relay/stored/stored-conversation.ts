@@ -5,8 +5,7 @@
 import type {
   ItemReference,
   ReferredItem,
-  StorageAtHand,
-  StoredReading,
+  StoredConversation,
   StoredReferences,
   StoredTurn,
 } from '../../endpoints/endpoint.ts';
@@ -17,9 +16,7 @@ import type { ResponseHead, StoredResponse } from '../ports/stored/stored-respon
 import { foundEnd } from './run-end.ts';
 import { asked, isStoredId, type ReadPorts } from './found-response.ts';
 
-export type ConversationPorts = ReadPorts;
-
-export interface Conversation extends StorageAtHand {
+export interface Conversation extends StoredConversation {
   /** The response that the call goes on from. Undefined: it begins a conversation. */
   previous: ResponseHead | undefined;
 }
@@ -28,24 +25,18 @@ export interface Conversation extends StorageAtHand {
 export const turnsMax = 1_000;
 /** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
 export const conversationLengthMax = 10 * 1024 * 1024;
-/**
- * How many responses are read at once. What is read of one may be ten times what is kept of it, since a response repeats
- * the tools and the instructions of its request.
- */
+/** How many responses are read at once. */
 const readAtOnce = 8;
 
 const field = 'previous_response_id';
 
 /** Throws the refusal `response_not_found`, and InvalidRequest for a conversation that is too long. */
 export async function conversationOf(
-  ports: ConversationPorts,
+  ports: ReadPorts,
   account: string,
-  { reading, body }: { reading: StoredReading; body: unknown },
+  references: StoredReferences,
 ): Promise<Conversation> {
-  const references = reading.references(body);
   const { previous, items } = references;
-  if (previous === undefined && items.length === 0)
-    return { reading, earlier: [], referred: new Map(), previous: undefined };
   const reader = new Reader(ports, account);
   const chain = previous === undefined ? [] : await chainOf(reader, previous);
   const own = chain.flatMap(({ turn }) => references.within(turn.input));
@@ -53,7 +44,7 @@ export async function conversationOf(
   const referred = await referredItems(reader, { wanted, chain, references });
   const head = chain.at(-1)?.head;
   checkLength(head?.conversationLength ?? 0, { wanted, referred });
-  return { reading, earlier: chain.map(({ turn }) => turn), referred, previous: head };
+  return { earlier: chain.map(({ turn }) => turn), referred, previous: head };
 }
 
 /** What is kept of a response while the others are read. */
@@ -63,17 +54,22 @@ interface ReadTurn {
 }
 
 class Reader {
-  readonly #ports: ConversationPorts;
+  readonly #ports: ReadPorts;
   readonly #account: string;
 
-  constructor(ports: ConversationPorts, account: string) {
+  constructor(ports: ReadPorts, account: string) {
     this.#ports = ports;
     this.#account = account;
   }
 
-  /** Those that can be read. */
-  read(ids: readonly string[]): Promise<ReadonlyMap<string, StoredResponse>> {
-    return asked(this.#ports, () => this.#ports.stored.responses.read(this.#account, ids));
+  /** Those that can be read. A response repeats the tools and the instructions of its request: they are not kept. */
+  read(ids: readonly string[]): Promise<ReadonlyMap<string, ReadTurn>> {
+    return asked(this.#ports, () =>
+      this.#ports.stored.responses.readEach(this.#account, ids, (response) => ({
+        head: response.head,
+        turn: turnOf(response),
+      })),
+    );
   }
 
   /** Where a response stands; one whose run is dead has failed. */
@@ -92,8 +88,7 @@ async function chainOf(reader: Reader, previous: string): Promise<ReadTurn[]> {
     for (const id of wanted) {
       const one = found.get(id);
       if (!one) throw id === previous ? notFound(previous) : broken(previous);
-      const isFirst = one.head.ancestors.length === 0;
-      newestFirst.push({ head: one.head, turn: turnOf(one, isFirst) });
+      newestFirst.push(one);
     }
     const { head } = newestFirst.at(-1) ?? {};
     if (newestFirst.length === 1) await checkHead(reader, head);
@@ -144,10 +139,7 @@ async function referredItems(
   for (let at = 0; at < ids.length; at += readAtOnce) {
     const batch = ids.slice(at, at + readAtOnce);
     const found = await reader.read(batch);
-    for (const id of batch) {
-      const one = found.get(id);
-      add(one && turnOf(one, false), byResponse.get(id) ?? []);
-    }
+    for (const id of batch) add(found.get(id)?.turn, byResponse.get(id) ?? []);
   }
   return referred;
 }
@@ -166,8 +158,9 @@ function itemIn(
 }
 
 /** The instructions count only where a conversation begins. */
-function turnOf({ body: { input, response, seal } }: StoredResponse, isFirst: boolean): StoredTurn {
+function turnOf({ head, body: { input, response, seal } }: StoredResponse): StoredTurn {
   const { output, instructions } = response;
+  const isFirst = head.ancestors.length === 0;
   return {
     instructions: isFirst && typeof instructions === 'string' ? instructions : undefined,
     input,

@@ -2,6 +2,7 @@
  * Bodies of `GET /v1/account` and `GET /v1/account/usage`, which extend the relay's client contract. Amounts
  * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
  */
+import type { ChargeEntry } from './catalog.ts';
 
 export interface AccountBody {
   object: 'account';
@@ -14,6 +15,73 @@ export interface AccountBody {
   granted: number;
   plan: AccountPlan | null;
   key: AccountKey;
+  /** What the operator says to all customers now. */
+  notices: AccountNotice[];
+  /** Prices that begin later, by time. */
+  price_changes: AccountPriceChange[];
+  /** Calls of the last 24 hours that were refused or failed, newest hour first. Up to a minute late; some may be missing. */
+  errors: AccountErrors[];
+  /** What was used by day and model; null unless the query asks for `days`. */
+  days: AccountDays | null;
+}
+
+/** Plain text, to be shown as it is. */
+export interface AccountNotice {
+  text: string;
+  from: number | null;
+  until: number | null;
+  /** null: it is about all models. */
+  models: string[] | null;
+}
+
+/** Prices as `GET /v1/charge` has them. A price of the cache that is null is that of `input`. */
+export interface AccountPriceChange {
+  from: number;
+  models: string[];
+  type: ChargeEntry['type'];
+  input: number;
+  output: number;
+  cached_input: number | null;
+  cache_write: number | null;
+  cache_write_1h: number | null;
+  tiers: AccountPriceTier[];
+}
+
+/** Prices of calls with more than `above` tokens of input. */
+export interface AccountPriceTier {
+  above: number;
+  input: number;
+  output: number;
+  cached_input: number | null;
+  cache_write: number | null;
+  cache_write_1h: number | null;
+}
+
+/** Calls of an hour that ended with the same code. */
+export interface AccountErrors {
+  /** When the hour began. */
+  hour: number;
+  code: string;
+  count: number;
+}
+
+export interface AccountDays {
+  /** When the first day began that is whole; later than was asked for where there are too many models. */
+  from: number;
+  /** Newest day first. Days without calls are left out. */
+  data: AccountDay[];
+}
+
+/** The calls of a UTC day that a model answered. They follow the ledger at once. */
+export interface AccountDay {
+  /** When the day began. */
+  day: number;
+  model: string;
+  calls: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  charge: number;
 }
 
 export interface AccountPlan {

@@ -5,7 +5,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S8'],
     file: 'shared/relay/serving.ts',
-    find: '      await checkContents(asked, caller);\n',
+    find: '        await checkContents(asked, by);\n',
     replace: '',
     test: 'test/unit/relay/call/content-urls.test.ts',
     name: 'is checked wherever it stands, and never quoted',

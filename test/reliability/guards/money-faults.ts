@@ -69,8 +69,8 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F4'],
     file: 'shared/relay/money/bill.ts',
-    find: '(await reservations.reserve(request));',
-    replace: '(await reservations.reserve(request).catch(() => undefined));',
+    find: '(await reservations.reserve({ ...request, rateCount }));',
+    replace: '(await reservations.reserve({ ...request, rateCount }).catch(() => undefined));',
     test: 'test/unit/relay/money/billing-endings.test.ts',
     name: 'before the reserve gives 503, and the upstream hears of nothing',
   },

@@ -128,7 +128,7 @@ export const operationThreats: readonly Removal[] = [
     find: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],\n    // A settle",
     replace: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem', 'Scan'],\n    // A settle",
     test: 'test/infra/grants.test.ts',
-    name: '%s reads keys, accounts, the configuration and the secrets of channels, writes quotas, and charges late',
+    name: '%s reads the configuration and the secrets of channels, writes quotas, and charges late; keys only where calls come in',
   },
   {
     rows: ['S23'],

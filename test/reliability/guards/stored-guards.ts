@@ -9,6 +9,14 @@ const responses = 'test/contract/stored-responses.ts';
 /** Guards of stored and background responses. */
 export const storedGuards: readonly Removal[] = [
   {
+    rows: ['S19'],
+    file: 'shared/relay/money/bill.ts',
+    find: 'const rateCount = admitted.request && (await reservations.admit(admitted.request));',
+    replace: 'const rateCount = admitted.request && undefined;',
+    test: 'test/unit/relay/stored/refused-unread.test.ts',
+    name: 'is refused for what its key asked in this minute, and the store is not asked',
+  },
+  {
     rows: ['F24'],
     file: 'shared/relay/stored/events/follower.ts',
     find: 'else if (from + i === this.#position + 1 && from + i < limit) {',
@@ -77,11 +85,20 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['S32'],
     file: 'shared/adapters/dynamodb/responses/response-items.ts',
-    find: "typeof item?.['expires'] === 'number' && item['expires'] > now;",
-    replace: "typeof item?.['expires'] === 'number';",
+    find: "typeof item?.['expires'] === 'number' && item['expires'] > now && item",
+    replace: "typeof item?.['expires'] === 'number' && item",
     test: responses,
     ranBy: stores,
     name: 'returns nothing that has expired, and removes nothing then',
+  },
+  {
+    rows: ['S32'],
+    file: 'shared/adapters/dynamodb/responses/dynamo-response-store.ts',
+    find: "const reply = await putHead(table, item, 'attribute_not_exists(id)');",
+    replace: 'const reply = await putHead(table, item);',
+    test: responses,
+    ranBy: stores,
+    name: 'writes a response once: a late try of its put brings back neither what was removed nor what it was',
   },
   {
     rows: ['S32'],
@@ -98,5 +115,13 @@ export const storedGuards: readonly Removal[] = [
     replace: '',
     test: follow,
     name: 'holds little of a long answer for a client that reads slowly, and breaks off one that takes nothing',
+  },
+  {
+    rows: ['S33'],
+    file: 'shared/relay/stored/events/follower-place.ts',
+    find: 'if (last - place >= followersMax) return true;',
+    replace: 'void last;',
+    test: follow,
+    name: 'breaks off the oldest of more than 16 followers, also one that waits for its client; each goes on from there',
   },
 ];

@@ -3,7 +3,7 @@ import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
 import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
-import type { ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
+import type { Reservation, ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../../shared/relay/money/reservations.ts';
 import { sweeper } from '../../../shared/relay/background/sweeper.ts';
 import { timeText } from '../../../shared/wire/request-id.ts';
@@ -136,7 +136,7 @@ export class HotAccount {
     this.#readKey(host);
     const request = this.#request(host.parts);
     const startMs = clock.now();
-    const reservation = await host.reservations.reserve(request).catch(async (error: unknown) => {
+    const reservation = await reserved(host, request).catch(async (error: unknown) => {
       this.#refusal(error, clock.now() - startMs);
       await host.reservations.cancelled(request.need.id);
       return undefined;
@@ -266,4 +266,10 @@ export class HotAccount {
     };
     await sweeper(ports, 120)();
   }
+}
+
+/** As a call does: counted first. */
+async function reserved({ reservations }: Host, request: ReservationRequest): Promise<Reservation> {
+  const rateCount = await reservations.admit(request);
+  return reservations.reserve({ ...request, rateCount });
 }

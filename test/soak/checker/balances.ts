@@ -42,6 +42,20 @@ export function balancesOf(quotas: readonly Row[]): Map<string, Balance> {
   return balances;
 }
 
+const isDay = ({ id, period }: Row): boolean =>
+  String(id).startsWith('account#') && /^day#(?!.*#\(grants\)$)/.test(String(period));
+const isOfModel = ({ id }: Row): boolean => id === 'served';
+
+const sumsOf = (name: string): Record<string, (item: Row) => boolean> => ({
+  days: (item) => item['id'] === `account#${name}` && isDay(item),
+  months: ({ id, period }) => String(id).startsWith('month#') && period === `account#${name}`,
+});
+
+const added = (items: Row[]): { charged: bigint; calls: number } => ({
+  charged: items.reduce((total, item) => total + nanoOf(item['charged'] ?? 0), 0n),
+  calls: items.reduce((total, item) => total + Number(item['calls'] ?? 0), 0),
+});
+
 export function balanceFindings({ tables, granted }: Pick<Observations, 'tables' | 'granted'>): Finding[] {
   const findings: Finding[] = [];
   const say = (what: string): void => void findings.push({ rule: 'balance', what });
@@ -59,19 +73,20 @@ export function balanceFindings({ tables, granted }: Pick<Observations, 'tables'
     const rows = tables.ledger.filter((row) => row['account'] === name && isCallRow(row));
     const charged = rows.reduce((total, row) => total + nanoOf(row['charge'] ?? 0), 0n);
     if (charged !== sum.spent) say(`${name} has spent ${sum.spent}, its ledger rows have ${charged}`);
-    const days = tables.daily.filter(
-      ({ id, period }) =>
-        id === `account#${name}` &&
-        String(period).startsWith('day#') &&
-        !String(period).endsWith('#(grants)'),
-    );
-    const dayCharges = days.reduce((total, day) => total + nanoOf(day['charged'] ?? 0), 0n);
-    const dayCalls = days.reduce((total, day) => total + Number(day['calls'] ?? 0), 0);
     // Of a reserve that was called off no call was made.
     const calls = rows.filter((row) => !isLateRow(row) && row['kind'] !== 'cancelled').length;
-    if (dayCharges !== charged) say(`${name}: its days sum to ${dayCharges}, its ledger rows to ${charged}`);
-    if (dayCalls !== calls) say(`${name}: its days count ${dayCalls} calls, the ledger ${calls}`);
+    for (const [what, isOf] of Object.entries(sumsOf(name))) {
+      const sums = added(tables.daily.filter(isOf));
+      if (sums.charged !== charged)
+        say(`${name}: its ${what} sum to ${sums.charged}, its ledger rows to ${charged}`);
+      if (sums.calls !== calls) say(`${name}: its ${what} count ${sums.calls} calls, the ledger ${calls}`);
+    }
   }
+  const [days, models] = [isDay, isOfModel].map((isOf) => added(tables.daily.filter(isOf)));
+  if (days?.charged !== models?.charged || days?.calls !== models?.calls)
+    say(
+      `models sum to ${models?.charged} and ${models?.calls} calls, days to ${days?.charged} and ${days?.calls}`,
+    );
   return findings;
 }
 

@@ -147,7 +147,7 @@ function moneyOf({ seen, audit }: SoakResult): string[] {
     markdownTable(['account', 'granted', 'available', 'reserved', 'spent', 'ledger rows'], rows),
     `Ledger rows: ${listed}. Closes that could not be written in time and that the audit wrote again: ${seen.losses.length}.`,
     '## Audit',
-    `What \`npm run ops -- audit\` says, exit code ${audit?.exitCode ?? 'unknown'}:`,
+    `What \`npx --no relay-ops audit\` says, exit code ${audit?.exitCode ?? 'unknown'}:`,
     `\`\`\`text\n${(audit?.output ?? '').replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8000')}\n\`\`\``,
   ];
 }

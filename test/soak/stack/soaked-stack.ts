@@ -128,6 +128,7 @@ class Runner {
         ...process.env,
         PORT: '0',
         RELAY_DATA: 'memory',
+        RELAY_LOG: 'stderr',
         RELAY_SEED: 'none',
         OPENAI_API_KEY: '',
         ...environment,

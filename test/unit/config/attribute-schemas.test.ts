@@ -35,6 +35,19 @@ describe('what a console makes of a value is understood', () => {
   });
 });
 
+it('a value that breaks two rules which want the same is named once', () => {
+  expect(key({ expires_at: 'soon' })).toEqual({
+    problem: 'expires_at: found "soon", wanted an ISO 8601 time with its zone, such as 2026-12-31T00:00:00Z',
+  });
+});
+
+it('an account has a name that keys of all tables can have', () => {
+  expect(key({ account: 'ä'.repeat(300) })).toHaveProperty('row');
+  expect(key({ account: 'a'.repeat(301) })).toEqual({
+    problem: expect.stringContaining('wanted a name of at most 300 characters') as string,
+  });
+});
+
 describe('a bad attribute of a channel is named, with what was found and what is wanted', () => {
   it.each([
     [{ priority: 1.5 }, 'priority: found 1.5, wanted a whole number'],

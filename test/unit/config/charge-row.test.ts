@@ -72,6 +72,19 @@ describe('a billing rule', () => {
   ])('is used with a warning: %j', (more, warning) => {
     expect(readCharge(row(more))).toHaveProperty('warning', warning);
   });
+
+  it('is doubted when one of its two prices was forgotten, and not when it says 0', () => {
+    const { output, ...withoutOutput } = row();
+    expect(readCharge(withoutOutput)).toHaveProperty(
+      'warning',
+      'output: absent, so output tokens are free (if that is meant, 0 says so)',
+    );
+    expect(readCharge({ ...withoutOutput, output: 0 })).not.toHaveProperty('warning');
+    expect(readCharge({ ...row(), input: undefined, output })).toHaveProperty(
+      'warning',
+      'input: absent, so input tokens are free (if that is meant, 0 says so)',
+    );
+  });
 });
 
 describe('rules with dates', () => {

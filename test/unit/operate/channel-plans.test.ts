@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { planAddChannel } from '../../../shared/operate/channels/add-channel.ts';
+import { planAddChannel, planNewChannel } from '../../../shared/operate/channels/add-channel.ts';
 import { carryOutStoreSecret, planStoreSecret } from '../../../shared/operate/channels/store-secret.ts';
 import { planSync } from '../../../shared/operate/channels/sync-models.ts';
 import { carryOutChannelTest, planChannelTest } from '../../../shared/operate/channels/test-channel.ts';
@@ -20,6 +20,12 @@ describe('the plan to add a channel', () => {
     await expect(carryOutWrites(ports, plan)).rejects.toMatchObject({
       message: expect.stringContaining('there is a channel a already'),
       exitCode: 2,
+    });
+  });
+
+  it('says which of its models no rule prices', async () => {
+    expect(await planNewChannel(operatorRig({}).ports, input, 'refuse')).toMatchObject({
+      warnings: ['models: no row of charges prices m, so calls are free'],
     });
   });
 

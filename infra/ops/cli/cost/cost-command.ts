@@ -3,23 +3,18 @@ import type { Command } from 'commander';
 import { costReport } from '../../../../shared/operate/cost/cost-report.ts';
 import { reference } from '../../../../shared/operate/cost/workload.ts';
 import { parseNumber } from '../terminal/option-values.ts';
-import type { Terminal } from '../terminal/terminal.ts';
+import type { CommandContext } from '../command/command-context.ts';
+import { listing } from '../command/common-options.ts';
 import { edges, parseEdge, parseRegion, regionNames, workloadOf, type CostOptions } from './cost-options.ts';
 import { printCost } from './print-cost.ts';
 
-const examples = `
+const notes = `
 Without options: a million calls of the reference stream (10 s, 500 chunks, a request of 20 KB), ten at once. LIST is the
 list price; BILLED leaves out what AWS gives to every account each month, as if the account had no other use.
-docs/cost.md explains each line.
+docs/cost.md explains each line.`;
 
-Examples:
-  npm run ops -- cost
-  npm run ops -- cost --calls 10000000 --rate 10 --plan pro --memory 128
-  npm run ops -- cost --calls 200000 --seconds 25 --tokens 1500 --request-kilobytes 60 --region eu-central-1 --json`;
-
-export function addCostCommand(program: Command, { terminal }: { terminal: Terminal }): void {
-  program
-    .command('cost')
+export function addCostCommand(program: Command, { onTerminal }: CommandContext): void {
+  listing(program.command('cost'))
     .description('what a month costs on AWS, by line, for a number of calls; asks nobody')
     .option('--calls <n>', 'calls in the month', parseNumber, reference.calls)
     .option(
@@ -52,7 +47,8 @@ export function addCostCommand(program: Command, { terminal }: { terminal: Termi
     .option('--plan <name>', `how CloudFront is paid: ${edges.join(', ')}`, parseEdge, reference.edge)
     .option('--same-region', 'upstreams are in the same region of AWS, so requests to them cost nothing')
     .option('--web-acl', 'a web ACL with one rule')
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples)
-    .action((options: CostOptions) => printCost(terminal, costReport(workloadOf(options)), options));
+    .addHelpText('after', notes)
+    .action(
+      onTerminal((terminal, options: CostOptions) => printCost(terminal, costReport(workloadOf(options)))),
+    );
 }

@@ -2,9 +2,8 @@
 import { InvalidArgumentError } from 'commander';
 import { flatRatePlans, regions, type Region } from '../../../../shared/operate/cost/aws-prices.ts';
 import { reference, type Workload } from '../../../../shared/operate/cost/workload.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
 
-export interface CostOptions extends JsonOption {
+export interface CostOptions {
   calls: number;
   rate: number;
   seconds: number;

@@ -1,16 +1,17 @@
 /** Prints what a month costs. */
 import type { CostLine, CostReport, Sum } from '../../../../shared/operate/cost/cost-report.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
+import { csvRows } from '../terminal/csv.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 export function printCost(
-  { print, printJson, printTable, remark }: Terminal,
+  { format, print, printJson, printCsv, printTable, remark }: Terminal,
   report: CostReport,
-  { json }: JsonOption,
 ): void {
   report.remarks.forEach(remark);
-  if (json) return printJson(report);
+  if (format === 'json') return printJson(report);
   const { traffic, idle, sums, workload } = report;
+  if (format === 'csv')
+    return printCsv(csvRows(columns, [...lines('calls', traffic), ...lines('idle', idle)]));
   printTable([
     ['LINE', 'QUANTITY', 'UNIT', 'EACH', 'LIST', 'BILLED'],
     ...traffic.map(rowOf),
@@ -22,6 +23,10 @@ export function printCost(
   ]);
   print(`US dollars, list prices in ${workload.region}, without tax and without the upstreams' own bill`);
 }
+
+const columns = ['part', 'what', 'quantity', 'unit', 'usd_each', 'list', 'billed'];
+const lines = (part: string, all: CostLine[]): object[] =>
+  all.map(({ usdEach, ...line }) => ({ part, ...line, usd_each: decimal(usdEach) }));
 
 const rowOf = ({ what, quantity, unit, usdEach, list, billed }: CostLine): string[] => [
   what,

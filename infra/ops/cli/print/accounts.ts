@@ -1,23 +1,22 @@
 /** Prints accounts, grants and plans. */
-import { formatYuan, type NanoYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan, parseYuan } from '../../../../shared/billing/amount.ts';
 import type { WrittenGrant } from '../../../../shared/billing/grant.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import type { AccountView } from '../../../../shared/operate/accounts/account-view.ts';
-import type { GrantPlan } from '../../../../shared/operate/accounts/grant-amount.ts';
+import type { GrantMade, GrantPlan } from '../../../../shared/operate/accounts/grant-amount.ts';
 import type { SetPlanPlan } from '../../../../shared/operate/accounts/set-plan.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import type { RowWrite } from '../../../../shared/operate/row-tables.ts';
 import type { AccountPlan } from '../../../../shared/wire/public/account.ts';
 import { compareCodeUnits } from '../../../../shared/wire/canonical-json.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { hintText, shortHash } from './keys.ts';
+import { hashText, hintText, shortHash } from './keys.ts';
 
 const grantsShown = 5;
 
-export function printAccount(terminal: Terminal, view: AccountView, { json }: JsonOption): void {
-  if (json) terminal.printJson(accountJson(view));
+export function printAccount(terminal: Terminal, view: AccountView): void {
+  if (terminal.format === 'json') terminal.printJson(accountJson(view));
   else printFacts(terminal, view);
   terminal.warn(view.warnings);
 }
@@ -32,8 +31,8 @@ function accountJson({ account, item, plan, keys, grants }: AccountView) {
     open: item.open.size,
     settled: item.settled,
     plan,
-    keys: keys.map(({ row, state }) => ({ hint: row['hint'], hash: row['hash'], state })),
-    grants,
+    keys: keys.map(({ row, state }) => ({ hint: hintText(row['hint']), hash: hashText(row['hash']), state })),
+    grants: grants.map((grant) => Object.assign({}, grant, { amount: amountText(grant) })),
   };
 }
 
@@ -65,28 +64,42 @@ const planText = ({ level, until }: AccountPlan): string =>
 const keyText = ({ row, state }: KeyView): string =>
   `${hintText(row['hint'])} (hash ${shortHash(row['hash'])}): ${state}`;
 
-function grantText({ grantId, amount, applied, problem }: WrittenGrant): string {
+/** What stands in the place of an amount, and is none, may be anything. */
+const amountText = ({ amount }: WrittenGrant): string => (parseYuan(amount) === undefined ? '?' : amount);
+
+function grantText(grant: WrittenGrant): string {
+  const { grantId, applied, problem } = grant;
+  const amount = amountText(grant);
   if (problem !== undefined) return `${grantId}: ${amount} yuan, not used: ${problem}`;
   return `${grantId}: ${amount} yuan, ${applied === undefined ? 'not applied yet' : `applied ${applied}`}`;
 }
 
-/** @param made the writes that were made; the grant's is missing if an earlier run wrote it */
-export function printGrant(terminal: Terminal, { grantId, amount }: GrantPlan, made: RowWrite[]): void {
-  printNewAccount(terminal, made);
-  if (made.some(({ table }) => table === 'grants'))
-    terminal.print(`grant ${grantId} of ${formatYuan(amount)} yuan is written.`);
-  else terminal.remark(`grant ${grantId} was written before; nothing is written again`);
+export function printGrant(
+  { print, remark }: Terminal,
+  { account, grantId, amount }: GrantPlan,
+  { made, isApplied, available }: GrantMade,
+): void {
+  if (isWritten(made)) print(`grant ${grantId} of ${formatYuan(amount)} yuan is written.`);
+  else remark(`grant ${grantId} was written before; nothing is written again`);
+  if (!isApplied) return remark('Not applied yet. It will be within minutes: see `account show`.');
+  const balance = available === undefined ? '' : `${formatYuan(available)} yuan are available now`;
+  print(`It is applied. ${account}: ${balance}.`);
 }
 
-export function printApplied(
-  terminal: Terminal,
-  { account }: GrantPlan,
-  { isApplied, available }: { isApplied: boolean; available?: NanoYuan },
-): void {
-  if (!isApplied) return terminal.remark('Not applied yet. It will be within minutes: see `account show`.');
-  const balance = available === undefined ? '' : `${formatYuan(available)} yuan are available now`;
-  terminal.print(`It is applied. ${account}: ${balance}.`);
-}
+/** An earlier run may have written it. */
+const isWritten = (made: RowWrite[]): boolean => made.some(({ table }) => table === 'grants');
+
+/** `written` false: an earlier run wrote it. `available`: the balance afterwards, null where it is not known yet. */
+export const grantFacts = ({ account, grantId, amount }: GrantPlan, made: GrantMade | undefined) => ({
+  account,
+  grant_id: grantId,
+  amount: formatYuan(amount),
+  ...(made && {
+    written: isWritten(made.made),
+    applied: made.isApplied,
+    available: made.available === undefined ? null : formatYuan(made.available),
+  }),
+});
 
 export function printPlanSet(terminal: Terminal, { account, plan }: SetPlanPlan): void {
   if (!plan) return terminal.print(`${account} holds no plan; live within 30 seconds.`);
@@ -96,8 +109,4 @@ export function printPlanSet(terminal: Terminal, { account, plan }: SetPlanPlan)
   );
 }
 
-export function printNewAccount({ remark }: Terminal, made: RowWrite[]): void {
-  for (const write of made)
-    if (write.kind === 'create' && write.table === 'accounts')
-      remark(`account ${String(write.row['account'])} is new`);
-}
+export const planFacts = ({ account, plan }: SetPlanPlan) => ({ account, plan: plan ?? null });

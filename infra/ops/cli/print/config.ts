@@ -9,46 +9,47 @@ import type { AttributeChange, RowDifference } from '../../../../shared/operate/
 import type { ListedVersions, ShownVersion } from '../../../../shared/operate/config/show-versions.ts';
 import { Failure } from '../../../../shared/operate/operator-failure.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
+import { csvRows } from '../terminal/csv.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { chargeTable } from './prices.ts';
 
 const shownCharactersMax = 160;
 
 /** Throws a Failure when there are problems. */
-export function printChecked(
-  { print, printJson }: Terminal,
-  checked: CheckedRows,
-  { json }: JsonOption,
-): void {
+export function printChecked(terminal: Terminal, checked: CheckedRows): void {
+  const { format, print } = terminal;
   const { rows, problems, warnings } = checked;
-  if (json) printJson(checked);
+  if (format === 'json') terminal.printJson(checked);
+  else if (format === 'csv') terminal.printCsv(csvRows(findingColumns, [...problems, ...warnings]));
   else {
     for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
     for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
   }
   const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
   if (problems.length > 0) throw new Failure(summary);
-  if (!json) print(`${summary}.`);
+  if (format === 'text') print(`${summary}.`);
 }
 
-export function printDiff(
-  terminal: Terminal,
-  { from, to, differences }: ConfigDiff,
-  { json }: JsonOption,
-): void {
-  if (json) return terminal.printJson(differences);
-  terminal.print(`from ${from} to ${to}:`);
+const findingColumns = ['table', 'key', 'problem', 'warning'];
+
+export function printDiff(terminal: Terminal, { from, to, differences }: ConfigDiff): void {
+  const { format, print } = terminal;
+  if (format === 'json') return terminal.printJson(differences);
+  if (format === 'csv') return terminal.printCsv(csvRows(diffColumns, differences.flatMap(attributeRows)));
+  print(`from ${from} to ${to}:`);
   printDifferences(terminal, differences);
-  if (differences.length === 0) terminal.print('no difference.');
+  if (differences.length === 0) print('no difference.');
 }
+
+const diffColumns = ['table', 'key', 'change', 'attribute', 'before', 'after'];
+
+const attributeRows = ({ table, key, change, attributes }: RowDifference): object[] =>
+  attributes.map(({ name, before, after }) => ({ table, key, change, attribute: name, before, after }));
 
 export function printConfigPlan(terminal: Terminal, plan: ConfigPlan): void {
   printDifferences(terminal, plan.differences);
-  terminal.warn(plan.warnings.map((finding) => `${nameOf(finding)}: ${finding.warning}`));
   for (const { finding, written } of plan.problems)
     terminal.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
-  if (plan.refusal === undefined) plan.effect.forEach(terminal.print);
 }
 
 export const problemWords = (finding: Finding): string => `problem: ${nameOf(finding)}: ${finding.problem}`;
@@ -77,7 +78,7 @@ function printDifferences({ print }: Terminal, differences: RowDifference[]): vo
 
 function changeWords({ before, after }: AttributeChange): string {
   const [old, next] = [before, after].map((value) => value !== undefined && shorten(JSON.stringify(value)));
-  if (!old) return next || 'not shown, as the row has a problem';
+  if (!old) return next || 'not shown: the row has a problem, and this may be a secret';
   return listWords(before, after) ?? `${old} -> ${next || '(gone)'}`;
 }
 
@@ -100,44 +101,40 @@ const isTexts = (value: unknown): value is string[] =>
 const shorten = (text: string): string =>
   text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}…` : text;
 
-export function printVersions(
-  { print, printJson, printTable, remark }: Terminal,
-  { served, versions, kept, edited }: ListedVersions,
-  { json }: JsonOption,
-): void {
-  if (json)
-    printJson(
-      versions.map(({ version, publishedAt, format, digest, rows }) => ({
-        version,
-        published_at: publishedAt,
-        format,
-        digest,
-        rows,
-      })),
-    );
-  else if (served === undefined) print('nothing was published yet: the relay serves no model');
-  else {
-    printTable([
-      ['VERSION', 'PUBLISHED', 'CHANNELS', 'CHARGES', 'PLANS', 'SETTINGS'],
-      ...versions.map(({ version, publishedAt, rows: { channels, charges, plans, settings } }) => [
+export function printVersions(terminal: Terminal, { served, versions, kept, edited }: ListedVersions): void {
+  const { print, remark } = terminal;
+  terminal.printList({
+    columns: ['version', 'published_at', 'by', 'format', 'digest', 'rows'],
+    rows: versions.map(({ version, publishedAt, by = [], format, digest, rows }) => ({
+      version,
+      published_at: publishedAt,
+      by,
+      format,
+      digest,
+      rows,
+    })),
+    table: () => [
+      ['VERSION', 'PUBLISHED', 'CHANNELS', 'CHARGES', 'PLANS', 'SETTINGS', 'BY'],
+      ...versions.map(({ version, publishedAt, by = [], rows: { channels, charges, plans, settings } }) => [
         String(version),
         isoTime(publishedAt * 1000),
         ...[channels, charges, plans, settings].map(String),
+        by.join(' ') || '-',
       ]),
-    ]);
-    print(`version ${served} is served.`);
-  }
+    ],
+    empty: 'nothing was published yet: the relay serves no model',
+  });
+  if (served !== undefined) print(`version ${served} is served.`);
   if (kept > versions.length) remark(`${kept} versions are kept: see --limit`);
   if (edited)
     remark('The tables hold edits that are not published: within seconds they are, see `config diff`.');
 }
 
 export function printVersion(
-  { print, printJson, printTable }: Terminal,
+  { format, print, printJson, printTable }: Terminal,
   { snapshot, settings }: ShownVersion,
-  { json }: JsonOption,
 ): void {
-  if (json) return printJson(snapshot);
+  if (format === 'json') return printJson(snapshot);
   const { version, publishedAt, charges, plans, models } = snapshot;
   print(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
   print(`models: ${models.join(' ') || 'none'}`);

@@ -1,18 +1,24 @@
 /** Prints what `doctor` found. */
 import type { Finding } from '../../../../shared/operate/doctor/finding.ts';
 import { Failure } from '../../../../shared/operate/operator-failure.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
+import { csvRows } from '../terminal/csv.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const stateWidth = 'does not apply'.length;
 
 /** Throws a Failure when something needs attention. */
 export function printFindings(
-  { print, printJson }: Terminal,
+  { format, print, printJson, printCsv }: Terminal,
   findings: readonly Finding[],
-  { json }: JsonOption,
 ): void {
-  if (json) printJson(findings);
+  if (format === 'json') printJson(findings);
+  else if (format === 'csv')
+    printCsv(
+      csvRows(
+        ['state', 'check', 'found', 'where', 'line'],
+        findings.map(({ set, ...found }) => ({ ...found, ...set })),
+      ),
+    );
   else
     for (const { check, state, found, set } of findings) {
       print(`${state.padEnd(stateWidth)}  ${check}: ${found}`);
@@ -20,5 +26,5 @@ export function printFindings(
     }
   const count = findings.filter(({ state }) => state === 'attention').length;
   if (count > 0) throw new Failure(`${count} of ${findings.length} need attention`);
-  if (!json) print(`${findings.length} looked at, nothing needs attention.`);
+  if (format === 'text') print(`${findings.length} looked at, nothing needs attention.`);
 }

@@ -10,22 +10,17 @@ import type { LedgerPage } from '../../../../shared/operate/ledger/select-rows.t
 import type { LedgerSum, LedgerTotals } from '../../../../shared/operate/ledger/total-ledger.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { Failure } from '../../../../shared/operate/operator-failure.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
+import { csvRows } from '../terminal/csv.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-export interface LedgerFormat extends JsonOption {
-  csv?: boolean;
-}
-
-export function printLedger(
-  terminal: Terminal,
-  { rows, count, problems }: LedgerList,
-  { json }: LedgerFormat,
-): void {
+export function printLedger(terminal: Terminal, { rows, count, problems }: LedgerList): void {
   problems.forEach(terminal.remark);
-  if (json) terminal.printJson(rows.map(ledgerJson));
-  else if (count === 0) terminal.print('no ledger rows');
-  else terminal.printTable([ledgerHead, ...rows.map(ledgerCells)]);
+  terminal.printList({
+    columns: csvColumns,
+    rows: rows.map(ledgerJson),
+    table: () => [ledgerHead, ...rows.map(ledgerCells)],
+    empty: 'no ledger rows',
+  });
   if (count > rows.length)
     terminal.remark(`the newest ${rows.length} of ${count}: see --limit, --from, --csv`);
 }
@@ -69,23 +64,21 @@ export async function printLedgerCsv(terminal: Terminal, pages: AsyncIterable<Le
   for await (const { rows, problems } of pages) {
     problems.forEach(terminal.remark);
     const cells = rows.map(ledgerJson);
-    terminal.printCsv(cells.map((row) => csvColumns.map((name) => String(row[name] ?? ''))));
+    terminal.printCsv(csvRows(csvColumns, cells).slice(1));
   }
 }
 
-export function printTotals(
-  terminal: Terminal,
-  { by, totals, all, problems }: LedgerTotals,
-  { json, csv }: LedgerFormat,
-): void {
+export function printTotals(terminal: Terminal, { by, totals, all, problems }: LedgerTotals): void {
   problems.forEach(terminal.remark);
   const head = [...by, ...sumColumns];
   const rows = totals.map(({ groups, sum }) => [...groups, ...sumCells(sum)]);
-  if (csv) return terminal.printCsv([head, ...rows]);
-  if (json)
-    return terminal.printJson(rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at]]))));
-  if (rows.length === 0) return terminal.print('no ledger rows');
-  terminal.printTable([head.map((name) => name.toUpperCase()), ...rows]);
+  terminal.printList({
+    columns: head,
+    rows: rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at]]))),
+    table: () => [head.map((name) => name.toUpperCase()), ...rows],
+    empty: 'no ledger rows',
+  });
+  if (terminal.format !== 'text' || rows.length === 0) return;
   terminal.print(
     `all: ${all.calls} calls, ${formatYuan(all.charged)} yuan charged, ${formatYuan(all.granted)} granted`,
   );
@@ -129,16 +122,23 @@ export function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void
 }
 
 /** Throws a Failure when there are findings. */
-export function printAudit(terminal: Terminal, audit: LedgerAudit, { json }: JsonOption): void {
-  const { accounts, rows, findings, closesWithoutRow, corrected } = audit;
-  if (json) terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected });
+export function printAudit(terminal: Terminal, audit: LedgerAudit): void {
+  const { accounts, rows, findings, closesWithoutRow, corrected, behind } = audit;
+  if (terminal.format === 'json')
+    terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected, behind });
+  else if (terminal.format === 'csv')
+    terminal.printCsv([['finding'], ...findings.map((finding) => [finding])]);
   else findings.forEach(terminal.print);
   if (closesWithoutRow > 0)
     terminal.remark(
       `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
     );
   if (corrected > 0) terminal.remark(`${corrected} daily sums are corrected`);
+  if (behind > 0)
+    terminal.remark(
+      `${behind} sums by month or model lack rows that older versions of the relay wrote: audit --rebuild-daily adds them`,
+    );
   const audited = `${accounts} accounts and ${rows} ledger rows`;
   if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
-  if (!json) terminal.print(`${audited}: everything adds up.`);
+  if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);
 }

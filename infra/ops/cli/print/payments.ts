@@ -3,12 +3,12 @@ import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { paymentText } from '../../../../shared/billing/payments/payment-amount.ts';
 import type { Payment } from '../../../../shared/billing/payments/payment.ts';
 import type { PaymentLink } from '../../../../shared/operate/payments/link-payment.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-export function printLink(terminal: Terminal, link: PaymentLink, { json }: JsonOption): void {
+export function printLink(terminal: Terminal, link: PaymentLink): void {
   const { account, reference, granted, live } = link;
-  if (json) return terminal.printJson({ ...link, minor: Number(link.minor), granted: formatYuan(granted) });
+  if (terminal.format === 'json')
+    return terminal.printJson({ ...link, minor: Number(link.minor), granted: formatYuan(granted) });
   const mode = live ? '' : ' in test mode';
   terminal.print(
     `reference for a payment of ${paymentText(link)}${mode}, for which account ${account} is granted ${formatYuan(granted)} yuan:`,
@@ -32,22 +32,24 @@ const checkoutCommand = ({ reference, minor, currency, returnUrl }: PaymentLink)
     '-d "line_items[0][price_data][product_data][name]=Balance"',
   ].map((line, at, lines) => `  ${line}${at < lines.length - 1 ? ' \\' : ''}`);
 
-export function printPayments(terminal: Terminal, payments: Payment[], { json }: JsonOption): void {
-  if (json) return terminal.printJson(payments.map(paymentJson));
-  if (payments.length === 0) return terminal.print('no payments');
-  terminal.printTable([
-    ['PAYMENT', 'AT', 'PAID', 'STATE', 'ACCOUNT', 'REFUNDED', 'WHY'],
-    ...payments.map((payment) => [
-      payment.id,
-      payment.at,
-      payment.paid ? paymentText(payment.paid) : '-',
-      payment.live === false ? `${payment.state}, test mode` : payment.state,
-      payment.account ?? '-',
-      reversalsText(payment),
-      payment.state === 'parked' ? (payment.problem ?? '') : '',
-    ]),
-  ]);
-}
+export const printPayments = (terminal: Terminal, payments: Payment[]): void =>
+  terminal.printList({
+    columns: ['id', 'at', 'paid', 'state', 'account', 'live', 'rate', 'problem', 'reversals'],
+    rows: payments.map(paymentJson),
+    table: () => [
+      ['PAYMENT', 'AT', 'PAID', 'STATE', 'ACCOUNT', 'REFUNDED', 'WHY'],
+      ...payments.map((payment) => [
+        payment.id,
+        payment.at,
+        payment.paid ? paymentText(payment.paid) : '-',
+        payment.live === false ? `${payment.state}, test mode` : payment.state,
+        payment.account ?? '-',
+        reversalsText(payment),
+        payment.state === 'parked' ? (payment.problem ?? '') : '',
+      ]),
+    ],
+    empty: 'no payments',
+  });
 
 const reversalsText = ({ reversals }: Payment): string =>
   Object.values(reversals)

@@ -6,7 +6,6 @@ import type { ChargeList } from '../../../../shared/operate/prices/list-charges.
 import { priceWords } from '../../../../shared/operate/requests/price-words.ts';
 import { productStep, shownProducts } from '../../../../shared/operate/requests/request-view.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 /** As in the table: a time is ISO 8601. */
@@ -17,14 +16,13 @@ export const withTime = ({ from, ...charge }: ChargeList['charges'][number]) => 
 
 /** The sum of a call, line by line. */
 export function printExplanation(
-  { print, printJson, printTable, remark }: Terminal,
+  { format, print, printJson, printTable, remark }: Terminal,
   model: string,
-  { explanation, json }: { explanation: ChargeExplanation } & JsonOption,
+  { atMs, rule, price, above, products, cost, text, problems }: ChargeExplanation,
 ): void {
-  const { atMs, rule, price, above, products, cost, text, problems } = explanation;
   const shown = shownProducts(products).map((product) => productStep(product));
   problems.forEach(remark);
-  if (json)
+  if (format === 'json')
     return printJson({
       model,
       at: isoTime(atMs),

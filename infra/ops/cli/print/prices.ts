@@ -5,7 +5,6 @@ import type { NewCharge } from '../../../../shared/operate/prices/new-charges.ts
 import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
 import { withTime } from './price-sum.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 const modelsShown = 6;
@@ -45,29 +44,31 @@ function rateWords({ input, cached_input, cache_write, cache_write_1h }: Written
   return cache.length > 0 ? `${input} (${cache.join(', ')})` : String(input);
 }
 
-export function printCharges(
-  { print, printJson, printTable, remark }: Terminal,
-  { charges, shadowed, problems }: ChargeList,
-  { json }: JsonOption,
-): void {
-  if (json) printJson(charges.map(withTime));
-  else if (charges.length === 0) print('no rules: every model is free');
-  else printTable(chargeTable(charges));
+export function printCharges(terminal: Terminal, { charges, shadowed, problems }: ChargeList): void {
+  terminal.printList({
+    columns: chargeColumns,
+    rows: charges.map(withTime),
+    table: () => chargeTable(charges),
+    empty: 'no rules: every model is free, unless the setting unpriced_models refuses it',
+  });
   for (const { id, by, byId, models } of shadowed)
-    remark(
+    terminal.remark(
       `${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} prices ${models.join(', ')}`,
     );
-  problems.forEach(remark);
+  problems.forEach(terminal.remark);
 }
 
-export function printImportPlan(
-  terminal: Terminal,
-  { charges, effect, missing, suspicious }: ImportPlan,
-): void {
+const chargeColumns =
+  'id type from models input output cached_input cache_write cache_write_1h tiers max_output_tokens anonymous'.split(
+    ' ',
+  );
+
+export function printImportPlan(terminal: Terminal, { charges, missing, suspicious }: ImportPlan): void {
   if (missing.length > 0) terminal.remark(`not in the list: ${missing.join(', ')}`);
   if (charges.length > 0) terminal.printTable(chargeTable(charges));
-  effect.forEach(terminal.remark);
   if (suspicious !== undefined)
     terminal.warn([`more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`]);
   if (charges.length === 0) terminal.print('nothing to write');
 }
+
+export const importFacts = ({ charges, missing }: ImportPlan) => ({ charges, missing });

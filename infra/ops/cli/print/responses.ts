@@ -5,11 +5,11 @@ import {
 } from '../../../../shared/operate/responses/account-responses.ts';
 import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import type { JsonOption } from '../terminal/option-values.ts';
+import { csvRows } from '../terminal/csv.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
-export function printResponse(terminal: Terminal, head: ResponseHead, { json }: JsonOption): void {
-  if (json) return terminal.printJson(head);
+export function printResponse(terminal: Terminal, head: ResponseHead): void {
+  if (terminal.format === 'json') return terminal.printJson(head);
   terminal.print(`response ${head.id}`);
   terminal.printTable(factsOf(head));
 }
@@ -34,19 +34,23 @@ function backgroundText({ streamed, run, until, events }: NonNullable<ResponseHe
 }
 
 /** What a run needs and the sealed state are left out: they say nothing to a person. */
-export function printContent(terminal: Terminal, { head, body }: StoredResponse, { json }: JsonOption): void {
+export function printContent(terminal: Terminal, { head, body }: StoredResponse): void {
   const { input, response } = body;
-  if (!json) printResponse(terminal, head, {});
-  terminal.printJson(json ? { ...head, input, response } : { input, output: response['output'] });
+  if (terminal.format === 'json') return terminal.printJson({ ...head, input, response });
+  printResponse(terminal, head);
+  terminal.printJson({ input, output: response['output'] });
 }
 
-export function printAccountResponses(
-  terminal: Terminal,
-  view: AccountResponses,
-  { json }: JsonOption,
-): void {
-  if (json) return terminal.printJson(view);
+export function printAccountResponses(terminal: Terminal, view: AccountResponses): void {
+  if (terminal.format === 'json') return terminal.printJson(view);
   const { account, sums, expired, lastExpires } = view;
+  if (terminal.format === 'csv')
+    return terminal.printCsv(
+      csvRows(
+        ['kind', 'count', 'bytes'],
+        storedKinds.map((kind) => ({ kind, ...sums[kind] })),
+      ),
+    );
   terminal.print(`stored for account ${account}`);
   terminal.printTable([
     ...storedKinds.map((kind) => [

@@ -3,11 +3,6 @@ import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 
-/** The option of commands that can print JSON. */
-export interface JsonOption {
-  json?: boolean;
-}
-
 export function parseList(written: string): string[] {
   const items = written
     .split(',')
@@ -31,6 +26,64 @@ export function parseNumber(written: string): number {
   return number;
 }
 
+/** `48`, `48h` or `7d` as hours. */
+export function parseHours(written: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([hd]?)$/.exec(written.trim()) ?? [];
+  if (number === undefined) throw new InvalidArgumentError('Wanted a time, such as 48h or 7d.');
+  return Number(number) * (unit === 'd' ? 24 : 1);
+}
+
+const durationUnitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
+
+/** `800ms`, `5s` or `2m` as milliseconds. */
+export function parseDuration(written: string): number {
+  const [, number, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)(ms|s|m)$/.exec(written.trim()) ?? [];
+  if (number === undefined)
+    throw new InvalidArgumentError('Wanted a time with its unit, such as 800ms or 5s.');
+  return Math.round(Number(number) * (durationUnitsMs[unit] ?? 1));
+}
+
+/** `none` takes a limit away: commander knows no undefined value. */
+export const parseLimit = (written: string): number | 'none' =>
+  written.trim() === 'none' ? 'none' : parseCount(written);
+
+/** A whole number above 0. */
+export function parseCount(written: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(written.trim()))
+    throw new InvalidArgumentError('Wanted a whole number above 0.');
+  return Number(written);
+}
+
+/** Yuan per 1,000 tokens. */
+interface PricePair {
+  input: number;
+  output: number;
+}
+
+/** `gpt-4o=0.018/0.072`, added to those of earlier options. */
+export function parsePrice(
+  written: string,
+  earlier: Record<string, PricePair> = {},
+): Record<string, PricePair> {
+  const [, model, prices] = /^([^=]+)=(.+)$/.exec(written.trim()) ?? [];
+  if (model === undefined || prices === undefined)
+    throw new InvalidArgumentError('Wanted a model and its price, such as gpt-4o=0.018/0.072.');
+  return { ...earlier, [model.trim()]: parsePricePair(prices) };
+}
+
+/** `0.018/0.072` or `0.018 0.072`: input and output. */
+export function parsePricePair(written: string): PricePair {
+  const pair = written.trim().split(/[\s/,]+/);
+  const [input = Number.NaN, output = Number.NaN] = pair.map((price) =>
+    /^\d+(\.\d+)?$/.test(price) ? Number(price) : Number.NaN,
+  );
+  if (pair.length !== 2 || Number.isNaN(input + output))
+    throw new InvalidArgumentError('Wanted the prices of input and output, such as 0.018/0.072.');
+  if (input + output === 0)
+    throw new InvalidArgumentError('A model that costs nothing is named with --free.');
+  return { input, output };
+}
+
 /** A number of tokens. */
 export function parseTokens(written: string): number {
   const number = Number(written);
@@ -46,6 +99,12 @@ export function parseTime(written: string): number {
     throw new InvalidArgumentError('Wanted a date or a time with its zone, such as 2026-11-01.');
   return parsed.data;
 }
+
+/** Epoch milliseconds. A time without a zone is one of this machine. */
+export const parseMoment = (written: string): number =>
+  /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$/.test(written.trim())
+    ? parseTime(new Date(written.trim()).toISOString())
+    : parseTime(written);
 
 /** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
 export function parseDecimalText(written: string): string {

@@ -1,23 +1,54 @@
-/** Prints results and remarks, and asks questions. The only place of the CLI that writes to a stream. */
+/**
+ * Prints results and remarks, and asks questions. The only place of the CLI that writes to a stream. Must never print
+ * anything but data on standard output once a run is asked for JSON or CSV.
+ */
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { Failure } from '../../../../shared/operate/operator-failure.ts';
-import { csvText, type CsvCell } from './csv.ts';
+import { Failure, usageFailure } from '../../../../shared/operate/operator-failure.ts';
+import { csvRows, csvText, type CsvCell } from './csv.ts';
 import type { ProcessContext } from './process-context.ts';
+import { shownText } from './shown-text.ts';
+
+/** What standard output holds: lines for people, one JSON value, or CSV. */
+export type Format = 'text' | 'json' | 'csv';
+
+/** Rows of one kind, in each form. */
+export interface List {
+  /** The names of the attributes of a row, in the order of the columns of CSV. New ones go to the end. */
+  columns: readonly string[];
+  /** As JSON has them. */
+  rows: readonly object[];
+  /** For people; the first row is the header. */
+  table: () => string[][];
+  /** For people, in place of a table without rows. */
+  empty: string;
+}
 
 export interface Terminal {
-  /** Prints a line of the result. */
+  readonly format: Format;
+  /** The same streams, another form. */
+  readonly in: (format: Format) => Terminal;
+  /** Whether standard output has data already. */
+  readonly hasData: () => boolean;
+  /** Whether nothing was printed and nobody was asked for so long. */
+  readonly isSilent: (milliseconds: number) => boolean;
+  /** Prints a line of the result; a remark where the result is data. */
   readonly print: (line: string) => void;
   /** Prints a line that is not part of the result, to the stream for errors. */
   readonly remark: (line: string) => void;
   /** Prints each as a remark that begins with `warning:`. */
   readonly warn: (warnings: string[]) => void;
+  /** Prints the one value of JSON. */
   readonly printJson: (value: unknown) => void;
+  /** Prints rows in the form that was asked for. */
+  readonly printList: (list: List) => void;
   /** Prints aligned columns; the first row is the header. */
   readonly printTable: (rows: string[][]) => void;
   readonly printCsv: (rows: CsvCell[][]) => void;
+  /** Lets a key be printed that this run made. All other text of that form is masked, whatever table it comes from. */
+  readonly reveal: (secretKey: string) => void;
   /** Whether a person can answer questions. */
   readonly isAttended: boolean;
   /** Asks for confirmation of a change. Throws a Failure unless the answer is yes. */
@@ -30,39 +61,106 @@ export interface Terminal {
   readonly readInput: (prompt: string) => Promise<string>;
 }
 
-export function openTerminal({ input, output, errors }: ProcessContext): Terminal {
-  const print = (line: string): void => void output.write(`${line}\n`);
-  const remark = (line: string): void => void errors.write(`${line}\n`);
-  const isAttended = input.isTTY === true;
-  const ask = (question: string): Promise<string> => readTyped(question, input, errors);
+export const openTerminal = (context: ProcessContext): Terminal =>
+  terminalIn('text', context, {
+    hasData: false,
+    isAsking: false,
+    printedMs: performance.now(),
+    revealed: new Set(),
+  });
+
+/** Of a run; all its terminals share it. */
+interface RunState {
+  hasData: boolean;
+  isAsking: boolean;
+  /** Of `performance.now()`. */
+  printedMs: number;
+  revealed: Set<string>;
+}
+
+function terminalIn(format: Format, context: ProcessContext, state: RunState): Terminal {
+  const { output, errors } = context;
+  const write = (stream: Writable, text: string): void => {
+    state.printedMs = performance.now();
+    stream.write(masked(text, state.revealed));
+  };
+  const data = (text: string): void => {
+    state.hasData = true;
+    write(output, text);
+  };
+  const remark = (line: string): void => write(errors, `${shownText(line)}\n`);
+  const print = format === 'text' ? (line: string) => write(output, `${shownText(line)}\n`) : remark;
+  const printJson = (value: unknown): void => data(`${shownText(JSON.stringify(value, null, 2))}\n`);
+  const printCsv = (rows: CsvCell[][]): void => data(csvText(rows));
+  const printTable = (rows: string[][]): void => alignColumns(rows).forEach(print);
   return {
+    format,
+    in: (other) => terminalIn(other, context, state),
+    hasData: () => state.hasData,
+    isSilent: (milliseconds) => !state.isAsking && performance.now() - state.printedMs >= milliseconds,
     print,
     remark,
     warn: (warnings) => warnings.forEach((warning) => remark(`warning: ${warning}`)),
-    printJson: (value) => print(JSON.stringify(value, null, 2)),
-    printTable: (rows) => alignColumns(rows).forEach(print),
-    printCsv: (rows) => void output.write(csvText(rows)),
+    printJson,
+    printTable,
+    printCsv,
+    reveal: (secretKey) => void state.revealed.add(secretKey),
+    printList({ columns, rows, table, empty }) {
+      if (format === 'json') printJson(rows);
+      else if (format === 'csv') printCsv(csvRows(columns, rows));
+      else if (rows.length === 0) print(empty);
+      else printTable(table());
+    },
+    ...questionsOn(context, state, remark),
+  };
+}
+
+/** A client's key, or one of many vendors': one may stand in a wrong attribute, a note or an error. */
+const keyPattern = /\bsk-[\w-]{20,}/g;
+
+export const masked = (text: string, revealed: ReadonlySet<string> = new Set()): string =>
+  text.replaceAll(keyPattern, (key) => (revealed.has(key) ? key : `${key.slice(0, 7)}...${key.slice(-4)}`));
+
+/** Questions and what is asked appear on the stream for errors. */
+function questionsOn(
+  { input, errors }: ProcessContext,
+  state: RunState,
+  remark: (line: string) => void,
+): Pick<Terminal, 'isAttended' | 'confirm' | 'ask' | 'askHidden' | 'readInput'> {
+  const isAttended = input.isTTY === true;
+  const whileAsking = async <Answer>(work: Promise<Answer>): Promise<Answer> => {
+    state.isAsking = true;
+    return work.finally(() => {
+      state.isAsking = false;
+      state.printedMs = performance.now();
+    });
+  };
+  const ask = (question: string): Promise<string> => whileAsking(readTyped(question, input, errors));
+  return {
     isAttended,
     async confirm(question, { yes }) {
       if (yes) return;
-      if (!isAttended) throw new Failure(`${question} Nobody is here to answer: repeat with --yes.`);
+      if (!isAttended) throw usageFailure(`${question} Nobody is here to answer: repeat with --yes.`);
       if (!/^y(es)?$/i.test(await ask(`${question} [y/N]`))) throw new Failure('nothing was changed');
     },
     ask,
     async askHidden(question) {
       remark(`${question} (it does not show)`);
-      return readTyped('', input, new Writable({ write: (_chunk, _encoding, done) => done() }));
+      return whileAsking(readTyped('', input, new Writable({ write: (_chunk, _encoding, done) => done() })));
     },
     async readInput(prompt) {
       if (isAttended) remark(`${prompt} (then Ctrl-D)`);
-      return (await text(input)).trim();
+      return (await whileAsking(text(input))).trim();
     },
   };
 }
 
-function alignColumns(rows: string[][]): string[] {
+/** A cell is on one line: what stands in a row cannot look like another row. */
+function alignColumns(cells: string[][]): string[] {
+  const rows = cells.map((row) => row.map((cell) => cell.replaceAll(/[\n\t]/g, ' ')));
   const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? '').length)),
+    // Of 120,000 rows, as arguments they would be too many.
+    rows.reduce((most, row) => Math.max(most, (row[column] ?? '').length), 0),
   );
   return rows.map((row) =>
     row

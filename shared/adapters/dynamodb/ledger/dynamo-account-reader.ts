@@ -1,5 +1,5 @@
 /**
- * An account's item and ledger rows. Reads amounts from wire attributes, because the document client would
+ * An account's item, ledger rows and sums of its days. Reads amounts from wire attributes, because the document client would
  * round them.
  */
 import { QueryCommand, type QueryCommandInput } from '@aws-sdk/client-dynamodb';
@@ -8,6 +8,8 @@ import { marshall } from '@aws-sdk/util-dynamodb';
 import { type AccountReader } from '../../../relay/ports/stores/account-reader.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
 import { latePrefix } from '../../../billing/ledger-row.ts';
+import { accountId } from '../../../billing/daily/daily-keys.ts';
+import { dailySumOf } from '../daily-attributes.ts';
 import { closeRowOf, grantRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
@@ -60,6 +62,21 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
     },
     async late(account) {
       return (await all(account, latePrefix)).map(closeRowOf);
+    },
+    async days(account, from, limit) {
+      const command = new QueryCommand({
+        TableName: physicalTableName(stack, 'daily'),
+        KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
+        // `~` sorts after the digits of a day.
+        ExpressionAttributeValues: marshall({
+          ':id': accountId(account),
+          ':from': `day#${from}`,
+          ':to': 'day#~',
+        }),
+        ScanIndexForward: false,
+        Limit: limit,
+      });
+      return ((await storeCall(() => client.send(command))).Items ?? []).map(dailySumOf);
     },
   };
 }

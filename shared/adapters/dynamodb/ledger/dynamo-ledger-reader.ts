@@ -1,7 +1,7 @@
 /** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
 import { tablesOn } from '../sdk-client.ts';
-import type { WrittenGrant } from '../../../billing/grant.ts';
-import type { LedgerReader, LedgerSelection, Reading } from '../../../operate/ledger-reader.ts';
+import type { LedgerReader, LedgerSelection } from '../../../operate/ledger-reader.ts';
+import type { Reading } from '../../../operate/sum-reader.ts';
 import {
   GetItemCommand,
   QueryCommand,
@@ -9,13 +9,15 @@ import {
   paginateScan,
   type AttributeValue,
 } from '@aws-sdk/client-dynamodb';
+import { dynamoBalanceReader } from './dynamo-balance-reader.ts';
 import { dynamoDailyReader } from './dynamo-daily-reader.ts';
+import { writtenGrantOf } from './grant-attributes.ts';
+import { dynamoSumReader } from './dynamo-sum-reader.ts';
 import { pages, reading } from './table-pages.ts';
 import { ledgerRowOf } from '../ledger-attributes.ts';
 import type { Attributes } from '../attributes.ts';
 import { partOf } from '../quotas/quota-attributes.ts';
 import { textAttribute } from '../quotas/quota-attributes.ts';
-import { readWhole } from '../quotas/whole-account.ts';
 import { dynamoQuotaStore } from '../quotas/dynamo-quota-store.ts';
 import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
 import { latePrefix, type LedgerRow, ledgerTimeMs } from '../../../billing/ledger-row.ts';
@@ -49,14 +51,12 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   return {
     close: async (write) => explained(quotas.close(write)),
     chargeLate: async (charge) => explained(quotas.chargeLate(charge)),
-    quota: (account) =>
-      explained(
-        readWhole({ client, ...at('quotas') }, account).then((row) => row && { row }, unreadable(account)),
-      ),
     // An index has no consistent reads, but its entries are a tenth of the rows.
     ledgerAccounts: () =>
       accountsIn(pages(paginateScan({ client }, { ...at('ledger'), IndexName: 'by_id' }), explained)),
+    ...dynamoBalanceReader(store),
     ...daily,
+    ...dynamoSumReader(store),
     async *accounts() {
       for await (const page of scan('quotas')) {
         const first = page.map(partOf).filter(({ part }) => part === 0);
@@ -78,7 +78,7 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
         account === undefined
           ? scan('grants')
           : query('grants', 'account = :account', { ':account': textAttribute(account) });
-      for await (const page of rows) yield page.map(writtenGrant);
+      for await (const page of rows) yield page.map(writtenGrantOf);
     },
   };
 }
@@ -86,14 +86,6 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
 async function* accountsIn(rows: AsyncIterable<Attributes[]>): AsyncIterable<string[]> {
   for await (const page of rows) yield page.map((item) => item['account']?.S ?? '');
 }
-
-/** An item that cannot be read is said, any other error is thrown. */
-const unreadable =
-  (account: string) =>
-  (error: unknown): { key: string; problem: string } => {
-    if (!(error instanceof Error && error.message.startsWith('quotas: '))) throw error;
-    return { key: account, problem: error.message };
-  };
 
 /** The account of a request's row. */
 async function accountOf(
@@ -143,11 +135,3 @@ const inTime =
     const time = ledgerTimeMs(each.row);
     return fromMs <= time && time < toMs;
   };
-
-const writtenGrant = (item: Attributes): WrittenGrant => ({
-  account: item['account']?.S ?? '',
-  grantId: item['grant_id']?.S ?? '',
-  amount: item['amount']?.N ?? item['amount']?.S ?? 'nothing',
-  applied: item['_applied']?.S,
-  problem: item['_problem']?.S,
-});

@@ -2,6 +2,7 @@
 import {
   PutItemCommand,
   TransactWriteItemsCommand,
+  UpdateItemCommand,
   type DynamoDBClient,
   type TransactWriteItem,
 } from '@aws-sdk/client-dynamodb';
@@ -14,7 +15,7 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 import { conditionalCall, isInvalid } from '../dynamo-client.ts';
 import { transactionCall } from '../dynamo-transactions.ts';
 import { countInBudgets } from '../budget-counter.ts';
-import { countInDaily } from '../daily-attributes.ts';
+import { addToDaily, countInDaily } from '../daily-attributes.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 
 /**
@@ -32,6 +33,9 @@ const isTombstone = '#kind = :cancelled';
 /** DynamoDB's limit. */
 const writesMax = 100;
 
+/** The batch waits for it. */
+const minutesMsMax = 1000;
+
 export function dynamoLedgerStore(client: DynamoDBClient, stack: string): LedgerStore {
   const TableName = physicalTableName(stack, 'ledger');
   const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
@@ -46,13 +50,14 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
         const reply = await transactionCall(() =>
           client.send(new TransactWriteItemsCommand({ TransactItems })),
         );
-        if (reply.done) return;
+        if (reply.done) return left;
         if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
         const taken = new Set(reply.conditions);
         if (taken.size === 0)
           throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
         left = left.filter((_row, at) => !taken.has(at));
       }
+      return left;
     },
     async putUncounted(row) {
       try {
@@ -61,6 +66,11 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
         if (isInvalid(error)) throw new Poisoned('ledger: the row is refused', { cause: error });
         throw error;
       }
+    },
+    async addToMinutes(sums) {
+      const abortSignal = AbortSignal.timeout(minutesMsMax);
+      const updates = sums.map((sum) => new UpdateItemCommand(addToDaily(stack, sum)));
+      await Promise.all(updates.map((update) => client.send(update, { abortSignal })));
     },
   };
 }

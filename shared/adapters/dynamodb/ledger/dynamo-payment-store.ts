@@ -17,13 +17,15 @@ import type { Attributes } from '../attributes.ts';
 import { storeCall } from '../dynamo-client.ts';
 import { transactionCall } from '../dynamo-transactions.ts';
 import type { Store } from '../operator-client.ts';
+import type { AuthorMarks, RowAuthor } from '../row-author.ts';
 import { paymentAttributes, paymentOf } from './payment-attributes.ts';
 
 const isNewPayment = 'attribute_not_exists(id)';
 const isUnchanged = 'version = :before';
 const isNewGrant = 'attribute_not_exists(grant_id)';
 
-export function dynamoPaymentStore(client: DynamoDBClient, stack: string): PaymentStore {
+/** @param author absent: a function writes, whose rows need no author */
+export function dynamoPaymentStore(client: DynamoDBClient, stack: string, author?: RowAuthor): PaymentStore {
   const get = async (table: TableName, key: Record<string, string>): Promise<Attributes | undefined> => {
     const TableName = physicalTableName(stack, table);
     const command = new GetItemCommand({ TableName, Key: marshall(key), ConsistentRead: true });
@@ -35,9 +37,10 @@ export function dynamoPaymentStore(client: DynamoDBClient, stack: string): Payme
       return item && paymentOf(item);
     },
     async write(change) {
+      const marks = await author?.();
       const TransactItems = [
         putPayment(physicalTableName(stack, 'payments'), change),
-        ...change.grants.map((grant) => putGrant(physicalTableName(stack, 'grants'), grant)),
+        ...change.grants.map((grant) => putGrant(physicalTableName(stack, 'grants'), { ...grant, ...marks })),
       ];
       const reply = await transactionCall(() =>
         client.send(new TransactWriteItemsCommand({ TransactItems })),
@@ -59,8 +62,8 @@ export function dynamoPaymentStore(client: DynamoDBClient, stack: string): Payme
 }
 
 /** For operators, with errors that say what to do. */
-export function explainedPaymentStore({ client, target, explained }: Store): PaymentStore {
-  const store = dynamoPaymentStore(client, target.stack);
+export function explainedPaymentStore({ client, target, explained }: Store, author: RowAuthor): PaymentStore {
+  const store = dynamoPaymentStore(client, target.stack, author);
   return {
     find: (id) => explained(store.find(id)),
     write: (change) => explained(store.write(change)),
@@ -85,7 +88,10 @@ const putPayment = (TableName: string, { before, after }: PaymentChange): Transa
   },
 });
 
-const putGrant = (TableName: string, { amount, ...grant }: Grant): TransactWriteItem => ({
+const putGrant = (
+  TableName: string,
+  { amount, ...grant }: Grant & Partial<AuthorMarks>,
+): TransactWriteItem => ({
   Put: {
     TableName,
     Item: marshall(

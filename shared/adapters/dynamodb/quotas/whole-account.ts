@@ -39,22 +39,31 @@ async function readParts(
   return images;
 }
 
+/** More items than a transaction reads; there are never so many parts. */
+const partsMax = 100;
+
+/** The names of an account's parts, part 0 first. A count that nobody wrote must not be counted to. */
+export function partsOf(account: string, count: number): { account: string; part: number }[] {
+  if (count > partsMax) throw new Error(`quotas: ${count} is no number of parts`);
+  return Array.from({ length: count }, (_, part) => ({ account, part }));
+}
+
 /** So many parts as of one moment. */
 async function readFirst(
   { client, TableName }: QuotaTable,
   account: string,
   count: number,
 ): Promise<AccountParts> {
-  const names = Array.from({ length: count }, (_, part) => ({ account, part }));
+  const names = partsOf(account, count);
   const TransactItems = names.map((of) => ({ Get: { TableName, Key: partKey(of) } }));
   const { Responses = [] } = await readAsOfOneMoment(() =>
     client.send(new TransactGetItemsCommand({ TransactItems })),
   );
-  const images = names.map((of, part) => partOf(partName(of), Responses[part]?.Item));
+  const images = names.map((of, at) => imageOf(partName(of), Responses[at]?.Item));
   return images as unknown as AccountParts;
 }
 
-function partOf(name: string, item: Attributes | undefined): QuotaItem {
+function imageOf(name: string, item: Attributes | undefined): QuotaItem {
   if (!item) throw new Error(`quotas: the part ${name} is missing, so the sums are unknown`);
   try {
     return quotaOf(item);

@@ -3,14 +3,17 @@
  * of keys. A batch that was written again with more events leaves its shorter self behind; readers leave out what is double.
  */
 import type { EventBatch, EventLog } from '../../../relay/ports/stored/event-log.ts';
+import type { Attributes } from '../attributes.ts';
 import { contentsOf, putContent } from './item-contents.ts';
 import {
   isKept,
   isResponseId,
   putResponseItem,
   queryResponseItems,
+  type ResponseItem,
   type ResponseTable,
 } from './response-items.ts';
+import { partsMax } from './stored-parts.ts';
 
 /** Of any number that a client may name. */
 const digits = 16;
@@ -29,16 +32,35 @@ export const dynamoEventLog = (table: ResponseTable): EventLog => ({
     if (!isResponseId(id)) return [];
     const first = eventsId(id, Math.max(0, Math.min(sequence + 1, Number.MAX_SAFE_INTEGER)));
     const { items } = await queryResponseItems(table, account, { first, last: `${id}#e#~` });
-    // Further parts of a batch have no number.
-    const kept = items.filter((item) => isKept(item, table.now()) && typeof item['from'] === 'number');
-    const contents = await contentsOf(table, account, kept);
-    const batches = kept.flatMap((item) => {
-      const frames = contents.get(String(item['id'])) as string[] | undefined;
-      return frames ? [{ from: Number(item['from']), frames }] : [];
-    });
-    return withoutDoubles(batches);
+    return withoutDoubles(await batchesOf(table, account, items));
+  },
+  async last({ account, id }) {
+    if (!isResponseId(id)) return undefined;
+    const range = { first: eventsId(id, 0), last: `${id}#e#~`, backwards: true };
+    let after: Attributes | undefined;
+    for (let items = 0; items <= partsMax; items += 1) {
+      const { items: found, next } = await queryResponseItems(table, account, { ...range, after });
+      const [batch] = await batchesOf(table, account, found);
+      if (batch || !next) return batch;
+      after = next;
+    }
+    return undefined;
   },
 });
+
+async function batchesOf(
+  table: ResponseTable,
+  account: string,
+  items: readonly ResponseItem[],
+): Promise<EventBatch[]> {
+  // Further parts of a batch have no number.
+  const kept = items.filter((item) => isKept(item, table.now()) && typeof item['from'] === 'number');
+  const batches = await contentsOf(table, { account, items: kept }, (frames, item) => ({
+    from: Number(item['from']),
+    frames: frames as string[],
+  }));
+  return [...batches.values()];
+}
 
 /** In the order of their last events, each without what those before it have. */
 function withoutDoubles(batches: readonly EventBatch[]): EventBatch[] {

@@ -1,15 +1,15 @@
 /** What operators see and delete of the table `responses`. Must read no content but that of one response that is named. */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { unmarshall } from '@aws-sdk/util-dynamodb';
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { ResponseRows, StoredRow } from '../../../operate/response-rows.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { storeCall } from '../dynamo-client.ts';
 import type { Store } from '../operator-client.ts';
 import { tablesOn } from '../sdk-client.ts';
 import { dynamoResponseStore } from './dynamo-response-store.ts';
-import { placeholders, type ResponseTable } from './response-items.ts';
+import { placeholders, removedStatus, removeRest, type ResponseTable } from './response-items.ts';
 
-const attributes = ['id', 'bytes', 'expires'] as const;
+const attributes = ['id', 'bytes', 'expires', 'status'] as const;
 
 export function dynamoResponseRows(
   { documents, target, explained }: Store,
@@ -18,10 +18,18 @@ export function dynamoResponseRows(
   const now = (): number => Math.floor(clock.now() / 1000);
   const table = { client: tablesOn(documents), name: physicalTableName(target.stack, 'responses'), now };
   const store = dynamoResponseStore(table);
+  /** Without a mark: operators may write no item here, and what they name was written long ago. */
+  const removeFound = async (key: { account: string; id: string }): Promise<boolean> => {
+    const known = await store.heads(key.account, [key.id]);
+    const input = { TableName: table.name, Key: marshall(key) };
+    if (known.size > 0) await storeCall(() => table.client.call('DeleteItem', input));
+    await removeRest(table, key);
+    return known.size > 0;
+  };
   return {
     head: async (account, id) => (await explained(store.heads(account, [id]))).get(id),
     read: async (account, id) => (await explained(store.read(account, [id]))).get(id),
-    remove: (account, id) => explained(store.remove(account, id)),
+    remove: (account, id) => explained(removeFound({ account, id })),
     async *rows(account) {
       let after: Record<string, AttributeValue> | undefined;
       do {
@@ -49,9 +57,12 @@ async function pageOf(
       ...(after && { ExclusiveStartKey: after }),
     }),
   );
-  const rows = Items.map((item) => {
-    const { id, bytes, expires } = unmarshall(item);
-    return { id: String(id), bytes: Number(bytes ?? 0), expires: Number(expires ?? 0) };
-  });
+  const rows = Items.map((item) => unmarshall(item))
+    .filter(({ status }) => status !== removedStatus)
+    .map(({ id, bytes, expires }) => ({
+      id: String(id),
+      bytes: Number(bytes ?? 0),
+      expires: Number(expires ?? 0),
+    }));
   return { rows, next: LastEvaluatedKey };
 }

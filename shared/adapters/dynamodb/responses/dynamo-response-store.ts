@@ -1,16 +1,17 @@
 /**
  * Responses: the head of each in an item of its own, with the first part of its content, further parts in items beside it.
  * Parts are written before the head that names them, so a reader finds a whole content or none. The item of a response that
- * still runs has no part, since each write to an item costs as much as the item is large.
+ * still runs has no part, since each write to an item costs as much as the item is large. What is removed leaves a mark for a
+ * while: a put whose try comes late must not bring back what its client has deleted.
  */
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { ResponseStore } from '../../../relay/ports/stored/response-store.ts';
 import type {
   ResponseBody,
   ResponseHead,
   StoredResponse,
 } from '../../../relay/ports/stored/stored-response.ts';
-import { storeCall } from '../dynamo-client.ts';
+import { conditionalCall } from '../dynamo-client.ts';
 import { hasEnded, headAttributes, headOfItem, itemOfHead } from './head-attributes.ts';
 import { contentsOf, partIdsOf, putContent } from './item-contents.ts';
 import {
@@ -19,34 +20,65 @@ import {
   isResponseId,
   marshalled,
   removeResponseItems,
+  removedStatus,
   removeRest,
   type ResponseItem,
+  type ResponseKey,
   type ResponseTable,
 } from './response-items.ts';
 
 /** A content that is replaced while it is read is read again. */
 const readsMax = 3;
+/** An environment that was frozen with a try in hand is gone by then. */
+const markedSeconds = 24 * 60 * 60;
 
 export const dynamoResponseStore = (table: ResponseTable): ResponseStore => ({
   async put(response) {
     const item = await itemOfResponse(table, response);
-    const input = { TableName: table.name, Item: marshalled(item), ReturnValues: 'ALL_OLD' as const };
-    const { Attributes } = await storeCall(() => table.client.call('PutItem', input));
-    await removeReplaced(table, Attributes && unmarshall(Attributes), item);
+    const reply = await putHead(table, item, 'attribute_not_exists(id)');
+    if (reply.done) return;
+    const old = reply.item && unmarshall(reply.item);
+    // The parts that were written before: none has them, or what the response has become has others.
+    if (isKept(old, table.now())) await removeReplaced(table, item, old);
+    else await removeRest(table, response.head);
   },
-  read: (account, ids) => readResponses(table, account, ids),
+  read: (account, ids) => readResponses(table, { account, ids }, (response) => response),
+  readEach: (account, ids, take) => readResponses(table, { account, ids }, take),
   heads: (account, ids) => readHeads(table, account, ids),
   async remove(account, id) {
     if (!isResponseId(id)) return false;
-    // Read before, because a delete whose reply was lost finds nothing when it is repeated.
-    const known = await readHeads(table, account, [id]);
-    const input = { TableName: table.name, Key: marshall({ account, id }) };
-    await storeCall(() => table.client.call('DeleteItem', input));
-    // Also when there is no head: an earlier try may have come so far.
+    const asked = { ids: [id], attributes: headAttributes };
+    const head = (await getResponseItems(table, account, asked)).get(id);
+    // Parts without a head may be those of a put that is on its way.
+    if (!head) return false;
+    const isThere = isKept(head, table.now());
+    if (isThere) await mark(table, { account, id }, 'attribute_exists(id)');
+    // Also where there is a mark: an earlier try may have come so far.
     await removeRest(table, { account, id });
-    return known.has(id);
+    return isThere;
+  },
+  async withdraw(account, id) {
+    if (!isResponseId(id)) return;
+    await mark(table, { account, id });
+    await removeRest(table, { account, id });
   },
 });
+
+/** Whose head names nothing any more. */
+const mark = (table: ResponseTable, key: ResponseKey, condition?: string) =>
+  putHead(table, { ...key, status: removedStatus, expires: table.now() + markedSeconds }, condition);
+
+const putHead = ({ client, name }: ResponseTable, item: ResponseItem, condition?: string) =>
+  conditionalCall(() =>
+    client.call('PutItem', {
+      TableName: name,
+      Item: marshalled(item),
+      ...(condition && {
+        ConditionExpression: condition,
+        ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+      }),
+    }),
+  );
 
 /** Writes the parts of a response, and returns the item that makes them visible. Throws ResponseTooLarge. */
 export async function itemOfResponse(
@@ -68,21 +100,11 @@ export async function removeReplaced(
   await removeResponseItems(table, String(item['account']), ids).catch(() => {});
 }
 
-/** Those whose parts are there. */
-export async function responsesOf(
-  table: ResponseTable,
-  account: string,
-  items: readonly ResponseItem[],
-): Promise<Map<string, StoredResponse>> {
-  const bodies = await contentsOf(table, account, items);
-  return new Map(
-    items.flatMap((item) => {
-      const head = headOfItem(item);
-      const body = bodies.get(head.id);
-      return body === undefined ? [] : [[head.id, { head, body: body as ResponseBody }] as const];
-    }),
-  );
-}
+/** What the content of a response's item is. */
+export const responseOf = (body: unknown, item: ResponseItem): StoredResponse => ({
+  head: headOfItem(item),
+  body: body as ResponseBody,
+});
 
 async function readHeads(
   table: ResponseTable,
@@ -96,17 +118,20 @@ async function readHeads(
   );
 }
 
-async function readResponses(
+async function readResponses<Taken>(
   table: ResponseTable,
-  account: string,
-  ids: readonly string[],
-): Promise<Map<string, StoredResponse>> {
-  const whole = new Map<string, StoredResponse>();
+  { account, ids }: { account: string; ids: readonly string[] },
+  take: (response: StoredResponse) => Taken,
+): Promise<Map<string, Taken>> {
+  const whole = new Map<string, Taken>();
   let asked = ids.filter(isResponseId);
   for (let reads = 0; asked.length > 0 && reads < readsMax; reads += 1) {
     const items = [...(await getResponseItems(table, account, { ids: asked })).values()];
     const kept = items.filter((item) => isKept(item, table.now()));
-    for (const [id, response] of await responsesOf(table, account, kept)) whole.set(id, response);
+    const taken = await contentsOf(table, { account, items: kept }, (body, item) =>
+      take(responseOf(body, item)),
+    );
+    for (const [id, response] of taken) whole.set(id, response);
     // Replaced or removed since its head was read.
     asked = kept.map((item) => String(item['id'])).filter((id) => !whole.has(id));
   }

@@ -19,6 +19,6 @@ export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
     const id = resultId(key);
     const item = (await getResponseItems(table, account, { ids: [id] })).get(id);
     if (!isKept(item, table.now())) return undefined;
-    return (await contentsOf(table, account, [item])).get(id) as StoredResult | undefined;
+    return (await contentsOf(table, { account, items: [item] }, (result) => result as StoredResult)).get(id);
   },
 });

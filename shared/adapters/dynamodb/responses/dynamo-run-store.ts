@@ -7,7 +7,8 @@ import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { RunStore } from '../../../relay/ports/stored/run-store.ts';
 import type { ResponseHead } from '../../../relay/ports/stored/stored-response.ts';
 import { quotaCall } from '../dynamo-client.ts';
-import { itemOfResponse, removeReplaced, responsesOf } from './dynamo-response-store.ts';
+import { contentsOf } from './item-contents.ts';
+import { itemOfResponse, removeReplaced, responseOf } from './dynamo-response-store.ts';
 import { headOfItem } from './head-attributes.ts';
 import { partIdsOf } from './item-contents.ts';
 import {
@@ -58,7 +59,8 @@ export function dynamoRunStore(table: ResponseTable): RunStore {
       const condition = all(isBackground, `(${isQueued} OR (${isInProgress} AND ${isOwn}))`);
       const claimed = await update({ ...key, set: { status: 'in_progress', run, until }, condition });
       if (!claimed.done || !claimed.item) return undefined;
-      return (await responsesOf(table, key.account, [claimed.item])).get(key.id);
+      const of = { account: key.account, items: [claimed.item] };
+      return (await contentsOf(table, of, responseOf)).get(key.id);
     },
     async renew({ run, ...key }, until) {
       const values = { ':run': run };
@@ -80,10 +82,11 @@ export function dynamoRunStore(table: ResponseTable): RunStore {
         ReturnValues: 'ALL_OLD' as const,
       };
       const reply = await quotaCall(() => table.client.call('PutItem', put));
-      const old = reply.done ? reply.reply.Attributes : reply.item;
-      if (reply.done) await removeReplaced(table, old && unmarshall(old), item);
+      const attributes = reply.done ? reply.reply.Attributes : reply.item;
+      const old = attributes && unmarshall(attributes);
+      if (reply.done) await removeReplaced(table, old, item);
       // What was deleted while it ran leaves nothing behind; of what ended otherwise, only this content goes.
-      else if (old === undefined) await removeRest(table, key);
+      else if (!isKept(old, table.now())) await removeRest(table, key);
       else await removeResponseItems(table, key.account, partIdsOf(item));
       return reply.done;
     },

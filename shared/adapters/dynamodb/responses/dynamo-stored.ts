@@ -4,6 +4,7 @@ import type { StoredPorts } from '../../../relay/ports/stored/stored-ports.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import type { TableClient } from '../dynamo-client.ts';
 import { dynamoEventLog } from './dynamo-event-log.ts';
+import { dynamoFollowerCount } from './dynamo-follower-count.ts';
 import { dynamoResponseStore } from './dynamo-response-store.ts';
 import { dynamoResultStore } from './dynamo-result-store.ts';
 import { dynamoRunStore } from './dynamo-run-store.ts';
@@ -23,5 +24,6 @@ export function dynamoStored({ client, clock, stack }: StoredParts): Omit<Stored
     runs: dynamoRunStore(table),
     events: dynamoEventLog(table),
     results: dynamoResultStore(table),
+    followers: dynamoFollowerCount(table),
   };
 }

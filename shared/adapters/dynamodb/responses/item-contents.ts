@@ -41,22 +41,24 @@ export async function putContent(
   return { body_name: name, parts: others.length, bytes, ...(inside && { body: first }) };
 }
 
-/** By id of the item. Absent: parts are missing, because the item was replaced or removed since it was read. */
-export async function contentsOf(
+/**
+ * What `take` makes of each content, by id of the item. One after the other, because a content may be a hundred times what
+ * it is packed. Absent: parts are missing, because the item was replaced or removed since it was read.
+ */
+export async function contentsOf<Taken>(
   table: ResponseTable,
-  account: string,
-  items: readonly ResponseItem[],
-): Promise<Map<string, unknown>> {
+  { account, items }: { account: string; items: readonly ResponseItem[] },
+  take: (content: unknown, item: ResponseItem) => Taken,
+): Promise<Map<string, Taken>> {
   const rest = await getResponseItems(table, account, { ids: items.flatMap(partIdsOf) });
-  const contents = new Map<string, unknown>();
-  const read = items.map(async (item) => {
+  const taken = new Map<string, Taken>();
+  for (const item of items) {
     const inside = item['body'];
     const beside = partIdsOf(item).map((id) => rest.get(id)?.['body']);
     const parts = inside === undefined ? beside : [inside, ...beside];
     const bytes = parts.filter((part) => part instanceof Uint8Array);
     if (bytes.length > 0 && bytes.length === parts.length)
-      contents.set(String(item['id']), await unpack(bytes));
-  });
-  await Promise.all(read);
-  return contents;
+      taken.set(String(item['id']), take(await unpack(bytes), item));
+  }
+  return taken;
 }

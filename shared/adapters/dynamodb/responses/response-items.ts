@@ -36,9 +36,12 @@ const pagesMax = 200;
 
 export const marshalled = (item: ResponseItem): Attributes => marshall(item, { removeUndefinedValues: true });
 
+/** The status of what stands for a response that was removed. */
+export const removedStatus = 'removed';
+
 /** DynamoDB removes expired items with a delay. */
 export const isKept = (item: ResponseItem | undefined, now: number): item is ResponseItem =>
-  typeof item?.['expires'] === 'number' && item['expires'] > now;
+  typeof item?.['expires'] === 'number' && item['expires'] > now && item['status'] !== removedStatus;
 
 /** Names for an expression: words that DynamoDB reserves are among them. */
 export const placeholders = (...names: string[]): Record<string, string> =>
@@ -82,13 +85,15 @@ export interface ItemsBetween {
   last: string;
   attributes?: readonly string[];
   after?: Attributes | undefined;
+  /** From the last one on, one at a time. */
+  backwards?: boolean;
 }
 
 /** In the order of their ids: one page of at most 1 MB, and where the next one begins. */
 export async function queryResponseItems(
   { client, name }: ResponseTable,
   account: string,
-  { first, last, attributes, after }: ItemsBetween,
+  { first, last, attributes, after, backwards }: ItemsBetween,
 ): Promise<{ items: ResponseItem[]; next: Attributes | undefined }> {
   const input = {
     TableName: name,
@@ -98,6 +103,7 @@ export async function queryResponseItems(
     ExpressionAttributeValues: marshall({ ':account': account, ':first': first, ':last': last }),
     ...(attributes && { ProjectionExpression: attributes.map((each) => `#${each}`).join(', ') }),
     ...(after && { ExclusiveStartKey: after }),
+    ...(backwards && { ScanIndexForward: false, Limit: 1 }),
   };
   const { Items = [], LastEvaluatedKey } = await storeCall(() => client.call('Query', input));
   return { items: Items.map((item) => unmarshall(item)), next: LastEvaluatedKey };

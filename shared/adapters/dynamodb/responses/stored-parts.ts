@@ -10,7 +10,7 @@ import { ResponseTooLarge } from '../../../relay/ports/stored/response-store.ts'
 /** Below DynamoDB's limit of 400 KB for an item, with room for the other attributes. */
 const partBytesMax = 300_000;
 /** 12 MB: what a conversation may have, as it is sent, with room for what does not shrink. */
-const partsMax = 40;
+export const partsMax = 40;
 /** Of what is read: more than any request and answer. */
 const unpackedBytesMax = 64 * 1024 * 1024;
 /** Functions have a fraction of a processor: what is longer is compressed in a third of the time, a little worse. */

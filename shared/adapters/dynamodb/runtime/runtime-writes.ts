@@ -67,8 +67,27 @@ async function ifHolds(
   return (await conditionalCall(() => documents.send(command))).done;
 }
 
-/** @param expires Unix seconds after which DynamoDB removes the item */
+/**
+ * @param expires Unix seconds after which DynamoDB removes the item
+ * @param isRetired the item is the first part of a version that has served
+ */
 export async function expireItem(
+  { documents, name }: WrittenRuntimeTable,
+  id: string,
+  { expires, isRetired = false }: { expires: number; isRetired?: boolean },
+): Promise<void> {
+  const command = new UpdateCommand({
+    TableName: name,
+    Key: { id },
+    UpdateExpression: `SET expires = :expires${isRetired ? ', retired = :retired' : ''}`,
+    ConditionExpression: isKept,
+    ExpressionAttributeValues: { ':expires': expires, ...(isRetired && { ':retired': true }) },
+  });
+  await conditionalCall(() => documents.send(command));
+}
+
+/** Of an item that expires later. */
+export async function expireSooner(
   { documents, name }: WrittenRuntimeTable,
   id: string,
   expires: number,
@@ -77,7 +96,7 @@ export async function expireItem(
     TableName: name,
     Key: { id },
     UpdateExpression: 'SET expires = :expires',
-    ConditionExpression: isKept,
+    ConditionExpression: 'expires > :expires',
     ExpressionAttributeValues: { ':expires': expires },
   });
   await conditionalCall(() => documents.send(command));

@@ -1,7 +1,8 @@
 /** Pages of the items that a response was made of, as OpenAI pages them. */
 import { InvalidRequest } from '../../../wire/invalid-request.ts';
-import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { includedIn, inputImages, sealedReasoning } from './included.ts';
+import type { JsonRecord } from '../../../wire/json-record.ts';
+import { includedIn } from './included.ts';
+import { listedItem } from './listed-item.ts';
 
 const limitMax = 100;
 const limitUsual = 20;
@@ -51,7 +52,7 @@ export async function inputItemPage(
     }
     hasMore = data.length === limit;
     if (hasMore) break;
-    data.push(listed(item, included));
+    data.push(listedItem(item, included));
   }
   if (!begun)
     throw new InvalidRequest('invalid_value', 'after', "'after' must be the id of an item of this list.");
@@ -59,19 +60,3 @@ export async function inputItemPage(
 }
 
 const idOf = (item: JsonRecord | undefined): unknown => item?.['id'] ?? null;
-
-/** An item as lists show it: sealed states and images, which are long, only where they are asked for. */
-function listed(item: JsonRecord, included: ReadonlySet<string>): JsonRecord {
-  const { encrypted_content: seal, content, ...rest } = item;
-  const showsImages = included.has(inputImages);
-  return {
-    ...rest,
-    ...(content !== undefined && {
-      content: Array.isArray(content) && !showsImages ? content.map(withoutImage) : content,
-    }),
-    ...(seal !== undefined && included.has(sealedReasoning) && { encrypted_content: seal }),
-  };
-}
-
-const withoutImage = (part: unknown): unknown =>
-  isRecord(part) && part['type'] === 'input_image' ? { ...part, image_url: null } : part;

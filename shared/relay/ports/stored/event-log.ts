@@ -14,4 +14,6 @@ export interface EventLog {
   append(of: { account: string; id: string }, batch: EventBatch, expires: number): Promise<void>;
   /** Batches that end after a sequence number, in order, at most some 1 MB of them at once. Empty: there are none yet. */
   after(of: { account: string; id: string }, sequence: number): Promise<EventBatch[]>;
+  /** The batch that ends with the highest number. Undefined: there is none. */
+  last(of: { account: string; id: string }): Promise<EventBatch | undefined>;
 }

@@ -10,12 +10,23 @@ export class ResponseTooLarge extends Error {
 }
 
 export interface ResponseStore {
-  /** Writes a response, or replaces it: visible to every reader once this resolves, and whole. Throws ResponseTooLarge. */
+  /**
+   * Writes a response, once: visible to every reader when this resolves, and whole. A try that comes after an earlier one
+   * changes nothing, whatever the response has become since, also when it was removed. Throws ResponseTooLarge.
+   */
   put(response: StoredResponse): Promise<void>;
   /** By id. Absent: none of the account's that can be read. */
   read(account: string, ids: readonly string[]): Promise<ReadonlyMap<string, StoredResponse>>;
+  /** The same, of which only that is kept what `take` makes of each: no more than one is in memory whole. */
+  readEach<Taken>(
+    account: string,
+    ids: readonly string[],
+    take: (response: StoredResponse) => Taken,
+  ): Promise<ReadonlyMap<string, Taken>>;
   /** The same without content. */
   heads(account: string, ids: readonly string[]): Promise<ReadonlyMap<string, ResponseHead>>;
   /** Removes a response and its events. Invisible to every reader once this resolves. False: there was none. */
   remove(account: string, id: string): Promise<boolean>;
+  /** Removes one whose put has no known outcome, also where that is still on its way: it then writes nothing. */
+  withdraw(account: string, id: string): Promise<void>;
 }

@@ -1,4 +1,5 @@
-/** The reads of the account endpoints: an account's item and its ledger rows. */
+/** The reads of the account endpoints: an account's item, its ledger rows, and their sums by day. */
+import type { DailySum } from '../../../billing/daily/daily-sums.ts';
 import type { CloseRow, GrantLedgerRow } from '../../../billing/ledger-row.ts';
 import type { WholeAccount } from '../../../billing/parts/whole.ts';
 
@@ -14,4 +15,6 @@ export interface AccountReader {
   grants(account: string): Promise<GrantLedgerRow[]>;
   /** All charges that came after their reservation expired, unordered. Throws StoreUnavailable. */
   late(account: string): Promise<CloseRow[]>;
+  /** At most `limit` sums of the account's days by model, from this UTC day on, newest first. Throws StoreUnavailable. */
+  days(account: string, from: string, limit: number): Promise<DailySum[]>;
 }

@@ -46,11 +46,27 @@ export interface Pointer {
   publishedAt: number;
 }
 
+/** A version that can be restored. */
+export interface KeptVersion extends Pointer {
+  /** Who wrote the rows that changed, as far as they say it. Absent: they do not, as after an edit by other tools. */
+  by?: string[];
+}
+
 /** A configuration to publish: the snapshot that requests use, and the rows it was compiled from. */
 export interface SnapshotContent {
   snapshot: Snapshot;
   rows: ConfigRows;
   digest: string;
+  /** See `KeptVersion`. */
+  by?: string[];
+}
+
+/** Where a history may end: each 50 versions are one request. */
+export interface HistoryWanted {
+  /** With the version that was the newest then, in epoch milliseconds. */
+  sinceMs?: number;
+  /** With so many. */
+  count?: number;
 }
 
 /** `taken`: the version is already in use. `moved`: another publisher has moved the pointer. */
@@ -66,11 +82,13 @@ export interface SnapshotStore {
   snapshot(pointer: Pointer): Promise<Snapshot>;
   /** The rows that a snapshot of any format was compiled from. Throws SnapshotBroken. */
   rows(pointer: Pointer): Promise<ConfigRows>;
-  /** The snapshots that a rollback can restore, newest first. */
-  history(newest: Pointer): Promise<Pointer[]>;
+  /** The snapshots that a rollback can restore: those of the last 7 days at least (1,000 at most), newest first. */
+  history(newest: Pointer, wanted?: HistoryWanted): Promise<KeptVersion[]>;
+  /** One of the history. */
+  kept(newest: Pointer, version: number): Promise<KeptVersion | undefined>;
   /** Stores the content as `version`, and makes it the newest if `newest` is still the newest. */
   publish(newest: Pointer | undefined, version: number, content: SnapshotContent): Promise<Publication>;
-  /** Sets an expiry on versions that are too old for a rollback. Safe to repeat. */
+  /** Sets an expiry, a week ahead, on versions that 50 newer ones followed. Safe to repeat. */
   expireOld(newest: Pointer): Promise<void>;
 }
 
@@ -97,6 +115,12 @@ export interface ValidatedRow {
   key: string | number;
   raw: unknown;
   result: ValidationResult;
+}
+
+/** Which accounts there are: a warning of a key depends on it. */
+export interface AccountRows {
+  /** Those of the names that have a row. Throws StoreUnavailable or the store's own error. */
+  existing(names: string[]): Promise<ReadonlySet<string>>;
 }
 
 export interface RowMarks {

@@ -12,14 +12,13 @@ import type { ChatPorts } from '../../call/chat-ports.ts';
 import type { HeldKey } from '../../call/idempotency-claim.ts';
 import type { RelayRequest, RelayResponse } from '../../http/http.ts';
 import { Backoff } from '../../money/backoff.ts';
-import { Bill } from '../../money/bill.ts';
-import type { Reservations } from '../../money/reservations.ts';
+import type { AdmittedBill, Bill } from '../../money/bill.ts';
 import { ResponseTooLarge } from '../../ports/stored/response-store.ts';
 import type { StoredResponse } from '../../ports/stored/stored-response.ts';
 import type { Conversation } from '../stored-conversation.ts';
 import { follow } from '../events/follow.ts';
 import { headOf } from '../kept-answer.ts';
-import { beginsWithinMs, handedCall } from './handed-call.ts';
+import { beginsWithinMs, handedCall, withdrawnRun } from './handed-call.ts';
 
 /** How long one step is tried before the caller has to come again. */
 const stepMsMax = 2_000;
@@ -28,24 +27,31 @@ export interface AskedLater {
   call: ChatCall;
   read: EndpointRequest;
   body: unknown;
-  conversation: Conversation;
+  conversation: Conversation | undefined;
   claim: HeldKey | undefined;
   request: RelayRequest;
 }
 
+type StartRun = NonNullable<ChatPorts['stored']['startRun']>;
+
+const nothingRuns =
+  "This relay runs no background responses: send the request without 'background', and wait for its answer.";
+
 /** Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then stays reserved or runs. */
 export async function accept(
   ports: ChatPorts,
-  reservations: Reservations,
+  admitted: AdmittedBill,
   asked: AskedLater,
 ): Promise<RelayResponse> {
-  const call = Object.freeze({ ...asked.call, queued: true });
-  const bill = await Bill.open(reservations, ports.clock, call);
+  const { call } = asked;
+  const { startRun } = ports.stored;
+  if (!startRun) throw new InvalidRequest('unsupported_parameter', 'background', nothingRuns);
+  const bill = await admitted.open(call);
   const { requestId } = call.identity;
   const response = queuedResponse(call, asked, bill);
   try {
     await put(ports, response);
-    await start(ports, response);
+    await start({ ...ports, startRun }, response);
   } catch (error) {
     await bill.cancel();
     throw error;
@@ -53,7 +59,7 @@ export async function accept(
   bill.handOn();
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
-  const queued = queuedAnswer(call, response);
+  const queued = queuedAnswer(call.identity, response.body.response);
   const answer = streamed ? await followed(ports, asked, response) : queued;
   const headers = { ...answer.headers, ...bill.headers };
   const body = streamed ? 'events' : { text: queued.body };
@@ -63,17 +69,17 @@ export async function accept(
   return { ...answer, headers, done: Promise.all([done, answer.done]).then(() => {}) };
 }
 
-const queuedAnswer = (
-  { identity }: ChatCall,
-  { body }: StoredResponse,
+export const queuedAnswer = (
+  { requestId }: Pick<ChatCall['identity'], 'requestId'>,
+  whole: JsonRecord,
 ): RelayResponse & { body: string } => ({
   status: 200,
   headers: {
     'content-type': 'application/json',
     'cache-control': 'no-store',
-    'x-request-id': identity.requestId,
+    'x-request-id': requestId,
   },
-  body: JSON.stringify(body.response),
+  body: JSON.stringify(whole),
   done: Promise.resolve(),
 });
 
@@ -88,7 +94,7 @@ async function followed(
     return await follow(ports, call, { id, request });
   } catch (error) {
     ports.log.fault(call.identity.requestId, error);
-    const { headers, ...answer } = queuedAnswer(call, response);
+    const { headers, ...answer } = queuedAnswer(call.identity, response.body.response);
     const body = createdFrame(response.body.response);
     return { ...answer, headers: { ...headers, 'content-type': streamedAnswer.contentType }, body };
   }
@@ -110,16 +116,28 @@ async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
         'background',
         'The request is larger than what can be stored for a background response. Send it without background.',
       );
-    // A try without a reply may have been applied. Nobody knows its id, and nothing runs it.
-    await ports.stored.responses.remove(account, id).catch(() => {});
+    // A try without a reply may have been applied, or may be still. Nobody knows its id, and nothing runs it.
+    await withdraw(ports, { account, id });
     throw error;
   }
 }
 
+/** What stays when the store stays away is found failed, by nobody who knows its id, and expires. */
+async function withdraw(ports: ChatPorts, { account, id }: { account: string; id: string }): Promise<void> {
+  const { responses } = ports.stored;
+  const backoff = new Backoff(ports, stepMsMax);
+  await backoff
+    .until(() => responses.withdraw(account, id))
+    .catch((error: unknown) => ports.log.fault(id, error));
+}
+
 /** Starting is safe to repeat: of two deliveries of one event, one run claims the response. */
-async function start(ports: ChatPorts, { head: { account, id } }: StoredResponse): Promise<void> {
+async function start(
+  { startRun, ...ports }: ChatPorts & { startRun: StartRun },
+  { head: { account, id } }: StoredResponse,
+): Promise<void> {
   try {
-    await new Backoff(ports, stepMsMax).until(() => ports.stored.startRun({ account, id }));
+    await new Backoff(ports, stepMsMax).until(() => startRun({ account, id }));
   } catch (error) {
     if (await withdrawn(ports, { account, id })) throw error;
   }
@@ -134,12 +152,12 @@ async function withdrawn(
   { account, id }: { account: string; id: string },
 ): Promise<boolean> {
   const { clock, log, stored } = ports;
-  const run = { account, id, run: `withdrawn ${id}` };
+  const run = { account, id, run: withdrawnRun(id) };
   try {
     const until = Math.floor(clock.now() / 1000);
     const claimed = await new Backoff(ports, stepMsMax).until(() => stored.runs.claim(run, until));
     if (!claimed) return false;
-    await stored.responses.remove(account, id).catch((error: unknown) => log.fault(id, error));
+    await withdraw(ports, { account, id });
     return true;
   } catch (error) {
     log.fault(id, error);
@@ -152,7 +170,7 @@ function queuedResponse(
   { read, body, conversation }: AskedLater,
   bill: Bill,
 ): StoredResponse {
-  const whole = queuedObject(call, read);
+  const whole = queuedObject(call.identity, read);
   const input = read.storage?.input(call.identity.requestId) ?? [];
   const head = headOf(call, { conversation, status: 'queued', input, whole });
   const streamed = isRecord(body) && body['stream'] === true;
@@ -164,7 +182,7 @@ function queuedResponse(
 }
 
 /** The response as its client gets it now. */
-function queuedObject({ identity }: ChatCall, read: EndpointRequest): JsonRecord {
+export function queuedObject(identity: ChatCall['identity'], read: EndpointRequest): JsonRecord {
   const renderer = read.renderer(identity, {
     now: () => identity.created,
     sent: () => ({ dropped: [] }),

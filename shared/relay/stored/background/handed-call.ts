@@ -63,6 +63,9 @@ export function waitingIn({ head, body }: StoredResponse): Waiting | undefined {
   return handed && { account: head.account, id: requestIdOf(head.id), handed };
 }
 
+/** The run that claims a response so that no other can. */
+export const withdrawnRun = (id: string): string => `withdrawn ${id}`;
+
 /** The name of its call: of its reservation, its log line, its ledger row. */
 export const requestIdOf = (id: string): string => id.replace(/^resp-/, '');
 

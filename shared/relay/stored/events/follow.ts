@@ -17,9 +17,10 @@ import type { ResponseHead } from '../../ports/stored/stored-response.ts';
 import { StoreBusy, StoreUnavailable } from '../../ports/stores/store-errors.ts';
 import { storeSettings } from '../may-store.ts';
 import { EventsGone, Follower } from './follower.ts';
+import { placeIsLost, takenPlace } from './follower-place.ts';
 import { endMark, eventsAtEnd, foundEnd } from '../run-end.ts';
 
-/** The time between two looks at the store, each of which costs a read unit or two. */
+/** The time between two looks at the store: what a minute of them costs is in docs/cost.md. */
 const pollMs = 500;
 /** How long a store that refuses is asked again. */
 const refusedMsMax = 30_000;
@@ -51,6 +52,9 @@ export async function follow(
       throw refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
     return checkEvents(ports, head, { after, eventMinutes });
   });
+  const place = hasAll
+    ? 0
+    : await new Backoff(ports, firstMsMax).until(() => takenPlace(ports, { account, id }));
   const queue = new ResponseQueue(waitingLengthMax);
   const signal = request.hostEnds ?? new AbortController().signal;
   const delivery = new Delivery(ports, queue, {
@@ -63,7 +67,10 @@ export async function follow(
   if (hasAll) queue.end();
   const done = hasAll
     ? Promise.resolve()
-    : handEvents(ports, { queue, delivery, follower, untilMs, signal, requestId: request.id });
+    : handWhileInPlace(ports, {
+        handed: { queue, delivery, follower, untilMs, signal, requestId: request.id },
+        held: { of: { account, id }, place },
+      });
   return {
     status: 200,
     headers: {
@@ -86,6 +93,21 @@ interface Handed {
   untilMs: number;
   signal: AbortSignal;
   requestId: string;
+}
+
+/** Never rejects. */
+async function handWhileInPlace(
+  ports: FollowPorts,
+  { handed, held }: { handed: Handed; held: { of: { account: string; id: string }; place: number } },
+): Promise<void> {
+  const over = new AbortController();
+  // Also of one that waits for its client.
+  const watched = placeIsLost(ports, held, over.signal).then((isLost) => {
+    if (isLost) handed.delivery.cut('replaced');
+  });
+  await handEvents(ports, handed);
+  over.abort('over');
+  await watched;
 }
 
 /** Never rejects. */

@@ -5,7 +5,7 @@ import { storedReading } from '../../../endpoints/responses/stored-input.ts';
 import { InvalidRequest } from '../../../wire/invalid-request.ts';
 import type { RelayResponse } from '../../http/http.ts';
 import { Refusal } from '../../http/refusal.ts';
-import type { StoredResponse } from '../../ports/stored/stored-response.ts';
+import type { ResponseHead, StoredResponse } from '../../ports/stored/stored-response.ts';
 import { conversationOf } from '../stored-conversation.ts';
 import { asked, foundResponse, jsonOf, type ReadPorts } from '../found-response.ts';
 import type { AskedStored, StoredCaller } from '../stored-caller.ts';
@@ -28,15 +28,15 @@ export async function listInputItems(
 
 /** Of a conversation whose beginning is deleted or has expired, what is left. */
 async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): AsyncGenerator<JsonRecord> {
-  yield* (await inputOf(ports, { head, body })).toReversed();
+  yield* (await inputOf(ports, turnOf({ head, body }))).toReversed();
   let ancestors = head.ancestors;
   while (ancestors.length > 0) {
     const ids = ancestors.slice(0, turnsAtOnce);
-    const turns = await asked(ports, () => ports.stored.responses.read(head.account, ids));
+    const turns = await asked(ports, () => ports.stored.responses.readEach(head.account, ids, turnOf));
     for (const id of ids) {
       const turn = turns.get(id);
       if (!turn) return;
-      yield* outputOf(turn).toReversed();
+      yield* turn.output.toReversed();
       yield* (await inputOf(ports, turn)).toReversed();
       ancestors = turn.head.ancestors;
     }
@@ -44,25 +44,33 @@ async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): A
 }
 
 /** The items of a turn's request. A reference to what nobody can read any more stays one. */
-async function inputOf(ports: ReadPorts, { head, body }: StoredResponse): Promise<readonly JsonRecord[]> {
-  const input = body.input.filter(isReference);
-  if (input.length === 0) return body.input;
-  const asks = { reading: storedReading, body: { input } };
+async function inputOf(ports: ReadPorts, { head, input: all }: Turn): Promise<readonly JsonRecord[]> {
+  const input = all.filter(isReference);
+  const references = input.length > 0 && storedReading.references({ input });
+  if (!references) return all;
   const { referred } = await asked(ports, () =>
-    conversationOf(ports, head.account, asks).catch((error: unknown) => {
+    conversationOf(ports, head.account, references).catch((error: unknown) => {
       if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
       throw error;
     }),
   );
-  return body.input.map((item) =>
-    isReference(item) ? (referred.get(String(item['id']))?.item ?? item) : item,
-  );
+  return all.map((item) => (isReference(item) ? (referred.get(String(item['id']))?.item ?? item) : item));
 }
 
 const isReference = (item: JsonRecord): boolean => item['type'] === 'item_reference';
 
-const outputOf = ({ body: { response } }: StoredResponse): readonly JsonRecord[] =>
-  Array.isArray(response['output']) ? response['output'] : [];
+/** What is listed of a response; it also repeats the tools and the instructions of its request. */
+interface Turn {
+  head: ResponseHead;
+  input: readonly JsonRecord[];
+  output: readonly JsonRecord[];
+}
+
+const turnOf = ({ head, body: { input, response } }: StoredResponse): Turn => ({
+  head,
+  input,
+  output: Array.isArray(response['output']) ? (response['output'] as JsonRecord[]) : [],
+});
 
 /** The oldest item is found last. A conversation has a bound of some megabytes. */
 async function* oldestFirst(newestFirst: AsyncIterable<JsonRecord>): AsyncGenerator<JsonRecord> {

@@ -35,7 +35,12 @@ export async function repeatResult(
     });
   return {
     ...answer,
-    headers: { ...headers, 'x-request-id': request.id, 'x-relay-replayed': first.requestId },
+    headers: {
+      ...answer.headers,
+      ...headers,
+      'x-request-id': request.id,
+      'x-relay-replayed': first.requestId,
+    },
     done: answer.done.then(logged),
   };
 }

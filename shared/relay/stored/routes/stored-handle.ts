@@ -6,7 +6,7 @@
 import { admitKey, readKey } from '../../call/access.ts';
 import type { ChatPorts } from '../../call/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../http/http.ts';
-import { matchStoredRoute, storedIdOf, type StoredRouteName } from '../../http/http-routes.ts';
+import { matchStoredRoute, storedIdOf, type StoredRouteName } from '../../http/stored-routes.ts';
 import { refuseRoute } from '../../http/refuse-route.ts';
 import { asRefusal, refusalResponse } from '../../http/refusal.ts';
 import type { RequestLog } from '../../ports/telemetry.ts';

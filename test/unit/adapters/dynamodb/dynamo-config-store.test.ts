@@ -100,9 +100,36 @@ describe('published snapshots', () => {
     expect(await expiresOf('snapshot#6#0', 'rows#6#0', 'snapshot#55#0', 'config')).toEqual(
       Array.from({ length: 4 }),
     );
-    expect((await snapshots.history(newest)).map(({ version }) => version)).toEqual(
-      Array.from({ length: 50 }, (_, index) => 55 - index),
-    );
+    const kept = Array.from({ length: 50 }, (_, index) => 55 - index);
+    // Version 3 never served: it lost a race.
+    const retired = [5, 4, 2, 1];
+    const versionsAt = async (ms: number) =>
+      (await dynamoConfigStore(store.client, 'relay', { now: () => ms }).history(newest)).map(
+        ({ version }) => version,
+      );
+    expect(await versionsAt(nowMs)).toEqual([...kept, ...retired]);
+    const [last] = await snapshots.history(newest).then((all) => all.slice(-1));
+    expect(last && (await snapshots.rows(last)).settings).toEqual([{ name: 'contact', value: '1' }]);
+    expect(await versionsAt(nowMs + 6.9 * 24 * 3_600_000)).toEqual([...kept, ...retired]);
+    expect(await versionsAt(nowMs + 7 * 24 * 3_600_000)).toEqual(kept);
+    // Whoever asks for some, or for one, does not read all.
+    const some = async (wanted: object) =>
+      (await snapshots.history(newest, wanted)).map(({ version }) => version);
+    expect(await some({ count: 10 })).toEqual(kept);
+    expect(await some({ sinceMs: nowMs })).toEqual(kept);
+    expect(await some({ sinceMs: -1 })).toEqual([...kept, ...retired]);
+    expect(await snapshots.kept(newest, 5)).toMatchObject({ version: 5 });
+    for (const none of [3, 56, 0, -1, 1.5]) expect(await snapshots.kept(newest, none)).toBeUndefined();
+  });
+
+  test('of the last week are a thousand at most, however fast edits come', async () => {
+    const snapshots = open();
+    const newest = await snapshots.newest();
+    if (!newest) throw new Error('nothing was published');
+    const later = { ...newest, version: 1004 };
+    await snapshots.expireOld(later);
+    const now = nowMs / 1000;
+    expect(await expiresOf('snapshot#4#0', 'rows#4#0', 'rows#5#0')).toEqual([now, now, now + 7 * 24 * 3600]);
   });
 
   test('are broken when their bytes are not what was written', async () => {

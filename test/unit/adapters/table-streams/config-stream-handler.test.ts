@@ -3,7 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { configStreamHandler } from '../../../../shared/adapters/table-streams/config-stream-handler.ts';
 import { configMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
+import { dynamoAccountRows } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-rows.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { rowMarker } from '../../../../shared/relay/background/row-marker.ts';
 import { MarksLost } from '../../../../shared/relay/ports/stores/config-store.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
@@ -30,6 +32,9 @@ beforeEach(() => {
   failed = 0;
 });
 
+const pointer = { version: 1, format: 1, parts: 1, rowParts: 1, digest: '', publishedAt: 1 };
+const served = { ...emptySnapshot(1), models: ['m'] };
+
 const handle = (event: object) =>
   configStreamHandler({
     stack: 'relay',
@@ -44,6 +49,8 @@ const handle = (event: object) =>
           failed += 1;
         },
       },
+      snapshots: { newest: async () => pointer, snapshot: async () => served },
+      accounts: dynamoAccountRows(store.client, 'relay'),
       local: false,
     }),
   })(event as Parameters<ReturnType<typeof configStreamHandler>>[0]);
@@ -106,6 +113,7 @@ describe('an event of a table that operators edit', () => {
     );
     expect(badRows).toEqual([2]);
 
+    await store.put('accounts', { account: 'a' });
     await handle({ Records: [keyRecord({ _problem: { S: String(key?.['_problem']) } })] });
     expect(await readRow(store, 'keys', hash)).not.toHaveProperty('_problem');
   });
@@ -117,10 +125,35 @@ describe('an event of a table that operators edit', () => {
         S: 'models: empty, so this key may call nothing (without the attribute it may call every model)',
       },
     };
+    await store.put('accounts', { account: 'a' });
     store.calls.length = 0;
     await handle({ Records: [keyRecord(marked)] });
     await handle({ Records: [keyRecord({})] });
-    expect(store.calls).toEqual([]);
+    expect(store.calls.filter((call) => !call.startsWith('BatchGet'))).toEqual([]);
+  });
+
+  test('says of a key which of its models nobody served and that its account had no row', async () => {
+    await store.put('keys', { hash, account: 'nobody' });
+    const image = { hash: { S: hash }, account: { S: 'nobody' }, models: { L: [{ S: 'm' }, { S: 'gone' }] } };
+    await handle({ Records: [record('keys', { hash: { S: hash } }, image)] });
+    const { _warning } = (await readRow(store, 'keys', hash)) ?? {};
+    expect(_warning).toBe(
+      'account: had no row when this was looked up, so the key has no plan and no limits of an account; ' +
+        'models: no channel that is on served gone when this was looked up',
+    );
+    store.calls.length = 0;
+    const marked = { ...image, _warning: { S: String(_warning) } };
+    await handle({ Records: [record('keys', { hash: { S: hash } }, marked)] });
+    expect(store.calls).toEqual([expect.stringMatching(/^BatchGet/)]);
+  });
+
+  test('reads the accounts of 250 keys with three requests', async () => {
+    const names = Array.from({ length: 250 }, (_, at) => `account ${at}`);
+    await store.put('accounts', { account: 'account 3' });
+    store.calls.length = 0;
+    const found = await dynamoAccountRows(store.client, 'relay').existing(names);
+    expect([...found]).toEqual(['account 3']);
+    expect(store.calls).toHaveLength(3);
   });
 
   test('validates the newest of several images of a row, and recreates no deleted row', async () => {
@@ -128,7 +161,7 @@ describe('an event of a table that operators edit', () => {
     store.calls.length = 0;
     await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord({})] });
     await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord()] });
-    expect(store.calls).toEqual([]);
+    expect(store.calls.filter((call) => !call.startsWith('BatchGet'))).toEqual([]);
     await deleteRow(store, 'keys', hash);
     await handle({ Records: [keyRecord({ rpm: { N: '0' } })] });
     expect(await readRow(store, 'keys', hash)).toBeUndefined();
@@ -155,7 +188,7 @@ test('the metrics that alarms watch are on the log', async () => {
   // What needs a person is counted once more, for the one alarm of all such causes.
   const named = lines.flatMap(metricsOf).filter(({ name }) => name !== 'NeedsAPerson');
   expect(named).toMatchObject([
-    { name: 'BadRows', value: 2, dimensions: { stack: 'relay-test' } },
+    { name: 'BadRows', value: 5, dimensions: { stack: 'relay-test' } },
     { name: 'WarnedRows', value: 1 },
     { name: 'UnpricedModels', value: 3 },
     { name: 'BadRows', value: 4 },

@@ -26,6 +26,7 @@ async function bytesOf(rig: BillingRig): Promise<number> {
   const log = jsonLog('1.12.3', requestMetrics('relay-production', 'responses:1234'));
   const lines = await linesOf(() => {
     for (const entry of rig.logged) log.request({ ...entry, request_id: id, account: 'acme-industries' });
+    for (const story of rig.stories) log.explain({ ...story, request_id: id, account: 'acme-industries' });
     for (const { name, fields } of rig.events) log.event(name, fields);
     for (const fault of rig.faults) log.fault(id, fault);
   });
@@ -50,7 +51,7 @@ describe('a success takes at most 900 bytes of log, metrics included', () => {
   });
 });
 
-describe('a failure takes at most 3,000 bytes of log', () => {
+describe('a failure takes at most 3,500 bytes of log, with its story', () => {
   test('when three upstreams fail', async () => {
     const rig = rigOf([main, ...spare]).upstream({ status: 500 }, { status: 503 }, { status: 500 });
     await rig.call({ ...stream, model });

@@ -84,7 +84,12 @@ describe('the trace of a call', () => {
     const receiver = await startWebhookReceiver();
     onTestFinished(() => receiver.close());
     const log = { request: () => {}, event: () => {}, fault: () => {} };
-    const ports = { clock: systemClock, random: { next: () => 0.5 }, log } as unknown as ChatPorts;
+    const ports = {
+      clock: systemClock,
+      random: { next: () => 0.5 },
+      log,
+      stored: {},
+    } as unknown as ChatPorts;
     const traced = tracedHandle({
       settings: { ...settings, url: `${receiver.address}/v1/traces`, ratio: 1 },
       route,

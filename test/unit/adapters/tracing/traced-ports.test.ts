@@ -25,7 +25,7 @@ async function replyOf(listener: RequestListener) {
     server.closeAllConnections();
   });
   const trace = new CallTrace(systemClock, { traceId: newTraceId(), sampled: true });
-  const ports = { transport: httpsUpstreamTransport({ local: true }) } as ChatPorts;
+  const ports = { transport: httpsUpstreamTransport({ local: true }), stored: {} } as ChatPorts;
   const { transport } = tracedPorts(ports, () => trace);
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const request = { url, headers: {}, body: '{}', connectTimeoutMs: 5_000 };

@@ -33,17 +33,23 @@ const grant: GrantLedgerRow = {
 };
 
 describe('a row is counted', () => {
-  it('on the UTC day and in the hour in which its call began, for its account and its channel', () => {
+  it('on the UTC day and in the hour in which its call began, for its account, its channel and its model, and in the month', () => {
     expect(dailyKeys(row({ channel: 'openai', upstream_model: 'm-2026' }))).toEqual([
       { id: 'account#acme', period: 'day#2026-11-21#m' },
       { id: 'account#acme', period: 'hour#2026-11-21T23#m' },
       { id: 'channel#openai', period: 'day#2026-11-21#m-2026' },
-      { id: 'channel#openai', period: 'hour#2026-11-21T23#m-2026' },
+      { id: 'served', period: 'day#2026-11-21#m#openai' },
+      { id: 'month#2026-11', period: 'account#acme' },
     ]);
   });
 
-  it('for its account alone when no channel was tried', () => {
-    expect(dailyKeys(row()).map(({ id }) => id)).toEqual(['account#acme', 'account#acme']);
+  it('for no channel when none was tried', () => {
+    expect(dailyKeys(row())).toEqual([
+      { id: 'account#acme', period: 'day#2026-11-21#m' },
+      { id: 'account#acme', period: 'hour#2026-11-21T23#m' },
+      { id: 'served', period: 'day#2026-11-21#m#' },
+      { id: 'month#2026-11', period: 'account#acme' },
+    ]);
   });
 
   it('nowhere when it is a tombstone’s', () => {
@@ -51,7 +57,10 @@ describe('a row is counted', () => {
   });
 
   it('by the time of its application when it is a grant', () => {
-    expect(dailyKeys(grant)).toEqual([{ id: 'account#acme', period: 'day#2026-11-22#(grants)' }]);
+    expect(dailyKeys(grant)).toEqual([
+      { id: 'account#acme', period: 'day#2026-11-22#(grants)' },
+      { id: 'month#2026-11', period: 'account#acme' },
+    ]);
     expect(figuresOf(grant)).toEqual({ counts: { grants: 1 }, amounts: { granted: 5n } });
   });
 
@@ -124,7 +133,7 @@ describe('rows of one batch', () => {
       row({ model: 'other' }),
     ];
     const sums = dailySums([...rows, grant]);
-    expect(sums).toHaveLength(5);
+    expect(sums).toHaveLength(8);
     const day = sums.find(({ key }) => key.period === 'day#2026-11-21#m');
     expect(day?.figures).toEqual({
       counts: { calls: 2, prompt_tokens: 20, completion_tokens: 8 },

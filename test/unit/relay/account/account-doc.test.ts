@@ -1,20 +1,16 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { chargeOf } from '../../../../shared/billing/usage/call-charge.ts';
 import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { noFigures } from '../../../../shared/billing/daily/daily-figures.ts';
+import { accountDay } from '../../../../shared/relay/account/account-days.ts';
 import { accountBody } from '../../../../shared/relay/account/account-balance.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
 import { requestTimeMs } from '../../../../shared/wire/request-id.ts';
+import { billingPage as page, exampleOf } from '../../../support/billing-examples.ts';
 import { keyRow } from '../../../support/core-rig.ts';
-
-const page = readFileSync(new URL('../../../../docs/billing.md', import.meta.url), 'utf8');
-const examples = [...page.matchAll(/```json\n(.*?)```/gs)].map(
-  (match) => JSON.parse(String(match[1])) as Record<string, unknown>,
-);
-const exampleOf = (object: string) => examples.find((example) => example['object'] === object);
 
 interface Row {
   id: string;
@@ -36,13 +32,28 @@ function keysOf(value: unknown): unknown {
 describe('docs/billing.md', () => {
   it('shows an account as the relay answers it', () => {
     const item = { id: 'chat', name: 'Chat calls', icon: '', value: 1000, models: ['m'] };
+    const tier = { above: 128_000, input: 0.02, output: 0.08 };
+    const price = {
+      type: 'token-billing' as const,
+      input: 0.01,
+      output: 0.04,
+      anonymous: false,
+      tiers: [tier],
+    };
     const answer = accountBody({
       account: { account: 'acme', plan: { level: 1, since: 0, until: 2e12 } },
       quota: emptyQuota('acme'),
       key: keyRow({ models: ['m'], max_concurrency: 10, rpm: 60, budget: { amount: '5', period: 'month' } }),
       snapshot: {
         plans: [{ level: 1, price: 0, items: [item] }],
-        settings: { ...defaultSettings, subscriptionEnabled: true },
+        settings: { ...defaultSettings, subscriptionEnabled: true, notices: [{ text: 'x', models: ['m'] }] },
+        charges: [{ id: 1, ...price, models: ['m'], from: 2e12 }],
+        models: ['m'],
+      },
+      refusals: [{ account: 'acme', hour: '2026-11-21T11', counts: { insufficient_quota: 3 } }],
+      days: {
+        from: 0,
+        data: [accountDay({ key: { id: 'account#acme', period: 'day#2026-11-21#m' }, figures: noFigures })],
       },
       nowMs: 1e12,
     });
@@ -64,7 +75,6 @@ describe('docs/billing.md', () => {
       price: '1:tokens:0.018:0.072',
     };
     const reader = {
-      quota: async () => undefined,
       requests: async () => [row],
       grants: async () => [],
       late: async () => [],

@@ -3,6 +3,8 @@ import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
+import { dynamoRefusalCounts } from '../../../../shared/adapters/dynamodb/ledger/dynamo-refusal-counts.ts';
+import type { RefusalCounts } from '../../../../shared/relay/ports/stores/refusal-counts.ts';
 import { keyHash } from '../../../../shared/tables/key-hash.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings/settings.ts';
@@ -27,12 +29,16 @@ export class AccountRig {
   readonly logged: RequestLog[] = [];
   settings: Settings = { ...defaultSettings, subscriptionEnabled: true };
   plans: PlanRow[] = [];
+  charges: Snapshot['charges'] = [];
+  models: string[] = [];
+  readonly refusals: RefusalCounts;
   readonly #emulator: Emulator;
   readonly #tables: DynamoDBDocumentClient;
 
   private constructor(emulator: Emulator) {
     this.#emulator = emulator;
     this.#tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
+    this.refusals = dynamoRefusalCounts(tablesOn(this.#tables), 'relay');
   }
 
   static async start(): Promise<AccountRig> {
@@ -63,8 +69,8 @@ export class AccountRig {
     const current = async (): Promise<Snapshot> => ({
       publishedAt: 0,
       channels: [],
-      charges: [],
-      models: [],
+      charges: this.charges,
+      models: this.models,
       plans: this.plans,
       settings: this.settings,
     });
@@ -72,6 +78,7 @@ export class AccountRig {
       config: { current, notOlderThan: current },
       keys: dynamoKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
       accounts: dynamoAccountReader(this.#tables, 'relay'),
+      refusals: this.refusals,
       clock,
       log: { request: (entry) => this.logged.push(entry), event: () => undefined, fault: () => undefined },
     });

@@ -7,7 +7,6 @@ import {
   ledgerTimeMs,
 } from '../../../../shared/billing/ledger-row.ts';
 import { idAlphabet, requestTimeMs, timeText } from '../../../../shared/wire/request-id.ts';
-import { type AccountReader } from '../../../../shared/relay/ports/stores/account-reader.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
 import { AccountRig } from './account-rig.ts';
 
@@ -200,7 +199,7 @@ describe('pages', () => {
     const ledger = Array.from({ length: 50 }, (_, index) => row(idAt(dayMs + index), dayMs, 'settled'));
     const asked: number[] = [];
     const reader = readerOf(ledger);
-    const counted: AccountReader = {
+    const counted: typeof reader = {
       ...reader,
       requests: (account, before, limit) => {
         asked.push(limit);
@@ -225,11 +224,10 @@ function row(id: string, at: number, kind: 'settled' | 'grant'): LedgerRow {
 }
 
 /** A table as DynamoDB keeps it: in the order of ids. */
-function readerOf(ledger: LedgerRow[]): AccountReader {
+function readerOf(ledger: LedgerRow[]): Parameters<typeof usagePage>[0] {
   const sorted = ledger.toSorted((a, b) => (a.id < b.id ? 1 : -1));
   const requests = sorted.filter((each): each is CloseRow => each.kind !== 'grant');
   return {
-    quota: async () => undefined,
     requests: async (_account, before, limit) => requests.filter(({ id }) => id < before).slice(0, limit),
     late: async () => requests.filter(({ id }) => id.startsWith('late#')),
     grants: async () => sorted.filter((each): each is GrantLedgerRow => each.kind === 'grant'),

@@ -73,6 +73,7 @@ describe('GET /v1/account', () => {
     const resets = Date.parse('2026-12-05') / 1000;
     expect(body).toEqual({
       object: 'account',
+      errors: [],
       currency: 'CNY',
       available: Number('20000000.000000001'),
       reserved: 0.250000001,
@@ -96,7 +97,44 @@ describe('GET /v1/account', () => {
           budget: { amount: 2.5, period: 'month', resets_at: Date.parse('2026-12-01') / 1000 },
         },
       },
+      notices: [],
+      price_changes: [],
+      days: null,
     });
+  });
+
+  it('shows what is announced: notices of now, and prices that begin later', async () => {
+    const from = Date.parse('2026-12-01');
+    const price = { type: 'token-billing' as const, input: 1, output: 2, anonymous: false };
+    rig.models = ['m', 'v'];
+    rig.charges = [
+      { id: 1, ...price, models: ['m', 'v'] },
+      { id: 2, ...price, input: 3, cached_input: 0.3, models: ['m', 'unserved'], from },
+      // A rule with a lower id holds at that time.
+      { id: 3, ...price, input: 9, models: ['m'], from },
+    ];
+    rig.settings = {
+      ...rig.settings,
+      notices: [
+        { text: '<b>', untilMs: from },
+        { text: 'later', fromMs: from },
+      ],
+    };
+    const { body } = await rig.get('/v1/account', key);
+    expect(body['notices']).toEqual([{ text: '<b>', from: null, until: from / 1000, models: null }]);
+    expect(body['price_changes']).toEqual([
+      {
+        from: from / 1000,
+        models: ['m'],
+        type: 'token-billing',
+        input: 3,
+        output: 2,
+        cached_input: 0.3,
+        cache_write: null,
+        cache_write_1h: null,
+        tiers: [],
+      },
+    ]);
   });
 
   it('shows zeros and no plan to an account that has never been used', async () => {

@@ -107,6 +107,9 @@ describe('the end of a call', () => {
     expect(rig.item?.last).toMatchObject({ kind: 'settled', charge, end: 'failed' });
     expect(rig.logged).toMatchObject([{ code: 'internal', end: 'failed' }]);
     expect(rig.faults).toHaveLength(2);
+    // The counts of the account are written after the answer.
+    await rig.clock.run(rig.clock.sleep(1));
+    expect(rig.refusals.added).toMatchObject([{ account: 'acme', counts: { internal: 1 } }]);
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
@@ -142,10 +145,10 @@ describe('the end of a call', () => {
 
 describe('what stages are given', () => {
   it('is frozen all the way down', async () => {
-    const opened = vi.spyOn(Bill, 'open');
-    onTestFinished(() => opened.mockRestore());
+    const admitted = vi.spyOn(Bill, 'admit');
+    onTestFinished(() => admitted.mockRestore());
     await new BillingRig().granted(yuan).upstream({ steps: counted }).call(request);
-    const [, , call] = opened.mock.lastCall ?? [];
+    const [, , call] = admitted.mock.lastCall ?? [];
     const loose = (value: unknown, at: string): string[] => {
       if (typeof value !== 'object' || value === null || value instanceof AbortSignal) return [];
       const inside = Object.entries(value).flatMap(([name, part]) => loose(part, `${at}.${name}`));

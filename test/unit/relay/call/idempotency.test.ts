@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { CoreRig, delta, hang, hello, keyRow, reset } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
@@ -75,6 +76,41 @@ describe('an Idempotency-Key', () => {
     expect(codeOf((await rig.post({ ...ask, stream: true }, withKey('k'))).text)).toBe(
       'request_already_completed',
     );
+  });
+
+  it.each([
+    ['StoreUnavailable', false],
+    ['StoreUnavailable', true],
+    ['StoreBusy', false],
+  ] as const)(
+    'has its end although the store meets it with %s for a second (applied: %s)',
+    async (name, isDone) => {
+      const rig = new CoreRig().upstream({ steps: hello }, { status: 500 }, { steps: hello });
+      const finish = rig.idempotency.finish.bind(rig.idempotency);
+      let awayUntilMs = rig.clock.now() + 1_000;
+      rig.idempotency.finish = async (...given) => {
+        const isAway = rig.clock.now() < awayUntilMs;
+        if (!isAway || isDone) await finish(...given);
+        if (isAway)
+          throw name === 'StoreBusy' ? new StoreBusy('throttled') : new StoreUnavailable('no reply');
+      };
+      await rig.post(ask, withKey('k'));
+      expect(codeOf((await rig.post(ask, withKey('k'))).text)).toBe('request_already_completed');
+      awayUntilMs = rig.clock.now() + 1_000;
+      expect((await rig.post(ask, withKey('free'))).status).toBe(502);
+      expect((await rig.post(ask, withKey('free'))).status).toBe(200);
+      expect(rig.faults).toEqual([]);
+    },
+  );
+
+  it('whose end meets a dead store holds up its call for 2 s at most', async () => {
+    const rig = new CoreRig().upstream({ steps: hello });
+    rig.idempotency.finish = () => Promise.reject(new StoreUnavailable('down'));
+    const startedMs = rig.clock.now();
+    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
+    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(2_000);
+    expect(rig.faults).toHaveLength(1);
+    expect(rig.clock.pendingTimers).toBe(0);
   });
 
   it('must be printable and short', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { matchRoute, modelIdOf, storedIdOf } from '../../../../shared/relay/http/http-routes.ts';
+import { matchRoute, modelIdOf } from '../../../../shared/relay/http/http-routes.ts';
+import { matchStoredRoute, storedIdOf } from '../../../../shared/relay/http/stored-routes.ts';
 import { refuseRoute } from '../../../../shared/relay/http/refuse-route.ts';
 
 const requestTo = (method: string, path: string): RelayRequest => ({
@@ -43,7 +44,8 @@ describe('matching', () => {
     ['GET', '/v1/responses/resp-1/input_items/more', undefined],
     ['GET', '/v1/responses/input_tokens', undefined],
   ])('%s %s is %s', (method, path, name) => {
-    expect(matchRoute(requestTo(method, path))).toBe(name);
+    const request = requestTo(method, path);
+    expect(matchRoute(request) ?? matchStoredRoute(request)).toBe(name);
   });
 
   test('the id of a stored response is one segment, whatever it holds', () => {

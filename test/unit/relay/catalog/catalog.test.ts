@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { catalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
+import { healthKeySpace, type ChannelHealth } from '../../../../shared/relay/ports/stores/channel-health.ts';
+import { hash53 } from '../../../../shared/wire/fingerprint.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 
@@ -21,11 +24,14 @@ const snapshot: Snapshot = {
   models: ['gamma', 'alpha', 'vendor/beta'],
 };
 
+const healthy: ChannelHealth = { entries: async () => new Map(), change: async () => false };
+
 async function call(
   path: string,
   changes: Partial<RelayRequest> = {},
   current: () => Snapshot = () => snapshot,
   newest: () => Snapshot = current,
+  health: ChannelHealth = healthy,
 ) {
   const logged: RequestLog[] = [];
   const faults: unknown[] = [];
@@ -46,6 +52,7 @@ async function call(
     },
     clock: { now: () => (nowMs += 5), sleep: async () => undefined },
     version: '1.2.3',
+    health,
     account: async (request) => ({
       status: 200,
       headers: {},
@@ -159,6 +166,14 @@ describe('the lists', () => {
   });
 });
 
+test('what rests is asked for the page of models alone', async () => {
+  const unknown: ChannelHealth = { ...healthy, entries: () => Promise.reject(new Error('not known')) };
+  const html = { headers: { accept: 'text/html' } };
+  const answer = (path: string) => call(path, html, undefined, undefined, unknown);
+  expect((await answer('/account')).response.status).toBe(200);
+  expect((await answer('/')).response.status).toBe(500);
+});
+
 test('health reports the version', async () => {
   expect((await call('/health')).json()).toMatchObject({ status: 'ok', version: '1.2.3', models: 3 });
 });
@@ -184,6 +199,101 @@ describe('the page', () => {
     const { response, json } = await call('/', {}, withSettings({ page: false }));
     expect(response.status).toBe(404);
     expect(json().error['code']).toBe('not_found');
+  });
+});
+
+describe('the page of accounts', () => {
+  const browser = { headers: { accept: 'text/html,*/*;q=0.8' } };
+
+  test('is the same for everybody, and loads nothing but itself', async () => {
+    const { response, text } = await call('/account', browser);
+    const own = await call('/account', { headers: { ...browser.headers, authorization: 'Bearer sk-a' } });
+    expect(own.text).toBe(text);
+    const { headers } = response;
+    expect(headers['cache-control']).toBe('public, max-age=5');
+    expect(headers['referrer-policy']).toBe('no-referrer');
+    const policy = headers['content-security-policy'] ?? '';
+    expect(policy).toContain("default-src 'none'; script-src 'sha256-");
+    for (const part of [
+      "connect-src 'self'",
+      'img-src data:',
+      "frame-ancestors 'none'",
+      "form-action 'none'",
+    ])
+      expect(policy.split('; ')).toContain(part);
+    expect(policy).not.toContain('unsafe');
+    for (const [kind, pattern] of [
+      ['script', /<script>([^]*)<\/script>/],
+      ['style', /<style>([^]*)<\/style>/],
+    ] as const) {
+      const hash = createHash('sha256')
+        .update(pattern.exec(text)?.[1] ?? '')
+        .digest('base64');
+      expect(policy).toContain(`${kind}-src 'sha256-${hash}'`);
+    }
+    expect(text).not.toMatch(/ src=| style=| on\w+="|<link/);
+    expect(Buffer.byteLength(text)).toBeLessThan(60_000);
+  });
+
+  test('is none for programs, which are sent to the endpoint', async () => {
+    const { response, json } = await call('/account', { headers: { accept: '*/*' } });
+    expect(response.status).toBe(404);
+    expect(json().error['message']).toContain('https://relay.example/v1/account');
+  });
+
+  test('is gone when its setting turns it off, and is not linked then', async () => {
+    const off = withSettings({ accountPage: false });
+    expect((await call('/account', browser, off)).response.status).toBe(404);
+    expect((await call('/', browser, off)).text).not.toContain('href="/account"');
+    expect((await call('/', browser)).text).toContain('href="/account"');
+  });
+
+  test('links no page of models when there is none', async () => {
+    expect((await call('/account', browser)).text).toContain('<a href="/">');
+    const { text } = await call('/account', browser, withSettings({ page: false }));
+    expect(text).not.toContain('<a href="/">');
+  });
+});
+
+describe('the script of the page', () => {
+  test('is found under the name that the page has, and may be kept', async () => {
+    const { text: html } = await call('/', { headers: { accept: 'text/html' } });
+    const path = /<script src="([^"]+)"/.exec(html)?.[1] ?? '';
+    expect(path).toMatch(/^\/assets\/page-[0-9a-f]{16}\.js$/);
+    const { response } = await call(path);
+    expect(response.headers).toMatchObject({
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+    });
+  });
+
+  test.each(['/assets/', '/assets/page-0.js', '/assets/../account'])('%s is none', async (path) => {
+    expect((await call(path)).response.status).toBe(404);
+  });
+});
+
+describe('models that rest', () => {
+  const nowMs = 1000;
+  const channel = (id: string, models: string[]) =>
+    ({ id, models, weight: 1, secret: undefined }) as unknown as ChannelRow;
+  const channels = [channel('a', ['alpha', 'gamma']), channel('b', ['gamma'])];
+  const shownWith = async (rested: string[], untilMs: number): Promise<string[]> => {
+    const entries = new Map(
+      rested.map((id) => [hash53(id) % healthKeySpace, { kind: 'failing' as const, untilMs }]),
+    );
+    const health = { ...healthy, entries: async () => entries };
+    const current = () => ({ ...snapshot, channels, models: ['alpha', 'gamma'] });
+    const { text } = await call('/', { headers: { accept: '*/*' } }, current, current, health);
+    return [...text.matchAll(/^ +(\S+) .*\(resting\)$/gm)].map((match) => String(match[1]));
+  };
+
+  test('are those of which every candidate does', async () => {
+    expect(await shownWith(['a'], nowMs + 30_000)).toEqual(['alpha']);
+    expect(await shownWith(['a', 'b'], nowMs + 30_000)).toEqual(['alpha', 'gamma']);
+  });
+
+  test('are none when their time is over: the next call probes them', async () => {
+    expect(await shownWith(['a', 'b'], nowMs)).toEqual([]);
   });
 });
 
@@ -277,7 +387,7 @@ describe('aliases', () => {
     'the page has the models that an alias stands for, and no price of its own: %s',
     async (_form, accept) => {
       const { text } = await call('/', { headers: { accept } }, current);
-      expect(text).toMatch(/best.*at the price of the model that answers: alpha, else gamma/);
+      expect(text).toMatch(/best.*alpha, else gamma/);
       expect(text).not.toContain('gone');
     },
   );

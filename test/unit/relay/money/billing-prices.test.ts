@@ -18,6 +18,15 @@ describe('a price with a date', () => {
     expect((rig.item?.spent ?? 0n) - (before ?? 0n)).toBe(110n * milli);
   });
 
+  it('is not that of a call that began before it and ends after it', async () => {
+    const rig = new BillingRig({ charges: [byTokens, tomorrow] }).granted(100n * yuan);
+    await rig.clock.run(rig.clock.sleep(Date.parse('2026-11-22') - rig.clock.now() - 1_000));
+    rig.upstream({ steps: [delta('a'), 5_000, finish(), usage(6, 5), done] });
+    await rig.call();
+    expect(rig.clock.now()).toBeGreaterThan(Date.parse('2026-11-22'));
+    expect(rig.item?.spent).toBe(16n * milli);
+  });
+
   it('makes a model known only from then on, where unpriced models are refused', async () => {
     const rig = new BillingRig({ charges: [tomorrow], settings: { unpricedModels: 'refuse' } }).granted(
       9n * yuan,

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { page } from '../../../../shared/relay/page/page.ts';
 import type { PageFacts } from '../../../../shared/relay/page/page-facts.ts';
-import { pageStyle, pageStyleHash } from '../../../../shared/relay/page/page-style.ts';
+import { pageScriptPath, pageStyleHash } from '../../../../shared/relay/page/page-script.ts';
+import { pageStyle } from '../../../../shared/relay/page/page-style.ts';
 
 const facts: PageFacts = {
   baseUrl: 'https://relay.example/v1',
@@ -16,6 +17,12 @@ const facts: PageFacts = {
   contact: '',
   relayClosed: false,
   nowMs: 0,
+  aliases: [],
+  resting: new Set(),
+  changes: [],
+  notices: [],
+  timeZone: 'UTC',
+  accountPage: true,
 };
 const plan = {
   level: 2,
@@ -29,16 +36,19 @@ const plan = {
 const html = (changes: Partial<PageFacts> = {}) => page({ ...facts, ...changes }, 'text/html,*/*').body;
 const text = (changes: Partial<PageFacts> = {}) => page({ ...facts, ...changes }, '*/*').body;
 
+/** Without tags and with single spaces. */
+const wordsOf = (body: string): string => body.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+
 describe.each([
   ['HTML', html],
   ['plain text', text],
 ])('the page as %s', (_name, render) => {
-  test('names the base URL and the price of every model by its first rule', () => {
-    const body = render();
+  test('names the base URL and the price of every model by its first rule, of a million tokens', () => {
+    const body = wordsOf(render());
     expect(body).toContain('https://relay.example/v1');
-    expect(body).toMatch(/alpha.*¥0\.0000015 in, ¥0\.02 out, per 1,000 tokens/);
-    expect(body).toMatch(/beta.*¥0\.1 per call/);
-    expect(body).toMatch(/gamma.*free/);
+    expect(body).toMatch(/alpha (¥0\.0015 ¥0\.0015 ¥20|¥0\.0015 in, ¥20 out)/);
+    expect(body).toMatch(/beta ¥0\.1 per call/);
+    expect(body).toMatch(/gamma free/);
     expect(body).not.toContain('¥99');
   });
 
@@ -46,18 +56,69 @@ describe.each([
     const [now, ...others] = facts.charges;
     const more = {
       cached_input: 0.01,
-      cache_write: 0.5,
+      cache_write: 0.6,
       tiers: [{ above: 200_000, input: 0.2, output: 0.3 }],
     };
     const charges = [{ ...now!, input: 0.5, ...more }, ...others, { ...now!, id: 9, from: 1, input: 7 }];
-    expect(render({ charges })).toMatch(
-      /alpha.*¥0\.5 in \(¥0\.01 cached\), ¥0\.02 out, per 1,000 tokens; above 200,000 input tokens ¥0\.2 in, ¥0\.3 out/,
+    const body = wordsOf(render({ charges }));
+    expect(body).toMatch(
+      /alpha (¥500 ¥10 cache write ¥600 ¥20|¥500 in, ¥10 cached, cache write ¥600, ¥20 out)/,
     );
-    expect(render({ charges, nowMs: 1 })).toMatch(/alpha.*¥7 in, ¥0\.02 out/);
+    expect(body).toMatch(/above 200,000 input tokens:? (¥200 ¥200 ¥300|¥200 in, ¥300 out)/);
+    expect(wordsOf(render({ charges, nowMs: 1 }))).toMatch(/alpha (¥7000 ¥7000 ¥20|¥7000 in, ¥20 out)/);
   });
 
-  test('shows how to connect with curl and both SDKs', () => {
+  test('announces prices with their day, by the calendar of the relay', () => {
+    const [now] = facts.charges;
+    const from = Date.parse('2026-11-30T16:00:00Z');
+    const changes = [{ fromMs: from, rule: { ...now!, input: 0.001 }, models: ['alpha'] }];
+    expect(wordsOf(render({ changes, timeZone: 'Asia/Shanghai' }))).toMatch(
+      /alpha ¥0\.0015.*from 1 December 2026:? ¥1 .*beta/,
+    );
+    expect(wordsOf(render({ changes }))).toMatch(/from 30 November 2026, 16:00 UTC/);
+  });
+
+  test('shows notices with their models and their end', () => {
+    const notices = [{ text: 'Back soon', from: null, until: 1_796_083_200, models: ['beta'] }];
+    const body = wordsOf(render({ notices }));
+    expect(body).toMatch(/Back soon/);
+    expect(body).toMatch(/until 1 December 2026/i);
+    expect(body).toMatch(/Back soon.*beta.*alpha/);
+  });
+
+  test('marks models that rest', () => {
+    const body = wordsOf(render({ resting: new Set(['beta']) }));
+    expect(body).toMatch(/beta (resting )?¥0\.1 per call( \(resting\))?/);
+    expect(body).not.toMatch(/alpha resting/);
+  });
+
+  test('groups many models by what their names begin with', () => {
+    const models = ['solo', 'qwen3-max', 'deepseek-r1', 'Vendor/b', 'qwen2.5-7b', 'vendor/a', 'deepseek-v3'];
+    const more = Array.from({ length: 8 }, (_, at) => `gpt-${11 - at}`);
+    const body = wordsOf(render({ models: [...models, ...more], charges: [] }));
+    const at = [
+      'deepseek-r1',
+      'deepseek-v3',
+      'gpt-4',
+      'gpt-9',
+      'gpt-10',
+      'gpt-11',
+      'qwen2.5-7b',
+      'qwen3-max',
+      'vendor/a',
+      'Vendor/b',
+      'solo',
+    ].map((name) => body.indexOf(`${name} free`));
+    expect(at).toEqual(at.toSorted((a, b) => a - b));
+    expect(at[0]).toBeGreaterThan(0);
+  });
+
+  test('shows how to connect with curl, SDKs and coding agents', () => {
     const body = render();
+    expect(body).toMatch(/wire_api = ("|&quot;)responses/);
+    expect(body).toContain('@ai-sdk/openai-compatible');
+    expect(body).toContain('createOpenAICompatible(');
+    expect(body).toContain('{env:RELAY_KEY}');
     expect(body).toContain('curl -N https://relay.example/v1/chat/completions');
     expect(body).toContain('new OpenAI(');
     expect(body).toContain('OpenAI(base_url=');
@@ -66,14 +127,14 @@ describe.each([
   test('shows plans only when there are some', () => {
     expect(render()).not.toContain('calls a month');
     const body = render({ plans: [plan] });
-    expect(body).toContain('¥30 a month');
-    expect(body).toContain('Chat: 1,000 calls a month (alpha, beta)');
-    expect(body).toContain('all: unlimited calls (gamma)');
+    expect(wordsOf(body)).toContain('¥30 a month');
+    expect(wordsOf(body)).toMatch(/Chat ?: 1,000 calls a month \(alpha, beta\)/);
+    expect(wordsOf(body)).toMatch(/all ?: unlimited calls \(gamma\)/);
   });
 
   test('shows the contact, and that the relay is closed', () => {
     const body = render({ contact: 'ops@relay.example', relayClosed: true });
-    expect(body).toContain('Contact: ops@relay.example');
+    expect(wordsOf(body)).toMatch(/Contact: ?ops@relay.example/);
     expect(body).toContain('The relay is closed');
   });
 
@@ -90,10 +151,13 @@ describe('foreign text', () => {
       baseUrl: attack,
       models: [attack],
       contact: attack,
+      aliases: [{ name: attack, models: [attack] }],
+      resting: new Set([attack]),
+      notices: [{ text: attack, from: null, until: null, models: [attack] }],
       plans: [{ ...plan, items: [{ id: 'a', name: attack, icon: '', value: 1, models: [attack] }] }],
     };
     const body = html(hostile);
-    expect(body).not.toMatch(/<script/i);
+    expect(body.match(/<script[^>]*>/gi)).toEqual([`<script src="${pageScriptPath}" defer>`]);
     expect(body).toContain('&lt;script&gt;');
     expect(body.match(/&(?!amp;|lt;|gt;|quot;|#39;)/g)).toBeNull();
   });
@@ -111,7 +175,9 @@ describe('headers', () => {
   test('allow the page its own style sheet and nothing else', () => {
     const { headers, body } = page(facts, 'text/html');
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-/);
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; script-src 'self'; style-src 'sha256-/,
+    );
     expect(headers['content-security-policy']).not.toContain('unsafe');
     expect(body).toContain(`<style>${pageStyle}</style>`);
     expect(body).not.toMatch(/ style=| on\w+=|<link|<img/);

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { closeExpired } from '../../../../shared/billing/close-expired.ts';
 import { cancel } from '../../../../shared/relay/stored/background/cancel.ts';
+import { foundEnd } from '../../../../shared/relay/stored/run-end.ts';
+import type { StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
@@ -64,6 +66,7 @@ const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
   const log = {
     request: () => {},
     event: () => {},
+    explain: () => {},
     fault: (_: string, error: unknown) => void rig.faults.push(error),
   };
   const response = await cancel(
@@ -76,6 +79,18 @@ const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
 };
 
 describe('an accepted background call', () => {
+  it('is refused by name where nothing runs what nobody waits for, and costs nothing', async () => {
+    const rig = rigOf();
+    Object.assign(rig.stored, { startRun: undefined });
+    const { status, text } = await accepted(rig);
+    expect(status).toBe(400);
+    expect(JSON.parse(text)).toMatchObject({
+      error: { param: 'background', code: 'unsupported_parameter' },
+    });
+    expect(await head(rig)).toBeUndefined();
+    balanced(rig);
+  });
+
   it('is queued, stored with its reservation, and started with its id alone', async () => {
     const rig = rigOf();
     const answer = await accepted(rig);
@@ -118,6 +133,53 @@ describe('an accepted background call', () => {
     expect(await head(rig)).toBeUndefined();
     expect(spent(rig)).toBe(0n);
     balanced(rig);
+  });
+
+  it.each(['its put gets no reply', 'its run cannot be started'])(
+    'is refused, and leaves nothing, when %s, though that is not removed at the first try',
+    async (why) => {
+      const rig = rigOf();
+      const { responses } = rig.stored;
+      const put = responses.put.bind(responses);
+      const withdraw = responses.withdraw.bind(responses);
+      let queued: StoredResponse | undefined;
+      responses.put = async (response) => {
+        queued = response;
+        await put(response);
+        if (why === 'its put gets no reply') throw new StoreUnavailable('no reply');
+      };
+      Object.assign(rig.stored, { startRun: () => Promise.reject(new StoreUnavailable('throttled')) });
+      let tries = 0;
+      responses.withdraw = (...given) =>
+        (tries += 1) < 4 ? Promise.reject(new StoreUnavailable('no reply')) : withdraw(...given);
+      expect((await accepted(rig)).status).toBe(503);
+      expect(await head(rig)).toBeUndefined();
+      if (queued) await put(queued);
+      expect(await head(rig)).toBeUndefined();
+      await rig.clock.run(rig.runs(of));
+      expect(rig.sent).toEqual([]);
+      expect(rig.faults).toEqual([]);
+      balanced(rig);
+    },
+  );
+
+  it('is refused, and leaves nothing that runs, when the store takes nothing back for long', async () => {
+    const rig = rigOf();
+    const { responses } = rig.stored;
+    const put = responses.put.bind(responses);
+    responses.put = async (response) => {
+      await put(response);
+      throw new StoreUnavailable('no reply');
+    };
+    responses.withdraw = () => Promise.reject(new StoreUnavailable('no reply'));
+    const startedMs = rig.clock.now();
+    expect((await accepted(rig)).status).toBe(503);
+    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(4_000);
+    expect(rig.stored.started).toEqual([]);
+    balanced(rig);
+    await rig.clock.run(rig.clock.sleep(70_000));
+    const found = (await head(rig)) ?? expect.fail('it stays until it expires');
+    expect(await foundEnd(rig.stored, found, rig.clock.now() / 1000)).toMatchObject({ status: 'failed' });
   });
 
   it('is refused, and cannot run any more, when its run cannot be started', async () => {
@@ -384,16 +446,71 @@ describe('a deleted response', () => {
     balanced(rig);
   });
 
-  it('that was queued never runs, and costs nothing', async () => {
+  const deletes = async (rig: BillingRig): Promise<number> => {
+    const { status, done } = await rig.respond(undefined, { method: 'DELETE', path: `${path}/${id}` });
+    await done;
+    return status;
+  };
+
+  it('that was queued is released at once, gives the call of its plan back, and never runs', async () => {
+    const plan = [{ id: 'basic', value: 5, models: ['m'] }];
+    const rig = rigOf(answered, { plan });
+    await accepted(rig);
+    expect(await rig.clock.run(deletes(rig))).toBe(200);
+    expect([...(rig.item?.plan.values() ?? [])]).toEqual([0]);
+    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
+    balanced(rig);
+    await rig.clock.run(rig.runs());
+    expect(await rig.clock.run(deletes(rig))).toBe(404);
+    expect(rig.sent).toEqual([]);
+    expect(await head(rig)).toBeUndefined();
+    expect(rig.item?.settled).toBe(1);
+    expect(rig.faults).toEqual([]);
+  });
+
+  it('that was queued stays cancelled and costs nothing when it cannot be removed', async () => {
     const rig = rigOf();
     await accepted(rig);
-    await rig.stored.responses.remove('acme', id);
+    const remove = rig.stored.responses.remove.bind(rig.stored.responses);
+    rig.stored.responses.remove = () => Promise.reject(new StoreUnavailable('away'));
+    rig.store.meets('close', 'lost');
+    expect(await rig.clock.run(deletes(rig))).toBe(503);
+    balanced(rig);
+    expect(await head(rig)).toMatchObject({ status: 'cancelled' });
     await rig.clock.run(rig.runs());
-    expect(rig.sent).toEqual([]);
+    rig.stored.responses.remove = remove;
+    expect(await rig.clock.run(deletes(rig))).toBe(200);
+    expect([await head(rig), rig.sent, rig.item?.settled]).toEqual([undefined, [], 1]);
+  });
+
+  it('that was queued is left to the sweeper when its reservation cannot be closed', async () => {
+    const rig = rigOf();
+    await accepted(rig);
+    rig.store.always('dropped', 'close');
+    expect(await rig.clock.run(deletes(rig))).toBe(200);
+    expect(rig.open).toHaveLength(1);
     await swept(rig);
     expect(spent(rig)).toBe(0n);
     balanced(rig);
   });
+
+  it.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])(
+    'that a run claims in the same moment is charged by that run alone, or not at all (%i)',
+    async (ticks) => {
+      const rig = rigOf();
+      await accepted(rig);
+      const later = (async () => {
+        for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve();
+        await rig.runs();
+      })();
+      await rig.clock.run(Promise.all([deletes(rig), later]));
+      expect(rig.sent.length).toBeLessThanOrEqual(1);
+      expect(spent(rig)).toBe(rig.sent.length === 0 ? 0n : 11_000_000n);
+      expect(rig.item?.settled).toBe(1);
+      expect(await head(rig)).toBeUndefined();
+      balanced(rig);
+    },
+  );
 });
 
 it('keys that may not store any more finish what was accepted', async () => {

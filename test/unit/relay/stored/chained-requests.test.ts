@@ -301,7 +301,7 @@ describe('a stored turn', () => {
     expect(whole.headers['x-relay-dropped']).toBeUndefined();
     const found = (await chain.rig.stored.responses.read('acme', [String(id)])).get(String(id));
     if (!found?.body.seal) throw new Error('nothing was sealed');
-    await chain.rig.stored.responses.put({
+    chain.rig.stored.set({
       ...found,
       body: { ...found.body, seal: broken(found.body.seal) },
     });

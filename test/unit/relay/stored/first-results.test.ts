@@ -233,7 +233,9 @@ describe('a background call with an Idempotency-Key', () => {
   const path = '/v1/responses';
   const background = { ...responses, background: true };
   const rigWith = () =>
-    new BillingRig({ key: { store: true } }).granted(100n * yuan).upstream({ steps: answered });
+    new BillingRig({ key: { store: true }, channels: [{ idle_seconds: 900 }] })
+      .granted(100n * yuan)
+      .upstream({ steps: answered });
 
   it('is accepted once: repeats get the queued response, before and after its run', async () => {
     const rig = rigWith();
@@ -245,6 +247,76 @@ describe('a background call with an Idempotency-Key', () => {
     expect([again.text, later.text]).toEqual([first.text, first.text]);
     expect(again.headers['x-relay-replayed']).toBe(first.headers['x-request-id']);
     expect(rig.stored.started).toHaveLength(1);
+  });
+
+  /** Its acceptor is killed once its run is started: nothing that comes after has an end. */
+  const killed = (rig: BillingRig, body: object): void => {
+    const never = () => new Promise<never>(() => {});
+    Object.assign(rig.stored.results, { put: never });
+    rig.idempotency.finish = never;
+    void rig.respond(body, keyed(path));
+  };
+
+  it.each(['', 'streamed, '])(
+    'whose acceptor was killed is answered by its response once a run has it: %sas the first would have been',
+    async (mode) => {
+      const rig = rigWith().upstream({ steps: [delta('Hello'), 800_000, ...answered.slice(1)] });
+      const body = { ...background, stream: mode !== '', tools: [], metadata: { a: 'b' } };
+      killed(rig, body);
+      await rig.clock.run(rig.clock.sleep(3_000));
+      const [of] = rig.stored.started;
+      const { id = '' } = of ?? {};
+      const first = (await rig.stored.responses.read('acme', [id])).get(id)?.body.response;
+      expect(first).toMatchObject({ status: 'queued' });
+      expect((await rig.post(body, keyed(path))).status).toBe(409);
+      const run = rig.runs();
+      await rig.clock.run(rig.clock.sleep(1_000));
+      const during = await rig.respond(body, keyed(path));
+      await rig.clock.run(rig.clock.sleep(750_000));
+      const later = await rig.respond(body, keyed(path));
+      await rig.clock.run(run);
+      const afterwards = await rig.post(body, keyed(path));
+      expect([during.status, later.status, afterwards.status]).toEqual([200, 200, 200]);
+      expect(afterwards.headers['x-relay-replayed']).toBe(id.slice('resp-'.length));
+      if (mode === '') {
+        expect([during.body, later.body, afterwards.text]).toEqual(Array(3).fill(JSON.stringify(first)));
+      } else {
+        expect(afterwards.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+        expect(afterwards.text).toContain('response.created');
+        expect(afterwards.text).toContain('response.completed');
+        for (const { body: texts } of [during, later])
+          await rig.clock.run(Array.fromAsync(texts as AsyncIterable<string>));
+      }
+      expect(rig.stored.started).toHaveLength(1);
+      expect(rig.sent).toHaveLength(1);
+    },
+  );
+
+  it('whose result was not kept is answered by its response, until that is removed', async () => {
+    const rig = rigWith();
+    rig.stored.results.put = () => Promise.reject(new StoreUnavailable('down'));
+    const first = await rig.post(background, keyed(path));
+    const again = await rig.post(background, keyed(path));
+    await rig.clock.run(rig.runs());
+    const later = await rig.post(background, keyed(path));
+    expect([again.text, later.text]).toEqual([first.text, first.text]);
+    await rig.stored.responses.remove('acme', JSON.parse(first.text).id);
+    const gone = await rig.post(background, keyed(path));
+    expect([gone.status, errorOf(gone)['code']]).toEqual([409, 'request_already_completed']);
+  });
+
+  it('that is withdrawn has no answer for its repeats but to come again', async () => {
+    const rig = rigWith();
+    const { responses } = rig.stored;
+    const withdraw = responses.withdraw.bind(responses);
+    Object.assign(rig.stored, { startRun: () => Promise.reject(new StoreUnavailable('throttled')) });
+    const repeats: number[] = [];
+    responses.withdraw = async (...given) => {
+      repeats.push((await rig.respond(background, keyed(path))).status);
+      await withdraw(...given);
+    };
+    expect((await rig.post(background, keyed(path))).status).toBe(503);
+    expect(repeats).toEqual([409]);
   });
 
   it('that is streamed is followed by its repeats, from the first event on', async () => {

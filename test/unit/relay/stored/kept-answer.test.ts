@@ -86,8 +86,11 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     expect(said.at(-1)?.atMs).toBeLessThanOrEqual(2_000);
     // A stream's headers are gone when this is known.
     expect(headers['x-relay-store']).toBe(stream ? undefined : 'failed');
+    const of = { request_id: id.slice(5), account: 'acme' };
+    const notTakenBack = { name: 'response_not_taken_back', fields: of };
     expect(rig.events).toEqual([
-      { name: 'response_not_stored', fields: { request_id: id.slice(5), account: 'acme', why } },
+      { name: 'response_not_stored', fields: { ...of, why } },
+      ...(why === 'too_large' ? [] : [notTakenBack]),
     ]);
     expect(rig.logged).toMatchObject([{ status: 200, end: 'completed' }]);
     rig.stored.failing = undefined;
@@ -124,13 +127,51 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     expect(await kept(rig)).toBeUndefined();
   });
 
-  it('because the store hangs does not hold up its bill for long', async () => {
+  it('because the store is away for some seconds is taken back once it is there again', async () => {
     const rig = new StoredRig();
-    rig.stored.responses.put = () => new Promise(() => {});
+    const { responses } = rig.stored;
+    const put = responses.put.bind(responses);
+    const withdraw = responses.withdraw.bind(responses);
+    const isBackMs = rig.clock.now() + 5_000;
+    responses.put = async (response) => {
+      await put(response);
+      throw new StoreUnavailable('no reply');
+    };
+    responses.withdraw = async (...of) => {
+      if (rig.clock.now() < isBackMs) throw new StoreUnavailable('no reply');
+      await withdraw(...of);
+    };
+    const { text } = await rig.create({ stream });
+    expect(whole(text, stream)).toMatchObject({ store: false });
+    expect(await kept(rig)).toBeUndefined();
+    expect(rig.events.map(({ name }) => name)).toEqual(['response_not_stored']);
+  });
+
+  it('because the store hangs is taken back before that comes, and does not hold up its bill for long', async () => {
+    const rig = new StoredRig();
+    const { responses } = rig.stored;
+    const put = responses.put.bind(responses);
+    responses.put = async (response) => {
+      await rig.clock.sleep(600_000);
+      await put(response);
+    };
     const startedMs = rig.clock.now();
     await rig.create({ stream });
-    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(4_000);
+    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(7_000);
     expect(rig.logged).toMatchObject([{ end: 'completed' }]);
+    await rig.clock.run(rig.clock.sleep(700_000));
+    expect(await kept(rig)).toBeUndefined();
+    expect(rig.clock.pendingTimers).toBe(0);
+  });
+
+  it('because nothing of the store answers ends within 7 s, and says that it may be there', async () => {
+    const rig = new StoredRig();
+    const never = () => new Promise<never>(() => {});
+    Object.assign(rig.stored.responses, { put: never, withdraw: never });
+    const startedMs = rig.clock.now();
+    await rig.create({ stream });
+    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(7_000);
+    expect(rig.events.map(({ name }) => name)).toEqual(['response_not_stored', 'response_not_taken_back']);
     expect(rig.clock.pendingTimers).toBe(0);
   });
 });
@@ -197,7 +238,8 @@ describe('an answer that fails', () => {
 
   it('because its time is up is stored in a second, and settled in time', async () => {
     const rig = new StoredRig();
-    rig.stored.responses.put = () => new Promise(() => {});
+    const never = () => new Promise<never>(() => {});
+    Object.assign(rig.stored.responses, { put: never, withdraw: never });
     rig.upstream({ steps: [delta('Hel'), hang] });
     const startedMs = rig.clock.now();
     const { text, said } = await rig.create({ stream: true }, { hostDeadlineMs: startedMs + 65_000 });

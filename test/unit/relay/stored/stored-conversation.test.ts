@@ -27,11 +27,12 @@ const ports = () => ({
     events: stored.events,
     results: stored.results,
     startRun: stored.startRun,
+    followers: stored.followers,
     responses: {
       ...stored.responses,
-      read: (...given: Parameters<MemoryStored['responses']['read']>) => {
-        reads.push(given[1]);
-        return stored.responses.read(...given);
+      readEach: <Taken>(account: string, ids: readonly string[], take: (found: StoredResponse) => Taken) => {
+        reads.push(ids);
+        return stored.responses.readEach(account, ids, take);
       },
     },
   },
@@ -70,11 +71,14 @@ function turn(number: number, more: Partial<ResponseHead> = {}, body: Partial<St
 }
 
 async function put(turns: number): Promise<void> {
-  for (let number = 1; number <= turns; number += 1) await stored.responses.put(turn(number));
+  for (let number = 1; number <= turns; number += 1) stored.set(turn(number));
 }
 
-const asked = (body: object) =>
-  conversationOf(ports(), account, { reading: storedReading, body: { model: 'm', ...body } });
+async function asked(body: object) {
+  const references = storedReading.references({ model: 'm', ...body });
+  if (!references) throw new Error('refers to nothing');
+  return conversationOf(ports(), account, references);
+}
 const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
 const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });
 
@@ -89,9 +93,8 @@ describe('the turns before a request', () => {
     expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / 8));
   });
 
-  it('cost no read where a request refers to none', async () => {
-    expect(await asked({ input: 'x' })).toMatchObject({ earlier: [], previous: undefined });
-    expect(reads).toEqual([]);
+  it('are nothing where a request refers to none', () => {
+    expect(storedReading.references({ model: 'm', input: 'x' })).toBeUndefined();
   });
 
   it('end with turn 1,000, found in 126 reads', async () => {
@@ -108,13 +111,13 @@ describe('the turns before a request', () => {
   });
 
   it('are not followed for ever where heads lie', async () => {
-    await stored.responses.put(turn(2, { ancestors: [idOf(2)] }));
+    stored.set(turn(2, { ancestors: [idOf(2)] }));
     await expect(after(idOf(2))).rejects.toMatchObject({ code: 'conversation_too_long' });
   });
 
   it('have 10 MB at most, which the last head says before the others are read', async () => {
     await put(2);
-    await stored.responses.put(turn(3, { conversationLength: 10 * 1024 * 1024 + 1 }));
+    stored.set(turn(3, { conversationLength: 10 * 1024 * 1024 + 1 }));
     await expect(after(idOf(3))).rejects.toMatchObject({
       code: 'conversation_too_long',
       param: 'previous_response_id',
@@ -123,7 +126,7 @@ describe('the turns before a request', () => {
   });
 
   it.each(['queued', 'in_progress'] as const)('cannot end with one that is %s', async (status) => {
-    await stored.responses.put(turn(1, { status }));
+    stored.set(turn(1, { status }));
     await expect(after(idOf(1))).rejects.toMatchObject({
       code: 'invalid_value',
       param: 'previous_response_id',
@@ -131,7 +134,7 @@ describe('the turns before a request', () => {
   });
 
   it.each(['failed', 'cancelled', 'incomplete'] as const)('may end with one that is %s', async (status) => {
-    await stored.responses.put(turn(1, { status }));
+    stored.set(turn(1, { status }));
     expect((await after(idOf(1))).earlier).toHaveLength(1);
   });
 });
@@ -156,12 +159,12 @@ describe('what cannot be read is not found, and all of it alike', () => {
   );
 
   it('foreign, deleted, expired and unknown ones with one text', async () => {
-    await stored.responses.put(turn(1, { account: 'other' }));
+    stored.set(turn(1, { account: 'other' }));
     const texts = [await textOf()];
-    await stored.responses.put(turn(1));
+    stored.set(turn(1));
     await stored.responses.remove(account, idOf(1));
     texts.push(await textOf());
-    await stored.responses.put(turn(1, { expires: nowSeconds }));
+    stored.set(turn(1, { expires: nowSeconds }));
     texts.push(await textOf());
     expect(new Set(texts)).toEqual(new Set([`Previous response with id '${idOf(1)}' not found.`]));
   });
@@ -193,7 +196,7 @@ describe('what cannot be read is not found, and all of it alike', () => {
   });
 
   it('an item of another account', async () => {
-    await stored.responses.put(turn(1, { account: 'other' }));
+    stored.set(turn(1, { account: 'other' }));
     await expect(referring(`msg_${suffixOf(1)}_0`)).rejects.toMatchObject({ status: 404 });
   });
 });
@@ -210,7 +213,7 @@ describe('references to items', () => {
 
   it('find the answered one where a client sent another under its id', async () => {
     const id = `msg_${suffixOf(1)}_0`;
-    await stored.responses.put(turn(1, {}, { input: [said(id, 'never said')] }));
+    stored.set(turn(1, {}, { input: [said(id, 'never said')] }));
     expect((await referring(id)).referred.get(id)?.item).toEqual(said(id, 'a1'));
   });
 
@@ -227,7 +230,7 @@ describe('references to items', () => {
   it('of stored turns are found, too', async () => {
     await put(1);
     const input = [{ type: 'item_reference', id: `msg_${suffixOf(1)}_0` }];
-    await stored.responses.put(turn(2, { ancestors: [] }, { input }));
+    stored.set(turn(2, { ancestors: [] }, { input }));
     expect([...(await after(idOf(2))).referred.keys()]).toEqual([`msg_${suffixOf(1)}_0`]);
     await stored.responses.remove(account, idOf(1));
     await expect(after(idOf(2))).rejects.toMatchObject({
@@ -238,7 +241,7 @@ describe('references to items', () => {
   it('count as often as they are made', async () => {
     const id = `msg_${suffixOf(1)}_0`;
     const response = { output: [said(id, 'x'.repeat(100_000))] };
-    await stored.responses.put(turn(1, {}, { response }));
+    stored.set(turn(1, {}, { response }));
     await referring(...Array.from({ length: 100 }, () => id));
     await expect(referring(...Array.from({ length: 110 }, () => id))).rejects.toMatchObject({
       code: 'conversation_too_long',
@@ -287,7 +290,7 @@ describe('a background response whose run is dead', () => {
   const background = { streamed: false, run: 'r', until: nowSeconds - 60 };
 
   it('has failed, and the conversation goes on from it', async () => {
-    await stored.responses.put(turn(1, { status: 'in_progress', background }));
+    stored.set(turn(1, { status: 'in_progress', background }));
     expect((await after(idOf(1))).earlier).toHaveLength(1);
     expect((await stored.responses.heads(account, [idOf(1)])).get(idOf(1))?.status).toBe('failed');
   });

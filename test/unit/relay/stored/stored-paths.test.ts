@@ -98,7 +98,7 @@ describe('a response that is stored', () => {
     const rig = new StoredRig();
     const { id, answer } = await stored(rig);
     const found = (await rig.stored.responses.read('acme', [id])).get(id);
-    if (found) await rig.stored.responses.put({ ...found, body: { ...found.body, seal: 'sealed' } });
+    if (found) rig.stored.set({ ...found, body: { ...found.body, seal: 'sealed' } });
     expect((await rig.ask(`GET /${id}`)).json).toEqual(answer);
     for (const field of ['include', 'include[]', 'include[0]']) {
       const { json } = await rig.ask(`GET /${id}?${field}=reasoning.encrypted_content`);
@@ -153,7 +153,7 @@ describe('an id that nobody can read', () => {
     await rig.ask(`DELETE /${deleted}`);
     const { id: expired } = await stored(rig);
     const found = (await rig.stored.responses.read('acme', [expired])).get(expired);
-    if (found) await rig.stored.responses.put({ ...found, head: { ...found.head, expires: 1 } });
+    if (found) rig.stored.set({ ...found, head: { ...found.head, expires: 1 } });
     const cases: [id: string, key: string][] = [
       [unknown, demoKey],
       [deleted, demoKey],
@@ -196,6 +196,21 @@ describe('an id that nobody can read', () => {
     for (const path of paths(unknown)) expect((await rig.ask(path, plainKey)).status).toBe(404);
     expect(rig.faults).toEqual([]);
   });
+
+  it.each([`${unknown}/x`, `${unknown}/input_items/x`, 'compact', 'input_tokens', 'responses'])(
+    'is no id but makes an unknown path, for every key and without one: %s',
+    async (ending) => {
+      const rig = new StoredRig();
+      rig.stored.failing = new Error('asked');
+      const asked = ['GET', 'POST', 'DELETE'].flatMap((method) =>
+        [demoKey, plainKey, 'sk-unknown'].map((key) => rig.ask(`${method} /${ending}`, key)),
+      );
+      for (const { status, json } of await Promise.all(asked))
+        expect([status, json['error']]).toEqual([404, expect.objectContaining({ code: 'not_found' })]);
+      expect(rig.faults).toEqual([]);
+      expect(rig.keyLookups).toBe(0);
+    },
+  );
 
   it('needs a key before anything else', async () => {
     const rig = new StoredRig();
@@ -282,7 +297,7 @@ describe('a background response', () => {
   ] as const)('that is %s until %i is shown as %s', async (status, until, shown) => {
     const rig = new StoredRig();
     const response = waiting({ status }, until);
-    await rig.stored.responses.put(response);
+    rig.stored.set(response);
     const { json } = await rig.ask(`GET /${response.head.id}`);
     expect(json['status']).toBe(shown);
     expect(Boolean(json['error'])).toBe(shown === 'failed');
@@ -392,6 +407,31 @@ describe('the items that a response was made of', () => {
     await rig.ask(`DELETE /${id}`);
     const after = await rig.ask(`GET /${next}/input_items?order=asc`);
     expect(after.json['data']).toMatchObject([{ id: itemId, type: 'item_reference' }, {}]);
+  });
+
+  it('have what the schema of lists requires, also where their client left it out', async () => {
+    const rig = new StoredRig();
+    const image = { type: 'input_image', image_url: 'https://images.example/a.png' };
+    const call = { call_id: 'c1', name: 'look', arguments: '{}' };
+    const input = [
+      { role: 'user', content: [image] },
+      { role: 'assistant', content: 'Let me look.' },
+      { role: 'assistant', content: [{ type: 'output_text', text: 'Wait.', annotations: null }] },
+      { type: 'reasoning' },
+      { type: 'function_call', ...call },
+      { type: 'function_call_output', call_id: 'c1', output: [image] },
+    ];
+    const { id } = await stored(rig, { input });
+    const { json } = await rig.ask(`GET /${id}/input_items?order=asc`);
+    const text = { type: 'output_text', annotations: [], logprobs: [] };
+    expect(json['data']).toMatchObject([
+      { status: 'completed', content: [{ ...image, image_url: null, detail: 'auto' }] },
+      { status: 'completed', content: [{ ...text, text: 'Let me look.' }] },
+      { status: 'completed', content: [{ ...text, text: 'Wait.' }] },
+      { type: 'reasoning', summary: [] },
+      { ...call, status: 'completed' },
+      { status: 'completed', output: [{ ...image, detail: 'auto' }] },
+    ]);
   });
 
   it('have no images and no sealed states unless they are asked for', async () => {

@@ -60,6 +60,7 @@ export class FollowedRig {
   readonly log = {
     request: () => {},
     event: (name: string, fields: Record<string, unknown>) => void this.logged.push({ name, fields }),
+    explain: () => {},
     fault: (_id: string, error: unknown) => void this.faults.push(error),
   };
 
@@ -76,11 +77,15 @@ export class FollowedRig {
       // A store returns some 1 MB at once.
       return (await this.stored.events.after(...given)).slice(0, 16);
     },
+    last: async (...given) => {
+      await this.before('after');
+      return this.stored.events.last(...given);
+    },
   };
 
   async accept({ streamed = true, background = true } = {}): Promise<void> {
     this.until = this.now() + 60;
-    await this.stored.responses.put({
+    this.stored.set({
       head: {
         account,
         id,
@@ -188,6 +193,7 @@ export class FollowedRig {
           runs: stored.runs,
           events: this.events,
           results: stored.results,
+          followers: stored.followers,
           startRun: stored.startRun,
         },
       },

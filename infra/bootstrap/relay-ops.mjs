@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+/**
+ * Runs the operators' tool from any folder, whose files its arguments name: `npx --no relay-ops` in the clone, `relay-ops`
+ * after `npm link` there. Plain JavaScript, because the Node that starts it may be 18. Writes nothing on stdout.
+ */
+import { nodeOfRepository } from './install.mjs';
+import { prepare } from './prepare.mjs';
+import { Failure, print, runCommand } from './processes.mjs';
+import { inRoot } from './repository.mjs';
+
+try {
+  await prepare(false);
+  const args = [inRoot('infra', 'ops', 'cli', 'main.ts'), ...process.argv.slice(2)];
+  process.exitCode = await runCommand(nodeOfRepository(), args, {
+    stdio: 'inherit',
+    cwd: process.cwd(),
+  });
+} catch (error) {
+  print(error instanceof Failure ? error.message : String(error.stack));
+  process.exitCode = 1;
+}

@@ -1,0 +1,161 @@
+/** Forms: each field with its label, its help and its error beside it. Works without script. */
+import { html, nothing, type Content, type Markup } from './markup.ts';
+
+export interface Field {
+  name: string;
+  /** What messages of plans call it beside that. */
+  alsoNamed?: string;
+  label: string;
+  /** Absent: one line of text. */
+  kind?: 'text' | 'number' | 'area' | 'choice' | 'hidden' | 'check';
+  value?: string | undefined;
+  help?: Content;
+  /** Of a `choice`: value and words. */
+  choices?: readonly (readonly [value: string, words: string])[];
+  required?: boolean;
+  /** How much of the width it takes. Absent: all of it. */
+  width?: 'half' | 'third';
+  /** What a phone's keyboard shows. */
+  input?: 'decimal' | 'numeric' | 'email';
+  placeholder?: string;
+  /** A mark of the relay at this attribute of the row: `_problem` or `_warning`. */
+  mark?: { kind: 'bad' | 'warning'; words: string } | undefined;
+}
+
+/** A form that was sent before. */
+export interface Tried {
+  fields: Readonly<Record<string, string>>;
+  /** Why it was refused. Absent: it was not, and is changed again. */
+  problem?: string;
+}
+
+export interface FormOf {
+  action: string;
+  formToken: string;
+  fields: readonly Field[];
+  verb: string;
+  cancel?: string;
+  tried?: Tried | undefined;
+  /** For a small form beside other things. */
+  isInline?: boolean;
+}
+
+export function form({ action, formToken, fields, verb, cancel, tried, isInline }: FormOf): Markup {
+  const problem = tried?.problem;
+  const placed = problem === undefined ? undefined : errorsByField(problem, fields);
+  const first = fields.find(({ name }) => placed?.has(name))?.name;
+  return html`<form method="post" action="${action}" class="${isInline ? 'inline' : 'stacked'}">
+    <input type="hidden" name="form_token" value="${formToken}" />
+    ${problem !== undefined && placed ? problemOf(placed.size === 0 ? problem : fieldsWords(placed.size)) : nothing}
+    ${fields.map((field) => fieldOf(withTried(field, tried), { error: placed?.get(field.name), isFirst: field.name === first }))}
+    <div class="buttons">
+      <button type="submit" class="main">${verb}</button>
+      ${cancel === undefined ? nothing : html`<a href="${cancel}">Cancel</a>`}
+    </div>
+  </form>`;
+}
+
+const fieldsWords = (count: number): string =>
+  `Nothing was written. ${count === 1 ? 'One field needs a change.' : `${count} fields need a change.`}`;
+
+const problemOf = (words: string): Markup => html`<p class="notice bad" role="alert">${words}</p>`;
+
+/** After a refusal a hidden field is made anew: it says which row was looked at. */
+const withTried = (field: Field, tried: Tried | undefined): Field =>
+  tried && (field.kind !== 'hidden' || tried.problem === undefined)
+    ? { ...field, value: tried.fields[field.name] ?? '' }
+    : field;
+
+/** `isFirst`: of those with an error, where the keyboard begins. */
+function fieldOf(
+  field: Field,
+  { error, isFirst = false }: { error?: string | undefined; isFirst?: boolean },
+): Markup {
+  const { name, label, kind = 'text', value = '', help, mark } = field;
+  if (kind === 'hidden') return html`<input type="hidden" name="${name}" value="${value}" />`;
+  const described = [
+    help === undefined ? '' : `${name}-help`,
+    mark === undefined ? '' : `${name}-mark`,
+    error === undefined ? '' : `${name}-error`,
+  ].filter((id) => id !== '');
+  const state = html`id="field-${name}" name="${name}"
+  ${described.length > 0 ? html`aria-describedby="${described.join(' ')}"` : nothing}
+  ${error === undefined ? nothing : html`aria-invalid="true"`} ${isFirst ? html`autofocus` : nothing}
+  ${field.required ? html`required aria-required="true"` : nothing}`;
+  return html`<div class="field ${field.width ?? ''} ${error === undefined ? (mark?.kind ?? '') : 'bad'}">
+    <label for="field-${name}">${label}</label>
+    ${controlOf(field, state)}
+    ${error === undefined ? nothing : html`<p class="error" id="${name}-error">${error}</p>`}
+    ${
+      mark === undefined
+        ? nothing
+        : html`<p class="mark ${mark.kind}" id="${name}-mark">
+            <strong>${mark.kind === 'bad' ? '_problem' : '_warning'}</strong> ${mark.words}
+          </p>`
+    }
+    ${help === undefined ? nothing : html`<p class="help" id="${name}-help">${help}</p>`}
+  </div>`;
+}
+
+function controlOf({ kind = 'text', value = '', choices = [], ...field }: Field, state: Markup): Markup {
+  if (kind === 'area')
+    return html`<textarea ${state} rows="${Math.min(12, value.split('\n').length + 2)}">${value}</textarea>`;
+  if (kind === 'choice')
+    return html`<select ${state}>
+      ${choices.map(
+        ([each, words]) =>
+          html`<option value="${each}" ${each === value ? html`selected` : nothing}>${words}</option>`,
+      )}
+    </select>`;
+  if (kind === 'check')
+    return html`<input type="checkbox" value="yes" ${state} ${value === 'yes' ? html`checked` : nothing} />`;
+  return html`<input
+    type="text"
+    value="${value}"
+    ${state}
+    autocomplete="off"
+    spellcheck="false"
+    ${field.input === undefined ? nothing : html`inputmode="${field.input}"`}
+    ${field.placeholder === undefined ? nothing : html`placeholder="${field.placeholder}"`}
+  />`;
+}
+
+/**
+ * A message of a schema names attributes: `priority: found x, wanted a whole number; weight: ...`. What names none of the
+ * fields belongs to the whole form.
+ */
+export function errorsByField(
+  problem: string,
+  fields: readonly Pick<Field, 'name' | 'alsoNamed'>[],
+): Map<string, string> {
+  const errors = new Map<string, string>();
+  for (const part of problem.replace(/^nothing was written: /, '').split('; ')) {
+    const [, path = '', words = ''] = /^-{0,2}([\w-]+)[\w.[\]]*:? (.*)$/s.exec(part) ?? [];
+    const written = path.replaceAll('-', '_');
+    const field = fields.find(({ name, alsoNamed }) => name === written || alsoNamed === written);
+    if (field === undefined) continue;
+    errors.set(field.name, [errors.get(field.name), words].filter((each) => each).join('; '));
+  }
+  return errors;
+}
+
+/** A button alone: it leads to the page that says what it will do. */
+export const actionButton = (action: string, formToken: string, verb: string): Markup =>
+  html`<form method="post" action="${action}" class="single">
+    <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">${verb}</button>
+  </form>`;
+
+/** A form that asks for a page: it writes nothing, so it needs no token. */
+export const search = ({
+  action,
+  fields,
+  verb,
+}: {
+  action: string;
+  fields: readonly Field[];
+  verb: string;
+}): Markup =>
+  html`<form method="get" action="${action}" class="inline" role="search" aria-label="${verb}">
+    ${fields.map((field) => fieldOf(field, {}))}
+    <div class="buttons"><button type="submit">${verb}</button></div>
+  </form>`;

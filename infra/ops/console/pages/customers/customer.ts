@@ -1,0 +1,190 @@
+/** One customer: balance, keys, grants, plan and use by day and model. */
+import { yuanNumber } from '../../../../../shared/billing/amount.ts';
+import {
+  addFigures,
+  noFigures,
+  type DailyFigures,
+} from '../../../../../shared/billing/daily/daily-figures.ts';
+import { grantsModel } from '../../../../../shared/billing/daily/daily-keys.ts';
+import type { DailySum } from '../../../../../shared/billing/daily/daily-sums.ts';
+import { reservedOf } from '../../../../../shared/billing/quota-item.ts';
+import { viewCustomer, type CustomerView } from '../../../../../shared/operate/customers/customer-view.ts';
+import { figureColumns } from '../../layout/figure-columns.ts';
+import { counted, grouped, percent, yuan } from '../../layout/figures.ts';
+import { written } from '../../layout/times.ts';
+import type { Page } from '../../layout/frame.ts';
+import { html, nothing, shownValue, type Markup } from '../../layout/markup.ts';
+import { emptyState, warnings } from '../../layout/notice.ts';
+import { plot } from '../../layout/plot.ts';
+import { facts, table, tiles, type Column } from '../../layout/table.ts';
+import type { Routes } from '../../visit/routes.ts';
+import type { Visit } from '../../visit/visit.ts';
+import { keyTable } from '../keys/key-table.ts';
+import { grantTable } from './grant-table.ts';
+import { utcDay } from '../../../../../shared/wire/iso-time.ts';
+
+export function customerPage(routes: Routes): void {
+  routes.page('/customers/:account', one);
+}
+
+async function one(visit: Visit): Promise<Page> {
+  const account = visit.part('account');
+  const view = await viewCustomer(visit.ports, account);
+  const { readOnly } = visit.options;
+  const path = `customers/${encodeURIComponent(account)}`;
+  return {
+    title: account,
+    section: 'customers',
+    above: [['customers', 'Customers']],
+    actions: readOnly
+      ? nothing
+      : html`<a class="button main" href="${path}/grant">Top up</a
+          ><a class="button" href="${path}/keys/new">New key</a><a class="button" href="${path}/plan">Plan</a
+          ><a class="button" href="${path}/edit">Edit</a><a class="button" href="${path}/close">Close</a>`,
+    body: html`${warnings(view.warnings)} ${balanceTiles(view)} ${rowFacts(view, visit)} ${usage(view)}
+      <h2>Keys</h2>
+      ${keyTable(view.keys, visit, {
+        empty: emptyState(
+          'No key',
+          readOnly
+            ? 'Nobody can call with this account.'
+            : html`<a href="${path}/keys/new">Make a key</a>: without one nobody can call.`,
+        ),
+      })}
+      ${
+        view.hasAllKeys
+          ? nothing
+          : html`<p class="soft">
+              There may be more: the table of keys is larger than one page reads.
+              <a href="keys?text=${encodeURIComponent(account)}">Look further</a>
+            </p>`
+      }
+      <h2>Grants</h2>
+      ${grantTable(view, visit)}
+      <p>
+        <a href="requests?account=${encodeURIComponent(account)}">Requests</a> ·
+        <a href="statements?account=${encodeURIComponent(account)}">Statement</a> ·
+        <a href="audit?account=${encodeURIComponent(account)}">Audit</a>
+      </p>`,
+  };
+}
+
+function balanceTiles({ item, plan, days }: CustomerView): Markup {
+  const month = days.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
+  const reserved = reservedOf(item);
+  return tiles([
+    {
+      name: 'Balance',
+      value: yuan(item.available),
+      note:
+        reserved > 0n
+          ? html`${yuan(reserved)} more in ${counted(item.open.size, 'call')} under way`
+          : 'nothing under way',
+      ...(item.available <= 0n && { mark: 'bad' as const }),
+    },
+    { name: 'Granted', value: yuan(item.granted), note: 'since the beginning' },
+    { name: 'Spent', value: yuan(item.spent), note: counted(item.settled, 'call') },
+    {
+      name: 'Last 30 days',
+      value: yuan(month.amounts.charged ?? 0n),
+      note: `${counted(month.counts.calls ?? 0, 'call')}, ${percent(month.counts.failures ?? 0, month.counts.calls ?? 0)} failed`,
+    },
+    {
+      name: 'Plan',
+      value: plan ? `level ${plan.level}` : 'none',
+      note: plan?.until ? html`until ${utcDay(plan.until * 1000)}` : nothing,
+    },
+  ]);
+}
+
+function rowFacts({ row = {}, plan }: CustomerView, { nowMs }: Visit): Markup {
+  const { account: _, plan: __, enabled: ___, ...rest } = row;
+  const named = Object.entries(rest).filter(([name]) => !name.startsWith('_'));
+  const last = written(row, nowMs);
+  return facts([
+    ...named.map(([name, value]) => [attributeLabel(name), shownValue(value)] as const),
+    ...(plan?.items ?? []).map(
+      ({ name, used, value }) =>
+        [`Plan: ${name}`, `${grouped(used)} of ${value < 0 ? 'unlimited' : grouped(value)} calls`] as const,
+    ),
+    ...(last === undefined ? [] : [['Last written', last] as const]),
+  ]);
+}
+
+/** `alert_below` -> `Alert below`. */
+const attributeLabel = (name: string): string =>
+  `${name.charAt(0).toUpperCase()}${name.slice(1).replaceAll('_', ' ')}`;
+
+function usage({ days }: CustomerView): Markup {
+  const calls = days.filter(({ key }) => !key.period.endsWith(grantsModel));
+  if (calls.length === 0)
+    return html`<h2>Use</h2>
+      <div class="empty">
+        ${emptyState('No call in 30 days', 'Use by day and model appears here some seconds after the first call.')}
+      </div>`;
+  const byDay = Map.groupBy(calls, ({ key }) => key.period.slice(4, 14));
+  const byModel = Map.groupBy(calls, ({ key }) => key.period.slice(15));
+  const times = [...byDay.keys()].map((day) => Date.parse(`${day}T00:00:00Z`) / 1000);
+  const sums = [...byDay.values()].map((all) => sumOf(all));
+  const models = [...byModel].map(([model, all]) => ({ model, figures: sumOf(all) }));
+  return html`<h2>Use of the last 30 days</h2>
+    <div class="columns">
+      ${plot({
+        id: 'charged-by-day',
+        title: 'Charged',
+        unit: '¥ a day',
+        times,
+        series: [
+          {
+            label: 'charged',
+            values: sums.map(({ amounts }) => yuanNumber(amounts.charged ?? 0n)),
+            kind: 'bars',
+            tone: 'third',
+          },
+        ],
+      })}
+      ${plot({
+        id: 'calls-by-day',
+        title: 'Calls',
+        unit: 'a day',
+        times,
+        series: [
+          {
+            label: 'calls',
+            values: sums.map(({ counts }) => counts.calls ?? 0),
+            kind: 'bars',
+            tone: 'first',
+          },
+          {
+            label: 'failed',
+            values: sums.map(({ counts }) => counts.failures ?? 0),
+            kind: 'bars',
+            tone: 'bad',
+          },
+        ],
+      })}
+    </div>
+    ${table({
+      caption: 'Use by model',
+      rows: models.toSorted((a, b) =>
+        Number((b.figures.amounts.charged ?? 0n) - (a.figures.amounts.charged ?? 0n)),
+      ),
+      empty: nothing,
+      columns: modelColumns,
+    })}`;
+}
+
+const sumOf = (all: readonly DailySum[]): DailyFigures =>
+  all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
+
+const figures = figureColumns<{ figures: DailyFigures }>((row) => row.figures);
+
+const modelColumns: Column<{ model: string; figures: DailyFigures }>[] = [
+  { title: 'Model', isHead: true, show: ({ model }) => model },
+  figures.calls,
+  figures.failed,
+  figures.input,
+  figures.cached,
+  figures.output,
+  figures.charged,
+];

@@ -1,0 +1,161 @@
+/**
+ * The console on this machine: listens on loopback, gives a browser its session, and ends by itself. Must never listen on
+ * another address, and must say nothing to who has no session.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { usageFailure } from '../../../shared/operate/operator-failure.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
+import { consoleHandle, type ConsoleHandle } from './console.ts';
+import { guardHeaders } from './answer-headers.ts';
+import { formBytesMax } from './guard.ts';
+import { Session } from './session.ts';
+
+export interface ServeOptions {
+  readOnly: boolean;
+  /** 0: one that is free. */
+  port: number;
+  where: string;
+  /** Who asks, as pages show it. */
+  name: string;
+  onFault: (error: unknown, path: string) => void;
+}
+
+export interface ServedConsole {
+  /** The address with the token that works once, within a minute. */
+  address: string;
+  /** Resolves when nobody came in time, after 30 minutes without a request, or when it was stopped. */
+  ended: Promise<void>;
+  stop: () => void;
+}
+
+const checkEveryMs = 5_000;
+const connectionsMax = 256;
+/** Of a form that is too large: read to its end, so that the browser sees the answer. */
+const drainedBytesMax = 16 * 1024 * 1024;
+
+/** Throws a Failure where the port cannot be had. */
+export async function serveConsole(ports: OperatorPorts, options: ServeOptions): Promise<ServedConsole> {
+  const { clock, random } = ports;
+  const session = new Session({
+    now: () => clock.now(),
+    hex: (bytes) => random.hex(bytes),
+    name: options.name,
+  });
+  // `hosts` is known when it listens; no request comes before that.
+  let handle: ConsoleHandle | undefined;
+  const server = createServer((request, response) => {
+    answer(session, handle, request).then(
+      (reply) => send(reply, response),
+      (error: unknown) => {
+        options.onFault(error, request.url ?? '');
+        response.destroy();
+      },
+    );
+  });
+  server.maxConnections = connectionsMax;
+  server.headersTimeout = 10_000;
+  server.requestTimeout = 30_000;
+  await listening(server, options.port);
+  const { port } = server.address() as AddressInfo;
+  const host = `127.0.0.1:${port}`;
+  handle = consoleHandle({
+    ports,
+    onFault: options.onFault,
+    options: {
+      hosts: [host, `localhost:${port}`],
+      base: session.base,
+      readOnly: options.readOnly,
+      where: options.where,
+    },
+  });
+  const watch = setInterval(() => {
+    if (session.isOver()) stop();
+  }, checkEveryMs);
+  const ended = once(server, 'close').then(() => undefined);
+  const stop = (): void => {
+    clearInterval(watch);
+    server.close();
+    server.closeAllConnections();
+  };
+  return { address: `http://${host}/enter?token=${session.token}`, ended, stop };
+}
+
+async function listening(server: Server, port: number): Promise<void> {
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const why = code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${code})`;
+    throw usageFailure(`port ${port} ${why}: without --port the console takes a free one`);
+  }
+}
+
+async function answer(
+  session: Session,
+  handle: ConsoleHandle | undefined,
+  message: IncomingMessage,
+): Promise<Response> {
+  const request = await requestOf(message);
+  const url = request && URL.parse(request.url);
+  if (!request || !url || !handle) return plain(400, 'This is not a request of a browser.');
+  if (url.pathname === '/enter') return enter(session, request, url);
+  const identity = session.identityOf(request.headers.get('cookie'));
+  // Who has no session does not learn whether a page exists.
+  if (!identity || !url.pathname.startsWith(session.base)) return plain(403, noSession);
+  url.pathname = url.pathname.slice(session.base.length - 1);
+  return handle(new Request(url, request), identity);
+}
+
+const noSession =
+  'This console has no session for this browser: it ended after 30 idle minutes, or the address was opened elsewhere first. Start `relay-ops console` again.';
+
+function enter(session: Session, request: Request, { searchParams, host }: URL): Response {
+  const isLoopback = /^(127\.0\.0\.1|localhost):\d+$/.test(host);
+  const cookie =
+    request.method === 'GET' && isLoopback ? session.exchange(searchParams.get('token') ?? '') : undefined;
+  if (cookie === undefined) return plain(403, noSession);
+  return new Response(null, {
+    status: 303,
+    headers: { ...guardHeaders, location: session.base, 'set-cookie': cookie },
+  });
+}
+
+const plain = (status: number, words: string): Response =>
+  new Response(`${words}\n`, {
+    status,
+    headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
+  });
+
+/** Undefined: a browser sends no such request. */
+async function requestOf(message: IncomingMessage): Promise<Request | undefined> {
+  const { method = 'GET', url = '/', headers } = message;
+  if (!['GET', 'POST'].includes(method) || !url.startsWith('/')) return undefined;
+  const address = URL.parse(`http://${headers.host ?? 'nowhere'}${url}`);
+  // `Host: a@b` is an address with a user, of which no request can be made.
+  if (!address || address.username !== '') return undefined;
+  const known = Object.entries(headers).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)] as [string, string]],
+  );
+  if (method !== 'POST') return new Request(address, { method, headers: known });
+  return new Request(address, { method, headers: known, body: await boundedBody(message) });
+}
+
+/** One byte more than a form may have says that it has more. */
+async function boundedBody(message: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of message as AsyncIterable<Buffer>) {
+    if (bytes <= formBytesMax) pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > drainedBytesMax) break;
+  }
+  return new Uint8Array(Buffer.concat(pieces).subarray(0, formBytesMax + 1));
+}
+
+async function send(reply: Response, response: ServerResponse): Promise<void> {
+  response.writeHead(reply.status, Object.fromEntries(reply.headers));
+  response.end(Buffer.from(await reply.arrayBuffer()));
+}

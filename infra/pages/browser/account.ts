@@ -1,0 +1,124 @@
+/** The account's page: takes a key, shows what it may see. */
+import { byId, inputById } from './elements.ts';
+import { isKey, keepKey, storedKey, takeFromAddress } from './key-holder.ts';
+import { Ledger } from './ledger.ts';
+import { showOverview, type AnyAccountBody } from './overview.ts';
+import { Playground } from './playground.ts';
+import { CallFailed, RelayClient, wordsOf } from './relay-client.ts';
+import { daysChosen, Usage } from './usage.ts';
+
+/** The key that is open, one at most. */
+class Session {
+  #visit = new AbortController();
+
+  async open(key: string): Promise<void> {
+    this.close();
+    const { signal } = (this.#visit = new AbortController());
+    const client = new RelayClient(key, signal);
+    const state = byId('sign-state');
+    state.textContent = 'Opening';
+    try {
+      const body = await client.get<AnyAccountBody>(accountPath());
+      if (signal.aborted) return;
+      state.textContent = '';
+      // A reload must not go back to another account without a word.
+      if (storedKey() !== key) keepKey(undefined);
+      show(true);
+      start(client, body);
+    } catch (error) {
+      if (signal.aborted) return;
+      // A key that is refused is not kept: the next visit would be refused as well.
+      if (!(error instanceof CallFailed && error.status === 401)) inputById('key').value = key;
+      else if (storedKey() === key) keepKey(undefined);
+      state.textContent = wordsOf(error);
+      show(false);
+    }
+  }
+
+  close(): void {
+    this.#visit.abort();
+  }
+}
+
+function start(client: RelayClient, body: AnyAccountBody): void {
+  let reading = 0;
+  const refresh = async (): Promise<void> => {
+    const said = byId('open-state');
+    const own = (reading += 1);
+    try {
+      const newer = await client.get<AnyAccountBody>(accountPath());
+      // An answer to an earlier question may come later, and be about other days.
+      if (client.ended.aborted || own !== reading) return;
+      showOverview(newer);
+      usage.show(newer.days ?? null);
+      said.textContent = '';
+    } catch (error) {
+      if (own === reading) said.textContent = wordsOf(error);
+    }
+  };
+  const usage = new Usage(client.ended, () => void refresh());
+  const ledger = new Ledger(client);
+  const refreshAll = (): void => {
+    void refresh();
+    void ledger.show();
+  };
+  byId('refresh').addEventListener('click', refreshAll, { signal: client.ended });
+  showOverview(body);
+  usage.show(body.days ?? null);
+  void ledger.show();
+  void new Playground(client, refreshAll).show(body.key.models);
+}
+
+const accountPath = (): string => `/v1/account?days=${daysChosen()}`;
+
+function show(isOpen: boolean): void {
+  byId('sign').hidden = isOpen;
+  byId('open').hidden = !isOpen;
+}
+
+const session = new Session();
+
+/** Loaded anew, the page has nothing of the account left, also where no person looks. */
+function leave(): void {
+  keepKey(undefined);
+  location.reload();
+}
+
+function submitted(event: Event): void {
+  event.preventDefault();
+  const input = inputById('key');
+  const key = input.value.trim();
+  if (!isKey(key)) {
+    byId('sign-state').textContent = 'A key starts with sk-.';
+    return;
+  }
+  input.value = '';
+  keepKey(inputById('keep').checked ? key : undefined);
+  void session.open(key);
+}
+
+/** A link with a key that is opened in a tab that shows the page already does not load it again. */
+function fromAddress(): boolean {
+  const key = takeFromAddress();
+  if (key !== undefined) void session.open(key);
+  return key !== undefined;
+}
+
+byId('sign-form').addEventListener('submit', submitted);
+byId('leave').addEventListener('click', leave);
+addEventListener('hashchange', fromAddress);
+// For their Back button browsers keep a page with all that it holds: whoever comes next would find the account open.
+addEventListener('pagehide', () => {
+  session.close();
+  show(false);
+});
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) location.reload();
+});
+byId('host').textContent = location.host;
+byId('sign').hidden = false;
+const kept = storedKey();
+if (!fromAddress()) {
+  if (kept === undefined) byId('key').focus();
+  else void session.open(kept);
+}

@@ -1,0 +1,124 @@
+/** The account's ledger, a page at a time, and all of it as CSV. */
+import type { UsageEntry, UsageList } from '../../../shared/wire/public/account.ts';
+import { csvOf } from './csv.ts';
+import { buttonById, byId, element } from './elements.ts';
+import { wordsOf, type RelayClient } from './relay-client.ts';
+import { count, plural, timeOf, yuan } from './words.ts';
+
+const pageRows = 20;
+/** What one file may have. A browser that holds more becomes slow. */
+const fileRowsMax = 100_000;
+
+export const usagePath = (limit: number, cursor: string | null): string =>
+  // The relay hands cursors out escaped.
+  `/v1/account/usage?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}`;
+
+export class Ledger {
+  readonly #client: RelayClient;
+  /** Where each page that was seen begins, the shown one last. */
+  #pages: (string | null)[] = [null];
+  #next: string | null = null;
+  #saving: AbortController | undefined;
+
+  constructor(client: RelayClient) {
+    this.#client = client;
+    const here = { signal: client.ended };
+    byId('older').addEventListener('click', () => void this.#turn([...this.#pages, this.#next]), here);
+    byId('newer').addEventListener('click', () => void this.#turn(this.#pages.slice(0, -1)), here);
+    byId('save').addEventListener('click', () => void this.#save(), here);
+  }
+
+  /** The newest page. */
+  show(): Promise<void> {
+    return this.#turn([null]);
+  }
+
+  async #turn(pages: (string | null)[]): Promise<void> {
+    const state = byId('ledger-state');
+    state.textContent = 'Loading';
+    try {
+      const list = await this.#client.get<UsageList>(usagePath(pageRows, pages.at(-1) ?? null));
+      this.#pages = pages;
+      this.#next = list.next_cursor;
+      byId('rows').replaceChildren(...list.data.map(rowOf));
+      state.textContent = list.data.length === 0 ? 'No calls yet.' : `Page ${pages.length}`;
+    } catch (error) {
+      state.textContent = wordsOf(error);
+    }
+    buttonById('newer').disabled = this.#pages.length < 2;
+    buttonById('older').disabled = this.#next === null;
+  }
+
+  /** Reads page by page; the same button stops it. What was read until then is no file. */
+  async #save(): Promise<void> {
+    const [control, state] = [byId('save'), byId('save-state')];
+    if (this.#saving) return this.#saving.abort();
+    const saving = (this.#saving = new AbortController());
+    control.textContent = 'Stop';
+    try {
+      const rows = await this.#all(saving.signal, (read) => (state.textContent = plural(read, 'row')));
+      if (rows) download(csvOf(rows));
+      state.textContent = rows ? plural(rows.length, 'row') : 'Stopped';
+    } catch (error) {
+      state.textContent = wordsOf(error);
+    }
+    control.textContent = 'Download CSV';
+    this.#saving = undefined;
+  }
+
+  async #all(signal: AbortSignal, report: (read: number) => void): Promise<UsageEntry[] | undefined> {
+    const rows: UsageEntry[] = [];
+    let cursor: string | null = null;
+    do {
+      const list: UsageList = await this.#client.get<UsageList>(usagePath(100, cursor));
+      if (signal.aborted) return undefined;
+      rows.push(...list.data);
+      report(rows.length);
+      cursor = list.next_cursor;
+    } while (cursor !== null && rows.length < fileRowsMax);
+    return rows;
+  }
+}
+
+function rowOf(entry: UsageEntry): HTMLElement {
+  const { id, created, kind, amount, reason, charge } = entry;
+  const isGrant = kind === 'grant';
+  const texts = [
+    timeOf(created),
+    isGrant ? `Top-up: ${reason ?? ''}` : modelOf(entry),
+    isGrant ? '' : tokensOf(entry),
+    isGrant || entry.first_content_ms === null ? '' : `${(entry.first_content_ms / 1000).toFixed(1)} s`,
+    isGrant ? '' : endOf(entry),
+    isGrant ? `+${yuan(amount ?? 0)}` : yuan(charge),
+  ];
+  const row = element(
+    'tr',
+    {},
+    texts.map((text) => element('td', { dir: 'auto' }, [text])),
+  );
+  row.append(element('td', {}, [element('code', {}, [id])]));
+  return row;
+}
+
+const modelOf = ({ model, alias }: UsageEntry): string =>
+  alias === null ? (model ?? '') : `${model ?? ''} (asked for as ${alias})`;
+
+function tokensOf({
+  prompt_tokens: input,
+  completion_tokens: output,
+  cached_tokens: cached,
+}: UsageEntry): string {
+  if (input === null && output === null) return '';
+  const part = cached ? `\n${count(cached)} cached` : '';
+  return `${count(input ?? 0)} in, ${count(output ?? 0)} out${part}`;
+}
+
+const endOf = ({ kind, end, estimated }: UsageEntry): string =>
+  `${(end ?? kind).replaceAll('_', ' ')}${estimated ? ', estimated' : ''}`;
+
+function download(text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
+  element('a', { href: address, download: 'usage.csv' }).click();
+  // Not at once: the browser may not have begun to read.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

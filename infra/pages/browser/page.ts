@@ -1,0 +1,73 @@
+/** Adds to the page of models what needs a script: search, and copying. The page is whole without it. */
+import { button, element } from './elements.ts';
+
+const rows = [...document.querySelectorAll<HTMLTableRowElement>('.models tbody tr')];
+const families = document.querySelector<HTMLElement>('.families');
+const nothing = document.querySelector<HTMLElement>('#nothing');
+const count = document.querySelector('#count');
+
+function search(place: HTMLElement): void {
+  const input = element('input', {
+    type: 'search',
+    placeholder: 'Search models',
+    ariaLabel: 'Search models',
+  });
+  input.autocomplete = 'off';
+  input.spellcheck = false;
+  input.addEventListener('input', () => filter(input.value));
+  place.append(input);
+  place.hidden = false;
+  document.addEventListener('keydown', (event) => {
+    const { activeElement } = document;
+    if (event.key !== '/' || activeElement?.matches('input, textarea, select')) return;
+    event.preventDefault();
+    input.focus();
+  });
+}
+
+/** Every word must stand in the model's name or in its family's. */
+function filter(written: string): void {
+  const words = written.toLowerCase().split(/\s+/).filter(Boolean);
+  let [family, shown, found] = ['', false, 0];
+  let head: HTMLElement | undefined;
+  for (const row of rows) {
+    if (row.className === 'f') {
+      head = row;
+      head.hidden = words.length > 0;
+      family = row.textContent.toLowerCase();
+    } else if (row.className === 't') row.hidden = !shown;
+    else {
+      const name = `${family} ${row.querySelector('code')?.textContent.toLowerCase() ?? ''}`;
+      shown = words.every((word) => name.includes(word));
+      row.hidden = !shown;
+      if (shown) found += 1;
+      if (shown && head) head.hidden = false;
+    }
+  }
+  if (families) families.hidden = words.length > 0;
+  if (nothing) nothing.hidden = found > 0;
+  if (count) count.textContent = String(found);
+}
+
+function copying(text: string, named: string): HTMLButtonElement {
+  const made = button('Copy', () => {
+    void navigator.clipboard.writeText(text).then(() => {
+      made.textContent = 'Copied';
+      setTimeout(() => (made.textContent = 'Copy'), 1500);
+    });
+  });
+  made.className = 'copy';
+  made.ariaLabel = `Copy ${named}`;
+  return made;
+}
+
+const place = document.querySelector<HTMLElement>('#search');
+if (place && rows.length > 0) search(place);
+const base = document.querySelector('#base');
+base?.after(copying(base.textContent, 'the base URL'));
+for (const block of document.querySelectorAll('details')) {
+  const text = block.querySelector('code')?.textContent ?? '';
+  const copy = copying(text, `the example for ${block.querySelector('summary')?.textContent ?? ''}`);
+  // Beside the summary, not in it: one control must not hold another one.
+  block.querySelector('pre')?.before(copy);
+}

@@ -1,0 +1,230 @@
+/** Tries a model: streams its answer, and says what it cost. */
+import type { UsageList } from '../../../shared/wire/public/account.ts';
+import type { ModelList } from '../../../shared/wire/public/catalog.ts';
+import { chunksOf, type Usage } from './answer-stream.ts';
+import { areaById, button, buttonById, byId, element, inputById } from './elements.ts';
+import { usagePath } from './ledger.ts';
+import { dataUrlOf, isPicture } from './pictures.ts';
+import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
+import { Turn } from './turn.ts';
+import { count, yuan } from './words.ts';
+
+const picturesMax = 6;
+/** The ledger has a call a moment after its end. */
+const costAfterMs = [400, 800, 1_600, 3_200, 6_400];
+
+export class Playground {
+  readonly #client: RelayClient;
+  readonly #spent: () => void;
+  #messages: object[] = [];
+  #pictures: string[] = [];
+  #asked: Turn | undefined;
+  #running: AbortController | undefined;
+
+  /** @param spent to be called when a call has been charged */
+  constructor(client: RelayClient, spent: () => void) {
+    this.#client = client;
+    this.#spent = spent;
+    const here = { signal: client.ended };
+    const [prompt, files] = [areaById('prompt'), inputById('files')];
+    const send = (event: Event): void => {
+      event.preventDefault();
+      void this.#send();
+    };
+    byId('ask').addEventListener('submit', send, here);
+    prompt.addEventListener(
+      'keydown',
+      (event) => {
+        if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send(event);
+      },
+      here,
+    );
+    prompt.addEventListener('paste', (event) => void this.#addFiles(event.clipboardData?.files), here);
+    files.addEventListener(
+      'change',
+      () => void this.#addFiles(files.files).then(() => (files.value = '')),
+      here,
+    );
+    // The list offers what fits the text that is there, which is one model alone.
+    const model = inputById('model');
+    model.addEventListener('focus', () => model.select(), here);
+    byId('stop').addEventListener('click', () => this.#running?.abort(), here);
+    byId('clear').addEventListener('click', () => this.#clear(), here);
+    client.ended.addEventListener('abort', () => this.#clear());
+  }
+
+  async show(allowed: string[] | null): Promise<void> {
+    try {
+      const { data } = await this.#client.get<ModelList>('/v1/models');
+      const names = data.map(({ id }) => id).filter((id) => allowed === null || allowed.includes(id));
+      byId('names').replaceChildren(...names.map((value) => element('option', { value })));
+      const model = inputById('model');
+      if (model.value === '') model.value = names[0] ?? '';
+    } catch (error) {
+      this.#report(wordsOf(error));
+    }
+  }
+
+  #clear(): void {
+    this.#running?.abort();
+    this.#messages = [];
+    this.#asked = undefined;
+    this.#setPictures([]);
+    byId('turns').replaceChildren();
+    this.#report('');
+  }
+
+  #report(text: string): void {
+    byId('ask-state').textContent = text;
+  }
+
+  async #addFiles(files: FileList | null | undefined): Promise<void> {
+    const pictures = [...(files ?? [])].filter(isPicture);
+    if (files && pictures.length < files.length) this.#report('Only PNG, JPEG, WebP and GIF can be added.');
+    try {
+      const urls = await Promise.all(pictures.map(dataUrlOf));
+      this.#setPictures([...this.#pictures, ...urls].slice(0, picturesMax));
+    } catch {
+      this.#report('The picture could not be read.');
+    }
+  }
+
+  #setPictures(urls: string[]): void {
+    this.#pictures = urls;
+    byId('pictures').replaceChildren(
+      ...urls.map((src, at) => {
+        const remove = button('Remove', () => this.#setPictures(urls.filter((_, other) => other !== at)));
+        return element('span', {}, [element('img', { src, alt: `Picture ${at + 1}` }), remove]);
+      }),
+    );
+  }
+
+  async #send(): Promise<void> {
+    if (this.#running) return;
+    const body = this.#body();
+    if (!body) return;
+    const running = (this.#running = new AbortController());
+    buttonById('send').disabled = true;
+    byId('stop').hidden = false;
+    await this.#answer(body, running.signal);
+    this.#running = undefined;
+    buttonById('send').disabled = false;
+    byId('stop').hidden = true;
+  }
+
+  /** Undefined: there is nothing to send, or the tools are no list; the page says which. */
+  #body(): object | undefined {
+    const [model, prompt, tools] = [inputById('model'), areaById('prompt'), areaById('tools')].map(
+      ({ value }) => value.trim(),
+    );
+    const results = this.#asked?.results ?? [];
+    if (!prompt && this.#pictures.length === 0 && results.length === 0) return undefined;
+    const given = toolsIn(tools ?? '');
+    if (given === undefined) {
+      this.#report('Tools are a JSON list, as in the API of chat completions.');
+      return undefined;
+    }
+    this.#report('');
+    for (const { id, text } of results)
+      this.#messages.push({ role: 'tool', tool_call_id: id, content: text });
+    this.#asked = undefined;
+    if (prompt || this.#pictures.length > 0) this.#addQuestion(prompt ?? '');
+    const system = areaById('system').value.trim();
+    return {
+      model,
+      stream: true,
+      stream_options: { include_usage: true },
+      messages: [...(system ? [{ role: 'system', content: system }] : []), ...this.#messages],
+      ...(given.length > 0 && { tools: given }),
+    };
+  }
+
+  #addQuestion(prompt: string): void {
+    const pictures = this.#pictures;
+    const parts = pictures.map((url) => ({ type: 'image_url', image_url: { url } }));
+    const text = { type: 'text', text: prompt };
+    this.#messages.push({ role: 'user', content: pictures.length > 0 ? [...parts, text] : prompt });
+    const turn = new Turn('you', pictures);
+    turn.add(prompt);
+    turn.end();
+    areaById('prompt').value = '';
+    this.#setPictures([]);
+  }
+
+  async #answer(body: object, signal: AbortSignal): Promise<void> {
+    const turn = new Turn('model');
+    const beganMs = performance.now();
+    const seconds = (): string => `${((performance.now() - beganMs) / 1000).toFixed(1)} s`;
+    const waiting = setInterval(() => turn.say(`Waiting, ${seconds()}`), 500);
+    let [id, usage, ending]: [string | null, Usage | undefined, string] = [null, undefined, ''];
+    try {
+      const response = await this.#client.post('/v1/chat/completions', body, signal);
+      id = response.headers.get('x-request-id');
+      if (!response.body) throw new Error('the answer is empty');
+      for await (const chunk of chunksOf(response.body)) {
+        usage = chunk.usage ?? usage;
+        const [choice] = chunk.choices ?? [];
+        const images = choice?.delta?.images;
+        if (choice?.delta?.content || choice?.delta?.tool_calls || images) clearInterval(waiting);
+        if (choice?.delta?.content) turn.add(choice.delta.content);
+        if (choice?.delta?.reasoning_content) turn.think(choice.delta.reasoning_content);
+        if (choice?.delta?.tool_calls) turn.addCalls(choice.delta.tool_calls);
+        if (Array.isArray(images)) turn.addPictures(images);
+        if (choice?.finish_reason === 'length') ending = ' Cut at its length.';
+      }
+    } catch (error) {
+      ending = endingOf(error, signal);
+    }
+    clearInterval(waiting);
+    turn.end();
+    if (this.#client.ended.aborted) return;
+    this.#keep(turn);
+    const words = `${seconds()}${usage ? `, ${tokensOf(usage)}` : ''}${ending}`;
+    turn.say(words);
+    if (id !== null) void this.#cost(id).then((cost) => cost && turn.say(`${cost}, ${words} Request ${id}`));
+  }
+
+  /** What was said so far goes into the next question, also of an answer that was stopped. */
+  #keep(turn: Turn): void {
+    const calls = turn.calls;
+    if (turn.text === '' && calls.length === 0) return;
+    this.#messages.push({
+      role: 'assistant',
+      content: turn.text === '' ? null : turn.text,
+      ...(calls.length > 0 && { tool_calls: calls }),
+    });
+    if (calls.length === 0) return;
+    this.#asked = turn;
+    this.#report('Write the results of its calls, then send.');
+  }
+
+  async #cost(id: string): Promise<string | undefined> {
+    for (const waitMs of costAfterMs) {
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      if (this.#client.ended.aborted) return undefined;
+      const list = await this.#client.get<UsageList>(usagePath(20, null)).catch(() => undefined);
+      const row = list?.data.find((entry) => entry.id === id);
+      if (!row) continue;
+      this.#spent();
+      return `Cost ${yuan(row.charge)}`;
+    }
+    return undefined;
+  }
+}
+
+function toolsIn(written: string): object[] | undefined {
+  try {
+    const value: unknown = JSON.parse(written === '' ? '[]' : written);
+    return Array.isArray(value) ? (value as object[]) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const tokensOf = ({ prompt_tokens: input = 0, completion_tokens: output = 0 }: Usage): string =>
+  `${count(input)} tokens in, ${count(output)} out.`;
+
+function endingOf(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return ' Stopped.';
+  return ` ${error instanceof CallFailed ? error.message : `Failed: ${error instanceof Error ? error.message : ''}`}`;
+}

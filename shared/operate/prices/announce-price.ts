@@ -1,0 +1,57 @@
+/**
+ * Plans a change of prices that starts by itself: a rule of its own that begins then, beside the one in force. To change the
+ * rule itself would leave its models without a price until then.
+ */
+import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
+import type { ConfigPlan } from '../config/apply-rows.ts';
+import { planSetRow } from '../config/set-row.ts';
+import { usageFailure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import type { RawRow } from '../row-tables.ts';
+
+export interface AnnouncedPrice {
+  /** The rule whose attributes the new one begins with. */
+  id: number;
+  /** ISO 8601. */
+  from: string;
+  attributes: RawRow;
+}
+
+type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
+
+/** @returns `id`: of the new rule */
+export async function planAnnouncePrice(
+  ports: Ports,
+  { id, from, attributes }: AnnouncedPrice,
+): Promise<{ plan: ConfigPlan; id: number }> {
+  const { charges } = await ports.config.tables();
+  const rule = charges.find((row) => attributeOf(row, 'id') === id);
+  if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
+  checkBeginning(from, { id, own: attributeOf(rule, 'from'), nowMs: ports.clock.now() });
+  const { id: _, ...kept } = plainRow(rule) as RawRow;
+  const next = nextId(charges);
+  const plan = await planSetRow(ports, {
+    table: 'charges',
+    key: next,
+    attributes: { ...kept, ...attributes, from },
+  });
+  const effect = [`rule ${next} prices these models from ${from} on; rule ${id} stays until then.`];
+  return { plan: { ...plan, effect }, id: next };
+}
+
+/** Of the rules in force the one with the latest beginning prices a model. What is no time is refused with the row. */
+function checkBeginning(from: string, { id, own, nowMs }: { id: number; own: unknown; nowMs: number }): void {
+  const fromMs = Date.parse(from);
+  if (fromMs <= nowMs)
+    throw usageFailure(
+      `--from ${from}: wanted a time to come; without --from rule ${id} itself changes at once`,
+    );
+  if (fromMs <= Date.parse(String(own)))
+    throw usageFailure(
+      `--from ${from}: rule ${id} begins at ${String(own)} and would take over then; change it itself, without --from`,
+    );
+}
+
+/** The id after the highest. */
+export const nextId = (charges: readonly unknown[]): number =>
+  Math.max(0, ...charges.map((row) => Number(attributeOf(row, 'id'))).filter(Number.isSafeInteger)) + 1;

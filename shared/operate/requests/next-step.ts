@@ -1,0 +1,142 @@
+/** View: what an operator does about a request that was refused, failed or was slow. */
+import type { LoggedRequest } from './logged-request.ts';
+
+interface Known {
+  account: string;
+  model: string;
+  channel: string;
+  code: string;
+  reason: string;
+  why: string;
+}
+
+const ops = (words: string): string => `npx --no relay-ops ${words}`;
+
+/** The first whose pattern fits code and reason. */
+const advice: readonly [RegExp, (known: Known) => string][] = [
+  [
+    / quota_insufficient$/,
+    ({ account }) => `the balance is too low: ${ops(`account grant ${account} AMOUNT --reason WHY`)}`,
+  ],
+  [
+    / budget_(spent|reserved)$/,
+    ({ account }) =>
+      `the key's budget is used up: its row in keys, attribute budget; keys of ${account}: ${ops('key list')}`,
+  ],
+  [
+    / balance_reserved$/,
+    ({ account }) =>
+      `calls under way hold the balance: it comes back by itself; what is there: ${ops(`account show ${account}`)}`,
+  ],
+  [
+    / limit_(rate|concurrency)$/,
+    () => `a limit of the key: its row in keys, rpm or max_concurrency (${ops('key list')})`,
+  ],
+  [
+    / limit_(account_\w+|open_entries)$/,
+    ({ account }) => `a limit of the account: row ${account} in accounts, or the setting limits`,
+  ],
+  [
+    /^invalid_api_key /,
+    () =>
+      `the key is not one of this relay, or is not usable: ${ops('key check KEY')} with the customer's key`,
+  ],
+  [
+    /^(model_not_allowed|official_not_allowed) /,
+    ({ model }) => `the key may not call ${model || 'this'}: its row in keys, models and official`,
+  ],
+  [
+    /^model_not_found no_price$/,
+    ({ model }) =>
+      `no rule of charges prices ${model || 'the model'}, and the setting unpriced_models refuses such calls: ${ops(`charge set new type=token-billing models=${model || 'MODEL'} input=YUAN output=YUAN`)}`,
+  ],
+  [
+    /^model_not_found /,
+    ({ model }) =>
+      `no enabled channel serves ${model || 'the model'}, or it has no price: ${ops('channel list')}, ${ops(`charge explain ${model || 'MODEL'}`)}`,
+  ],
+  [/^relay_closed /, () => 'the setting relay_closed closes the relay for all'],
+  [
+    /^context_length_exceeded /,
+    () => 'the prompt is longer than the model takes: a shorter one, or an alias with a longer model',
+  ],
+  [
+    / upstream_refused_\d+$/,
+    () => 'the upstream refused the request itself: the customer changes the field that its error names',
+  ],
+  [
+    /^(insufficient_quota|upstream_unavailable) upstream_account|_(401|402|403)\b|upstream_secret\b/,
+    ({ channel }) =>
+      `our account or key at the upstream of ${channel} is refused or empty: ${ops(`channel test ${channel}`)}, then ${ops('secret put')}`,
+  ],
+  [/upstream_secret_store/, () => `the secret store did not answer: ${ops('doctor')}`],
+  [
+    /upstream_connect/,
+    ({ channel }) =>
+      `${channel} cannot be reached: its row in channels, endpoint; ${ops(`channel test ${channel}`)}`,
+  ],
+  [/upstream_loop/, ({ channel }) => `${channel} leads back to this relay: its row in channels, endpoint`],
+  [
+    /first_content_timeout/,
+    ({ channel }) =>
+      `${channel} began no answer in time: its row in channels, first_content_seconds; ${ops(`channel test ${channel}`)}`,
+  ],
+  [
+    /upstream_(timeout|deadline)/,
+    ({ channel }) => `${channel} was too slow: its row in channels, time-outs, or the setting limits`,
+  ],
+  [
+    /_429\b|all_channels_cooling/,
+    ({ model }) =>
+      `the upstreams of ${model} limit their rate: add a channel or a secret (${ops('channel add')})`,
+  ],
+  [
+    /upstream_/,
+    ({ channel }) =>
+      `the upstream failed: ${ops(`channel test ${channel}`)}; how often: ${ops(`requests --channel ${channel} --status failed --since 1h`)}`,
+  ],
+  [
+    /^internal /,
+    () =>
+      'a fault of the relay: the line `fault` with this request_id has its frames (saved query "Faults, with frames")',
+  ],
+  [
+    / store_unavailable$/,
+    () =>
+      'the tables did not answer; nothing was charged. Alarms of the tables say more: docs/observability.md',
+  ],
+];
+
+/** Undefined: there is nothing to do. */
+export function nextStep({ line, story }: LoggedRequest): string | undefined {
+  const fields = { ...line?.fields, ...story?.fields };
+  const of = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '');
+  const client = { ...(story?.fields['client'] as Record<string, unknown> | undefined) };
+  const code = of('code') || (typeof client['code'] === 'string' ? client['code'] : '');
+  const known = {
+    account: of('account') || 'ACCOUNT',
+    model: of('model'),
+    channel: of('channel') === 'none' || of('channel') === '' ? 'CHANNEL' : of('channel'),
+    code,
+    reason: of('reason'),
+    why: of('why'),
+  };
+  const { why, channel } = known;
+  if (code !== '' || known.reason !== '') {
+    const [, say] = advice.find(([pattern]) => pattern.test(`${code} ${known.reason}`)) ?? [];
+    return say?.(known) ?? 'the customer changes the request: the error that it got names the field';
+  }
+  if (why.includes('slow'))
+    return `slower than ${channel} usually is: ${ops(`requests --channel ${channel} --status slow --since 1h`)} shows whether it is the channel; its row in channels has priority and weight`;
+  if (why.includes('retried'))
+    return `another channel answered, so the customer saw nothing of it; how often: ${ops(`channel test ${firstTried(story?.fields) ?? channel}`)}`;
+  if (why.includes('client_gone') || fields['end'] === 'client_gone')
+    return 'the client left before the end: its own time-out, or somebody stopped it. What was made is charged.';
+  return undefined;
+}
+
+function firstTried(story: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const tried: unknown = story?.['tried'];
+  const [first] = Array.isArray(tried) ? (tried as { channel?: unknown }[]) : [];
+  return typeof first?.channel === 'string' ? first.channel : undefined;
+}

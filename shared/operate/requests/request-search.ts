@@ -1,0 +1,56 @@
+/** What the log is searched for when requests of a time are listed. */
+import type { LogCondition, LogSearch } from '../call-log.ts';
+import { usageFailure } from '../operator-failure.ts';
+
+export const requestStatuses = ['failed', 'refused', 'slow'] as const;
+export type RequestStatus = (typeof requestStatuses)[number];
+
+export interface AskedRequests {
+  account?: string | undefined;
+  model?: string | undefined;
+  channel?: string | undefined;
+  /** Undefined: all requests. */
+  status?: RequestStatus | undefined;
+  /** Only those that took longer in all. Undefined: all. */
+  slowerThanMs?: number | undefined;
+  fromMs: number;
+  toMs: number;
+  limit: number;
+}
+
+/** A slow call has no mark but its story. */
+const ofStatus: Record<RequestStatus, LogCondition[]> = {
+  failed: [
+    { field: 'message', isOneOf: ['request'] },
+    { field: 'outcome', isOneOf: ['failed', 'limited'] },
+  ],
+  refused: [
+    { field: 'message', isOneOf: ['request'] },
+    { field: 'outcome', isOneOf: ['refused'] },
+  ],
+  slow: [
+    { field: 'message', isOneOf: ['explain'] },
+    { field: 'why', isOneOf: ['slow', 'slow client_gone'] },
+  ],
+};
+
+/** Of CloudWatch Logs Insights. */
+const limitMax = 10_000;
+
+/** Throws a Failure. Asked before anything is said of the search, so that no log is read for nothing. */
+export function requestSearch(asked: AskedRequests): LogSearch {
+  const { status, slowerThanMs, fromMs, toMs, limit, ...names } = asked;
+  if (!Number.isInteger(limit) || limit < 1 || limit > limitMax)
+    throw usageFailure(`--limit: found ${limit}, wanted a whole number from 1 to 10,000`);
+  if (fromMs < 0) throw usageFailure('--since: wanted a time after 1970');
+  if (fromMs >= toMs) throw usageFailure('--since: wanted a time before now, and before --until');
+  if (status === 'slow' && slowerThanMs !== undefined)
+    throw usageFailure('--slower-than has its own measure: give it without --status slow');
+  const slow: LogCondition[] =
+    slowerThanMs === undefined ? [] : [{ field: 'duration_ms', above: slowerThanMs }];
+  const own: LogCondition[] = status ? ofStatus[status] : [{ field: 'message', isOneOf: ['request'] }];
+  const named = Object.entries(names).flatMap(([field, name]): LogCondition[] =>
+    name === undefined ? [] : [{ field, isOneOf: [name] }],
+  );
+  return { fromMs, toMs, conditions: [...own, ...slow, ...named], limit };
+}

@@ -1,0 +1,41 @@
+/**
+ * A call with an Idempotency-Key: the first one claims it, its repeats are answered by what the first was. Loaded by the first
+ * such call. Must never let a repeat be charged.
+ */
+import type { EndpointRequest } from '../endpoints/endpoint.ts';
+import { claimIdempotencyKey, type HeldKey } from './call/idempotency-claim.ts';
+import type { ChatCall } from './call/chat-call.ts';
+import type { ChatPorts } from './call/chat-ports.ts';
+import type { RelayRequest, RelayResponse } from './http/http.ts';
+import { Backoff } from './money/backoff.ts';
+import { mayStore } from './stored/may-store.ts';
+
+interface KeyedCall {
+  header: string;
+  request: RelayRequest;
+  body: unknown;
+  read: EndpointRequest;
+}
+
+/** Throws when the key is taken and its first answer cannot be had. */
+export async function claimed(
+  ports: ChatPorts,
+  call: ChatCall,
+  { header, request, body, read }: KeyedCall,
+): Promise<{ held: HeldKey } | { repeated: RelayResponse }> {
+  const repeated = <T>(budgetMs: number, write: () => Promise<T>): Promise<T> =>
+    new Backoff(ports, budgetMs).until(write);
+  const before = read.storage?.background
+    ? await import('./stored/background/accepted-before.ts')
+    : undefined;
+  const claim = await claimIdempotencyKey({ ...ports, repeated }, call, {
+    header,
+    body,
+    keeps: mayStore(call),
+    isStored: read.storage !== undefined,
+    accepted: before && ((first) => before.acceptedBefore(ports, { call, read }, first)),
+  });
+  if ('held' in claim) return claim;
+  const { repeatResult } = await import('./stored/routes/repeat-result.ts');
+  return { repeated: await repeatResult(ports, call, { ...claim, request }) };
+}

@@ -1,0 +1,26 @@
+/**
+ * What calls need beside others that are stored, or go on from what is. Loaded by the first such call, before anything is
+ * reserved for it. Must read nothing that the relay has to pay for before the call is admitted.
+ */
+import type { StoredReferences } from '../endpoints/endpoint.ts';
+import type { ChatPorts } from './call/chat-ports.ts';
+import type { accept } from './stored/background/accept.ts';
+import type { ReadPorts } from './stored/found-response.ts';
+import { KeptAnswer, type KeptAnswerParts } from './stored/kept-answer.ts';
+import { conversationOf, type Conversation } from './stored/stored-conversation.ts';
+
+/** What the call goes on from. Undefined: it refers to nothing. Throws what `conversationOf` throws. */
+export const conversationBefore = async (
+  ports: ReadPorts,
+  account: string,
+  unread: StoredReferences | undefined,
+): Promise<Conversation | undefined> => unread && conversationOf(ports, account, unread);
+
+export const recorderOf =
+  (ports: ChatPorts) =>
+  (parts: KeptAnswerParts): KeptAnswer =>
+    new KeptAnswer({ ...ports, responses: ports.stored.responses }, parts);
+
+/** Loaded by the first call that is answered later. */
+export const accepted: typeof accept = async (...asked) =>
+  (await import('./stored/background/accept.ts')).accept(...asked);

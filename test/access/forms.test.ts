@@ -1,0 +1,146 @@
+import { parse } from 'csv-parse/sync';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { commandPolicies } from '../../infra/ops/access/command-policies.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
+import { synthesize } from '../infra/synthesize.ts';
+import { startPipedTool, type PipedRun, type PipedTool } from '../ops/piped-tool.ts';
+import { startAccessRig, type AccessRig } from './access-rig.ts';
+import { scenarios, type Scenario } from './scenarios.ts';
+import { seed } from './seed.ts';
+import { policiesOf } from './template-policies.ts';
+
+const clientKey = `sk-${'Canary0'.repeat(7).slice(0, 48)}`;
+const vendorKey = 'sk-proj-canary-vendor-0123456789abcdef';
+const webhookSecret = 'whsec_canary0123456789abcdef';
+const originSecret = 'canary-origin-secret-0123456789';
+const secrets = [clientKey, vendorKey, webhookSecret, originSecret, 'links-secret'];
+
+let rig: AccessRig;
+let empty: Emulator;
+let tool: PipedTool;
+beforeAll(async () => {
+  [rig, empty] = await Promise.all([startAccessRig(policiesOf(synthesize({}).template)), startEmulator()]);
+  await seed(rig);
+  await plantSecrets();
+  tool = startPipedTool();
+});
+afterAll(async () => Promise.all([tool.stop(), rig.stop(), empty.stop()]));
+
+/** Where people put secrets by mistake: rows and notes of every table that they edit. */
+async function plantSecrets(): Promise<void> {
+  const { ledger, aws } = rig;
+  const priced = { type: 'token-billing', input: 0.001, output: 0.002 };
+  await ledger.put('keys', { hash: clientKey, account: 'acme', enabled: true });
+  await ledger.put('keys', { hash: 'c'.repeat(64), hint: clientKey, account: 'acme', _note: clientKey });
+  await ledger.put('keys', {
+    hash: 'd'.repeat(64),
+    account: 'acme',
+    secret: originSecret,
+    kept: webhookSecret,
+  });
+  await ledger.put(
+    'channels',
+    { id: 'raw', endpoint: 'https://a.example.com/v1', secret: vendorKey, models: ['m'], state: true },
+    { id: 'noted', endpoint: 'https://a.example.com/v1', models: ['m'], state: true, _note: originSecret },
+    { id: 'odd', endpoint: `https://a.example.com/v1?key=${originSecret}`, models: ['m'], state: true },
+  );
+  await ledger.put('charges', { id: 40, models: ['m'], ...priced, secret: originSecret });
+  await ledger.put('settings', { name: 'alerts', value: { webhook: { secret: webhookSecret } } });
+  await ledger.put('settings', { name: 'contact', value: { key: originSecret } });
+  await ledger.put('accounts', { account: 'noted', _note: clientKey, webhook: webhookSecret });
+  await ledger.put('plans', { level: 3, secret: originSecret });
+  await ledger.put('grants', { account: 'acme', grant_id: 'noted', amount: originSecret, reason: clientKey });
+  aws.stored.set('secret relay/origin', originSecret);
+}
+
+type State = 'ok' | 'empty' | 'refused' | 'failed';
+type Form = 'text' | 'json' | 'csv';
+
+const lists = new Set(
+  'customer list,key use,key list,channel list,charge list,plan list,setting list,grant list,payment list,ledger list,ledger total,statement,reconcile,check,doctor,audit,account responses,requests,version list,version diff,config show,config diff'.split(
+    ',',
+  ),
+);
+
+function wordsOf({ command, words: given }: Scenario, state: State): string[] {
+  const words = (typeof given === 'function' ? given(rig) : given).filter((word) => word !== '--csv');
+  if (command === 'config export') words.push('--skip-bad');
+  if (state !== 'refused') return words;
+  return words.includes('--yes') ? words.filter((word) => word !== '--yes') : [...words, '--nonsense'];
+}
+
+async function run(scenario: Scenario, state: State, form: Form): Promise<PipedRun> {
+  const { command, input = '', isLocal = false } = scenario;
+  const words = [...wordsOf(scenario, state), ...(form === 'text' ? [] : [`--${form}`])];
+  if (state === 'empty' || state === 'failed') {
+    const endpoint = state === 'empty' ? empty.endpoint : 'http://127.0.0.1:1';
+    const environment = { AWS_ENDPOINT_URL_DYNAMODB: endpoint };
+    return tool.run({ words, environment, aws: environment, input });
+  }
+  const [policy = 'nobody'] = commandPolicies[command] ?? [];
+  const { account, tables } = rig.environmentOf(policy);
+  const endpoint = { AWS_ENDPOINT_URL_DYNAMODB: tables };
+  const aws = { ...account, ...endpoint };
+  if (isLocal)
+    return tool.run({ words, environment: { ...endpoint, UPSTREAM_KEY: 'sk-upstream' }, aws, input });
+  return tool.run({ words: [...words, '--stack', 'relay'], environment: account, aws, input });
+}
+
+/** Each way, in the order in which a later one does not need what an earlier one wrote. */
+const ways: [State, Form][] = [
+  ['failed', 'json'],
+  ['failed', 'csv'],
+  ['empty', 'json'],
+  ['empty', 'csv'],
+  ['refused', 'json'],
+  ['refused', 'csv'],
+  ['ok', 'json'],
+  ['ok', 'csv'],
+  ['ok', 'text'],
+];
+
+describe('standard output through a pipe', () => {
+  it.each(scenarios.map((scenario, index) => [index, scenario.command, scenario] as const))(
+    '%i: of %s is one JSON value or CSV in every state, and holds no secret in any form',
+    async (_index, command, scenario) => {
+      await scenario.prepare?.(rig);
+      for (const [state, form] of ways) {
+        if (form === 'csv' && !lists.has(command)) continue;
+        if (form === 'csv' && wordsOf(scenario, state).includes('--version')) continue;
+        const { code, output, errors } = await run(scenario, state, form);
+        const reported = { state, form, code, output, errors };
+        if (state === 'refused') expect(reported).toMatchObject({ code: 2 });
+        // Doctor says of each thing that it cannot be read.
+        if (state === 'failed' && command !== 'doctor') expect(reported).not.toMatchObject({ code: 0 });
+        if (form === 'json')
+          expect({ ...reported, value: valueOf(reported, scenario) }).toMatchObject(reported);
+        if (form === 'csv') parse(output, { columns: true });
+        const leaked = secrets.filter((secret) => (output + errors).includes(secret));
+        expect({ ...reported, leaked }).toMatchObject({ leaked: [] });
+      }
+    },
+  );
+
+  it('of cost, which asks nobody, is JSON and CSV too', async () => {
+    const command = { words: ['cost', '--json'], environment: {}, aws: {}, input: '' };
+    const { code, output } = await tool.run(command);
+    expect({ code, value: JSON.parse(output) as unknown }).toMatchObject({ code: 0, value: { sums: {} } });
+    const csv = await tool.run({ ...command, words: ['cost', '--csv'] });
+    const lines = parse<Record<string, string>>(csv.output, { columns: true });
+    expect(lines.every(({ list }) => Number(list) >= 0) && lines.length > 5).toBe(true);
+    const wrong = await tool.run({ ...command, words: ['cost', '--json', '--calls', 'many'] });
+    expect(JSON.parse(wrong.output)).toMatchObject({ error: { exit_code: 2 } });
+  });
+});
+
+/** Throws unless it is one value: an error where nothing came of it, and only there. */
+function valueOf(
+  { state, code, output }: PipedRun & { state: State },
+  { code: wanted = 0 }: Scenario,
+): unknown {
+  const value: unknown = JSON.parse(output);
+  const error = { error: { message: expect.any(String), exit_code: code } };
+  if (state === 'refused' || (state === 'failed' && code > 0)) expect(value).toEqual(error);
+  else if (state === 'ok' && wanted === 0) expect(value).not.toHaveProperty('error');
+  return value;
+}

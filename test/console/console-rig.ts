@@ -1,0 +1,84 @@
+import { openSession } from '../../infra/ops/session/session.ts';
+import { serveConsole, type ServedConsole } from '../../infra/ops/console/serve.ts';
+import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+
+export interface ConsoleRig {
+  emulator: Emulator;
+  ports: OperatorPorts;
+  client: ReturnType<typeof emulatorClient>;
+  /** What pages expected no error of, in the order in which they were made. */
+  faults: unknown[];
+  serve(options?: { readOnly?: boolean; ports?: OperatorPorts }): Promise<ServedConsole>;
+  stop(): Promise<void>;
+}
+
+/** Consoles over tables of an emulator. */
+export async function startConsoleRig(): Promise<ConsoleRig> {
+  const emulator = await startEmulator();
+  const client = emulatorClient(emulator.endpoint);
+  const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
+  const { ports } = await openSession(target, {});
+  const served: ServedConsole[] = [];
+  const faults: unknown[] = [];
+  return {
+    emulator,
+    ports,
+    client,
+    faults,
+    async serve(options = {}) {
+      const one = await serveConsole(options.ports ?? ports, {
+        readOnly: options.readOnly ?? false,
+        port: 0,
+        where: 'relay, local tables',
+        name: 'local',
+        onFault: (error) => faults.push(error),
+      });
+      served.push(one);
+      return one;
+    },
+    async stop() {
+      for (const one of served) one.stop();
+      client.destroy();
+      await emulator.stop();
+    },
+  };
+}
+
+/** A visitor without a browser: what a page says, with the session's cookie. */
+export interface Visitor {
+  base: string;
+  cookie: string;
+  origin: string;
+  get(path: string, headers?: Record<string, string>): Promise<Response>;
+  post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
+}
+
+/** Opens the address that the console printed, as a browser does. */
+export async function enter({ address }: ServedConsole): Promise<Visitor> {
+  const reply = await fetch(address, { redirect: 'manual' });
+  const base = new URL(reply.headers.get('location') ?? '', address).href;
+  const cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  const { origin } = new URL(address);
+  return {
+    base,
+    cookie,
+    origin,
+    get: (path, headers = {}) => fetch(base + path, { redirect: 'manual', headers: { cookie, ...headers } }),
+    post: (path, fields, headers = {}) =>
+      fetch(base + path, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { cookie, origin, ...headers },
+        body: new URLSearchParams(fields),
+      }),
+  };
+}
+
+/** What a page says that it read. */
+export function costOf(page: string): { requests: number; bytes: number } {
+  const [, requests, bytes] = /data-requests="(\d+)" data-bytes="(\d+)"/.exec(page) ?? [];
+  return { requests: Number(requests), bytes: Number(bytes) };
+}
+
+export const tokenIn = (page: string): string => /name="form_token" value="(\w+)"/.exec(page)?.[1] ?? '';

@@ -1,0 +1,267 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { consoleHandle } from '../../infra/ops/console/console.ts';
+import { serveConsole } from '../../infra/ops/console/serve.ts';
+import { Session, idleMs, tokenMs } from '../../infra/ops/console/session.ts';
+import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
+import { put } from './large-relay.ts';
+
+let rig: ConsoleRig;
+let visitor: Visitor;
+let address: string;
+beforeAll(async () => {
+  rig = await startConsoleRig();
+  await put(rig.client, 'accounts', [{ account: 'acme' }]);
+  const served = await rig.serve();
+  ({ address } = served);
+  visitor = await enter(served);
+});
+afterAll(async () => rig.stop());
+
+/** A request with any Host, which fetch does not let one choose. */
+function rawRequest(path: string, headers: Record<string, string>, method = 'GET'): Promise<number> {
+  const { hostname, port } = new URL(visitor.base);
+  return new Promise((resolve, reject) => {
+    const sent = request({ hostname, port, path, method, headers }, (reply) => {
+      text(reply).then(() => resolve(reply.statusCode ?? 0), reject);
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+const formToken = async (): Promise<string> =>
+  tokenIn(await (await visitor.get('customers/acme/grant')).text());
+const grantFields = { amount: '5', reason: 'test', id: 'g-1' };
+
+describe('the session of a console', () => {
+  it('lets in who has the address once: the second browser is refused, and learns of no page', async () => {
+    const second = await fetch(address, { redirect: 'manual' });
+    expect(second.status).toBe(403);
+    expect(second.headers.get('set-cookie')).toBeNull();
+    for (const path of ['', 'customers', 'nowhere'])
+      expect((await fetch(visitor.base + path)).status).toBe(403);
+  });
+
+  it('gives a cookie that scripts and other sites do not get, on a path that only this session knows', async () => {
+    const served = await rig.serve();
+    const reply = await fetch(served.address, { redirect: 'manual' });
+    const path = reply.headers.get('location');
+    expect(path).toMatch(/^\/[0-9a-f]{24}\/$/);
+    expect(reply.headers.get('set-cookie')).toMatch(
+      new RegExp(`^relay_console=[0-9a-f]{64}; Path=${path}; HttpOnly; SameSite=Strict$`),
+    );
+    expect(reply.headers.get('location')).not.toContain(new URL(served.address).searchParams.get('token'));
+  });
+
+  it('takes a token for a minute, and a cookie for 30 minutes after the last request', () => {
+    const clock = { ms: 0 };
+    const make = () => new Session({ now: () => clock.ms, hex: (bytes) => 'ab'.repeat(bytes), name: 'li' });
+    const late = make();
+    clock.ms = tokenMs + 1;
+    expect(late.exchange(late.token)).toBeUndefined();
+    expect(late.isOver()).toBe(true);
+
+    const session = make();
+    const cookie = session.exchange(session.token)?.split(';')[0] ?? '';
+    expect(session.exchange(session.token)).toBeUndefined();
+    clock.ms += idleMs - 1;
+    expect(session.identityOf(`other=1; ${cookie}`)).toMatchObject({ name: 'li' });
+    clock.ms += idleMs - 1;
+    expect(session.identityOf(cookie)).toMatchObject({ name: 'li' });
+    clock.ms += idleMs + 1;
+    expect(session.identityOf(cookie)).toBeUndefined();
+  });
+
+  it('takes no other token and no other cookie', () => {
+    const session = new Session({ now: () => 0, hex: (bytes) => 'cd'.repeat(bytes), name: 'li' });
+    expect(session.identityOf('relay_console=')).toBeUndefined();
+    expect(session.exchange('')).toBeUndefined();
+    session.exchange(session.token);
+    for (const cookies of [null, '', 'relay_console=', `relay_console=${'cd'.repeat(31)}`])
+      expect(session.identityOf(cookies)).toBeUndefined();
+  });
+});
+
+describe('a request to the console', () => {
+  it('with the name of another host is refused, with and without the cookie', async () => {
+    const { pathname } = new URL(visitor.base);
+    const { cookie } = visitor;
+    for (const host of ['evil.example', `evil.example:${new URL(visitor.base).port}`, '127.0.0.1:1'])
+      expect(await rawRequest(`${pathname}customers`, { host, cookie })).toBe(421);
+    const token = new URL((await rig.serve()).address).searchParams.get('token');
+    expect(await rawRequest(`/enter?token=${token}`, { host: 'evil.example' })).toBe(403);
+  });
+
+  it('that writes is refused from another site, without Origin, and without the token of this session', async () => {
+    const form = { ...grantFields, form_token: await formToken() };
+    const path = 'customers/acme/grant';
+    const refused = [
+      await visitor.post(path, form, { origin: 'https://evil.example' }),
+      await visitor.post(path, form, { origin: 'http://127.0.0.1:1' }),
+      await visitor.post(path, form, { origin: 'null' }),
+      await visitor.post(path, form, { 'sec-fetch-site': 'cross-site' }),
+      await visitor.post(path, form, { 'sec-fetch-site': 'same-site' }),
+      await visitor.post(path, { ...form, form_token: 'f'.repeat(64) }),
+      await visitor.post(path, grantFields),
+    ];
+    expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 403));
+    const { pathname } = new URL(visitor.base);
+    expect(await rawRequest(pathname + path, { cookie: visitor.cookie }, 'POST')).toBe(403);
+    expect((await visitor.post(path, form)).status).toBe(303);
+  });
+
+  it('that no browser sends is refused, and is no fault of the console', async () => {
+    const { cookie, base } = visitor;
+    const { host, pathname } = new URL(base);
+    expect(await rawRequest(pathname, { host: `a@${host}`, cookie })).toBe(400);
+    expect(await rawRequest(pathname, { host, cookie }, 'HEAD')).toBe(400);
+    expect(rig.faults).toEqual([]);
+  });
+
+  it('that is huge is refused, as is a form of another kind', async () => {
+    const form_token = await formToken();
+    const large = { amount: '1', note: 'x'.repeat(400_000), form_token };
+    expect((await visitor.post('customers/acme/grant', large)).status).toBe(413);
+    const many = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`f${at}`, 'x']));
+    expect((await visitor.post('customers/acme/grant', { ...many, form_token })).status).toBe(413);
+    expect((await visitor.get(`customers?name=${'x'.repeat(5000)}`)).status).toBe(414);
+    const json = await fetch(`${visitor.base}customers/acme/grant`, {
+      method: 'POST',
+      headers: { cookie: visitor.cookie, origin: visitor.origin, 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect(json.status).toBe(400);
+  });
+
+  it('that asks for a file gets only what pages load', async () => {
+    const page = await (await visitor.get('')).text();
+    const [, style = ''] = /href="(static\/[^"]+\.css)"/.exec(page) ?? [];
+    const reply = await visitor.get(style);
+    expect(reply.status).toBe(200);
+    expect(reply.headers.get('content-type')).toBe('text/css; charset=utf-8');
+    const { pathname } = new URL(visitor.base);
+    const outside = [
+      'static/',
+      'static/../package.json',
+      'static/..%2f..%2fpackage.json',
+      'static/%2e%2e/%2e%2e/package.json',
+      'static/enhance.js',
+    ];
+    for (const path of outside)
+      expect([403, 404]).toContain(
+        await rawRequest(pathname + path, { cookie: visitor.cookie, host: new URL(visitor.base).host }),
+      );
+  });
+
+  it('is answered with headers that let nothing in, frame it or keep it', async () => {
+    for (const path of ['', 'nowhere', 'customers/none', 'static/none.js']) {
+      const { headers } = await visitor.get(path);
+      expect(headers.get('content-security-policy')).toMatch(
+        /^default-src 'none'; .*frame-ancestors 'none'$/,
+      );
+      expect(headers.get('content-security-policy')).not.toMatch(/unsafe|http|\*/);
+      expect(headers.get('x-frame-options')).toBe('DENY');
+      expect(headers.get('referrer-policy')).toBe('same-origin');
+      expect(headers.get('cache-control')).toBe('no-store');
+    }
+  });
+
+  it('never leads to another place: every redirect stays below the base', async () => {
+    const form = { ...grantFields, id: 'g-2', form_token: await formToken() };
+    const reply = await visitor.post('customers/acme/grant?back=https://evil.example', form);
+    const base = new URL(visitor.base).pathname;
+    expect(reply.headers.get('location')).toMatch(new RegExp(`^${base}confirm/[0-9a-f]{32}$`));
+    for (const path of [
+      '//evil.example',
+      '/\\evil.example',
+      'javascript:alert(1)',
+      'confirm/https://evil.example',
+    ]) {
+      const there = await visitor.get(path);
+      expect(there.headers.get('location')).toBeNull();
+      const links = [...(await there.text()).matchAll(/href="([^"]*)"/g)].map(([, link = '']) => link);
+      const led = links.filter((link) => link !== 'data:,').map((link) => new URL(link, visitor.base).href);
+      expect(led.filter((link) => !link.startsWith(visitor.base))).toEqual([]);
+    }
+    const sorted = await (await visitor.get('customers?order=spent')).text();
+    expect(sorted).toContain('href="./customers?order=spent#content"');
+  });
+});
+
+describe('a page that goes wrong', () => {
+  it('says so without a stack, and tells the process what it was', async () => {
+    const ports = {
+      ...rig.ports,
+      config: {
+        ...rig.ports.config,
+        tables: async () => {
+          throw new Error('inner words with sk-secret-of-nobody');
+        },
+      },
+    };
+    const broken = await enter(await rig.serve({ ports }));
+    const reply = await broken.get('');
+    const page = await reply.text();
+    expect(reply.status).toBe(500);
+    expect(page).toContain('A mistake of this console');
+    expect(page).not.toMatch(/inner words|sk-secret|\.ts:|node:/);
+    expect(rig.faults.splice(0).map(String)).toEqual(['Error: inner words with sk-secret-of-nobody']);
+  });
+
+  it('that is asked for a hundred times at once answers each, with a page or with the request to wait', async () => {
+    const replies = await Promise.all(Array.from({ length: 100 }, () => visitor.get('customers')));
+    const statuses = new Set(replies.map(({ status }) => status));
+    expect([...statuses].toSorted((a, b) => a - b)).toEqual(statuses.has(503) ? [200, 503] : [200]);
+    expect((await visitor.get('customers')).status).toBe(200);
+  });
+});
+
+it('is a function of a request and an identity: two identities do not see each other’s plans', async () => {
+  const options = { hosts: ['console.example'], base: '/', readOnly: false, where: 'relay' };
+  const handle = consoleHandle({ ports: rig.ports, options, onFault: (error) => rig.faults.push(error) });
+  const li = { name: 'li', formToken: 'a'.repeat(64) };
+  const wei = { name: 'wei', formToken: 'b'.repeat(64) };
+  const headers = { host: 'console.example', origin: 'https://console.example' };
+  const body = new URLSearchParams({ ...grantFields, id: 'g-3', form_token: li.formToken });
+  const at = (path: string) => `https://console.example/${path}`;
+  const sent = await handle(new Request(at('customers/acme/grant'), { method: 'POST', headers, body }), li);
+  const path = (sent.headers.get('location') ?? '').slice(1);
+  expect((await handle(new Request(at(path), { headers }), li)).status).toBe(200);
+  expect((await handle(new Request(at(path), { headers, method: 'HEAD' }), li)).status).toBe(405);
+  expect((await handle(new Request(at(path), { headers }), wei)).status).toBe(404);
+});
+
+it('says that its port is in use, or is none, without a word of a bug', async () => {
+  const words = { readOnly: true, where: 'relay', name: 'li', onFault: () => undefined };
+  const taken = Number(new URL(address).port);
+  for (const [port, why] of [
+    [taken, `port ${taken} is in use: `],
+    [99_999, 'port 99999 cannot be listened on'],
+  ] as const)
+    await expect(serveConsole(rig.ports, { ...words, port })).rejects.toMatchObject({
+      message: expect.stringContaining(why),
+      exitCode: 2,
+    });
+});
+
+it('starts as a command that says one address, serves it, and ends with Ctrl-C', async () => {
+  const program = new URL('../../infra/ops/cli/main.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [program, 'console', '--json', '--read-only'], {
+    env: { PATH: process.env['PATH'] ?? '', AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const errors = text(child.stderr);
+  const ended = once(child, 'exit');
+  const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  const { address: own } = JSON.parse(line) as { address: string };
+  const one = await enter({ address: own, ended: Promise.resolve(), stop: () => undefined });
+  const page = await (await one.get('customers')).text();
+  expect(page).toContain('acme');
+  expect(page).toContain('read only');
+  child.kill('SIGINT');
+  expect(await ended).toEqual([0, null]);
+  expect(await errors).not.toContain(new URL(own).searchParams.get('token'));
+});

@@ -1,0 +1,135 @@
+/** What happens to the relay and its customers before a task of docs/daily-tasks.md, and what has to be so after it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, vi } from 'vitest';
+import { errorStatus } from '../../support/upstream-failures.ts';
+import { answers, type DailyRelay } from './relay.ts';
+
+interface Reconciled {
+  model: string;
+  bought: string | null;
+}
+
+export type Happening = (relay: DailyRelay) => Promise<void>;
+
+/** By the task's heading. */
+export const happenings: Readonly<Record<string, Happening>> = {
+  'A vendor is down': async ({ main }) => main.script(errorStatus(503)),
+
+  'Why did this call fail?': async (relay) => {
+    for (const upstream of [relay.main, relay.reserve]) upstream.script(errorStatus(503));
+    const { id, status } = await relay.call('globex');
+    expect(status).toBe(502);
+    for (const upstream of [relay.main, relay.reserve]) upstream.script(answers);
+    relay.named['ID'] = id.slice(0, 13);
+    await logged(relay, '--status failed');
+    await summed(relay, 'globex');
+  },
+
+  '"It was slow at 14:05"': async (relay) => {
+    // A call is slow beside those before it.
+    for (let quick = 0; quick < 52; quick += 1)
+      expect(await relay.call('globex', 'gpt-4o-mini')).toMatchObject({ status: 200 });
+    relay.main.script(async (call, reply) => {
+      await sleep(1_500);
+      await answers(call, reply);
+    });
+    relay.named['ID'] = (await relay.call('globex', 'gpt-4o-mini')).id;
+    relay.main.script(answers);
+    const [from, to] = [-300_000, 300_000].map((ms) => new Date(Date.now() + ms).toISOString());
+    Object.assign(relay.named, { FROM: from, TO: to });
+    await logged(relay, '--status slow');
+    await summed(relay, 'globex');
+  },
+
+  'Refund one call': async (relay) => {
+    // Both channels have failed just now.
+    await relay.answered('globex');
+    const { id } = await relay.call('globex');
+    Object.assign(relay.named, { ID: id, TYPO: `${id.slice(0, -1)}${id.endsWith('z') ? 'y' : 'z'}` });
+    await summed(relay, 'globex');
+  },
+
+  'A new model in five minutes': async (relay) => {
+    expect(await relay.call('globex', 'gpt-5')).toMatchObject({ status: 404 });
+    await logged(relay, '--model gpt-5 --status refused');
+  },
+
+  'Roll back a bad edit': async (relay) => {
+    const [newest] = JSON.parse(await relay.quietly('version list --json')) as { version: number }[];
+    relay.named['VERSION'] = String(newest?.version);
+    const row = { id: 1, type: 'token-billing', models: ['gpt-4o'], input: '0,018', output: 0.072 };
+    await relay.edit('charges', row);
+  },
+
+  'Who spends most?': async (relay) => {
+    await relay.call('initech');
+    await Promise.all(['globex', 'initech'].map((account) => summed(relay, account)));
+  },
+
+  'An invoice that does not match': async (relay) => {
+    relay.write('empty.csv', 'Model,Amount\nnone,0\n');
+    const own = JSON.parse(
+      await relay.quietly('reconcile main empty.csv --month $MONTH --json'),
+    ) as Reconciled[];
+    const bought = Number(own.find(({ model }) => model === 'gpt-4o')?.bought);
+    relay.write(
+      'invoice.csv',
+      `Model,Amount
+gpt-4o,${2 * bought}
+gpt-4o-mini,2.65
+embedding-3,0.1
+`,
+    );
+  },
+
+  'A leaked key': async (relay) => {
+    relay.named['KEY'] = hintOf(await relay.quietly('key list --account acme --json'));
+    await relay.call('acme');
+    await summed(relay, 'acme');
+  },
+
+  'Move a key to another account': async (relay) => {
+    const made = JSON.parse(await relay.quietly('key create --account globex --json')) as {
+      key: string;
+      hint: string;
+    };
+    Object.assign(relay.named, { movedKey: made.key, KEY: made.hint });
+  },
+};
+
+/** By the task's heading. */
+export const outcomes: Readonly<Record<string, Happening>> = {
+  'A new customer with 50 yuan': async (relay) => relay.answered('acme'),
+  'A vendor is down': async ({ main }) => main.script(answers),
+  // Functions look for a new version every ten seconds; this one has both models, and the vendor's new key.
+  'Make a model free on purpose': async (relay) => {
+    for (const model of ['llama3', 'gpt-5']) await relay.answered('globex', model);
+    expect(relay.main.requests.at(-1)?.headers.authorization).toBe('Bearer vendor-secret-2');
+  },
+  'Announce a notice': async (relay) => relay.announced('gpt-4o costs more from Monday on'),
+  // Functions keep keys for half a minute: what they will find is asked for instead.
+  'A leaked key': async (relay) => refused(relay, 'acme', 'disabled'),
+  'Move a key to another account': async (relay) =>
+    expect((await relay.check('moved')).screen).toContain('of account acme'),
+  'Close an account': async (relay) => refused(relay, 'initech', 'disabled'),
+};
+
+const within = { timeout: 20_000, interval: 200 };
+
+async function refused(relay: DailyRelay, account: string, why: string): Promise<void> {
+  expect(await relay.check(account)).toMatchObject({ code: 1, screen: expect.stringContaining(why) });
+}
+
+/** Waits until the sums have all that an account has called. */
+export async function summed(relay: DailyRelay, account: string): Promise<void> {
+  await relay.quietly(`statement ${account} --month $MONTH --json`);
+}
+
+/** Waits until the log has a request of globex. */
+const logged = (relay: DailyRelay, which: string) =>
+  vi.waitFor(async () => {
+    const found = await relay.quietly(`requests --account globex --since 5m ${which} --json`);
+    expect(JSON.parse(found)).not.toEqual([]);
+  }, within);
+
+const hintOf = (keys: string): string => (JSON.parse(keys) as { hint: string }[])[0]?.hint ?? '';

@@ -1,0 +1,112 @@
+/** Goes the walks of docs/daily-tasks.md in a real browser, before the console of the running stack. */
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { vi } from 'vitest';
+import { openPage, startBrowser } from '../../support/browser.ts';
+import { root } from '../pages.ts';
+import { patternOf } from './page.ts';
+import { filledIn, type DailyRelay } from './relay.ts';
+import type { Action, WalkStep } from './walk.ts';
+
+/** `DOCS_IMAGES=write` makes the pictures anew. */
+export const makesImages = process.env['DOCS_IMAGES'] === 'write';
+
+const viewport = { width: 1280, height: 860 };
+
+export class Walker {
+  /** Errors that pages wrote to the browser's console. */
+  readonly complaints: string[];
+  readonly #relay: DailyRelay;
+  readonly #browser: Browser;
+  readonly #page: Page;
+  readonly #base: string;
+
+  private constructor(
+    relay: DailyRelay,
+    browser: Browser,
+    { page, complaints }: { page: Page; complaints: string[] },
+  ) {
+    [this.#relay, this.#browser, this.#page, this.complaints] = [relay, browser, page, complaints];
+    this.#base = page.url();
+  }
+
+  static async start(relay: DailyRelay): Promise<Walker> {
+    const browser = await startBrowser();
+    const opened = await openPage(browser, {
+      viewport,
+      colorScheme: 'light',
+      reducedMotion: 'reduce',
+      timezoneId: 'UTC',
+    });
+    await opened.page.goto(await relay.console());
+    return new Walker(relay, browser, opened);
+  }
+
+  stop(): Promise<void> {
+    return this.#browser.close();
+  }
+
+  async take({ action, says, image, sentence }: WalkStep): Promise<void> {
+    await this.#act(action);
+    const wanted = patternOf(says.map((text) => filledIn(text, this.#relay.named)));
+    // A page that waits for work loads itself again.
+    const look = async (): Promise<void> => {
+      const text = await this.#page.locator('main').innerText();
+      if (!wanted.test(text))
+        throw new Error(`${sentence}: wanted ${wanted} on the page, found on ${this.#page.url()}: ${text}`);
+    };
+    await vi.waitFor(look, { timeout: 15_000, interval: 100 });
+    const shown = await this.#shown();
+    if (this.#relay.secrets.some((secret) => shown.includes(secret)))
+      throw new Error(`${sentence}: the page shows a vendor's key`);
+    const made = this.#page.locator('[data-secret]');
+    if ((await made.count()) > 0) this.#relay.named['shownKey'] = (await made.innerText()).trim();
+    if (image !== undefined) await this.#picture(image, shown);
+  }
+
+  async #act(action: Action): Promise<void> {
+    const named = (text: string): string => filledIn(text, this.#relay.named);
+    if (action.kind === 'address') {
+      await this.#page.goto(this.#relay.origin);
+      return;
+    }
+    if (action.kind === 'open') {
+      if (!this.#page.url().startsWith(this.#base)) await this.#page.goto(this.#base);
+      const sections = this.#page.getByRole('navigation', { name: 'Sections' });
+      return sections.getByRole('link', { name: action.what, exact: true }).click();
+    }
+    if (action.kind === 'type')
+      return this.#page.getByLabel(action.what, { exact: true }).fill(named(action.text));
+    if (action.kind === 'choose') {
+      const choice = { label: action.text };
+      await this.#page.getByLabel(action.what, { exact: true }).selectOption(choice);
+      return;
+    }
+    const role = action.kind === 'follow' ? 'link' : 'button';
+    return this.#page
+      .getByRole(role, { name: named(action.what), exact: true })
+      .first()
+      .click();
+  }
+
+  /** All that can be read on the page, what stands in its fields too. */
+  async #shown(): Promise<string> {
+    const typed = await this.#page
+      .locator('input:not([type=password]), textarea')
+      .evaluateAll((fields) => fields.map((field) => (field as unknown as { value: string }).value));
+    return [await this.#page.locator('body').innerText(), ...typed].join('\n');
+  }
+
+  /** No picture of a key, whoever has it. */
+  async #picture(image: string, shown: string): Promise<void> {
+    if (/sk-[\w-]{40}/.test(shown)) throw new Error(`${image} would show a key`);
+    if (!makesImages) return;
+    const file = path.join(root, 'docs', image);
+    mkdirSync(path.dirname(file), { recursive: true });
+    const last = await this.#page.locator('main > :last-child').boundingBox();
+    const height = Math.min(viewport.height, Math.ceil((last?.y ?? 0) + (last?.height ?? 0)) + 32);
+    const clip = { x: 0, y: 0, width: viewport.width, height };
+    await this.#page.screenshot({ path: file, clip, animations: 'disabled', caret: 'hide' });
+  }
+}

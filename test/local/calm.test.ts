@@ -1,0 +1,204 @@
+/** `npm start` as a person sees it: through npm, in a terminal of 40 columns where there is `script`, and through pipes. */
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const terminal = ['/usr/bin/script', '/bin/script'].find((file) => existsSync(file));
+const patient = { timeout: 30_000, interval: 20 };
+
+let folder: string;
+let ports: Record<'PORT' | 'DYNAMODB_PORT', string>;
+let running: ChildProcess[];
+beforeEach(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'relay-calm-'));
+  ports = { PORT: await freePort(), DYNAMODB_PORT: await freePort() };
+  running = [];
+});
+afterEach(async () => {
+  for (const child of running) if (child.pid !== undefined) killGroup(child.pid, 'SIGKILL');
+  await untilNone();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const untilNone = (): Promise<void> =>
+  vi.waitFor(() => {
+    const left = processesOf(folder);
+    if (left.length > 0) throw new Error(`still there: ${left.join(', ')}`);
+  }, patient);
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return String(port);
+}
+
+function killGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // It has ended.
+  }
+}
+
+/** All that were started with this data folder, by their environment. */
+function processesOf(data: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        // A process that has ended and was not waited for has no environment.
+        return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`RELAY_DATA=${data}\0`);
+      } catch {
+        return false;
+      }
+    });
+}
+
+interface Started {
+  child: ChildProcess;
+  /** Of both streams, without what npm says about its own settings. */
+  text: () => string;
+  lines: () => string[];
+  ended: Promise<number | null>;
+}
+
+function start(command: string[], environment: Record<string, string> = {}): Started {
+  const [file = '', ...words] = command;
+  const child = spawn(file, words, {
+    cwd: root,
+    detached: true,
+    env: { ...process.env, ...ports, RELAY_DATA: folder, RELAY_LOG: '', ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  running.push(child);
+  let text = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (more: string) => {
+      text += more;
+    });
+  const shown = (): string =>
+    text
+      .split(/\r?\n/)
+      .filter((line) => !/^npm (warn|notice)/i.test(line))
+      .join('\n');
+  return {
+    child,
+    text: shown,
+    lines: () => shown().trimEnd().split('\n'),
+    ended: new Promise((resolve) => child.once('close', (code) => resolve(code))),
+  };
+}
+
+const untilReady = ({ text }: Started): Promise<void> =>
+  vi.waitFor(() => expect(text()).toContain('relay ready on '), { ...patient, timeout: 100_000 });
+
+async function untilGone({ ended }: Started, fromMs: number): Promise<number> {
+  await ended;
+  await untilNone();
+  return performance.now() - fromMs;
+}
+
+const shell = (line: string) =>
+  promisify(execFile)('/bin/sh', ['-c', line], { cwd: root, env: { ...process.env, RELAY_DATA: '' } });
+
+describe('npm start', () => {
+  it('says in 12 lines where it is and what to try, all of which works, and ends at Ctrl-C', async () => {
+    const stack = start(['npm', 'start']);
+    await untilReady(stack);
+    expect(stack.lines().length).toBeLessThanOrEqual(12);
+    const lines = stack.lines();
+    const [curl, tool, page] = ['curl ', 'npx ', " is the customer's page"].map(
+      (words) => lines.find((line) => line.includes(words)) ?? '',
+    );
+    expect((await shell(`${curl} -sS`)).stdout).toContain('[DONE]');
+    expect((await shell(tool ?? '')).stdout).toContain('demo');
+    const shown = await fetch(page?.split(' ')[0] ?? '', { headers: { accept: 'text/html' } });
+    expect(shown.status).toBe(200);
+    expect(lines.at(-1)).toBe(`relay ready on http://127.0.0.1:${ports.PORT}/v1`);
+    const log = /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
+    expect(readFileSync(log, 'utf8')).toMatch(/^\S+Z chat \{/m);
+    // The calls have left nothing on the terminal.
+    expect(stack.lines().length).toBeLessThanOrEqual(12);
+
+    const fromMs = performance.now();
+    killGroup(stack.child.pid ?? 0, 'SIGINT');
+    expect(await untilGone(stack, fromMs)).toBeLessThan(2000);
+    expect(stack.lines().at(-1)).toBe(`stopped; data stays in ${folder}`);
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining(['demo-key', 'dynamodb.sqlite', 'log']));
+  });
+
+  it.skipIf(terminal === undefined)('fits a terminal of 40 columns, whose Ctrl-C ends it', async () => {
+    const stack = start([terminal ?? '', '-qec', 'stty cols 40; npm start', '/dev/null']);
+    await untilReady(stack);
+    const prepared = stack.text().split('\u001B[K').slice(0, -1);
+    // What is overwritten must be on one line.
+    for (const each of prepared) expect((each.split('\r').at(-1) ?? '').length).toBeLessThan(40);
+    const fromMs = performance.now();
+    stack.child.stdin?.write('\u0003');
+    expect(await untilGone(stack, fromMs)).toBeLessThan(2000);
+    expect(stack.text()).toContain(`stopped; data stays in ${folder}`);
+    expect(stack.text()).not.toContain(' ended (');
+  });
+
+  it('ends at Ctrl-C while it starts', async () => {
+    const stack = start(['npm', 'start']);
+    await vi.waitFor(() => expect(existsSync(path.join(folder, 'log'))).toBe(true), patient);
+    const fromMs = performance.now();
+    killGroup(stack.child.pid ?? 0, 'SIGINT');
+    expect(await untilGone(stack, fromMs)).toBeLessThan(2000);
+    expect(stack.text()).not.toContain('cannot start');
+    expect(stack.lines().at(-1)).toBe(`stopped; data stays in ${folder}`);
+  });
+
+  it('ends all its processes when npm is killed', async () => {
+    const stack = start(['npm', 'start']);
+    await untilReady(stack);
+    expect(processesOf(folder).length).toBeGreaterThan(3);
+    const fromMs = performance.now();
+    process.kill(stack.child.pid ?? 0, 'SIGKILL');
+    expect(await untilGone(stack, fromMs)).toBeLessThan(2500);
+  });
+
+  it('names all ports in use with their variables and free ones, and a data folder in use', async () => {
+    const first = start(['npm', 'start']);
+    await untilReady(first);
+    const second = start(['npm', 'start']);
+    expect(await second.ended).toBe(1);
+    expect(second.text()).toContain(
+      `port ${ports.PORT} (PORT) and ${ports.DYNAMODB_PORT} (DYNAMODB_PORT) are in use; try: PORT=`,
+    );
+    const third = start(['npm', 'start'], { PORT: '0', DYNAMODB_PORT: '0' });
+    expect(await third.ended).toBe(1);
+    expect(third.lines().at(-1)).toBe(
+      `relay cannot start: RELAY_DATA is ${folder}: another stack works there; stop it, or set RELAY_DATA to another folder`,
+    );
+    expect((await fetch(`http://127.0.0.1:${ports.PORT}/v1/models`)).status).toBe(200);
+    killGroup(first.child.pid ?? 0, 'SIGINT');
+    await first.ended;
+  });
+
+  it('shows a person that a process of it died, and not each call that fails', async () => {
+    const stack = start(['npm', 'start']);
+    await untilReady(stack);
+    const log = /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
+    const [, pid = '0'] =
+      /environment catalog#1 pid (\d+)|environment config#1 pid (\d+)/.exec(
+        readFileSync(log, 'utf8').replaceAll('config#1', 'catalog#1'),
+      ) ?? [];
+    process.kill(Number(pid), 'SIGKILL');
+    await vi.waitFor(
+      () => expect(stack.text()).toMatch(/^environment \S+ pid \d+ ended \(SIGKILL\)$/m),
+      patient,
+    );
+    killGroup(stack.child.pid ?? 0, 'SIGINT');
+    await stack.ended;
+  });
+});

@@ -1,0 +1,248 @@
+/** Calls that were refused, failed, retried, slow or left on the running stack, each with its story from `ops request`. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { keyHash } from '../../shared/tables/key-hash.ts';
+import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { runOps, type OpsRun } from '../ops/run-ops.ts';
+import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { errorStatus } from '../support/upstream-failures.ts';
+import { chunk, usageChunk } from '../support/upstream-frames.ts';
+import { textStream } from '../support/upstream-scripts.ts';
+
+/** In a prompt, in what upstreams say, in a secret: none may come to any line. */
+const canaries = { prompt: 'CANARYprompt', upstream: 'CANARYupstream', secret: 'CANARYsecret' };
+const poor = `sk-${'p'.repeat(48)}`;
+const limited = `sk-${'l'.repeat(48)}`;
+const foreign = {
+  message: canaries.upstream,
+  code: canaries.upstream,
+  type: canaries.upstream,
+  param: canaries.upstream,
+};
+const within = { timeout: 20_000, interval: 200 };
+
+let upstreams: [ScriptedUpstream, ScriptedUpstream, ScriptedUpstream];
+let stack: WatchedStack;
+
+beforeAll(async () => {
+  upstreams = await Promise.all([startScriptedUpstream(), startScriptedUpstream(), startScriptedUpstream()]);
+  const [first, second, third] = upstreams;
+  const channel = (id: string, upstream: ScriptedUpstream, more: object) => ({
+    id,
+    endpoint: upstream.endpoint,
+    secret: 'env:EXPLAINED_KEY',
+    state: true,
+    ...more,
+  });
+  stack = await startWatchedStack({
+    environmentsMax: 1,
+    functionEnvironment: { EXPLAINED_KEY: canaries.secret },
+    rows: [
+      ['channels', channel('preferred', first, { models: ['trio', 'steady', 'refused'], priority: 3 })],
+      ['channels', channel('reserve', second, { models: ['trio'], priority: 2 })],
+      ['channels', channel('last', third, { models: ['trio'], priority: 1 })],
+      ['channels', channel('hasty', first, { models: ['late'], first_content_seconds: 1 })],
+      ['channels', channel('paid', third, { models: ['dear'] })],
+      ['charges', { id: 1, type: 'token-billing', models: ['dear'], input: 1, output: 2 }],
+      ['keys', { hash: keyHash(poor), account: 'poor', hint: 'sk-...pppp' }],
+      ['keys', { hash: keyHash(limited), account: 'limited', hint: 'sk-...llll', rpm: 1 }],
+    ],
+  });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await Promise.all((upstreams ?? []).map((upstream) => upstream.close()));
+});
+beforeEach(() => {
+  for (const upstream of upstreams) upstream.script(textStream('Hello there.'));
+});
+
+const ops = (...words: string[]): Promise<OpsRun> =>
+  runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: stack.store.endpoint });
+
+/** The id of a call that has ended. */
+async function call(model: string, key?: string): Promise<string> {
+  const response = await stack.post(
+    { model, stream: true, messages: [{ role: 'user', content: canaries.prompt }] },
+    key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } },
+  );
+  await response.text();
+  return response.headers.get('x-request-id') ?? '';
+}
+
+/** What `ops request` says, once all of it is logged. */
+async function storyOf(id: string, ...words: RegExp[]): Promise<string> {
+  await vi.waitFor(async () => {
+    const { output } = await ops('request', id);
+    for (const each of words) expect(output).toMatch(each);
+  }, within);
+  const { output } = await ops('request', `chatcmpl-${id.slice(0, 22)}`);
+  for (const each of words) expect(output).toMatch(each);
+  return output;
+}
+
+const slowly =
+  (ms: number): Script =>
+  async (asked, reply) => {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    await textStream('Hello there.')(asked, reply);
+  };
+
+describe('`ops request` tells of a call', () => {
+  it('that failed over twice and was answered', async () => {
+    upstreams[0].script(errorStatus(503, foreign));
+    upstreams[1].script(errorStatus(429, foreign, { 'retry-after': '30' }));
+    const id = await call('trio');
+    const story = await storyOf(
+      id,
+      /tried \+\d+ ms +channel preferred, upstream_status_503, after \d+ ms, status 503/,
+      /tried \+\d+ ms +channel reserve, upstream_status_429, after \d+ ms, status 429, it said other/,
+      /tried \+\d+ ms +channel last, answered, first content after \d+ ms, status 200/,
+      /answered +status 200, first text after \d+ ms, \d+ characters/,
+      /configuration \d+/,
+      /Next: another channel answered/,
+    );
+    expect(story).toMatch(/fields +.*messages/);
+  });
+
+  it('whose next channel rests', async () => {
+    upstreams[0].script(errorStatus(400, foreign));
+    const story = await storyOf(
+      await call('trio'),
+      /passed over +channel reserve, its upstream said when it may be asked again, rate_limit, for \d+ s more/,
+      /because +upstream_refused_400/,
+      /Next: the upstream refused the request itself/,
+    );
+    expect(story).not.toContain(canaries.prompt);
+  });
+
+  it('that the balance does not cover', async () => {
+    const id = await call('dear', poor);
+    const story = await storyOf(
+      id,
+      /account poor, key sk-\.\.\.pppp/,
+      /wanted +needed 0?\.?\d+.*, free 0/,
+      /because +quota_insufficient/,
+      /answered +status 429 insufficient_quota/,
+      /Nothing was charged: there is no ledger row\./,
+      /Next: the balance is too low: npx --no relay-ops account grant poor AMOUNT/,
+    );
+    expect(story).not.toContain(canaries.prompt);
+  });
+
+  it('that a limit of its key refuses', async () => {
+    await call('steady', limited);
+    const story = await storyOf(
+      await call('steady', limited),
+      /wanted +limit rate, most 1/,
+      /because +limit_rate/,
+      /Next: a limit of the key/,
+    );
+    expect(story).not.toContain(canaries.prompt);
+  });
+
+  it('whose channel began no answer in time', async () => {
+    upstreams[0].script(slowly(3_000));
+    const story = await storyOf(
+      await call('late'),
+      /channel hasty, upstream_first_content_timeout, after 1\d\d\d ms/,
+      /answered +status 504 upstream_timeout/,
+      /Next: hasty began no answer in time: its row in channels, first_content_seconds/,
+    );
+    expect(story).not.toContain(canaries.prompt);
+  });
+
+  it('that was slower than its channel is', async () => {
+    for (let quick = 0; quick < 52; quick += 1) await call('steady');
+    upstreams[0].script(slowly(1_500));
+    const id = await call('steady');
+    await storyOf(id, /Next: slower than preferred usually is/);
+    const listed = await ops('requests', '--status', 'slow', '--channel', 'preferred', '--json');
+    expect(JSON.parse(listed.output)).toMatchObject([{ id, channel: 'preferred', model: 'steady' }]);
+  });
+
+  it('by a key that nobody has, and finds nothing under an id that never was', async () => {
+    const id = await call('steady', `sk-${'x'.repeat(48)}`);
+    await storyOf(
+      id,
+      /no account: the key is unknown/,
+      /answered +status 401 invalid_api_key/,
+      /Next: the key is not one/,
+    );
+    const never = await ops('request', `${id.slice(0, 10)}zzzzzzzzzzzzzzzz`);
+    expect(never).toMatchObject({ code: 1, output: expect.stringContaining('local tables') });
+    expect(never.errors).toMatch(/no ledger row .* the log has no line of it within 15 minutes of/);
+  });
+
+  it('whose client left before the end', async () => {
+    const release = Promise.withResolvers<void>();
+    upstreams[0].script(async (_asked, reply) => {
+      await reply.data(chunk({ role: 'assistant', content: 'Hello' }));
+      await release.promise;
+      for (let each = 0; each < 50; each += 1) await reply.data(chunk({ content: ' there' }));
+      await reply.data(chunk({}, 'stop'), usageChunk(), '[DONE]');
+      reply.end();
+    });
+    // Lambda tells no function of it: the answer is whole, and so is the story.
+    const leave = new AbortController();
+    const response = await stack.post(
+      { model: 'steady', stream: true, messages: [{ role: 'user', content: canaries.prompt }] },
+      { signal: leave.signal },
+    );
+    await response.body?.getReader().read();
+    leave.abort();
+    setTimeout(release.resolve, 500);
+    const story = await storyOf(
+      response.headers.get('x-request-id') ?? '',
+      /answered +status 200, over after \d+ ms/,
+      /ended +settled: there was an answer, or a part of one \(completed\)/,
+    );
+    expect(story).not.toContain(canaries.prompt);
+  });
+});
+
+describe('`ops requests`', () => {
+  it('says what it searches before it lists, and lists what was asked for', async () => {
+    const refused = await ops('requests', '--account', 'poor', '--since', '1h', '--status', 'refused');
+    expect(refused.errors).toMatch(
+      /^searches the log groups relay-chat, relay-responses, .* from \S+Z to \S+Z: some 0\.\d+ MB/,
+    );
+    expect(refused.output).toMatch(/poor +dear +none +429 insufficient_quota +quota_insufficient/);
+    const failed = await ops('requests', '--model', 'late', '--status', 'failed');
+    expect(failed.output).toMatch(/late +hasty +504 upstream_timeout/);
+    const slow = await ops('requests', '--slower-than', '1s', '--json');
+    const took = (JSON.parse(slow.output) as { duration_ms: string }[]).map((each) =>
+      Number(each.duration_ms),
+    );
+    expect(took.length).toBeGreaterThan(0);
+    expect(Math.min(...took)).toBeGreaterThan(1000);
+    await call('nobody-serves-this');
+    await expect
+      .poll(async () => (await ops('requests', '--model', 'nobody-serves-this')).output, { timeout: 5_000 })
+      .toMatch(/404 model_not_found +no_channel/);
+    expect((await ops('requests', '--account', 'a"b')).code).toBe(2);
+  });
+});
+
+describe('an account', () => {
+  it('sees what of its calls was refused, by code and hour', async () => {
+    await vi.waitFor(async () => {
+      const response = await fetch(`${stack.origin}/v1/account`, {
+        headers: { authorization: `Bearer ${poor}` },
+      });
+      expect(await response.json()).toMatchObject({
+        errors: [{ code: 'insufficient_quota', count: 1, hour: expect.any(Number) }],
+      });
+    }, within);
+  });
+});
+
+describe('no line of the log', () => {
+  it('has a prompt, a secret or words of an upstream', () => {
+    const lines = stack.lines.filter((line) => line.includes('"message":"explain"'));
+    expect(lines.length).toBeGreaterThan(6);
+    for (const line of lines)
+      expect(Buffer.byteLength(line.slice(line.indexOf('{')))).toBeLessThanOrEqual(2048);
+    for (const canary of [...Object.values(canaries), poor, limited])
+      expect(lines.filter((line) => line.includes(canary))).toEqual([]);
+  });
+});

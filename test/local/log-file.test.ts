@@ -1,0 +1,129 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { claimDataFolder } from '../../infra/local/host/data-folder.ts';
+import { shownTrouble } from '../../infra/local/host/shown-lines.ts';
+import { keepingLines } from '../../infra/local/log/function-lines.ts';
+import { keptLines, type KeptLines } from '../../infra/local/log/kept-lines.ts';
+
+let folder: string;
+let kept: KeptLines | undefined;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'relay-kept-'));
+});
+afterEach(() => {
+  kept?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const line = (text: string) => ({ atMs: Date.parse('2026-11-22T09:00:00Z'), functionName: 'chat', text });
+const texts = (): string[] | undefined => kept?.all().map(({ text }) => text);
+
+describe('the log of the local stack', () => {
+  it('has the lines of functions and of the stack itself, and turns over when it is full', () => {
+    kept = keptLines(folder, { warn: () => undefined, bytesMax: 200 });
+    const log = keepingLines(kept, () => undefined);
+    log('[chat] {"a":1}');
+    log('environment chat#1 pid 7');
+    expect(kept.all()).toMatchObject([
+      { functionName: 'chat', text: '{"a":1}' },
+      { functionName: 'stack', text: 'environment chat#1 pid 7' },
+    ]);
+    for (let count = 0; count < 20; count += 1) log(`[chat] ${count}`);
+    expect(texts()?.at(-1)).toBe('19');
+    expect(texts()?.length).toBeLessThan(12);
+  });
+
+  it('says once that a disk is full, goes on, and writes on once there is room', () => {
+    const warned: string[] = [];
+    const file = path.join(folder, 'log', 'functions.log');
+    mkdirSync(path.dirname(file));
+    symlinkSync('/dev/full', file);
+    kept = keptLines(folder, { warn: (words) => warned.push(words) });
+    for (const text of ['1', '2', '3']) kept.add(line(text));
+    expect(warned).toEqual([expect.stringMatching(/^the log .*functions\.log cannot be written \(ENOSPC\)/)]);
+    unlinkSync(file);
+    kept.add(line('4'));
+    expect(texts()).toEqual(['4']);
+    expect(readFileSync(file, 'utf8')).toContain('(3 lines could not be written)');
+  });
+
+  it('is made anew when somebody removes it', async () => {
+    const warned: string[] = [];
+    kept = keptLines(folder, { warn: (words) => warned.push(words) });
+    kept.add(line('1'));
+    rmSync(path.join(folder, 'log'), { recursive: true });
+    await vi.waitFor(
+      async () => {
+        kept?.add(line('2'));
+        await sleep(50);
+        expect(texts()).toContain('2');
+      },
+      { timeout: 5000 },
+    );
+    expect(warned).toEqual([]);
+  });
+
+  it('of a stack in memory is gone when it ends', () => {
+    kept = keptLines(undefined, { warn: () => undefined });
+    const { file } = kept;
+    kept.add(line('1'));
+    expect(existsSync(file)).toBe(true);
+    kept.close();
+    expect(existsSync(path.dirname(file))).toBe(false);
+  });
+});
+
+describe('what a person is shown of it', () => {
+  const shown: string[] = [];
+  let nowMs = 0;
+  const trouble = (columns: number) => {
+    shown.length = 0;
+    const screen = {
+      write: (words: string) => shown.push(words),
+      columns: () => columns,
+      nowMs: () => nowMs,
+    };
+    return shownTrouble(screen, () => 'the.log');
+  };
+
+  it('is what went wrong, and nothing of calls that worked', () => {
+    const show = trouble(200);
+    show('[chat] {"level":"INFO","message":"request","outcome":"ok"}');
+    show('[chat] {"level":"WARN","message":"learned"}');
+    show('environment chat#1 pid 7');
+    show('[chat] {"time":1,"level":"ERROR","message":"no store","secret":"sk-1"}');
+    show('environment chat#1 pid 7 ended (SIGKILL)');
+    expect(shown).toEqual(['chat: no store', 'environment chat#1 pid 7 ended (SIGKILL)']);
+  });
+
+  it('is a few lines a minute, each of which fits a narrow terminal', () => {
+    const show = trouble(40);
+    const each = '[chat] 01jd3k5m7n9p1r3t5v7x9z1b3d Task timed out after 60.00 seconds';
+    for (let count = 0; count < 100; count += 1) show(each);
+    expect(shown).toHaveLength(5);
+    expect(Math.max(...shown.map(({ length }) => length))).toBeLessThanOrEqual(40);
+    expect(shown.at(-1)).toBe('more is in the.log');
+    nowMs += 61_000;
+    show(each);
+    expect(shown).toHaveLength(6);
+  });
+});
+
+describe('a data folder', () => {
+  it('is one stack’s, until it gives it back', () => {
+    const release = claimDataFolder(folder);
+    expect(() => claimDataFolder(folder)).toThrow(/another stack works there/);
+    release();
+    claimDataFolder(folder)();
+  });
+
+  it.each([['/dev/null'], ['/dev/null/data'], ['/proc/relay/data']])(
+    '%s, which cannot be written, is named',
+    (name) => {
+      expect(() => claimDataFolder(name)).toThrow(`RELAY_DATA is ${name}, which cannot be written (E`);
+    },
+  );
+});

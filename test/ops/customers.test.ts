@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { carryOutNewCustomer, planNewCustomer } from '../../shared/operate/customers/new-customer.ts';
+import { listSpending } from '../../shared/operate/customers/spending-customers.ts';
+import { runOpsAttended } from './run-ops.ts';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
+
+let rig: LedgerRig;
+beforeAll(async () => {
+  rig = await LedgerRig.start();
+});
+afterAll(async () => rig.stop());
+
+const json = async (words: string[]): Promise<Record<string, unknown>> => {
+  const run = await rig.ops([...words, '--json']);
+  expect(run).toMatchObject({ code: 0 });
+  return JSON.parse(run.output) as Record<string, unknown>;
+};
+const keysOf = async (account: string): Promise<{ state: string; hint: string }[]> =>
+  JSON.parse((await rig.ops(['key', 'list', '--account', account, '--json'])).output) as {
+    state: string;
+    hint: string;
+  }[];
+
+describe('customer new', () => {
+  const words = 'customer new acme --grant 50 --contact ops@example.com --note invoice --wait 0'.split(' ');
+
+  it('shows what it will do and refuses to do it unasked', async () => {
+    const run = await rig.ops(words);
+    expect(run.code).toBe(2);
+    expect(run.output).toContain('account acme is granted 50 yuan, once, as first');
+    expect(run.errors).toContain('Make customer acme with 50 yuan? Nobody is here to answer');
+    expect(await rig.row('accounts', { account: 'acme' })).toBeUndefined();
+  });
+
+  it('writes account, grant and key, and prints a message to send with the key in it', async () => {
+    const run = await rig.ops([...words, '--yes']);
+    expect(run.code).toBe(0);
+    const [key = ''] = run.output.match(/sk-[\w-]{48}/) ?? [];
+    expect(run.output).toContain('Send this to ops@example.com');
+    expect(run.output).toContain(`API key:  ${key}`);
+    // Of tables beside which no stack runs, nobody knows where the relay is.
+    expect(run.output).toContain('Base URL: (the address of this relay)/v1');
+    expect(await rig.row('accounts', { account: 'acme' })).toMatchObject({
+      contact: { email: 'ops@example.com' },
+      note: 'invoice',
+    });
+    await rig.applyGrants();
+    expect((await rig.item('acme'))?.available).toBe(yuan('50'));
+    expect((await rig.ops(['key', 'check'], key)).code).toBe(0);
+  });
+
+  it('repeated, grants nothing again, and refuses the key that nobody has seen', async () => {
+    await rig.put('runtime', { id: 'local-log', base_url: 'http://127.0.0.1:9321/v1' });
+    const asked = await rig.ops(words);
+    expect(asked.errors).toMatch(/Refuse the key sk-\S+, made at \S+Z, and make another\? Nobody is here/);
+    const again = await json([...words, '--yes', '--link']);
+    expect(again['link']).toBe(`http://127.0.0.1:9321/account#${String(again['key'])}`);
+    await rig.applyGrants();
+    expect((await rig.item('acme'))?.granted).toBe(yuan('50'));
+    const states = (await keysOf('acme')).map(({ state }) => state);
+    expect(states.toSorted()).toEqual(['disabled', 'usable']);
+    expect(again['message']).toContain(String(again['key']));
+    expect((await rig.ops(['key', 'check'], String(again['key']))).code).toBe(0);
+  });
+
+  it('repeated with another amount is refused, and says which', async () => {
+    const run = await rig.ops('customer new acme --grant 60 --yes'.split(' '));
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain('repeat it with --grant 50');
+  });
+
+  it('names no page that the settings turn off', async () => {
+    await rig.put('settings', { name: 'account_page', value: false }, { name: 'page', value: false });
+    const run = await rig.ops('customer new unpaged --link --yes'.split(' '));
+    expect(run.errors).toContain('the setting account_page is false');
+    expect(run.output).not.toMatch(/\/account|Models and prices/);
+    await rig.put('settings', { name: 'account_page', value: true }, { name: 'page', value: true });
+  });
+
+  it('goes on wherever an earlier run broke off, and grants once', async () => {
+    await rig.put('accounts', { account: 'broken-1' });
+    await rig.put('accounts', { account: 'broken-2' });
+    await rig.put('grants', { account: 'broken-2', grant_id: 'first', amount: 50 });
+    for (const name of ['broken-1', 'broken-2']) {
+      const { key } = await json(['customer', 'new', name, '--grant', '50', '--wait', '0', '--yes']);
+      await rig.applyGrants();
+      expect((await rig.item(name))?.granted).toBe(yuan('50'));
+      expect((await rig.ops(['key', 'check'], String(key))).code).toBe(0);
+    }
+  });
+
+  it('of an account that is off is refused, and a key for it is made with a warning', async () => {
+    await rig.put('accounts', { account: 'asleep', enabled: false });
+    const run = await rig.ops(['customer', 'new', 'asleep', '--yes']);
+    expect(run).toMatchObject({ code: 2 });
+    expect(run.errors).toContain('customer enable asleep');
+    const made = await rig.ops(['key', 'create', '--account', 'asleep']);
+    expect(made.errors).toContain('account asleep is off: the key is refused until `customer enable asleep`');
+  });
+
+  it('of one name by two at once makes one customer', async () => {
+    const ports = await rig.ports();
+    const input = { account: 'twice', grant: '5' };
+    const plans = [await planNewCustomer(ports, input), await planNewCustomer(ports, input)];
+    const made = await Promise.allSettled(plans.map((plan) => carryOutNewCustomer(ports, plan, 0)));
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    await rig.applyGrants();
+    expect((await rig.item('twice'))?.granted).toBe(yuan('5'));
+    expect(await keysOf('twice')).toHaveLength(1);
+  });
+
+  it('of an account that has called, or has keys of another origin, is refused', async () => {
+    await rig.grant('busy', '8');
+    await rig.call('busy', idAt('2026-11-10T10:00:00Z'), { charge: yuan('1') });
+    await rig.ops(['key', 'create', '--account', 'keyed']);
+    for (const name of ['busy', 'keyed']) {
+      const run = await rig.ops(['customer', 'new', name, '--yes']);
+      expect(run.code).toBe(2);
+      expect(run.errors).toContain(`${name} is a customer already`);
+    }
+  });
+
+  it.each([
+    [['--grant', '-5'], 'wanted yuan above 0'],
+    [['--grant', 'five'], 'amount: found "five"'],
+    [['--contact', 'nobody'], 'contact.email'],
+  ])('refuses %j before anything is written', async (options, message) => {
+    const run = await rig.ops(['customer', 'new', 'wrong', ...options, '--yes']);
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain(message);
+    expect(await rig.row('accounts', { account: 'wrong' })).toBeUndefined();
+  });
+});
+
+describe('customer list', () => {
+  it('has balance, plan, what was spent this month and the last call', async () => {
+    await rig.put('accounts', { account: 'spender', plan: { level: 1, since: '2026-11-01' }, note: 'mine' });
+    await rig.grant('spender', '10');
+    await rig.call('spender', idAt(new Date().toISOString()), { charge: yuan('4') });
+    const rows = (await json(['customer', 'list', '--name', 'spend'])) as unknown as object[];
+    expect(rows).toMatchObject([
+      {
+        account: 'spender',
+        state: 'on',
+        available: '6',
+        spent_this_month: '4',
+        calls_this_month: 1,
+        plan: 1,
+        last_call: expect.stringMatching(/Z$/),
+        note: 'mine',
+      },
+    ]);
+  });
+
+  it('by spending begins with who spent most; by what is left, with whose balance ends first', async () => {
+    await rig.put('accounts', { account: 'rich' });
+    await rig.grant('rich', '9000');
+    await rig.call('rich', idAt(new Date().toISOString(), 'r'), { charge: yuan('5') });
+    const first = async (sort: string) =>
+      (
+        (await json(['customer', 'list', '--sort', sort, '--limit', '1'])) as unknown as { account: string }[]
+      )[0];
+    expect(await first('spent')).toMatchObject({ account: 'rich', spent_this_month: '5' });
+    expect(await first('dry')).toMatchObject({ account: 'spender', days_left: expect.any(Number) });
+  });
+
+  it('knows who runs dry also on the first of a month, when nobody has spent', async () => {
+    const ports = await rig.ports();
+    const year = new Date().getUTCFullYear();
+    const first = Date.UTC(year, new Date().getUTCMonth() + 1, 1, 0, 30);
+    const clock = { ...ports.clock, now: () => first };
+    const { customers } = await listSpending({ ...ports, clock }, { order: 'dry', limit: 1 });
+    expect(customers).toMatchObject([{ account: 'spender', daysLeft: expect.any(Number) as number }]);
+  });
+
+  it('by balance begins with the smallest, by the last call with the latest or with none', async () => {
+    await rig.put('accounts', { account: 'sleeper' });
+    await rig.grant('sleeper', '1');
+    const names = async (sort: string, ...more: string[]) =>
+      ((await json(['customer', 'list', '--sort', sort, ...more])) as unknown as { account: string }[]).map(
+        ({ account }) => account,
+      );
+    const order = ['sleeper', 'spender', 'rich'];
+    const among = (found: string[]) => found.filter((name) => order.includes(name));
+    expect(among(await names('balance'))).toEqual(order);
+    expect(among(await names('idle'))[0]).toBe('sleeper');
+    expect(among(await names('last')).at(-1)).toBe('sleeper');
+    expect(await names('balance', '--name', 'rich')).toEqual(['rich']);
+    const cut = await rig.ops(['customer', 'list', '--sort', 'last', '--limit', '1']);
+    expect(cut.errors).toMatch(/the first 1 of \d+: see --limit/);
+  });
+
+  it('says how the next page is asked for', async () => {
+    const page = await rig.ops(['customer', 'list', '--limit', '2']);
+    const [, next = ''] = /--after '([^']+)'/.exec(page.errors) ?? [];
+    const rest = (await json(['customer', 'list', '--after', next])) as unknown as { account: string }[];
+    expect(rest.map(({ account }) => account)).toContain('spender');
+    expect(page.output).not.toContain('spender');
+  });
+});
+
+describe('customer disable, enable, note and close', () => {
+  it('refuse the keys of the account, let them work again, and keep the rest of its row', async () => {
+    const { key } = await json(['customer', 'new', 'off', '--note', 'old', '--yes']);
+    const asked = await rig.ops(['customer', 'disable', 'off']);
+    expect(asked).toMatchObject({ code: 2 });
+    expect(asked.output).toContain('account off: enabled false; live within 30 seconds');
+    await rig.ops(['customer', 'disable', 'off', '--yes']);
+    expect((await rig.ops(['key', 'check'], String(key))).errors).toContain('refused with its account');
+    await rig.ops(['customer', 'enable', 'off']);
+    expect((await rig.ops(['key', 'check'], String(key))).code).toBe(0);
+    await rig.ops(['customer', 'note', 'off', 'new']);
+    expect(await rig.row('accounts', { account: 'off' })).toMatchObject({ note: 'new', enabled: true });
+    await rig.ops(['customer', 'note', 'off']);
+    expect(await rig.row('accounts', { account: 'off' })).not.toHaveProperty('note');
+  });
+
+  it('close refuses all keys, keeps every row, and says what to pay back and how to write it down', async () => {
+    await rig.ops('customer new leaving --grant 12.5 --wait 0 --yes'.split(' '));
+    await rig.applyGrants();
+    const closed = await json(['customer', 'close', 'leaving', '--yes']);
+    expect(closed).toMatchObject({ available: '12.5', keys_disabled: 1 });
+    const correction = String((closed['next'] as string[]).at(-1));
+    expect(correction).toMatch(
+      /^account grant leaving -12\.5 --id closed-\d{4}-\d\d-\d\d --reason "paid back"$/,
+    );
+    // What was let in until it was refused everywhere may have changed what is left.
+    expect((closed['next'] as string[])[0]).toContain('repeat `customer close leaving`');
+    expect((await rig.ops(['customer', 'close', 'leaving'])).output).toContain(`closed already\n`);
+    expect((await rig.ops(['customer', 'close', 'leaving'])).output).toContain(correction);
+    expect((await keysOf('leaving')).map(({ state }) => state)).toEqual(['disabled']);
+    const words = 'account grant leaving -12.5 --id closed --wait 0 --yes'.split(' ');
+    expect((await rig.ops(words)).code).toBe(0);
+    await rig.applyGrants();
+    expect((await rig.item('leaving'))?.available).toBe(0n);
+    expect((await rig.ops(['customer', 'close', 'leaving'])).output).toContain('closed already');
+  });
+
+  it('close asks a person first, and a no changes nothing', async () => {
+    await rig.ops(['customer', 'new', 'staying', '--yes']);
+    const endpoint = await rig.ports().then(({ target }) => String(target.endpoint));
+    const run = await runOpsAttended(
+      ['customer', 'close', 'staying'],
+      { AWS_ENDPOINT_URL_DYNAMODB: endpoint },
+      [['[y/N]', 'n']],
+    );
+    expect(run).toMatchObject({ code: 1 });
+    expect(await rig.row('accounts', { account: 'staying' })).not.toHaveProperty('enabled');
+  });
+});

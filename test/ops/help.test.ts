@@ -1,0 +1,83 @@
+import { PassThrough, Readable } from 'node:stream';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { commandName } from '../../infra/ops/cli/command/command-name.ts';
+import { commandContext } from '../../infra/ops/cli/command/command-context.ts';
+import { programName } from '../../infra/ops/cli/command/command-examples.ts';
+import { createProgram } from '../../infra/ops/cli/program.ts';
+import { runOps } from './run-ops.ts';
+
+const context = {
+  input: Readable.from([]),
+  output: new PassThrough(),
+  errors: new PassThrough(),
+  environment: {},
+};
+
+const leavesOf = (command: Command): Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
+
+const commands = leavesOf(createProgram(context, commandContext(context)));
+const optionsOf = (command: Command): string[] => command.options.map(({ long }) => long ?? '');
+
+describe('the help of each command', () => {
+  it.each(commands.map((command) => commandName(command)))(
+    '%s has an example that the tool accepts',
+    async (name) => {
+      const { code, output } = await runOps([...name.split(' '), '--help']);
+      expect(code).toBe(0);
+      const examples = [...output.matchAll(/relay-ops (.+)$/gm)].map(([, words = '']) => words);
+      const own = examples.filter((words) => words === name || words.startsWith(`${name} `));
+      expect(own.length).toBeGreaterThan(0);
+      const command = commands.find((each) => commandName(each) === name);
+      const known = [...(command ? optionsOf(command) : []), '--stack', '--stage', '--profile'];
+      expect(known).toEqual(
+        expect.arrayContaining(own.flatMap((words) => words.match(/(?<=\s)--[a-z-]+/g) ?? [])),
+      );
+    },
+  );
+});
+
+describe('the options of all commands are the same', () => {
+  it('every command has --json and says where it works; every list has --csv', () => {
+    for (const command of commands)
+      expect(optionsOf(command)).toEqual(expect.arrayContaining(['--json', '--region']));
+    const lists = commands.filter((command) => / list$| total$/.test(commandName(command)));
+    expect(lists.length).toBeGreaterThan(5);
+    for (const list of lists) expect(optionsOf(list)).toContain('--csv');
+  });
+
+  it('every command that asks can be answered with --yes, and can be tried with --dry-run', () => {
+    const asking = commands.filter((command) => optionsOf(command).includes('--yes'));
+    expect(asking.length).toBeGreaterThan(15);
+    for (const command of asking) expect(optionsOf(command)).toContain('--dry-run');
+  });
+});
+
+describe('a wrong command line', () => {
+  it.each([
+    [['chanel', 'list'], "unknown command 'chanel'\n(Did you mean channel?)"],
+    [['channel', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
+    [['account', 'grant', 'acme', '1', '--reson', 'x'], "unknown option '--reson'\n(Did you mean --reason?)"],
+    [['account', 'grant', 'acme'], "missing required argument 'amount'"],
+    [['key', 'list', '--stage', 'test', '--stack', 'relay'], 'give --stage or --stack, not both'],
+  ])('%j is answered with what was meant, and ends with 2', async (words, reported) => {
+    const { code, output, errors } = await runOps(words);
+    expect({ code, output }).toEqual({ code: 2, output: '' });
+    expect(errors).toContain(reported);
+  });
+
+  it('with --json is one object on standard output that says what was wrong', async () => {
+    const { code, output } = await runOps(['account', 'grant', 'acme', '--json']);
+    expect(code).toBe(2);
+    expect(JSON.parse(output)).toEqual({
+      error: { message: "error: missing required argument 'amount'", exit_code: 2 },
+    });
+  });
+});
+
+it('the help of the program says what exit codes mean, and how to run it', async () => {
+  const { output } = await runOps(['--help']);
+  expect(output).toContain(`Usage: ${programName} `);
+  expect(output).toMatch(/Exit codes: 0 done; 1 .*; 2 .*; 3 /s);
+});

@@ -1,0 +1,193 @@
+/** The report of a week or month: exact figures of the rows, and a file that shows them anywhere. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { viewReport } from '../../shared/operate/report/report-view.ts';
+import { reportPeriod } from '../../shared/operate/report/report-period.ts';
+import { accessFaults, openPage, startBrowser } from '../support/browser.ts';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'relay-report-'));
+const file = path.join(folder, 'week.html');
+const hostile = 'm<img src=//x.example onerror=alert(1)>';
+/** Reads as a client's key; somebody made it the name of a channel. */
+const pastedKey = `sk-${'Pasted0'.repeat(7).slice(0, 48)}`;
+let rig: LedgerRig;
+
+beforeAll(async () => {
+  rig = await LedgerRig.start();
+  await rig.put('channels', { id: 'broken', endpoint: 'nowhere', models: ['m'], state: true });
+  for (const account of ['acme', 'other', 'rich']) await rig.grant(account, account === 'rich' ? '500' : '6');
+  const served = { charge: yuan('1.5'), promptTokens: 12, completionTokens: 40, firstContentMs: 300 };
+  const bought = { ...served, channel: 'openai', bought: yuan('0.5') };
+  await rig.call('acme', idAt('2026-11-09T00:00:00Z', '1'), bought);
+  await rig.call('acme', idAt('2026-11-15T23:59:59Z', '2'), bought);
+  await rig.call('other', idAt('2026-11-10T10:00:00Z', '3'), {
+    ...served,
+    channel: pastedKey,
+    firstContentMs: 90_000,
+  });
+  await rig.call(
+    'rich',
+    idAt('2026-11-10T10:00:00Z', '4'),
+    { ...served, channel: pastedKey },
+    { model: hostile },
+  );
+  await rig.call('rich', idAt('2026-11-11T10:00:00Z', '5'), { charge: 0n, kind: 'released', end: 'failed' });
+  await rig.call('acme', idAt('2026-11-08T23:59:59Z', '6'), { ...bought, charge: yuan('0.25') });
+  await rig.call('acme', idAt('2026-11-16T00:00:00Z', '7'), bought);
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await rig.stop();
+});
+
+interface Reported {
+  whole: object;
+  before: object;
+  days: { day: string; calls: number }[];
+  models: { model: string }[];
+  channels: { channel: string; first_content_p95_ms: unknown }[];
+  near_empty: object[];
+  marks: object[];
+}
+
+async function reported(...words: string[]): Promise<Reported> {
+  const { code, output, errors } = await rig.ops(['report', '--json', ...words]);
+  expect({ code, errors }).toMatchObject({ code: 0 });
+  return JSON.parse(output) as Reported;
+}
+
+describe('a report', () => {
+  it('adds up the calls of its days alone, and compares with the days before', async () => {
+    const week = await reported('--week', '2026-11-12');
+    expect(week.whole).toMatchObject({
+      calls: 5,
+      failures: 1,
+      charged: '6',
+      bought: '1',
+      bought_calls: 2,
+      margin: '2',
+    });
+    expect(week.before).toMatchObject({ from: '2026-11-02', to: '2026-11-08', calls: 1, charged: '0.25' });
+    expect(week.days.map(({ day, calls }) => [day.slice(8), calls])).toEqual([
+      ['09', 1],
+      ['10', 2],
+      ['11', 1],
+      ['12', 0],
+      ['13', 0],
+      ['14', 0],
+      ['15', 1],
+    ]);
+    expect(week.models.map(({ model }) => model)).toEqual(['gpt-4o', hostile]);
+    expect(week.channels.map((each) => [each.channel, each.first_content_p95_ms])).toEqual([
+      ['sk-Past...sted', 'more'],
+      ['openai', 500],
+    ]);
+    expect(week.marks).toMatchObject([{ table: 'channels', key: 'broken' }]);
+    const month = await reported('--month', '2026-11');
+    expect(month.whole).toMatchObject({ calls: 7, charged: '7.75' });
+  });
+
+  it('names the accounts that run empty at their pace, and no others', async () => {
+    const ports = await rig.ports();
+    const at = (iso: string) => ({ ...ports, clock: { ...ports.clock, now: () => Date.parse(iso) } });
+    const { nearEmpty } = await viewReport(at('2026-11-16T12:00:00Z'), {});
+    expect(nearEmpty).toEqual([
+      {
+        account: 'acme',
+        available: yuan('1.25'),
+        perDay: yuan('4.75') / 16n,
+        daysLeft: expect.closeTo(4.21, 2) as number,
+      },
+    ]);
+    const next = await viewReport(at('2026-12-02T00:00:00Z'), {});
+    expect(next.nearEmpty).toEqual([]);
+  });
+
+  it('knows the days of weeks, of months, and of a year’s end', () => {
+    const nowMs = Date.parse('2026-11-22T12:00:00Z');
+    expect(reportPeriod(nowMs, {})).toMatchObject({ from: '2026-11-16', to: '2026-11-22', isRunning: true });
+    expect(reportPeriod(nowMs, { month: '2026-11' })).toMatchObject({
+      come: 22,
+      before: { from: '2026-10-01', to: '2026-10-22' },
+    });
+    expect(reportPeriod(Date.parse('2026-03-31T12:00:00Z'), { month: '2026-03' })).toMatchObject({
+      come: 31,
+      before: { from: '2026-02-01', to: '2026-02-28' },
+    });
+    expect(reportPeriod(nowMs, { month: '2026-01' })).toMatchObject({
+      to: '2026-01-31',
+      before: { from: '2025-12-01', to: '2025-12-31' },
+      isRunning: false,
+    });
+    expect(reportPeriod(nowMs, { month: '2024-02' }).days).toHaveLength(29);
+    expect(reportPeriod(nowMs, { week: '2026-01-01' })).toMatchObject({
+      from: '2025-12-29',
+      to: '2026-01-04',
+    });
+    for (const wrong of [{ month: '2026-13' }, { week: '2026-02-30' }, { month: '2027-01' }, { week: 'now' }])
+      expect(() => reportPeriod(nowMs, wrong)).toThrow(/wants|has not come/);
+  });
+
+  it('reads no ledger row, however many there are', async () => {
+    const ports = await rig.ports();
+    const ledger = {
+      ...ports.ledger,
+      ledger: () => {
+        throw new Error('the ledger was read');
+      },
+    };
+    await viewReport({ ...ports, ledger }, { month: '2026-11' });
+    expect(ports.traffic().requests).toBeLessThan(16);
+  });
+});
+
+describe('the file of a report', () => {
+  it('shows its plots without network and script, in both schemes, and quotes nothing as markup or key', async () => {
+    const { code, errors } = await rig.ops(['report', '--week', '2026-11-12', '--html', file]);
+    expect({ code, errors }).toMatchObject({ code: 0, errors: expect.stringContaining(file) as string });
+    const text = readFileSync(file, 'utf8');
+    expect(text).not.toContain(pastedKey);
+    expect(text).not.toMatch(/<script|<link|<img|@import|url\(|src=(?!\/\/x)/);
+    const browser = await startBrowser();
+    try {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        const { page, complaints } = await openPage(browser, { colorScheme, offline: true });
+        const asked: string[] = [];
+        page.on('request', (request) => asked.push(request.url()));
+        await page.goto(`file://${file}`);
+        expect(asked).toEqual([`file://${file}`]);
+        expect(await page.locator('svg').count()).toBe(3);
+        expect(await page.locator('svg rect.first').count()).toBe(14);
+        expect(await page.getByRole('rowheader', { name: hostile }).count()).toBe(1);
+        expect(await page.locator('.tiles').innerText()).toContain('6.00');
+        expect(await accessFaults(page)).toEqual([]);
+        expect(complaints).toEqual([]);
+        const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        expect(wide).toBeLessThanOrEqual(0);
+        await page.context().close();
+      }
+      const { page } = await openPage(browser, {
+        colorScheme: 'dark',
+        viewport: { width: 360, height: 700 },
+      });
+      await page.goto(`file://${file}`);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      await page.emulateMedia({ media: 'print' });
+      const back = await page.evaluate('getComputedStyle(document.body).backgroundColor');
+      expect(back).toBe('rgb(255, 255, 255)');
+    } finally {
+      await browser.close();
+    }
+  });
+
+  it('that cannot be written fails the command, with the name of the file', async () => {
+    const { code, errors } = await rig.ops(['report', '--html', '/nowhere/week.html']);
+    expect({ code, errors }).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('/nowhere/week.html cannot be written') as string,
+    });
+  });
+});

@@ -1,0 +1,147 @@
+/** `ops request` and `ops requests` on a deployed stack: CloudWatch Logs is a double on loopback. */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { timeText } from '../../shared/wire/request-id.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
+import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
+import { runOps, type OpsRun } from './run-ops.ts';
+
+const at = Date.parse('2026-11-10T16:00:00Z');
+const id = `${timeText(at)}abcdefghjkmnpqrs`;
+const line = {
+  message: 'request',
+  request_id: id,
+  account: 'acme',
+  model: 'm',
+  channel: 'none',
+  status: 429,
+};
+const lines = [
+  {
+    message: 'explain',
+    request_id: id,
+    why: 'refused',
+    facts: { needed: '2', free: '0.5' },
+    client: { status: 429 },
+  },
+  { ...line, code: 'insufficient_quota', reason: 'quota_insufficient', outcome: 'refused', duration_ms: 12 },
+];
+
+let aws: AwsOnLoopback;
+let emulator: Emulator;
+beforeAll(async () => {
+  [aws, emulator] = await Promise.all([startAws('https://d111.cloudfront.net/v1'), startEmulator()]);
+});
+afterAll(() => Promise.all([aws.close(), emulator.stop()]));
+
+async function ops(...words: string[]): Promise<OpsRun> {
+  const names = ['CLOUDFORMATION', 'CLOUDWATCH_LOGS', 'SSM'].map((name) => `AWS_ENDPOINT_URL_${name}`);
+  const environment = {
+    ...Object.fromEntries(names.map((name) => [name, aws.endpoint])),
+    AWS_REGION: 'eu-west-1',
+    AWS_ACCESS_KEY_ID: 'AKIATEST',
+    AWS_SECRET_ACCESS_KEY: 'test',
+  };
+  for (const [name, value] of Object.entries({
+    ...environment,
+    AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+  }))
+    vi.stubEnv(name, value);
+  aws.searches.splice(0);
+  try {
+    return await runOps([...words, '--stack', 'relay'], environment);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}
+
+describe('request', () => {
+  it('searches the half hour around the time of the id, in the log groups of the stack', async () => {
+    aws.logLines.splice(0, 9, ...lines);
+    const run = await ops('request', `chatcmpl-${id.slice(0, 12)}`);
+    expect(run).toMatchObject({ code: 0, errors: '' });
+    expect(run.output).toContain(
+      'Next: the balance is too low: npx --no relay-ops account grant acme AMOUNT',
+    );
+    expect(run.output).toMatch(/wanted +needed 2, free 0\.5/);
+    expect(aws.searches).toEqual([
+      {
+        logGroupNames: expect.arrayContaining(['relay-FunctionschatLogs9F822A8D-AbCdEfGhIjKl']),
+        startTime: at / 1000 - 900,
+        endTime: at / 1000 + 900,
+        queryString: `fields @timestamp, @message\n| filter request_id like /^${id.slice(0, 12)}/\n| sort @timestamp desc\n| limit 100`,
+      },
+    ]);
+  });
+
+  it('prints data alone with --json', async () => {
+    const run = await ops('request', id, '--json');
+    expect(JSON.parse(run.output)).toMatchObject({
+      id,
+      next: expect.stringContaining('account grant'),
+      log: { request: { code: 'insufficient_quota' }, explain: { why: 'refused' } },
+    });
+  });
+
+  it('says that several requests begin so', async () => {
+    aws.logLines.unshift({ ...line, request_id: `${id.slice(0, 25)}z` });
+    const run = await ops('request', id.slice(0, 12));
+    expect(run).toMatchObject({ code: 1, errors: expect.stringContaining('several requests begin so') });
+  });
+
+  it('says how long lines are kept where there is none', async () => {
+    aws.logLines.splice(0);
+    const run = await ops('request', id);
+    expect(run).toMatchObject({ code: 1 });
+    expect(run.errors).toMatch(
+      /no ledger row .*the log has no line of it .*\d+ days ago: lines are kept for a month/,
+    );
+  });
+});
+
+describe('requests', () => {
+  it('says what it searches, and what was read, beside the data', async () => {
+    aws.logLines.splice(0, 9, ...lines.slice(1));
+    const run = await ops('requests', '--account', 'acme', '--since', '2d', '--status', 'refused', '--json');
+    expect(run.errors).toMatch(
+      // Three groups of 48 MB in 30 days, of which two are asked for.
+      /searches the log groups relay-FunctionschatLogs.*: some 9\.60 MB; .* 0\.005 dollars for each GB/,
+    );
+    expect(JSON.parse(run.output)).toMatchObject([{ id, status: '429' }]);
+    expect(run.errors).toContain('1 requests; 0.01 MB were read');
+    expect(aws.searches[0]).toMatchObject({
+      queryString: expect.stringContaining(
+        'filter message in ["request"] and outcome in ["refused"] and account in ["acme"]',
+      ),
+    });
+  });
+
+  it('finds what took longer than a time, whatever is usual', async () => {
+    aws.logLines.splice(0, 9);
+    await ops('requests', '--slower-than', '1.5s');
+    expect(aws.searches[0]).toMatchObject({
+      queryString: expect.stringContaining('filter message in ["request"] and duration_ms > 1500\n'),
+    });
+    for (const words of [
+      ['--slower-than', '5'],
+      ['--slower-than', '5s', '--status', 'slow'],
+      ['--limit', '-1'],
+    ])
+      expect(await ops('requests', ...words)).toMatchObject({ code: 2 });
+  });
+
+  it('never puts a quote into a query', async () => {
+    expect(await ops('requests', '--model', 'a" or "')).toMatchObject({ code: 2 });
+    expect(aws.searches).toEqual([]);
+  });
+
+  it.each([
+    ['--limit', '0'],
+    ['--limit', '10001'],
+    ['--since', '99999d'],
+    ['--since', '2100-01-01T00:00:00Z'],
+  ])('refuses %s %s, which no log can answer, before it says what it would read', async (option, value) => {
+    const run = await ops('requests', option, value);
+    expect(run).toMatchObject({ code: 2, errors: expect.stringMatching(`^${option}: `) });
+    expect(aws.searches).toEqual([]);
+  });
+});

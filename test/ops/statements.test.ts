@@ -1,0 +1,278 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'csv-parse/sync';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseYuan } from '../../shared/billing/amount.ts';
+import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-statements-'));
+const file = (name: string) => join(folder, name);
+const tokens = { promptTokens: 12, completionTokens: 40 };
+let rig: LedgerRig;
+beforeAll(async () => {
+  rig = await LedgerRig.start();
+  await rig.grant('acme', '100');
+  const call = async (iso: string, charge: string, model = 'gpt-4o') =>
+    rig.call('acme', idAt(iso), { charge: yuan(charge), ...tokens }, { model });
+  await call('2026-10-31T23:59:59Z', '1.000000001');
+  await call('2026-11-01T00:00:00Z', '2');
+  await call('2026-11-03T08:00:00Z', '0.000000003', 'm<b>ini');
+  await call('2026-11-03T09:00:00Z', '4', 'gpt-4o');
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await rig.stop();
+});
+
+const statement = async (...words: string[]) => rig.ops(['statement', 'acme', '--wait', '0', ...words]);
+
+describe('statement', () => {
+  it('goes from the opening to the closing balance, exactly, by day and model', async () => {
+    const run = await statement('--month', '2026-11', '--json');
+    expect(run.code).toBe(0);
+    // The grant of the rig is applied on 11 November: what October spent was owed at its end.
+    expect(JSON.parse(run.output)).toMatchObject({
+      account: 'acme',
+      opening: '-1.000000001',
+      granted: '100',
+      charged: '6.000000003',
+      closing: '92.999999996',
+      problems: [],
+    });
+    expect(parseYuan('92.999999996')).toBe((await rig.item('acme'))?.available);
+    const october = JSON.parse((await statement('--month', '2026-10', '--json')).output) as object;
+    expect(october).toMatchObject({
+      opening: '0',
+      granted: '0',
+      charged: '1.000000001',
+      closing: '-1.000000001',
+    });
+  });
+
+  it('as CSV has lines whose amounts add up to the last', async () => {
+    const { output } = await statement('--month', '2026-11', '--csv');
+    const lines = parse<Record<string, string>>(output, { columns: true });
+    expect(lines.map(({ kind, day, model }) => [kind, day, model])).toEqual([
+      ['opening', '2026-11-01', ''],
+      ['grant', '2026-11-11', ''],
+      ['calls', '2026-11-01', 'gpt-4o'],
+      ['calls', '2026-11-03', 'gpt-4o'],
+      ['calls', '2026-11-03', 'm<b>ini'],
+      ['closing', '', ''],
+    ]);
+    const amounts = lines.map(({ amount = '' }) => parseYuan(amount) ?? 0n);
+    expect(amounts.slice(0, -1).reduce((sum, amount) => sum + amount, 0n)).toBe(amounts.at(-1));
+  });
+
+  it('as HTML is one page without script, with the same figures, in which no name is markup', async () => {
+    await statement('--month', '2026-11', '--html', file('acme.html'));
+    const html = readFileSync(file('acme.html'), 'utf8');
+    for (const text of ['<td>92.999999996</td>', '<td>start-acme</td><td>paid</td>', 'm&lt;b&gt;ini'])
+      expect(html).toContain(text);
+    expect(html).not.toMatch(/<b>|<script|https?:/);
+    expect(html).not.toContain('does not add up');
+  });
+
+  it('has calls that failed in a column of their own, in text, CSV and HTML alike', async () => {
+    await rig.grant('mixed', '10');
+    const pasted = `sk-${'x'.repeat(48)}`;
+    await rig.put('grants', { account: 'mixed', grant_id: 'pasted', amount: 1, reason: pasted });
+    await rig.applyGrants();
+    const call = async (tail: string, close: object, changes: object = {}) =>
+      rig.call('mixed', idAt('2026-11-05T00:00:00Z', tail), { charge: 0n, ...tokens, ...close }, changes);
+    await call('a', { charge: yuan('3') });
+    await call('b', { kind: 'released' });
+    await call('c', { kind: 'expired', charge: yuan('1') });
+    await call('d', {}, { slot: 'chat@2026-11-01' });
+    const words = ['statement', 'mixed', '--month', '2026-11', '--wait', '0'];
+    const { output } = await rig.ops([...words, '--csv', '--html', file('mixed.html')]);
+    const day = parse<Record<string, string>>(output, { columns: true }).find(({ kind }) => kind === 'calls');
+    const figures = { calls: '2', failed_calls: '2', plan_calls: '1', prompt_tokens: '48' };
+    expect(day).toMatchObject({ ...figures, completion_tokens: '160', amount: '-4' });
+    // The day and the sum.
+    const row = ['2', '2', '1', '48', '0', '160', '4'].map((text) => `<td>${text}</td>`).join('');
+    expect(readFileSync(file('mixed.html'), 'utf8').split(row)).toHaveLength(3);
+    expect(readFileSync(file('mixed.html'), 'utf8')).not.toContain(pasted);
+    const text = await rig.ops(words);
+    expect(text.output).toMatch(/2026-11-05 +gpt-4o +2 +2 +1 +48 +160 +4\n/);
+    expect(text.output).toMatch(/closing +7\n/);
+    expect(text.output).toContain('Failed calls had no whole answer');
+  });
+
+  it('that does not add up is refused and says what differs, or is marked where that is asked for', async () => {
+    await rig.grant('off', '10');
+    await rig.call('off', idAt('2026-11-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
+    await rig.damage('daily', { id: 'account#off', period: 'day#2026-11-05#gpt-4o' }, 'charged', 2);
+    const words = ['statement', 'off', '--month', '2026-11', '--wait', '0', '--html', file('off.html')];
+    const refused = await rig.ops(words);
+    expect(refused.code).toBe(1);
+    expect(refused.errors).toContain('charged in 2026-11, by day: 2 yuan, but the month has 1');
+    expect(() => readFileSync(file('off.html'))).toThrow('ENOENT');
+    expect((await rig.ops([...words, '--marked'])).errors).toContain('warning: does not add up');
+    expect(readFileSync(file('off.html'), 'utf8')).toContain('This does not add up. Do not send it.');
+  });
+
+  it('compares all months with the money itself', async () => {
+    await rig.grant('lost', '10');
+    await rig.call('lost', idAt('2026-09-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
+    await rig.removeDaily('month#2026-09', 'account#lost');
+    const run = await rig.ops(['statement', 'lost', '--month', '2026-11', '--wait', '0']);
+    expect(run.errors).toContain('charged, all months: 0 yuan, but the account has 1');
+    expect(run.errors).toContain('audit --rebuild-daily');
+  });
+
+  it('of a month that is over waits for the calls that began in it, because they are charged in it', async () => {
+    await rig.grant('late', '10');
+    await rig.call('late', idAt('2026-10-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
+    const id = idAt('2026-10-31T23:58:00Z', 'p');
+    await rig.reserve('late', id, {});
+    const words = ['statement', 'late', '--wait', '0', '--month'];
+    const refused = await rig.ops([...words, '2026-10']);
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.errors).toContain('calls that began in 2026-10 still run: 1');
+    expect((await rig.ops([...words, '2026-09'])).errors).not.toContain('still run');
+  });
+
+  it.each([
+    ['2026-13', 'wanted a month such as 2026-10'],
+    ['2999-01', 'it has not begun'],
+  ])('of %s is refused', async (month, message) => {
+    const run = await statement('--month', month);
+    expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });
+  });
+});
+
+describe('reconcile', () => {
+  const buy = async (tail: string, upstreamModel: string, bought: string | undefined) =>
+    rig.call('acme', idAt('2026-11-06T08:00:00Z', tail), {
+      charge: yuan('0.1'),
+      ...tokens,
+      channel: 'openai',
+      upstreamModel,
+      ...(bought !== undefined && { bought: yuan(bought) }),
+    });
+  const reconcile = async (text: string, ...words: string[]) => {
+    writeFileSync(file('invoice.csv'), text);
+    return rig.ops(['reconcile', 'openai', file('invoice.csv'), '--month', '2026-11', ...words]);
+  };
+
+  it('shows both sides, the difference in yuan and percent, and what only one of them has', async () => {
+    await buy('1', 'gpt-4o-2024', '7.2');
+    await buy('2', 'gpt-4o-2024', '7.2');
+    await buy('3', 'only-here', '1');
+    await buy('4', 'only-here', undefined);
+    const text = [
+      'Invoice 4711,,',
+      'Line item,Quantity,"Cost (USD)"',
+      'GPT-4o-2024,10,"$1.10"',
+      'gpt-4o-2024,10,1.00',
+      'only-there,1,"1,000.5"',
+      'Total,,1002.6',
+    ].join('\r\n');
+    const run = await reconcile(text, '--rate', '7.2', '--json');
+    expect(run.code).toBe(0);
+    expect(JSON.parse(run.output)).toEqual([
+      expect.objectContaining({ model: 'only-there', bought: null, invoiced: '7203.6', only: 'invoice' }),
+      expect.objectContaining({
+        model: 'only-here',
+        bought: '1',
+        invoiced: null,
+        difference: '-1',
+        only: 'relay',
+      }),
+      {
+        model: 'gpt-4o-2024',
+        calls: 2,
+        bought: '14.4',
+        invoiced: '15.12',
+        difference: '0.72',
+        percent: 5,
+        only: null,
+      },
+      expect.objectContaining({ model: 'all', bought: '15.4', invoiced: '7218.72' }),
+    ]);
+    expect(run.errors).toContain('totals of the invoice, not counted: line 6');
+    expect(run.errors).not.toContain('add up');
+    expect(run.errors).toContain('what 1 of 4 calls cost is unknown');
+  });
+
+  it('reads what spreadsheets and vendors write, names each line that it cannot read, and loses nothing', async () => {
+    const text = [
+      'Rechnung 4711;;',
+      'Modell;Model;Betrag, Cost',
+      '"";gpt-4o-2024;"1.234,56 €"',
+      ';a"b;0,5-',
+      ';odd;about 3',
+      ';none;',
+      'Support;;10',
+      'Summe;;1.300,00',
+    ].join('\r\n');
+    const run = await reconcile(`\uFEFF${text}`, '--json');
+    const rows = JSON.parse(run.output) as { model: string; invoiced: string }[];
+    const invoiced = (model: string) => rows.find((row) => row.model === model)?.invoiced;
+    expect([invoiced('gpt-4o-2024'), invoiced('a"b'), invoiced('(no model)'), invoiced('all')]).toEqual([
+      '1234.56',
+      '-0.5',
+      '10',
+      '1244.06',
+    ]);
+    for (const words of [
+      'line 5 is not counted: "odd" has the amount "about 3"',
+      'line 6 is not counted: "none" has no amount',
+      'line 8 has the total 1300, but the lines before it add up to 1244.06',
+    ])
+      expect(run.errors).toContain(words);
+  });
+
+  it.each([
+    ['model\tcost\na\t1 234.5\nb\t7', '1234.5'],
+    ['model;cost\na;1,234.5\n', '1234.5'],
+    ['model;cost\na;1.234.567\n', '1234567'],
+    ['model,cost\na,"1,234"\n', '1234'],
+    ['model;cost\na;0,123\nb;1,234\n', '0.123'],
+    ['model,cost\r"a",.5\r', '0.5'],
+    ['model,cost\na,1.2e-7\n', '0.00000012'],
+    ['model,cost\na,US$ 3.20\n', '3.2'],
+    ['模型名称,应付金额（元）\na,￥3.20\n合计,3.20', '3.2'],
+  ])('reads the amount of %j', async (text, amount) => {
+    const run = await reconcile(text);
+    expect(run.output).toMatch(new RegExp(`^a +0 +- +${amount.replace('.', '\\.')} `, 'm'));
+    expect(run.errors).not.toContain('counted: "');
+  });
+
+  it('asks what an amount means that may be two, and reads the files of other systems', async () => {
+    const text = 'model;cost\na;1,234\n';
+    const refused = await reconcile(text);
+    expect(refused).toMatchObject({ code: 2, errors: expect.stringContaining('--decimal') as string });
+    expect((await reconcile(text, '--decimal', 'comma')).output).toMatch(/^a +0 +- +1\.234 /m);
+    const words = ['reconcile', 'openai', file('utf16.csv'), '--month', '2026-11'];
+    writeFileSync(file('utf16.csv'), '\uFEFFmodel\tcost\r\na\t3\r\n', 'utf16le');
+    expect((await rig.ops(words)).output).toMatch(/^a +0 +- +3 /m);
+    // 模型,金额 in GB 18030.
+    const gb = [0xc4, 0xa3, 0xd0, 0xcd, 0x2c, 0xbd, 0xf0, 0xb6, 0xee, 0x0a, 0x61, 0x2c, 0x33, 0x0a];
+    writeFileSync(file('utf16.csv'), Buffer.from(gb));
+    expect((await rig.ops(words)).output).toMatch(/^a +0 +- +3 /m);
+  });
+
+  it.each([
+    ['model_id,amount\na,3', 'model_id', '3'],
+    ['Date,SKU,Net Amount\n2026-11-01,a,"3.00 USD"\n', 'SKU', '3'],
+    ['model,tokens,total_cost\na,5,(1.5)\na,5,4.5', 'model', '3'],
+    ['﻿Model Name;x,Cost\na,3', 'Model Name;x', '3'],
+  ])('finds the columns of %j', async (text, column, amount) => {
+    const run = await reconcile(text);
+    expect(run.output).toContain(`the columns ${column} and`);
+    expect(run.output).toMatch(new RegExp(`^a +0 +- +${amount} `, 'm'));
+  });
+
+  it('takes columns by name, and says which there are where it finds none', async () => {
+    const text = 'what,yuan\na,3';
+    const refused = await reconcile(text);
+    expect(refused).toMatchObject({
+      code: 2,
+      errors: expect.stringContaining('the first line has what, yuan') as string,
+    });
+    expect((await reconcile(text, '--model-column', 'What', '--amount-column', 'yuan')).code).toBe(0);
+  });
+});

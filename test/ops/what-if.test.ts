@@ -1,0 +1,185 @@
+/** What an edit would have made of the calls of the last days, by the operators' tool on tables of an emulator. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { timeText } from '../../shared/wire/request-id.ts';
+import { startEmulator } from '../support/emulator.ts';
+import { ConfigRig } from './config-rig.ts';
+import { LedgerRig, yuan } from './ledger-rig.ts';
+
+let ledger: LedgerRig;
+let config: ConfigRig;
+beforeEach(async () => {
+  const emulator = await startEmulator();
+  ledger = await LedgerRig.start(emulator);
+  config = await ConfigRig.start(emulator);
+  await ledger.put('charges', charge());
+  await ledger.put('channels', channel('main', ['gpt-4o', 'mini']), channel('spare', ['gpt-4o']));
+  await config.compile();
+  return async () => config.stop();
+});
+
+const charge = (changes: object = {}) => ({
+  id: 1,
+  type: 'token-billing',
+  models: ['gpt-4o', 'mini'],
+  input: 0.018,
+  output: 0.072,
+  ...changes,
+});
+const channel = (id: string, models: string[], changes: object = {}) => ({
+  id,
+  endpoint: 'https://api.example.com/v1',
+  models,
+  state: true,
+  ...changes,
+});
+
+let calls = 0;
+const call = async (
+  account: string,
+  charged: string,
+  changes: object = {},
+  beganMs = Date.now(),
+): Promise<void> => {
+  calls += 1;
+  const id = timeText(beganMs) + String(calls).padStart(16, '0');
+  const facts = { promptTokens: 1000, completionTokens: 1000, channel: 'main', ...changes };
+  await ledger.call(account, id, { charge: yuan(charged), ...facts });
+};
+
+interface Shown {
+  models: { model: string; revenue: { before: object; after: object }; lost: boolean }[];
+  total: { charged: string; revenue: { before: object; after: object } };
+  lost: string[];
+  free: string[];
+  unpriced: string[];
+  accounts: { looked_at: number; of: number; empty_sooner: { account: string; days_after: number }[] };
+}
+
+async function shown(rows: object, ...more: string[]): Promise<Shown> {
+  const { output } = await ledger.ops(['what-if', config.file('edit.json', rows), '--json', ...more]);
+  return JSON.parse(output) as Shown;
+}
+
+const exact = (amount: string) => ({ low: amount, high: amount, within_percent: 0 });
+
+describe('what-if', () => {
+  it('says of rows that are in the tables already what was charged', async () => {
+    await ledger.grant('acme', '10');
+    await call('acme', '0.09');
+    await call('acme', '0.0905', { promptTokens: 1001 });
+    const { total, lost, free, unpriced, accounts } = await shown({ charges: [charge()] });
+    expect(total).toMatchObject({
+      charged: '0.1805',
+      revenue: { before: exact('0.1805'), after: exact('0.1805') },
+    });
+    expect({ lost, free, unpriced, looked: accounts.looked_at }).toEqual({
+      lost: [],
+      free: [],
+      unpriced: [],
+      looked: 0,
+    });
+  });
+
+  it('computes another price from sums, and finds the account that runs empty sooner', async () => {
+    await ledger.grant('acme', '1');
+    await ledger.grant('idle', '1');
+    await call('acme', '0.09');
+    const { models, accounts } = await shown({ charges: [charge({ input: 0.18, output: 0.72 })] });
+    expect(models[0]?.revenue).toEqual({ before: exact('0.09'), after: exact('0.9') });
+    expect(accounts).toMatchObject({
+      looked_at: 2,
+      of: 2,
+      empty_sooner: [{ account: 'acme', days_after: 7 }],
+    });
+  });
+
+  it('compares at the time at which an announced price begins', async () => {
+    await ledger.grant('acme', '1');
+    await call('acme', '0.09');
+    const from = '2099-01-01T00:00:00Z';
+    const file = config.file('edit.json', {
+      charges: [charge({ id: 2, from, input: 0.036, output: 0.144 })],
+    });
+    const { output } = await ledger.ops(['what-if', file]);
+    expect(output).toContain(`by the prices of ${from}`);
+    expect(output).toMatch(/gpt-4o +1 +0\.09 +0\.18 +exact/);
+  });
+
+  it('names models that lose their last channel, become free, or have no price any more', async () => {
+    await ledger.grant('acme', '1');
+    await call('acme', '0.09', { model: 'mini' });
+    const off = await shown({ channels: [channel('main', ['gpt-4o', 'mini'], { state: false })] });
+    expect(off).toMatchObject({ lost: ['mini'], free: [] });
+    expect(off.models).toMatchObject([{ model: 'mini', lost: true, revenue: { after: exact('0') } }]);
+    const free = { id: 1, type: 'non-billing', models: ['gpt-4o', 'mini'] };
+    expect(await shown({ charges: [free] })).toMatchObject({ free: ['gpt-4o', 'mini'], unpriced: [] });
+    expect(await shown({ charges: [charge({ models: ['gpt-4o'] })] })).toMatchObject({
+      free: ['mini'],
+      unpriced: ['mini'],
+    });
+    const refused = {
+      settings: [{ name: 'unpriced_models', value: 'refuse' }],
+      charges: [charge({ models: [] })],
+    };
+    expect(await shown(refused)).toMatchObject({ free: [], unpriced: ['gpt-4o', 'mini'] });
+  });
+
+  it('moves what a channel that is gone served to another one, and shows its cost', async () => {
+    const cost = { '*': { input: 0.01, output: 0.02 } };
+    await ledger.put('channels', channel('spare', ['gpt-4o'], { cost }));
+    await config.compile();
+    await ledger.grant('acme', '1');
+    await call('acme', '0.09', { bought: yuan('0.05') });
+    const { output } = await ledger.ops([
+      'what-if',
+      config.file('edit.json', { channels: [channel('main', ['mini'])] }),
+    ]);
+    expect(output).toMatch(/gpt-4o +1 +0\.09 +0\.09 +exact +0\.05 +~0\.03/);
+  });
+
+  it('fails for a row that would not be used, and writes nothing', async () => {
+    const before = await ledger.row('charges', { id: 1 });
+    const { code, errors } = await ledger.ops([
+      'what-if',
+      config.file('edit.json', { charges: [charge({ input: 'much' })] }),
+    ]);
+    expect({ code, errors }).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('charges 1') as string,
+    });
+    expect(await ledger.row('charges', { id: 1 })).toEqual(before);
+  });
+
+  it('prints its models as CSV', async () => {
+    await ledger.grant('acme', '1');
+    await call('acme', '0.09');
+    const { output } = await ledger.ops([
+      'what-if',
+      config.file('edit.json', { charges: [charge()] }),
+      '--csv',
+    ]);
+    expect(output.split('\n')[1]).toBe('gpt-4o,1,0.09,0.09,0.09,0.09,0.09,0,0,0,0,1,false,false');
+  });
+});
+
+describe('channel list', () => {
+  it('says when channels were last called and failed, and which are idle', async () => {
+    await ledger.grant('acme', '1');
+    await call('acme', '0.09');
+    await call('acme', '0', { kind: 'released', end: 'failed' });
+    const today = new Date().toISOString().slice(0, 10);
+    const { output } = await ledger.ops(['channel', 'list', '--json']);
+    expect(JSON.parse(output)).toMatchObject([
+      { id: 'main', last_call: today, last_failure: today, calls_14d: 2, failures_14d: 1, idle: false },
+      // The sums begin today, as after an upgrade.
+      { id: 'spare', last_call: null, last_failure: null, calls_14d: 0, idle: null },
+    ]);
+    expect((await ledger.ops(['channel', 'list'])).errors).not.toContain('no call');
+    const dayMs = 86_400_000;
+    await call('acme', '0.09', { channel: 'gone' }, Date.now() - 12 * dayMs);
+    const { errors } = await ledger.ops(['channel', 'list']);
+    expect(errors).toMatch(/^spare: no call since \d{4}-/m);
+    expect(errors).not.toContain('main: no call');
+    expect(await ledger.row('channels', { id: 'spare' })).not.toHaveProperty('_warning');
+  });
+});

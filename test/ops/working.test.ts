@@ -1,0 +1,45 @@
+import { PassThrough, Readable, Writable } from 'node:stream';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { openTerminal } from '../../infra/ops/cli/terminal/terminal.ts';
+import { whileWorking } from '../../infra/ops/cli/terminal/working.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
+afterEach(() => void vi.useRealTimers());
+
+function terminalOf(input = Readable.from([''])) {
+  let errors = '';
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      errors += String(chunk);
+      done();
+    },
+  });
+  const output = new PassThrough();
+  const terminal = openTerminal({ input, output, errors: stream, environment: {} }).in('json');
+  return { terminal, output, errors: () => errors };
+}
+
+it('a command that takes long says every 2 seconds, on the stream for errors alone, that it still works', async () => {
+  const { terminal, output, errors } = terminalOf();
+  const work = Promise.withResolvers<void>();
+  const working = whileWorking(terminal, 'account show', () => work.promise);
+  vi.advanceTimersByTime(1999);
+  expect(errors()).toBe('');
+  vi.advanceTimersByTime(2001);
+  expect(errors()).toBe('... account show: 2 s\n... account show: 4 s\n');
+  work.resolve();
+  await working;
+  vi.advanceTimersByTime(10_000);
+  expect(errors()).toBe('... account show: 2 s\n... account show: 4 s\n');
+  expect(output.read()).toBeNull();
+});
+
+it('a command says nothing while it waits for what somebody types, and where something else was printed', async () => {
+  const input = new PassThrough();
+  const { terminal, errors } = terminalOf(input);
+  const working = whileWorking(terminal, 'key check', () => terminal.readInput('Paste the key'));
+  vi.advanceTimersByTime(6000);
+  expect(errors()).toBe('');
+  input.end('key');
+  expect(await working).toBe('key');
+});

@@ -1,0 +1,238 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'csv-parse/sync';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { manyModels } from './many-models.ts';
+import { looksSound, pagesRig } from './pages-rig.ts';
+import { dayUsage, pageKey, usageRow } from './pages-server.ts';
+
+const { server, open } = pagesRig((each) => {
+  Object.assign(each, manyModels(Date.now()));
+  each.rows = Array.from({ length: 45 }, (_, at) => usageRow(`01m81b5hbv5v6x8y9z0a1b2${at + 100}`, at * 60));
+  each.days = [dayUsage('gpt-4o', 0), dayUsage('qwen1', 0, { charge: 2.5 }), dayUsage('gpt-4o', 20)];
+});
+
+const opened = (path = `/account#${pageKey}`, options = {}) => open(path, options);
+
+const balance = (page: Page) => page.getByText('¥41.25');
+
+describe('the key', () => {
+  it('in the fragment opens the account, and leaves the address bar; no request line and no referrer has it', async () => {
+    const { page, complaints } = await opened();
+    await balance(page).waitFor();
+    await page.locator('#rows tr').first().waitFor();
+    expect(page.url()).toBe(`${server.address}/account`);
+    expect(await page.evaluate('[sessionStorage.length, localStorage.length, document.cookie]')).toEqual([
+      0,
+      0,
+      '',
+    ]);
+    expect(await page.content()).not.toContain(pageKey);
+    for (const { url, headers } of server.seen) {
+      expect(url).not.toContain('sk-');
+      expect(headers.referer).toBeUndefined();
+    }
+    const bearers = server.seen.filter(({ headers }) => headers.authorization === `Bearer ${pageKey}`);
+    expect(new Set(bearers.map(({ url }) => url.split('?')[0]))).toEqual(
+      new Set(['/v1/account', '/v1/account/usage', '/v1/models']),
+    );
+    expect(complaints).toEqual([]);
+    await page.goBack();
+    await page.goForward();
+    expect(page.url()).not.toContain('sk-');
+    await page.context().close();
+  });
+
+  it('typed in is gone with a reload, or stays in this tab alone if the customer says so', async () => {
+    const { page } = await opened('/account');
+    const typeKey = async (): Promise<void> => {
+      await page.getByLabel('Key', { exact: true }).fill(pageKey);
+      await page.keyboard.press('Enter');
+      await balance(page).waitFor();
+    };
+    await typeKey();
+    await page.reload();
+    await page.getByRole('button', { name: 'Open' }).waitFor();
+    await page.getByLabel('Keep it until this tab is closed').check();
+    await typeKey();
+    await page.reload();
+    await balance(page).waitFor();
+    const other = await page.context().newPage();
+    await other.goto(`${server.address}/account`);
+    await other.getByRole('button', { name: 'Open' }).waitFor();
+    await page.getByRole('button', { name: 'Forget the key' }).click();
+    await page.reload();
+    await expect.poll(() => page.getByRole('button', { name: 'Open' }).isVisible()).toBe(true);
+    await page.context().close();
+  });
+
+  it('of a link takes the place of one that is kept if it is accepted, and leaves it if it is refused', async () => {
+    const { page } = await opened('/account');
+    await page.evaluate(`sessionStorage.setItem('relay-key', '${pageKey}')`);
+    await page.goto(`${server.address}/account#sk-wrong`);
+    await page.getByText('The API key is not valid.').waitFor();
+    await page.reload();
+    await balance(page).waitFor();
+    await page.evaluate("sessionStorage.setItem('relay-key', 'sk-another')");
+    await page.evaluate(`location.hash = '#${pageKey}'`);
+    await expect.poll(() => page.evaluate('sessionStorage.length')).toBe(0);
+    await page.context().close();
+  });
+
+  it('that was typed is still there when the relay cannot be reached', async () => {
+    const { page } = await opened('/account');
+    server.instead = (_request, response) => {
+      response.destroy();
+      return true;
+    };
+    const key = page.getByLabel('Key', { exact: true });
+    // By the keyboard alone.
+    await page.keyboard.type(pageKey);
+    await page.keyboard.press('Enter');
+    await page.getByText('could not be reached').waitFor();
+    expect(await key.inputValue()).toBe(pageKey);
+    await page.context().close();
+  });
+
+  it('is not found by who comes next: neither by the Back button nor in the page once it is forgotten', async () => {
+    const { page } = await opened(`/account#%20${pageKey}%0A`);
+    await balance(page).waitFor();
+    expect(page.url()).toBe(`${server.address}/account`);
+    // This build of Chromium keeps no page for its Back button, so the page gets the events that others send.
+    await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
+    expect(await balance(page).isVisible()).toBe(false);
+    server.seen.length = 0;
+    await page.evaluate("document.querySelector('#refresh').click()");
+    const again = page.waitForEvent('load');
+    await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
+    await again;
+    expect(server.seen.map(({ url }) => url)).toEqual(['/account']);
+    await page.evaluate(`location.hash = '#${pageKey}'`);
+    await page.locator('#rows tr').first().waitFor();
+    await page.getByRole('button', { name: 'Forget the key' }).click();
+    await page.getByRole('button', { name: 'Open' }).waitFor();
+    expect(await page.content()).not.toMatch(/41\.25|01m81b5hbv5v/);
+    await page.context().close();
+  });
+
+  it('that is refused is named in the words of the relay and not kept; what is no key is not sent', async () => {
+    const { page } = await opened('/account#sk-wrong');
+    await page.getByText('The API key is not valid.').waitFor();
+    expect(page.url()).not.toContain('#');
+    server.seen.length = 0;
+    await page.getByLabel('Key', { exact: true }).fill('hunter2');
+    await page.keyboard.press('Enter');
+    await page.getByText('A key starts with sk-.').waitFor();
+    expect(server.seen).toEqual([]);
+    await page.context().close();
+  });
+
+  it('is taken from a link that is followed in the open page', async () => {
+    const { page } = await opened('/account');
+    await page.evaluate(`location.hash = '#${pageKey}'`);
+    await balance(page).waitFor();
+    expect(page.url()).toBe(`${server.address}/account`);
+    await page.context().close();
+  });
+});
+
+describe('what the page shows', () => {
+  looksSound((options) => opened('/account', options));
+  looksSound(async (options) => {
+    const made = await opened(undefined, options);
+    await made.page.locator('#rows tr').first().waitFor();
+    await made.page.locator('#plot rect').first().waitFor();
+    return made;
+  });
+
+  it('is balance, plan, limits, notices, announced prices and usage by day and model', async () => {
+    const { page } = await opened();
+    await page.locator('#plot rect').first().waitFor();
+    const text = await page.locator('main').innerText();
+    for (const part of ['¥41.25', '¥8.75', '¥50.00', 'Level 1', '0 of 1,000 calls', 'نماذج كبيرة'])
+      expect(text).toContain(part);
+    expect(text).toContain('<b>qwen</b>');
+    expect(text).toMatch(/From 1 Jan \d{4}.*: ¥1\.50 in, ¥6\.00 out per million tokens gpt-1 gpt-2/);
+    expect(await page.locator('#by-model tr').first().innerText()).toMatch(
+      /qwen1\s+¥2\.50\s+1\s+1,200\s+350/,
+    );
+    expect(await page.locator('#plot').getByText('qwen1: ¥2.50').count()).toBe(1);
+    expect(await page.getByText('2 calls', { exact: true }).isVisible()).toBe(true);
+    await page.locator('#days').selectOption('30');
+    await page.getByText('3 calls', { exact: true }).waitFor();
+    expect(server.seen.at(-1)?.url).toBe('/v1/account?days=30');
+    await page.context().close();
+  });
+
+  it('counts refused and failed calls where the relay does', async () => {
+    server.refusals = [{ account: 'acme', hour: '2026-11-22T09', counts: { rate_limit_exceeded: 7 } }];
+    const { page } = await opened();
+    await expect.poll(() => page.locator('#errors').innerText()).toMatch(/rate_limit_exceeded\s+7/);
+    await page.context().close();
+  });
+
+  it('turns the pages of the ledger both ways', async () => {
+    const { page } = await opened();
+    const first = page.locator('#rows tr code').first();
+    await expect.poll(() => first.innerText()).toMatch(/2100$/);
+    await page.getByRole('button', { name: 'Older' }).click();
+    await expect.poll(() => first.innerText()).toMatch(/2120$/);
+    await page.getByRole('button', { name: 'Older' }).click();
+    await expect.poll(() => first.innerText()).toMatch(/2140$/);
+    expect(await page.getByRole('button', { name: 'Older' }).isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Newer' }).click();
+    await expect.poll(() => first.innerText()).toMatch(/2120$/);
+    await page.context().close();
+  });
+
+  it('reads no rows for the plot, and saves 10,000 as CSV that no spreadsheet runs', async () => {
+    server.rows = Array.from({ length: 10_000 }, (_, at) => usageRow(`row-${at}`, at));
+    server.rows[3] = usageRow('grant#1', 3, {
+      kind: 'grant',
+      model: null,
+      amount: 50,
+      reason: '=HYPERLINK("x"),\n1',
+    });
+    server.rows[4] = usageRow('row-4', 4, { charge: 1e-9 });
+    const { page } = await opened();
+    await page.locator('#plot rect').first().waitFor();
+    await page.locator('#rows tr').first().waitFor();
+    const read = server.seen.filter(({ url }) => url.includes('usage?'));
+    expect(read.map(({ url }) => url)).toEqual(['/v1/account/usage?limit=20']);
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download CSV' }).click();
+    const file = await download;
+    expect(file.suggestedFilename()).toBe('usage.csv');
+    const rows: Record<string, string>[] = parse(readFileSync(await file.path()), { columns: true });
+    expect(rows).toHaveLength(10_000);
+    expect(rows[3]).toMatchObject({ id: 'grant#1', amount: '50', reason: `'=HYPERLINK("x"),\n1` });
+    expect(rows[4]).toMatchObject({ charge: '0.000000001', model: 'gpt-4o' });
+    await page.context().close();
+  });
+
+  it('says that the relay cannot be reached, and does not forget the account that is open', async () => {
+    const { page } = await opened();
+    await balance(page).waitFor();
+    server.instead = (_request, response) => {
+      response.destroy();
+      return true;
+    };
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.locator('#open-state').getByText('could not be reached').waitFor();
+    expect(await balance(page).isVisible()).toBe(true);
+    await page.context().close();
+  });
+
+  it('is shown in no frame', async () => {
+    const { page, complaints } = await open();
+    server.instead = ({ url }, response) => {
+      if (url !== '/frame') return false;
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<iframe src="/account"></iframe>');
+      return true;
+    };
+    await page.goto(`${server.address}/frame`);
+    await expect.poll(() => complaints.join()).toContain('frame-ancestors');
+    expect(await page.frameLocator('iframe').locator('#sign-form').count()).toBe(0);
+    await page.context().close();
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { manyModels } from './many-models.ts';
+import { looksSound, pagesRig } from './pages-rig.ts';
+
+const { server, open } = pagesRig((each) => Object.assign(each, manyModels(Date.now())));
+
+describe('the page of 300 models', () => {
+  looksSound(async (options) => {
+    const made = await open('/', options);
+    await made.page.getByRole('searchbox').waitFor();
+    return made;
+  });
+
+  it('has under 60 KB with its script', async () => {
+    const sizeOf = async (path: string): Promise<number> => {
+      const answer = await fetch(server.address + path, { headers: { accept: 'text/html' } });
+      return (await answer.arrayBuffer()).byteLength;
+    };
+    const html = await (await fetch(server.address, { headers: { accept: 'text/html' } })).text();
+    const script = /<script src="([^"]+)"/.exec(html)?.[1] ?? '';
+    expect((await sizeOf('/')) + (await sizeOf(script))).toBeLessThan(60_000);
+  });
+
+  it('is whole without a script: models, prices, plans, examples', async () => {
+    const { page } = await open('/', { javaScriptEnabled: false });
+    expect(await page.getByRole('rowheader').count()).toBeGreaterThan(300);
+    expect(await page.getByRole('searchbox').count()).toBe(0);
+    expect(await page.getByRole('row', { name: 'qwen7 ' }).innerText()).toMatch(/qwen7\s+¥\d/);
+    await page.getByText('Codex (~/.codex/config.toml)').click();
+    expect(await page.locator('#connect').innerText()).toContain('wire_api = "responses"');
+    await page.context().close();
+  });
+
+  it('finds models by all words, in names and families, by the keyboard alone', async () => {
+    const { page } = await open('/');
+    const shown = page.locator('.models tbody tr:not([hidden]) code');
+    await page.keyboard.press('/');
+    await page.keyboard.type('meta-llama instruct-1');
+    await expect.poll(() => shown.count()).toBe(11);
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.type('qwen no-such');
+    await expect.poll(() => page.getByText('No model has that name.').isVisible()).toBe(true);
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.press('Delete');
+    await expect.poll(() => shown.count()).toBe(300);
+    await page.context().close();
+  });
+
+  it('copies the base URL and the examples', async () => {
+    const { page } = await open('/', { permissions: ['clipboard-read', 'clipboard-write'] });
+    const copied = () => page.evaluate('navigator.clipboard.readText()');
+    await page.getByRole('button', { name: 'Copy the base URL' }).click();
+    await expect.poll(copied).toBe(`${server.address}/v1`);
+    await page.getByRole('button', { name: 'Copy the example for curl' }).click();
+    await expect.poll(copied).toContain('curl -N ');
+    await page.context().close();
+  });
+
+  it('makes no element of markup in notices, plans, contact and names', async () => {
+    const attack = `"><img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>`;
+    server.settings = {
+      subscriptionEnabled: true,
+      contact: attack,
+      notices: [{ text: attack, models: [attack] }],
+      aliases: [{ name: attack, models: ['a'], onContextLength: false }],
+    };
+    server.snapshot = {
+      models: ['a', attack],
+      plans: [
+        { level: 1, price: 1, items: [{ id: 'x', name: attack, icon: attack, value: 1, models: [attack] }] },
+      ],
+    };
+    const { page } = await open('/');
+    await page.getByRole('searchbox').fill('img');
+    expect(await page.evaluate('[globalThis.ran, document.images.length, document.scripts.length]')).toEqual([
+      undefined,
+      0,
+      1,
+    ]);
+    await page.context().close();
+  });
+});

@@ -1,0 +1,330 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { accessFaults } from '../support/browser.ts';
+import { pagesRig } from './pages-rig.ts';
+import { dayUsage, pageKey, usageRow } from './pages-server.ts';
+
+const callId = '01m81b5hbv5v6x8y9z0a1b2c3d';
+const { server, open } = pagesRig((each) => (each.snapshot = { models: ['alpha', 'beta'] }));
+
+const png =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+type Delta = Record<string, unknown>;
+
+/** Answers with chunks of an answer, each as its own write; then what the test does with the rest. */
+function streams(...deltas: (string | Delta)[]): void {
+  server.chat = (_request, response) => {
+    begin(response);
+    for (const delta of deltas) write(response, typeof delta === 'string' ? { content: delta } : delta);
+    response.write(
+      `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 12, completion_tokens: 3 } })}\n\n`,
+    );
+    response.end('data: [DONE]\n\n');
+  };
+}
+
+const begin = (response: ServerResponse): ServerResponse =>
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'x-request-id': callId });
+const write = (response: ServerResponse, delta: Delta): boolean =>
+  response.write(`data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`);
+
+async function opened(): Promise<{ page: Page; complaints: string[] }> {
+  const made = await open(`/account#${pageKey}`);
+  await expect.poll(() => made.page.getByLabel('Model', { exact: true }).inputValue()).toBe('alpha');
+  return made;
+}
+
+async function ask(page: Page, text = 'Hello'): Promise<void> {
+  await page.getByLabel('Message').fill(text);
+  await page.keyboard.press('Enter');
+}
+
+const answer = (page: Page) => page.locator('.turn.model').last();
+const asked = (): Record<string, unknown>[] =>
+  server.seen
+    .filter(({ url }) => url === '/v1/chat/completions')
+    .map(({ body }) => JSON.parse(body) as Record<string, unknown>);
+
+describe('a question', () => {
+  it('streams, keeps the conversation, and says what it cost when the ledger has it', async () => {
+    streams({ reasoning_content: 'Let me see.' }, 'Hel', 'lo');
+    const { page } = await opened();
+    await ask(page);
+    await answer(page).getByText('12 tokens in, 3 out').waitFor();
+    expect(await answer(page).locator('> .text').innerText()).toBe('Hello');
+    server.rows = [usageRow(callId, 0, { charge: 0.0125, model: 'alpha' })];
+    server.days = [dayUsage('alpha', 0)];
+    await answer(page).getByText(`Cost ¥0.0125`).waitFor();
+    await page.locator('#rows').getByText(callId).waitFor();
+    await expect.poll(() => page.locator('#by-model').innerText()).toContain('alpha');
+    await ask(page, 'And again?');
+    await expect.poll(() => asked().length).toBe(2);
+    expect(asked()[1]).toMatchObject({
+      model: 'alpha',
+      stream: true,
+      messages: [
+        { role: 'user', content: 'Hello' },
+        { role: 'assistant', content: 'Hello' },
+        { role: 'user', content: 'And again?' },
+      ],
+    });
+    expect(await accessFaults(page)).toEqual([]);
+    await page.context().close();
+  });
+
+  it('takes pictures from files and from the clipboard, as data: URLs, and refuses what is none', async () => {
+    streams('A dot.');
+    const { page } = await opened();
+    const files = page.locator('#files');
+    await files.setInputFiles({ name: 'a.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg/>') });
+    await page.getByText('Only PNG, JPEG, WebP and GIF can be added.').waitFor();
+    await files.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from(png, 'base64') });
+    await page.evaluate(`{
+      const data = new DataTransfer();
+      const bytes = Uint8Array.from(atob('${png}'), (c) => c.charCodeAt(0));
+      data.items.add(new File([bytes], 'b.png', { type: 'image/png' }));
+      document.querySelector('#prompt').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data }));
+    }`);
+    await expect.poll(() => page.locator('#pictures img').count()).toBe(2);
+    await page.locator('#pictures').getByRole('button', { name: 'Remove' }).first().click();
+    await ask(page, 'What is it?');
+    await answer(page).getByText('A dot.').waitFor();
+    const url = `data:image/png;base64,${png}`;
+    expect(asked()[0]?.['messages']).toEqual([
+      {
+        role: 'user',
+        content: [
+          { type: 'image_url', image_url: { url } },
+          { type: 'text', text: 'What is it?' },
+        ],
+      },
+    ]);
+    await page.context().close();
+  });
+
+  it('hands tools on, shows their calls, and sends the results that the customer writes', async () => {
+    const { page } = await opened();
+    await page.getByText('System prompt, tools').click();
+    await page.getByLabel('Tools').fill('{"not": "a list"}');
+    await ask(page, 'Weather?');
+    await page.getByText('Tools are a JSON list').waitFor();
+    expect(asked()).toEqual([]);
+    const tools = [{ type: 'function', function: { name: 'weather' } }];
+    await page.getByLabel('Tools').fill(JSON.stringify(tools));
+    streams(
+      { tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city":' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '"<b>"}' } }] },
+    );
+    await ask(page, 'Weather?');
+    await answer(page).getByText('weather {"city":"<b>"}').waitFor();
+    await page.getByText('Write the results of its calls').waitFor();
+    await page.getByLabel('Result of this call').fill('rain');
+    streams('Rain.');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await answer(page).getByText('Rain.').waitFor();
+    const call = { name: 'weather', arguments: '{"city":"<b>"}' };
+    expect(asked()[1]).toMatchObject({
+      tools,
+      messages: [
+        { role: 'user', content: 'Weather?' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'call_1', type: 'function', function: call }],
+        },
+        { role: 'tool', tool_call_id: 'call_1', content: 'rain' },
+      ],
+    });
+    await page.context().close();
+  });
+});
+
+describe('what a model says', () => {
+  it('makes no element, loads nothing and runs nothing, whole or in pieces', async () => {
+    const attacks = [
+      '<img src=x onerror="globalThis.ran=1">',
+      '<scr',
+      'ipt>globalThis.ran=2</scr',
+      'ipt>',
+      '<sv',
+      'g/onload',
+      '=globalThis.ran=3>',
+      '[click](javascript:globalThis.ran=4) <a href="javascript:globalThis.ran=5">here</a>',
+      '![x](http://127.0.0.1:9/steal?q=1) data:text/html,<script>globalThis.ran=6</script>',
+      '</div></article></main><iframe srcdoc="<script>parent.ran=7</script>">',
+      '<!--',
+      ']]>',
+      '\u202E\u0000&lt;b&gt;',
+    ];
+    const call = {
+      index: 0,
+      id: '<b>',
+      function: { name: '<img src=x onerror=ran=8>', arguments: attacks[0] },
+    };
+    streams(...attacks, { reasoning_content: attacks.join('') }, { tool_calls: [call] });
+    const { page, complaints } = await opened();
+    const count = 'document.querySelectorAll("*").length';
+    const elements = await page.evaluate<number>(count);
+    await ask(page, attacks.join(''));
+    await answer(page).getByText('tokens in').waitFor();
+    await answer(page).getByText('Reasoning').click();
+    expect(await answer(page).locator('> .text').textContent()).toBe(attacks.join(''));
+    expect(await page.evaluate('globalThis.ran')).toBeUndefined();
+    const strange =
+      'turns.querySelectorAll("img, script, svg, iframe, a, b, [onerror], [onload], [href], [src]").length';
+    expect(await page.evaluate(strange)).toBe(0);
+    // The frame of two turns and of one call, whatever was said.
+    expect((await page.evaluate<number>(count)) - elements).toBeLessThan(30);
+    expect(server.seen.filter(({ url }) => /steal|\/x$/.test(url))).toEqual([]);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('shows pictures that came in the answer, a few of a bounded size, and loads none', async () => {
+    const url = `data:image/png;base64,${png}`;
+    const images = (...urls: unknown[]) =>
+      urls.map((each) => ({ type: 'image_url', image_url: { url: each } }));
+    const refused = [
+      `${server.address}/steal.png`,
+      'javascript:globalThis.ran=1',
+      'data:text/html,<script>globalThis.ran=2</script>',
+      `data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg" onload="globalThis.ran=3"/>`,
+      `data:image/svg+xml;base64,${btoa('<svg onload="globalThis.ran=4"/>')}`,
+      `${url}" onerror="globalThis.ran=5`,
+    ];
+    streams(
+      { content: 'Two:', images: images(url) },
+      { images: images(url, 7, null, '') },
+      { images: [null, 'x', 3] },
+    );
+    const { page, complaints } = await opened();
+    await ask(page);
+    await answer(page).getByText('tokens in').waitFor();
+    const widths =
+      'Promise.all([...turns.querySelectorAll("img")].map((one) => one.decode().then(() => one.naturalWidth)))';
+    expect(await page.evaluate(widths)).toEqual([1, 1]);
+    expect(await accessFaults(page)).toEqual([]);
+
+    streams({ images: images(...refused) }, { images: images(...Array.from({ length: 5 }, () => url)) });
+    await ask(page, 'More');
+    await answer(page).getByText('3 more pictures not shown.').waitFor();
+    expect(await answer(page).locator('img').count()).toBe(2);
+    for (const each of refused) expect(await answer(page).innerText()).toContain(each.slice(0, 200));
+
+    streams({ images: images(`data:image/png;base64,${'A'.repeat(9_000_000)}`) }, { images: images(url) });
+    await ask(page, 'A broken one');
+    await answer(page).getByText('A picture that cannot be shown').waitFor();
+    expect(await answer(page).locator('img').count()).toBe(1);
+    expect(await page.evaluate('globalThis.ran')).toBeUndefined();
+    expect(server.seen.filter(({ url: path }) => path.includes('steal'))).toEqual([]);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('cannot become markup even where a script would make it: the policy takes no text for elements', async () => {
+    const { page } = await opened();
+    const tried = 'try { document.body.innerHTML = "<b>x</b>"; "made" } catch (error) { error.name }';
+    expect(await page.evaluate(tried)).toBe('TypeError');
+    const loads = `new Promise((resolve) => { const image = new Image(); image.onerror = () => resolve('refused');
+      image.onload = () => resolve('loaded'); image.src = '${server.address}/x.png'; })`;
+    expect(await page.evaluate(loads)).toBe('refused');
+    const calls = `fetch('http://localhost:${new URL(server.address).port}/v1/models').then(() => 'sent', () => 'refused')`;
+    expect(await page.evaluate(calls)).toBe('refused');
+    await page.context().close();
+  });
+
+  it('of 100 MB is read to its end in bounded memory, and its first 200,000 characters are shown', async () => {
+    const piece = 'x'.repeat(500_000);
+    server.chat = async (_request, response) => {
+      begin(response);
+      for (let at = 0; at < 200; at += 1)
+        if (!write(response, { content: piece })) await once(response, 'drain');
+      response.end('data: [DONE]\n\n');
+    };
+    const { page } = await opened();
+    await ask(page);
+    await answer(page).getByText('99,800,000 more characters are not shown.').waitFor({ timeout: 25_000 });
+    expect((await answer(page).locator('> .text').textContent())?.length).toBe(200_000);
+    // What is held, not what waits for the collector.
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send('HeapProfiler.collectGarbage');
+    const { usedSize } = await devtools.send('Runtime.getHeapUsage');
+    expect(usedSize).toBeLessThan(20_000_000);
+    await page.context().close();
+  });
+});
+
+describe('an answer that does not end well', () => {
+  it('is stopped by the customer: what came stays, and the connection is closed', async () => {
+    let gone: Promise<unknown> | undefined;
+    server.chat = (_request, response) => {
+      gone = once(response, 'close');
+      begin(response);
+      write(response, { content: 'begun' });
+    };
+    const { page } = await opened();
+    await ask(page);
+    await answer(page).getByText('begun').waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await answer(page).getByText('Stopped.').waitFor();
+    await gone;
+    expect(await answer(page).locator('> .text').innerText()).toBe('begun');
+    expect(await page.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true);
+    await page.context().close();
+  });
+
+  it('shows that it waits while nothing comes', async () => {
+    server.chat = (_request, response) => begin(response).flushHeaders();
+    const { page } = await opened();
+    await ask(page);
+    await expect.poll(() => answer(page).locator('.meta').innerText()).toMatch(/^Waiting, \d/);
+    await page.context().close();
+  });
+
+  it.each<[string, (response: ServerResponse) => void, string]>([
+    ['a refusal', (response) => refuse(response), 'Not enough balance. (request req-1)'],
+    [
+      'an error in the stream',
+      (response) => begin(response).end('data: {"error":{"message":"<b>overloaded</b>"}}\n\n'),
+      '<b>overloaded</b>',
+    ],
+    [
+      'a cut stream',
+      (response) => begin(response).end('data: {"choices":[{"delta":{"content":"ha"}}]}\n\n'),
+      'cut off before its end',
+    ],
+    [
+      'a cut connection',
+      (response) => void begin(response).write('data: {', () => response.destroy()),
+      'Failed:',
+    ],
+    ['no JSON', (response) => begin(response).end('data: <html>\n\n'), 'not in the form of a stream'],
+    [
+      'a line without end',
+      (response) => begin(response).end(`data: ${'x'.repeat(13_000_000)}`),
+      'too long to be shown',
+    ],
+    [
+      'strange types',
+      (response) => begin(response).end('data: [1]\n\ndata: 7\n\n'),
+      'not in the form of a stream',
+    ],
+  ])('%s is said, and the next question can be asked', async (_case, respond, said) => {
+    server.chat = (_request, response) => respond(response);
+    const { page } = await opened();
+    await ask(page);
+    await expect.poll(() => answer(page).locator('.meta').innerText()).toContain(said);
+    streams('fine');
+    await ask(page);
+    await answer(page).getByText('fine').waitFor();
+    await page.context().close();
+  });
+});
+
+const refuse = (response: ServerResponse): void =>
+  void response
+    .writeHead(402, { 'content-type': 'application/json', 'x-request-id': 'req-1' })
+    .end('{"error":{"message":"Not enough balance."}}');

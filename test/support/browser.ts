@@ -1,0 +1,79 @@
+import { mkdtempSync, renameSync, rmSync, existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import packed from '@sparticuz/chromium';
+import axe from 'axe-core';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+
+/**
+ * Starts a real Chromium, with its web security on. A machine that cannot run it makes the test fail: pages that no
+ * browser has shown are not tested. Close it when the file's tests are over.
+ */
+export const startBrowser = async (): Promise<Browser> =>
+  chromium.launch({
+    executablePath: await unpackedChromium(),
+    headless: true,
+    // Tests run in containers, as root. Of the package's own options many switch security off.
+    chromiumSandbox: false,
+    args: ['--disable-gpu', '--disable-dev-shm-usage', '--font-render-hinting=none', '--no-zygote'],
+  });
+
+/** A page of its own context, so without anybody's cookies. Its console errors and failed loads are collected. */
+export async function openPage(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<{ page: Page; complaints: string[] }> {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    locale: 'en-US',
+    ...options,
+  });
+  const page = await context.newPage();
+  // Shorter than a test, so that a failure says which step it was.
+  page.setDefaultTimeout(8_000);
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  return { page, complaints };
+}
+
+/** What axe finds wrong with the page as it is shown now: the rule, and the elements. */
+export async function accessFaults(page: Page): Promise<string[]> {
+  // Not as a script element: the content security policy of the page stays as it is.
+  await page.evaluate(axe.source);
+  const violations = await page.evaluate(async () => {
+    const { axe: run } = globalThis as unknown as { axe: typeof import('axe-core') };
+    return (await run.run()).violations;
+  });
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary.replaceAll('\n', ' ')}`),
+  );
+}
+
+/**
+ * The browser's program. Its package unpacks into the folder of temporary files and takes what lies there for whole, so
+ * test files that begin together each unpack their own, and the first one's stays.
+ */
+async function unpackedChromium(): Promise<string> {
+  const kept = path.join(tmpdir(), 'relay-test-chromium-153');
+  const program = path.join(kept, 'chromium');
+  if (existsSync(program)) return program;
+  const own = mkdtempSync(path.join(tmpdir(), 'relay-chromium-'));
+  const before = process.env['TMPDIR'];
+  process.env['TMPDIR'] = own;
+  try {
+    await packed.executablePath();
+  } finally {
+    if (before === undefined) delete process.env['TMPDIR'];
+    else process.env['TMPDIR'] = before;
+  }
+  try {
+    renameSync(own, kept);
+  } catch {
+    // Another file was faster.
+    rmSync(own, { recursive: true });
+  }
+  return program;
+}

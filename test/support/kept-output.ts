@@ -1,0 +1,20 @@
+/** A stream that keeps what a command of the tool writes, for tests that read it, or answer its questions. */
+import { Writable } from 'node:stream';
+import { stripVTControlCharacters } from 'node:util';
+
+export class KeptOutput extends Writable {
+  text = '';
+  readonly #onText: (text: string) => void;
+
+  constructor(onText: (text: string) => void = () => undefined) {
+    super();
+    this.#onText = onText;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+    // Without control sequences: where the cursor goes, what is erased.
+    this.#onText(stripVTControlCharacters(this.text));
+  }
+}

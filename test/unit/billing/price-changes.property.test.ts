@@ -1,0 +1,79 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { priceChanges } from '../../../shared/billing/price-changes.ts';
+import { ruleOf } from '../../../shared/billing/price-rule.ts';
+import { readCharge } from '../../../shared/config/compile/read-charge.ts';
+import { emptySnapshot } from '../../../shared/config/snapshot.ts';
+import type { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
+import { listedCharges } from '../../../shared/relay/catalog/price-lists.ts';
+
+/** Overlapping ones, the same one twice, the ends of the calendar. */
+const froms = [
+  '0001-01-01',
+  '1970-01-01',
+  '2026-11-22',
+  '2026-11-22T00:00:01Z',
+  '2026-12-01',
+  '9999-12-31T23:59:59Z',
+];
+const models = ['a', 'b', 'c'];
+
+const rules = fc
+  .array(
+    fc.record({
+      from: fc.option(fc.constantFrom(...froms), { nil: undefined }),
+      models: fc.subarray(models),
+    }),
+    { maxLength: 6 },
+  )
+  .map((each) =>
+    each.map((row, at): ChargeRow => {
+      const reading = readCharge({
+        id: at + 1,
+        type: 'token-billing',
+        input: at,
+        output: at,
+        ...JSON.parse(JSON.stringify(row)),
+      });
+      if ('problem' in reading) throw new Error(reading.problem);
+      return reading.row;
+    }),
+  );
+const times = fc.constantFrom(...froms.map(Date.parse)).chain((ms) => fc.constantFrom(ms - 1, ms, ms + 1));
+
+describe('rules with dates', () => {
+  it('are listed as they price, at each time, by the same rows', () => {
+    fc.assert(
+      fc.property(rules, times, (list, nowMs) => {
+        const listed = listedCharges({ ...emptySnapshot(0), charges: list }, nowMs);
+        for (const model of models)
+          expect(listed.find((entry) => entry.models.includes(model))?.id).toBe(
+            ruleOf(list, model, nowMs)?.id,
+          );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('are announced exactly where a model is priced by another rule from then on', () => {
+    fc.assert(
+      fc.property(rules, times, (list, nowMs) => {
+        const changes = priceChanges(list, models, nowMs);
+        const announced = changes.flatMap(({ fromMs, rule, models: named }) =>
+          named.map((model) => `${fromMs} ${model} ${rule.id}`),
+        );
+        const later = [
+          ...new Set(list.flatMap(({ from }) => (from !== undefined && from > nowMs ? [from] : []))),
+        ];
+        const due = later.flatMap((fromMs) =>
+          models.flatMap((model) => {
+            const rule = ruleOf(list, model, fromMs);
+            return rule && rule !== ruleOf(list, model, fromMs - 1) ? [`${fromMs} ${model} ${rule.id}`] : [];
+          }),
+        );
+        expect(announced.toSorted()).toEqual(due.toSorted());
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { authorsOf } from '../../../shared/config/compile/row-authors.ts';
+import { emptyRows } from '../../../shared/config/config-rows.ts';
+
+const publishedAt = Date.parse('2026-11-22T09:00:00Z') / 1000;
+const channel = (id: string, weight: number, marks: object = {}) => ({ id, weight, ...marks });
+const by = (name: string, at = '2026-11-22T09:05:00Z') => ({ _by: name, _at: at });
+
+const authors = (raw: object[], before: object[]) =>
+  authorsOf(
+    {
+      raw: { ...emptyRows, channels: raw },
+      before: { ...emptyRows, channels: before },
+      after: {
+        ...emptyRows,
+        channels: raw.map((row) =>
+          Object.fromEntries(Object.entries(row).filter(([name]) => !name.startsWith('_'))),
+        ),
+      },
+    },
+    publishedAt,
+  );
+
+test('a version names who wrote the rows that changed, each once and sorted, and nobody else', () => {
+  const raw = [
+    channel('a', 2, by('jane')),
+    channel('b', 2, by('ann')),
+    channel('c', 2, by('jane')),
+    channel('same', 1, by('somebody')),
+  ];
+  expect(authors(raw, [channel('a', 1), channel('same', 1)])).toEqual(['ann', 'jane']);
+});
+
+test('an edit by another tool is not put down to whoever wrote the row before it', () => {
+  expect(authors([channel('a', 2, by('jane', '2026-11-21T00:00:00Z'))], [channel('a', 1)])).toEqual([]);
+  expect(authors([channel('a', 2)], [channel('a', 1)])).toEqual([]);
+});

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import { noFigures } from '../../../shared/billing/daily/daily-figures.ts';
+import type { LedgerReader } from '../../../shared/operate/ledger-reader.ts';
+import { exactly } from '../../../shared/operate/what-if/bounds.ts';
+import type { ModelEffect } from '../../../shared/operate/what-if/edit-effects.ts';
+import { runningEmpty } from '../../../shared/operate/what-if/running-empty.ts';
+
+const yuan = 1_000_000_000n;
+const figures = (charged: bigint) => ({ counts: { calls: 1 }, amounts: { charged } });
+
+it('at the beginning of a month looks at the accounts of the month before, too', async () => {
+  const months: Record<string, string[]> = { '2026-11': ['acme', 'late'], '2026-12': ['acme'] };
+  const ledger = {
+    async *monthAccounts(month: string) {
+      yield (months[month] ?? []).map((account) => ({ row: { account, month, figures: figures(yuan) } }));
+    },
+    quotas: async (accounts: string[]) =>
+      accounts.map((account) => ({ row: { account, available: 7n * yuan } })),
+    async *daily(id: string) {
+      yield [{ row: { key: { id, period: 'day#2026-11-30#m' }, figures: figures(yuan) } }];
+    },
+  } as unknown as LedgerReader;
+  const revenue = { before: exactly(yuan), after: exactly(2n * yuan) };
+  const effect = {
+    model: 'm',
+    calls: 1,
+    charged: yuan,
+    revenue,
+    figures: noFigures,
+  } as unknown as ModelEffect;
+  const days = { from: '2026-11-25', to: '2026-12-01' };
+  const found = await runningEmpty({ ledger }, { days, dayCount: 7, models: [effect] });
+  expect(found).toMatchObject({ looked: 2, accounts: 2 });
+  expect(found.sooner.map(({ account }) => account)).toEqual(['acme', 'late']);
+});

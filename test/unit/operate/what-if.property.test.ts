@@ -1,0 +1,219 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { dailySums } from '../../../shared/billing/daily/daily-sums.ts';
+import { servedId, servedOf } from '../../../shared/billing/daily/sum-keys.ts';
+import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
+import { emptyRows } from '../../../shared/config/config-rows.ts';
+import type { ServedDay } from '../../../shared/operate/sum-reader.ts';
+import { editEffects } from '../../../shared/operate/what-if/edit-effects.ts';
+import { timeText } from '../../../shared/wire/request-id.ts';
+import { costOf, dearestInput, ruleAt, type ChargeText } from '../../oracle/price-list.ts';
+import { compile } from '../config/rows.ts';
+
+const atMs = Date.parse('2026-11-20T12:00:00Z');
+const models = ['a', 'b'];
+
+/** Some of them are whole nano-yuan a token, some are not. */
+const rate = fc.constantFrom(0, 0.001, 0.018, 0.0000017, 0.072, 0.00000033);
+const rates = fc.record({
+  input: rate,
+  output: rate,
+  cached_input: fc.option(rate, { nil: undefined }),
+  cache_write: fc.option(rate, { nil: undefined }),
+});
+const rule = fc
+  .record({
+    type: fc.constantFrom('token-billing' as const, 'times-billing' as const, 'non-billing' as const),
+    own: rates,
+    higher: fc.option(rates, { nil: undefined }),
+    models: fc.subarray(models),
+  })
+  .map(({ type, own, higher, models: named }) => {
+    const tiers = type === 'token-billing' && higher ? [{ ...higher, above: 500 }] : undefined;
+    return Object.assign({ type, models: named, tiers }, own);
+  });
+const list = fc
+  .array(rule, { maxLength: 3 })
+  .map((rules) => rules.map((each, at): ChargeText => JSON.parse(JSON.stringify({ ...each, id: at + 1 }))));
+
+const call = fc.record({
+  model: fc.constantFrom(...models),
+  day: fc.integer({ min: 14, max: 20 }),
+  channel: fc.constantFrom('x', 'y#1'),
+  input: fc.nat(2000),
+  output: fc.nat(900),
+  cached: fc.nat(100),
+  written: fc.nat(100),
+  how: fc.constantFrom('paid', 'paid', 'paid', 'left', 'plan', 'official', 'released', 'expired'),
+});
+type Call = typeof call extends fc.Arbitrary<infer Made> ? Made : never;
+
+const tokensOf = ({ input, output, cached, written }: Call) => ({
+  input: input + cached + written,
+  output,
+  cached,
+  written,
+});
+
+/** By the pages alone. */
+function dueOf(rules: readonly ChargeText[], each: Call): bigint {
+  const { model, how } = each;
+  const found = ruleAt(rules, model, atMs);
+  if (how === 'paid') return costOf(found, tokensOf(each));
+  // Who leaves before the first content pays tokens, but no price per call.
+  if (how === 'left') return found?.type === 'times-billing' ? 0n : costOf(found, tokensOf(each));
+  return how === 'expired' && found?.type === 'token-billing'
+    ? costOf(found, { input: each.input, output: 0 })
+    : 0n;
+}
+
+function rowOf(each: Call, at: number, charge: bigint): CloseRow {
+  const { model, day, channel, input, output, cached, written, how } = each;
+  const kind = how === 'released' || how === 'expired' ? how : 'settled';
+  return {
+    account: 'acme',
+    id: timeText(Date.parse(`2026-11-${day}T10:00:00Z`)) + String(at).padStart(16, '0'),
+    at: '2026-11-20T11:00:00Z',
+    kind,
+    model,
+    key: '0123456789ab',
+    charge,
+    reserved: 0n,
+    price: '1:free',
+    channel,
+    ...(kind === 'settled' && {
+      prompt_tokens: input + cached + written,
+      completion_tokens: output,
+      cached_tokens: cached,
+      cache_write_tokens: written,
+    }),
+    ...(how === 'plan' && { plan_slot: 'chat@2026-11-01' }),
+    ...(how === 'official' && { official: true as const }),
+  };
+}
+
+const servedBy = (rows: CloseRow[]): ServedDay[] =>
+  dailySums(rows).flatMap(({ key, figures }) => (key.id === servedId ? [{ ...servedOf(key), figures }] : []));
+
+const configOf = (charges: readonly ChargeText[]) =>
+  compile({
+    ...emptyRows,
+    channels: ['x', 'y#1'].map((id) => ({ id, endpoint: 'https://api.example.com/v1', models, state: true })),
+    charges: [...charges],
+  }).snapshot;
+
+const run = (
+  calls: Call[],
+  { before, after, isKnown }: { before: ChargeText[]; after: ChargeText[]; isKnown: boolean },
+) =>
+  editEffects({
+    before: configOf(before),
+    after: configOf(after),
+    served: servedBy(calls.map((each, at) => rowOf(each, at, dueOf(before, each)))),
+    isKnown: () => isKnown,
+    atMs,
+  });
+
+const sumOver = (calls: Call[], rules: ChargeText[]): bigint =>
+  calls.reduce((sum, each) => sum + dueOf(rules, each), 0n);
+
+const withoutExpired = (calls: Call[]): Call[] => calls.filter(({ how }) => how !== 'expired');
+const isBetween = (due: bigint, { low, high }: { low: bigint; high: bigint }): boolean =>
+  low <= due && due <= high;
+
+describe('what an edit makes of calls of which only the sums are known', () => {
+  it('is of an unchanged configuration exactly what was charged', () => {
+    fc.assert(
+      fc.property(fc.array(call), list, (calls, rules) => {
+        const {
+          total,
+          models: effects,
+          ...marks
+        } = run(calls, { before: rules, after: rules, isKnown: true });
+        const due = sumOver(calls, rules);
+        expect(total.revenue.after).toEqual({ low: due, high: due });
+        expect(total.revenue.before).toEqual(total.revenue.after);
+        expect(marks).toEqual({ lost: [], free: [], unpriced: [] });
+        for (const { model, revenue } of effects)
+          expect(revenue.after.low).toBe(
+            sumOver(
+              calls.filter((each) => each.model === model),
+              rules,
+            ),
+          );
+      }),
+    );
+  });
+
+  it('has within its bounds what was charged, where it is computed from tokens alone', () => {
+    fc.assert(
+      fc.property(fc.array(call), list, (all, rules) => {
+        const calls = withoutExpired(all);
+        const { total } = run(calls, { before: rules, after: rules, isKnown: false });
+        expect(isBetween(sumOver(calls, rules), total.revenue.after)).toBe(true);
+      }),
+    );
+  });
+
+  it('has within its bounds what the same calls cost by other rules', () => {
+    fc.assert(
+      fc.property(fc.array(call), list, list, fc.boolean(), (all, before, after, isKnown) => {
+        const calls = withoutExpired(all);
+        const { models: effects } = run(calls, { before, after, isKnown });
+        for (const { model, revenue } of effects) {
+          const own = calls.filter((each) => each.model === model);
+          expect(isBetween(sumOver(own, before), revenue.before)).toBe(true);
+          expect(isBetween(sumOver(own, after), revenue.after)).toBe(true);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('has calls that expired within its bounds, too, where all rates change by the same factor', () => {
+    const base = { id: 1, type: 'token-billing' as const, models: ['a'], input: 0.018, output: 0.072 };
+    const tiers = [{ above: 500, input: 0.036, output: 0.144 }];
+    const raised = {
+      ...base,
+      input: 0.0198,
+      output: 0.0792,
+      tiers: [{ above: 500, input: 0.0396, output: 0.1584 }],
+    };
+    fc.assert(
+      fc.property(fc.array(call), (all) => {
+        const calls = all.filter(({ model }) => model === 'a');
+        const { total } = run(calls, { before: [{ ...base, tiers }], after: [raised], isKnown: true });
+        const due = sumOver(calls, [raised]);
+        expect(isBetween(due, total.revenue.after)).toBe(true);
+        // As tight as rounding is.
+        expect(total.revenue.after.high - total.revenue.after.low).toBeLessThan(
+          BigInt(calls.length) * 10n + 50n,
+        );
+        expect(dearestInput(raised, 1) > 0n).toBe(true);
+      }),
+    );
+  });
+
+  it('is exact where prices are whole nano-yuan a token and have no tiers', () => {
+    const before = [{ id: 1, type: 'token-billing' as const, models, input: 0.018, output: 0.072 }];
+    const after = [
+      {
+        ...before[0],
+        id: 1,
+        type: 'token-billing' as const,
+        models,
+        input: 0.001,
+        cached_input: 0,
+        output: 0.5,
+      },
+    ];
+    fc.assert(
+      fc.property(fc.array(call), (all) => {
+        const calls = withoutExpired(all);
+        const { revenue } = run(calls, { before, after, isKnown: false }).total;
+        const due = sumOver(calls, after);
+        expect(revenue.after).toEqual({ low: due, high: due });
+      }),
+    );
+  });
+});

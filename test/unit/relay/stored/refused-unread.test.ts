@@ -1,0 +1,182 @@
+/** What is refused of a call that goes on from a stored response, before that is read. */
+import { describe, expect, it, vi } from 'vitest';
+import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
+import { hello, type Answer } from '../../../support/core-rig.ts';
+
+type Json = Record<string, unknown>;
+
+const unknown = `resp-${'9'.repeat(26)}`;
+const onward = { previous_response_id: unknown };
+const referring = (items: Json[]) => [{ type: 'item_reference', id: `msg_${'9'.repeat(26)}_0` }, ...items];
+const image = (url: string) => ({ role: 'user', content: [{ type: 'input_image', image_url: url }] });
+const hi = { model: 'm', input: 'hi', max_output_tokens: 78 };
+
+/** An account that may store, and what was read of its responses. */
+function rigOf(key: Json = {}, options: BillingOptions = {}) {
+  const rig = new BillingRig({ key: { store: true, ...key }, ...options }).upstream({ steps: hello });
+  const reads = vi.spyOn(rig.stored.responses, 'read');
+  const post = (body: Json, headers: Record<string, string> = {}): Promise<Answer> =>
+    rig.call(
+      { ...hi, ...body },
+      { path: '/v1/responses', headers: { authorization: 'Bearer sk-test', ...headers } },
+    );
+  return { rig, reads, post };
+}
+
+const refusal = ({ status, text }: Answer): string => {
+  const { error } = JSON.parse(text) as { error: Json };
+  return [status, error['code'], error['param']].join(' ');
+};
+
+const wrong: [string, Json, string][] = [
+  ['no model', { model: undefined }, '400 missing_required_parameter model'],
+  ['no input', { input: undefined }, '400 missing_required_parameter input'],
+  ['a limit that is no number', { max_output_tokens: 'x' }, '400 invalid_type max_output_tokens'],
+  ['an item of an unknown type', { input: [{ type: 'x' }] }, '400 unsupported_input_item input[0].type'],
+  [
+    'such an item after a reference',
+    { input: referring([{ type: 'x' }]) },
+    '400 unsupported_input_item input[1].type',
+  ],
+  ['a role that is none', { input: [{ role: 'x' }] }, '400 invalid_value input[0].role'],
+  [
+    'an output without call_id',
+    { input: [{ type: 'function_call_output', output: 'x' }] },
+    '400 missing_required_parameter input[0].call_id',
+  ],
+  [
+    'a reference without id',
+    { input: [{ type: 'item_reference' }] },
+    '400 missing_required_parameter input[0].id',
+  ],
+  [
+    'reasoning of another relay',
+    {
+      input: [
+        { type: 'reasoning', encrypted_content: 'x' },
+        { role: 'assistant', content: 'x' },
+      ],
+    },
+    '400 unsupported_input_item input[0].type',
+  ],
+  ['a conversation as an object', { conversation: 'conv_1' }, '400 unsupported_parameter conversation'],
+  ['two choices', { n: 2 }, '400 unsupported_parameter n'],
+  ['store that is no boolean', { store: 'no' }, '400 invalid_type store'],
+  ['background that is not stored', { store: false, background: true }, '400 invalid_value background'],
+  ['a model name that cannot be', { model: 'web-' }, '400 invalid_value model'],
+  ['an unknown model', { model: 'nobody' }, '404 model_not_found model'],
+  ['official billing without permission', { official: true }, '403 official_not_allowed model'],
+  [
+    'a picture at an address that is not public',
+    { input: [image('https://127.0.0.1/x.png')] },
+    '400 invalid_image_url input[0].content[0].image_url',
+  ],
+];
+
+describe('a call that goes on from an unknown response', () => {
+  it.each(wrong)('is refused for %s, and the store is not asked', async (_case, body, expected) => {
+    const { rig, reads, post } = rigOf();
+    rig.granted(yuan);
+    expect(refusal(await post({ ...onward, ...body }))).toBe(expected);
+    expect(reads).toHaveBeenCalledTimes(0);
+  });
+
+  it.each<[string, Json, Json, string]>([
+    ['its whitelist', { models: ['other'] }, {}, '403 model_not_allowed model'],
+    ['a refusal to store', { store: false }, {}, '400 unsupported_parameter previous_response_id'],
+    [
+      'a refusal to store items',
+      { store: false },
+      { previous_response_id: undefined, input: referring([]) },
+      '400 unsupported_input_item input[0].type',
+    ],
+  ])('is refused for %s of its key, and the store is not asked', async (_case, key, body, expected) => {
+    const { rig, reads, post } = rigOf(key);
+    rig.granted(yuan);
+    expect(refusal(await post({ ...onward, ...body }))).toBe(expected);
+    expect(reads).toHaveBeenCalledTimes(0);
+  });
+
+  it('is refused for a seal that was changed, and the store is not asked', async () => {
+    const { rig, reads, post } = rigOf();
+    rig.granted(yuan);
+    const first = await post({ include: ['reasoning.encrypted_content'], tools: [] });
+    expect(first.status).toBe(200);
+    const input = [
+      { type: 'reasoning', encrypted_content: 'relay1:AAAA' },
+      { role: 'assistant', content: 'x' },
+    ];
+    expect(refusal(await post({ ...onward, input }))).toMatch(/^400 (invalid_encrypted_content|unsupported)/);
+    expect(reads).toHaveBeenCalledTimes(0);
+  });
+
+  it('is refused for what its key asked in this minute, and the store is not asked', async () => {
+    const { rig, reads, post } = rigOf({ rpm: 1 });
+    rig.granted(yuan);
+    expect((await post({})).status).toBe(200);
+    expect(refusal(await post(onward))).toBe('429 rate_limit_exceeded ');
+    expect(reads).toHaveBeenCalledTimes(0);
+  });
+
+  it('counts in the minute of its key, so that nobody has ids looked up without a bound', async () => {
+    const { rig, reads, post } = rigOf({ rpm: 2 });
+    rig.granted(yuan);
+    const answers = [await post(onward), await post(onward), await post(onward)];
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 429]);
+    expect(reads).toHaveBeenCalledTimes(2);
+    expect(rig.store.sent).toEqual([]);
+  });
+
+  it('is refused for the balance that was empty a moment ago, and the store is not asked', async () => {
+    const { rig, reads, post } = rigOf();
+    rig.granted(1n);
+    expect(refusal(await post({}))).toBe('429 insufficient_quota ');
+    expect(refusal(await post(onward))).toBe('429 insufficient_quota ');
+    expect(reads).toHaveBeenCalledTimes(0);
+  });
+
+  it('is refused for the limit that its account met a moment ago, and the store is not asked', async () => {
+    const limits = { requestSeconds: 600, accountRpm: 1 };
+    const { rig, reads, post } = rigOf({}, { settings: { limits: limits as never } });
+    rig.granted(yuan);
+    expect((await post({})).status).toBe(200);
+    expect(refusal(await post({}))).toBe('429 rate_limit_exceeded ');
+    expect(refusal(await post(onward))).toBe('429 rate_limit_exceeded ');
+    expect(reads).toHaveBeenCalledTimes(0);
+  });
+
+  it('is found unknown only then, and may be sent again under its Idempotency-Key', async () => {
+    const { rig, reads, post } = rigOf();
+    rig.granted(yuan);
+    const key = { 'idempotency-key': 'one' };
+    expect(refusal(await post(onward, key))).toBe('404 response_not_found previous_response_id');
+    expect(refusal(await post(onward, key))).toBe('404 response_not_found previous_response_id');
+    expect(reads).toHaveBeenCalledTimes(2);
+    expect(rig.store.sent).toEqual([]);
+  });
+});
+
+describe('a call that goes on from a stored response', () => {
+  it('is answered again under its Idempotency-Key without what it goes on from', async () => {
+    const { rig, reads, post } = rigOf();
+    rig.granted(yuan);
+    const { id } = JSON.parse((await post({})).text) as { id: string };
+    const key = { 'idempotency-key': 'one' };
+    const first = await post({ previous_response_id: id }, key);
+    expect(first.status).toBe(200);
+    reads.mockClear();
+    expect((await post({ previous_response_id: id }, key)).text).toBe(first.text);
+    expect(reads).toHaveBeenCalledTimes(0);
+  });
+
+  it('is checked again with it: pictures of earlier turns need a channel that sees', async () => {
+    const channels = [{}, { id: 'blind', models: ['blind'], can: { images: false } }];
+    const { rig, reads, post } = rigOf({}, { channels });
+    rig.granted(100n * yuan);
+    const data = 'data:image/png;base64,iVBORw0KGgo=';
+    const { id } = JSON.parse((await post({ input: [image(data)] })).text) as { id: string };
+    const answer = await post({ model: 'blind', previous_response_id: id });
+    expect(refusal(answer)).toBe('400 unsupported_parameter messages[0].content[0]');
+    expect(reads).toHaveBeenCalledTimes(1);
+  });
+});
