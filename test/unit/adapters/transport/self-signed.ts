@@ -7,7 +7,10 @@ export function selfSigned({ until = '20990101000000Z', address = [127, 0, 0, 1]
 } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = sequence(objectId('2a8648ce3d040302'));
-  const name = sequence(set(sequence(objectId('550403'), der(0x0c, Buffer.from('loopback')))));
+  const spki = publicKey.export({ type: 'spki', format: 'der' });
+  // A name of its own: among trusted certificates OpenSSL looks for an issuer by name, and takes the first.
+  const own = Buffer.from(`loopback ${spki.subarray(-8).toString('hex')}`);
+  const name = sequence(set(sequence(objectId('550403'), der(0x0c, own))));
   const validity = sequence(der(0x18, Buffer.from('20200101000000Z')), der(0x18, Buffer.from(until)));
   const loopback = der(0x87, Buffer.from(address));
   const alternativeName = sequence(objectId('551d11'), der(0x04, sequence(loopback)));
@@ -18,7 +21,7 @@ export function selfSigned({ until = '20990101000000Z', address = [127, 0, 0, 1]
     name,
     validity,
     name,
-    publicKey.export({ type: 'spki', format: 'der' }),
+    spki,
     der(0xa3, sequence(alternativeName)),
   );
   const signature = Buffer.concat([Buffer.from([0]), sign('sha256', certificate, privateKey)]);
