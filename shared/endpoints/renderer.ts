@@ -1,4 +1,4 @@
-import type { Machine } from '../stream/machine.ts';
+import type { Ending, Machine } from '../stream/machine.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import { keptToEnd } from '../wire/chat-request.ts';
 import { Kept } from '../wire/chunk-content.ts';
@@ -10,7 +10,7 @@ import type { ErrorObject } from '../wire/public/error-body.ts';
  * Converts the canonical stream to the text of one endpoint in one mode. The first text commits status 200.
  * The renderer of a JSON answer returns its only text at the end.
  */
-export interface Renderer extends Machine<ChatChunk, string, Iterable<string>> {
+export interface Renderer extends Machine<ChatChunk, string, Ending<string>> {
   readonly contentType: string;
   /** After this time without output, status 200 and a heartbeat are sent, so that proxies do not time out. */
   readonly commitAfterMs: number;
@@ -23,7 +23,7 @@ export interface Renderer extends Machine<ChatChunk, string, Iterable<string>> {
   /** The last text of an answer that fails after its status was sent. */
   failed(error: ErrorObject): string;
   /** What `end` would return before its last text, which it then leaves out. Absent: `end` alone. */
-  close?(): Iterable<string>;
+  close?(): string[];
   /**
    * The whole answer as an object, as its last text has it. Valid from `close` on; with an error, of an answer that fails
    * with it, at any time. Absent: answers of this endpoint are not objects that are kept.

@@ -3,12 +3,9 @@
  * machines, each started by `run`, connects the upstream's bytes to the client's text, so both modes of both
  * endpoints share one path.
  */
-export interface Machine<In, Out, Last extends Iterable<Out> = Out[]> {
+export interface Machine<In, Out, Last extends Ending<Out> = Out[]> {
   push(item: In): Out[];
-  /**
-   * Called when the source ends normally. Throws if the sequence is incomplete. What is no array is made one by one, each
-   * a batch of its own, so that only one of them is in memory.
-   */
+  /** Called when the source ends normally. Throws if the sequence is incomplete. */
   end(): Last;
   /**
    * Called when the source fails. Returns the last items if the sequence is complete anyway, otherwise
@@ -17,13 +14,19 @@ export interface Machine<In, Out, Last extends Iterable<Out> = Out[]> {
   fail?(error: unknown): Out[];
 }
 
+/** One batch, or several that are made one by one, so that only one of them is in memory. */
+export type Ending<Out> = Out[] | Iterable<Out[]>;
+
+export const batchesOf = <Out>(last: Ending<Out>): Iterable<Out[]> =>
+  Array.isArray(last) ? [last] : last;
+
 /**
  * Runs a machine over batches and yields one batch for each input batch that gives output. If a batch fails,
  * the output that it gave before is still yielded.
  */
 export async function* run<In, Out>(
   source: AsyncIterable<readonly In[]>,
-  machine: Machine<In, Out, Iterable<Out>>,
+  machine: Machine<In, Out, Ending<Out>>,
 ): AsyncGenerator<Out[], void, undefined> {
   let out: Out[] = [];
   let failure: { error: unknown } | undefined;
@@ -39,12 +42,10 @@ export async function* run<In, Out>(
   }
   if (failure && out.length > 0) yield out;
   const last = failure ? failed(machine, failure.error) : machine.end();
-  if (Array.isArray(last)) {
-    if (last.length > 0) yield last as Out[];
-  } else for (const each of last) yield [each];
+  for (const batch of batchesOf(last)) if (batch.length > 0) yield batch;
 }
 
-function failed<Out>(machine: Machine<never, Out, Iterable<Out>>, error: unknown): Out[] {
+function failed<Out>(machine: Machine<never, Out, Ending<Out>>, error: unknown): Out[] {
   if (machine.fail) return machine.fail(error);
   throw error;
 }

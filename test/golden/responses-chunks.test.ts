@@ -25,7 +25,7 @@ function rendered(one: ChunkCase, stream: boolean): string {
   });
   const texts: string[] = [];
   for (const chunk of chunks) texts.push(...renderer.push(chunk));
-  return [...texts, ...renderer.end()].join('');
+  return [...texts, ...renderer.end()].flat().join('');
 }
 
 describe.each(Object.entries(chunkCases))('%s', (name, one) => {

@@ -102,7 +102,7 @@ function streamed(chunks: ChatChunk[], idleAfter: number[], how: Asked = plain):
     ...renderer.push(chunk),
     ...idleAfter.filter((at) => at === i).map(() => renderer.idle()),
   ]);
-  return [...texts, ...renderer.end()].join('');
+  return [...texts, ...renderer.end()].flat().join('');
 }
 
 const textOf = (output: OutputItem[]): string =>
@@ -124,7 +124,7 @@ describe('any answer of an upstream, on Responses', () => {
         for (const event of events) responsesEvent.parse(event);
         const json = rendererOf(how, false);
         for (const chunk of chunks) json.push(chunk);
-        expect(readByGrammar(events)).toEqual(JSON.parse([...json.end()].join('')));
+        expect(readByGrammar(events)).toEqual(JSON.parse([...json.end()].flat().join('')));
       }),
       { numRuns: 500 },
     );

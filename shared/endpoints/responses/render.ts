@@ -1,5 +1,5 @@
 import type { ChatToResponses } from './answer/answer-events.ts';
-import { commentFrame, eventFrame } from '../../stream/sse-encode.ts';
+import { commentFrame, eventFrame, eventPieces } from '../../stream/sse-encode.ts';
 import type { ResponsesEvent } from './answer/responses-response.ts';
 import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';
 
@@ -13,8 +13,9 @@ const tooLarge = { status: 400, code: 'context_length_exceeded' };
 export function responsesStreamRenderer(events: ChatToResponses): Renderer {
   let number = 0;
   let idles = 0;
-  const frame = ({ type, ...rest }: ResponsesEvent): string =>
-    eventFrame(type, JSON.stringify({ type, sequence_number: number++, ...rest }));
+  const data = ({ type, ...rest }: ResponsesEvent): string =>
+    JSON.stringify({ type, sequence_number: number++, ...rest });
+  const frame = (event: ResponsesEvent): string => eventFrame(event.type, data(event));
   const frames = (list: ResponsesEvent[]): string[] => list.map(frame);
   return {
     ...streamedAnswer,
@@ -24,9 +25,12 @@ export function responsesStreamRenderer(events: ChatToResponses): Renderer {
       if (written.length > 0) idles = 0;
       return written;
     },
-    /** The last events repeat the whole answer up to four times, so each is written before the next is made. */
+    /**
+     * The last events repeat the whole answer up to four times, so each is written before the next is made, and its data
+     * is not copied into a frame.
+     */
     *end() {
-      for (const event of events.end()) yield frame(event);
+      for (const event of events.end()) yield eventPieces(event.type, data(event));
     },
     idle() {
       const opening = frames(events.start());

@@ -4,8 +4,8 @@ import type { JsonRecord } from '../../wire/json-record.ts';
 export interface AnswerRecorder {
   /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A text of the answer, in order, heartbeats included, whether or not the client still takes it. */
-  wrote(text: string): void;
+  /** Texts of the answer that belong together, in order, heartbeats included, whether or not the client still takes them. */
+  wrote(batch: readonly string[]): void;
   /**
    * The whole answer, after its items and before its end are sent: resolves when it can be read by others, or will not
    * be. The same of an answer that fails after its client has seen it begin. Never rejects.

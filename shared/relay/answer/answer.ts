@@ -3,7 +3,7 @@
  * (200), or a failure (its own status). The stream is read to its end even when the client has disconnected,
  * because its end reports the usage. Order at the end: last byte, bill, log line.
  */
-import { run, type Machine } from '../../stream/machine.ts';
+import { batchesOf, run, type Machine } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import { costsNothing } from '../../billing/usage/call-charge.ts';
 import { checkedUsage } from '../../billing/usage/checked-usage.ts';
@@ -91,7 +91,7 @@ export class Answer {
   async produce(): Promise<void> {
     const { dispatch, bill, claim, recorder } = this.#parts;
     const stop = new AbortController();
-    const push = (text: string): void => this.#push(text);
+    const push = (text: string): void => this.#push([text]);
     void this.#heartbeat.run({ queue: this.#queue, push }, this.#renderer, stop.signal);
     try {
       await this.#pass();
@@ -138,7 +138,7 @@ export class Answer {
       try {
         const metered = run(dispatch.chunks, this.#meter);
         const shown = recorder ? withoutEnd(this.#renderer) : this.#renderer;
-        for await (const batch of run(metered, shown)) await this.#write(batch.join(''));
+        for await (const batch of run(metered, shown)) await this.#write(batch);
         if (recorder) await this.#endKept(recorder);
         return;
       } catch (error) {
@@ -152,10 +152,10 @@ export class Answer {
   /** What is seen as ended can be read again: its items, then the keeping, then the end itself. */
   async #endKept(recorder: AnswerRecorder): Promise<void> {
     const renderer = this.#renderer;
-    for (const text of renderer.close?.() ?? []) await this.#write(text);
+    for (const text of renderer.close?.() ?? []) await this.#write([text]);
     const whole = renderer.whole?.();
     if (whole) await recorder.keep(whole);
-    for (const text of renderer.end()) await this.#write(text);
+    for (const batch of batchesOf(renderer.end())) await this.#write(batch);
   }
 
   #newMeter(): Meter {
@@ -243,7 +243,7 @@ export class Answer {
     if (!this.#queue.committed) return;
     try {
       await this.#keepFailed(shown);
-      this.#push(this.#renderer.failed(shown));
+      this.#push([this.#renderer.failed(shown)]);
     } catch (broken) {
       fault(broken);
       this.#unrendered = true;
@@ -266,19 +266,23 @@ export class Answer {
     return new Refusal(status, { ...refusal.body.error, code }, { headers, reason });
   }
 
-  async #write(text: string): Promise<void> {
+  /** No heartbeat comes between the texts of a batch. */
+  async #write(batch: readonly string[]): Promise<void> {
     await this.#delivery.room();
     this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
     this.#firstMs ??= this.#ports.clock.now();
-    this.#push(text);
-    this.#length += text.length;
+    this.#push(batch);
+    for (const text of batch) this.#length += text.length;
     this.#heartbeat.wrote();
   }
 
-  #push(text: string): void {
-    this.#queue.push(text);
-    this.#parts.recorder?.wrote(text);
-    this.#parts.claim?.wrote(text);
+  #push(batch: readonly string[]): void {
+    const { recorder, claim } = this.#parts;
+    for (const text of batch) {
+      this.#queue.push(text);
+      claim?.wrote(text);
+    }
+    recorder?.wrote(batch);
   }
 
   #status(): number {

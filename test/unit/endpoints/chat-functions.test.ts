@@ -105,7 +105,7 @@ function rendered(body: object, deltas: ChatDelta[], { headers = {}, finish }: R
   const asked = chatEndpoint.read({ model: 'm', messages: [hi], ...body }, headers);
   const renderer = asked.renderer({ requestId: 'r1', created: 5, model: 'm' }, answerFacts());
   const texts = chunks(deltas, finish).flatMap((chunk) => renderer.push(chunk));
-  return [...texts, ...renderer.end()].join('');
+  return [...texts, ...renderer.end()].flat().join('');
 }
 
 const called = [

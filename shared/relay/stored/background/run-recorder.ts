@@ -49,8 +49,8 @@ export class RunRecorder implements AnswerRecorder {
     return this;
   }
 
-  wrote(text: string): void {
-    this.#kept.events?.wrote(text);
+  wrote(batch: readonly string[]): void {
+    this.#kept.events?.wrote(batch.join(''));
   }
 
   async keep(whole: JsonRecord): Promise<void> {

@@ -30,7 +30,7 @@ const sealing: Endpoint = {
         const renderer = read.renderer(identity, facts);
         return {
           ...renderer,
-          end: () => [...renderer.end(), `seal: ${facts.sealedState('rs_1') ?? 'none'}`],
+          end: () => [...[...renderer.end()].flat(), `seal: ${facts.sealedState('rs_1') ?? 'none'}`],
         };
       },
     };
