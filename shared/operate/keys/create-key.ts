@@ -6,7 +6,7 @@ import { isAccountOff } from '../../config/rows/account-row.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { keyHint } from '../../wire/name-patterns.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import { findAccount } from '../find-account.ts';
@@ -59,9 +59,9 @@ export async function planCreateKey(
   const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
-  const conflict = new Failure('no key was made: repeat the command');
   return {
-    changes: [...found.changes, { kind: 'create', table: 'keys', row, conflict }],
+    // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
+    changes: [...found.changes, { kind: 'create', table: 'keys', row }],
     effect: [...found.effect, `a key of account ${account}: ${rights}`],
     questions: [],
     warnings: [

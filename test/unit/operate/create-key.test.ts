@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { carryOutCreateKey, planCreateKey } from '../../../shared/operate/keys/create-key.ts';
+import { operatorRig } from '../../support/operator-rig.ts';
+
+const rows = { accounts: [{ account: 'acme', enabled: true }] };
+
+it('a key of which the first try lost its reply is made, and shown', async () => {
+  const { ports } = operatorRig({ rows });
+  const plan = await planCreateKey(ports, { account: 'acme' });
+  // What the second try of the same write finds: there is a row of this hash.
+  const found = {
+    ...ports,
+    tables: { ...ports.tables, write: async () => false },
+    random: { ...ports.random, secretKey: () => 'sk-again' },
+  };
+  const { secretKey } = await carryOutCreateKey(found, plan);
+  expect(secretKey).toBe('sk-again');
+});
