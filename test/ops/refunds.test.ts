@@ -65,6 +65,25 @@ describe('account refund', () => {
     expect(await granted(account)).toBe(yuan('1'));
   });
 
+  it('takes the same part within minutes for a repeat, unless it has a number', async () => {
+    const { account, id } = await chargedCall('1');
+    const part = ['--amount', '0.3'];
+    expect(await refund(id, ...part, '--part', '1')).toMatchObject({ code: 0 });
+    // As after a lost reply, or when it was killed after its write: before the relay has applied it, and after.
+    const again = await refund(id, ...part);
+    expect(again).toMatchObject({ code: 1 });
+    expect(again.errors).toContain(`were refunded minutes ago, as refund#${id}`);
+    await rig.applyGrants();
+    await rig.damage('ledger', { account, id: `grant#refund#${id}` }, 'at', new Date().toISOString());
+    expect((await refund(id, ...part)).errors).toContain('--part 2');
+    const numbered = await refund(id, ...part, '--part', '1');
+    expect(numbered).toMatchObject({ code: 2 });
+    expect(numbered.errors).toContain('--part 1: the next part is 2');
+    expect(await granted(account)).toBe(yuan('0.3'));
+    expect(await refund(id, ...part, '--part', '2')).toMatchObject({ code: 0 });
+    expect(await granted(account)).toBe(yuan('0.6'));
+  });
+
   it('counts what was applied, also when its row of grants was edited or deleted since', async () => {
     const { account, id } = await chargedCall('1');
     await refund(id, '--amount', '0.7');

@@ -95,6 +95,7 @@ function addGrants(account: Command, { writing }: CommandContext): void {
       .argument('<id>', 'of the ledger row: the header x-request-id, or the id of an answer')
       .option('--amount <yuan>', 'only this much (default: all that was not refunded yet)')
       .option('--reason <text>', 'shown to the customer in their usage')
+      .option('--part <number>', 'which part of the refund this is: safe to repeat', parseNumber)
       .option('--wait <seconds>', 'how long to wait until it is applied', parseNumber, 15),
     async ({ ports }, id: string, { wait, ...options }: RefundOptions) => {
       const plan = await planRefundCharge(ports, { id, ...options });

@@ -12,6 +12,7 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { ExactNumber } from '../row-tables.ts';
 import type { GrantPlan } from './grant-amount.ts';
+import { repeatMs } from './repeated-grant.ts';
 
 export interface RefundInput {
   /** The id of a ledger row, which is the request's, or the id of an answer. */
@@ -20,6 +21,8 @@ export interface RefundInput {
   amount?: string | undefined;
   /** Shown to the customer. */
   reason?: string | undefined;
+  /** The number of the part, so that a repeat cannot make another. Absent: the next one, if it does not look like a repeat. */
+  part?: number | undefined;
 }
 
 /** `carryOutWrites` carries it out; it throws if another part was made meanwhile. */
@@ -27,7 +30,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const { account, id, charge, model, key } = await chargedRow(ports, input.id);
   const written = await writtenAmounts(ports, account);
   const earlier = await earlierParts(ports, { id, written });
-  const left = earlier.reduce((sum, part) => sum - part, charge);
+  const left = earlier.reduce((sum, part) => sum - part.amount, charge);
   const before = earlier.length === 0 ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
   const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
   if (left <= 0n) throw new Failure(`${charged}: nothing is left to refund`);
@@ -36,7 +39,11 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
     throw usageFailure(
       `${charged}; --amount ${input.amount}: wanted yuan above 0, at most ${formatYuan(left)}`,
     );
-  const grantId = partId(id, earlier.length + 1);
+  const number = earlier.length + 1;
+  if (input.part !== undefined && input.part !== number)
+    throw usageFailure(`${charged}; --part ${input.part}: the next part is ${number}`);
+  const refusal = input.part === undefined ? repeatedPart(ports, { id, amount, earlier }) : undefined;
+  const grantId = partId(id, number);
   const row = {
     account,
     grant_id: grantId,
@@ -51,6 +58,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
     changes: [{ kind: 'create', table: 'grants', row, conflict }],
     effect: [charged, `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`],
     questions: [`Refund ${formatYuan(amount)} yuan to account ${account}?`],
+    ...(refusal !== undefined && { refusal }),
     warnings: refundedWithKey(leakedGrantId(key), written),
     account,
     grantId,
@@ -91,6 +99,25 @@ function refundedWithKey(grantId: string, written: WrittenAmounts): string[] {
       ];
 }
 
+/** Why a part is not made: a command that was stopped after its write looks like this one. */
+function repeatedPart(
+  { clock }: Pick<OperatorPorts, 'clock'>,
+  { id, amount, earlier }: { id: string; amount: NanoYuan; earlier: readonly Part[] },
+): string | undefined {
+  const last = earlier.at(-1);
+  if (last?.amount !== amount || last.atMs <= clock.now() - repeatMs) return undefined;
+  return (
+    `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${partId(id, earlier.length)}: if this is the same ` +
+    `part, it is made; if it is another, say so: account refund ${id} --amount ${formatYuan(amount)} --part ${earlier.length + 1}`
+  );
+}
+
+interface Part {
+  amount: NanoYuan;
+  /** When it was applied; one that is not yet was made a moment ago. */
+  atMs: number;
+}
+
 /**
  * The parts that were made, in order. What was applied counts as the ledger has it: a row of `grants` may have been edited
  * or deleted since.
@@ -98,20 +125,18 @@ function refundedWithKey(grantId: string, written: WrittenAmounts): string[] {
 async function earlierParts(
   { ledger }: OperatorPorts,
   { id, written }: { id: string; written: WrittenAmounts },
-): Promise<NanoYuan[]> {
-  const parts: NanoYuan[] = [];
+): Promise<Part[]> {
+  const parts: Part[] = [];
   for (;;) {
     const grantId = partId(id, parts.length + 1);
     const applied = await ledger.request(grantLedgerId(grantId));
-    const amount =
-      applied && 'row' in applied && applied.row.kind === 'grant'
-        ? applied.row.amount
-        : parseYuan(written.get(grantId) ?? '');
+    const row = applied && 'row' in applied && applied.row.kind === 'grant' ? applied.row : undefined;
+    const amount = row?.amount ?? parseYuan(written.get(grantId) ?? '');
     if (amount === undefined) {
       if (applied || written.has(grantId))
         throw new Failure(`the amount of the earlier refund ${grantId} cannot be read: see \`account show\``);
       return parts;
     }
-    parts.push(amount);
+    parts.push({ amount, atMs: row ? Date.parse(row.at) : Infinity });
   }
 }

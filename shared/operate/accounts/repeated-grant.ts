@@ -3,7 +3,8 @@ import { parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
-const repeatMs = 10 * 60_000;
+/** For so long a second command with the same amount is taken for a repeat of the first. */
+export const repeatMs = 10 * 60_000;
 const looked = 20;
 
 /** Generated ids sort by time. */
