@@ -17,8 +17,7 @@ export interface Machine<In, Out, Last extends Ending<Out> = Out[]> {
 /** One batch, or several that are made one by one, so that only one of them is in memory. */
 export type Ending<Out> = Out[] | Iterable<Out[]>;
 
-export const batchesOf = <Out>(last: Ending<Out>): Iterable<Out[]> =>
-  Array.isArray(last) ? [last] : last;
+export const batchesOf = <Out>(last: Ending<Out>): Iterable<Out[]> => (Array.isArray(last) ? [last] : last);
 
 /**
  * Runs a machine over batches and yields one batch for each input batch that gives output. If a batch fails,

@@ -210,7 +210,7 @@ describe('key disable', () => {
       await tables.send(new PutCommand({ TableName: 'relay-keys', Item: { hash, account: 'twins' } }));
     }
     const run = await ops(['key', 'disable', 'abcd0', '--yes']);
-    expect(run.code).toBe(1);
+    expect(run.code).toBe(2);
     expect(run.errors).toContain('2 keys fit');
     for (const hash of twins) {
       await tables.send(new DeleteCommand({ TableName: 'relay-keys', Key: { hash } }));
@@ -218,7 +218,7 @@ describe('key disable', () => {
   });
 
   it.each([
-    ['0000', 1, 'no key has this hash or hint'],
+    ['0000', 2, 'no key has this hash or hint'],
     ['acme', 2, 'wanted 4 or more characters of the hash'],
   ])('finds nothing for %s', async (written, code, message) => {
     const run = await ops(['key', 'disable', written, '--yes']);

@@ -1,6 +1,6 @@
 /** Finds the one key that matches an operator's text. */
 import { keyHash } from '../../tables/key-hash.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 
@@ -13,7 +13,7 @@ export interface FoundKey {
 
 /**
  * Finds a key by its hash, by 4 or more leading characters of the hash, by its hint, or by the key itself.
- * Throws a Failure unless exactly one key matches.
+ * Throws a Failure of the command line unless exactly one key matches.
  */
 export async function findKey({ tables }: OperatorPorts, written: string): Promise<FoundKey> {
   const wanted = written.trim();
@@ -34,10 +34,10 @@ export async function findKey({ tables }: OperatorPorts, written: string): Promi
       (isHashPrefix && String(row['hash']).startsWith(wanted.toLowerCase())),
   );
   const [row] = found;
-  if (row === undefined) throw new Failure('no key has this hash or hint: see `key list`');
+  if (row === undefined) throw usageFailure('no key has this hash or hint: see `key list`');
   if (found.length > 1) {
     const names = found.map((each) => nameOf(each)).join(', ');
-    throw new Failure(`${found.length} keys fit: ${names}. Give more of the hash.`);
+    throw usageFailure(`${found.length} keys fit: ${names}. Give more of the hash.`);
   }
   return { hash: String(row['hash']), name: nameOf(row), row };
 }
