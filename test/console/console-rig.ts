@@ -15,7 +15,7 @@ export interface ConsoleRig {
 
 /** Consoles over tables of an emulator. */
 export async function startConsoleRig(): Promise<ConsoleRig> {
-  const emulator = await startEmulator();
+  const emulator = await startEmulator('relay', { streams: false });
   const client = emulatorClient(emulator.endpoint);
   const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
   const { ports } = await openSession(target, {});

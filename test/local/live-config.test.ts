@@ -68,7 +68,7 @@ function startLoad(): Load {
         },
         (error: unknown) => load.failed.push(String(error)),
       );
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, 150));
     }
   });
   return load;

@@ -24,8 +24,11 @@ export interface Emulator {
 
 const program = new URL('../../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url).pathname;
 
-/** Starts a DynamoDB emulator in memory, with every table of the stack `relay`, empty. */
-export async function startEmulator(stack = 'relay'): Promise<Emulator> {
+/**
+ * Starts a DynamoDB emulator in memory, with every table of the stack `relay`, empty. `streams: false`: for tests that write
+ * thousands of items, each of which takes longer the more stream records there are.
+ */
+export async function startEmulator(stack = 'relay', { streams = true } = {}): Promise<Emulator> {
   const port = await freePort();
   const child = spawn(program, ['serve', '--host', '127.0.0.1', '--port', String(port)], { stdio: 'ignore' });
   const stop = async () => {
@@ -41,7 +44,12 @@ export async function startEmulator(stack = 'relay'): Promise<Emulator> {
     await client.send(new ListTablesCommand());
     await Promise.all(
       tableNames.map((table) =>
-        client.send(new CreateTableCommand(tableInput(physicalTableName(stack, table), tableSchemas[table]))),
+        client.send(
+          new CreateTableCommand({
+            ...tableInput(physicalTableName(stack, table), tableSchemas[table]),
+            ...(!streams && { StreamSpecification: undefined }),
+          }),
+        ),
       ),
     );
   } catch (error) {
