@@ -4,11 +4,10 @@ import { createServer, type AddressInfo } from 'node:net';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CreateTableCommand, UpdateTableCommand } from '@aws-sdk/client-dynamodb';
+import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { documentsOn } from '../../../shared/adapters/dynamodb/sdk-client.ts';
 import { keyHash } from '../../../shared/tables/key-hash.ts';
-import { tableNames, tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { emulatorClient, startEmulator } from '../../support/emulator.ts';
 import { startProgram, type Program } from './programs.ts';
 
@@ -30,7 +29,8 @@ export interface Stand {
 }
 
 export async function startStand(): Promise<Stand> {
-  const emulator = await startEmulator();
+  // The emulator's writes slow down with every record of a stream; DynamoDB's do not.
+  const emulator = await startEmulator('relay', { streams: false });
   const programs: Program[] = [];
   const stop = async (): Promise<void> => {
     await Promise.all(programs.map((program) => program.stop()));
@@ -89,12 +89,6 @@ const relayHeaders = { authorization: `Bearer ${key}`, 'x-relay-origin': origin 
 async function fillTables(endpoint: string, upstream: string): Promise<void> {
   const client = emulatorClient(endpoint);
   const documents = documentsOn(client);
-  // The emulator's writes slow down with every record of a stream; DynamoDB's do not.
-  const streamed = tableNames.filter((table) => 'stream' in tableSchemas[table]);
-  for (const table of streamed)
-    await client.send(
-      new UpdateTableCommand({ TableName: `relay-${table}`, StreamSpecification: { StreamEnabled: false } }),
-    );
   await client.send(
     new CreateTableCommand({
       TableName: 'floor',
