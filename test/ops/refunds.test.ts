@@ -19,6 +19,23 @@ async function chargedCall(charge: string): Promise<{ account: string; id: strin
   return { account, id };
 }
 
+/** A call that was charged 1 yuan when it expired, and a difference when it ended after all. */
+async function chargedLate(difference: string, tokens: object): Promise<{ account: string; id: string }> {
+  const call = await chargedCall('1');
+  const price = '1:tokens:1:1';
+  await rig.damage('ledger', call, 'kind', 'expired');
+  await rig.damage('ledger', call, 'price', price);
+  const row = {
+    account: call.account,
+    id: `late#${call.id}`,
+    at: '2026-11-10T12:09:00Z',
+    model: 'm',
+    ...tokens,
+  };
+  await rig.put('ledger', { ...row, key: '0123456789ab', charge: Number(difference), reserved: 0, price });
+  return call;
+}
+
 const refund = (id: string, ...words: string[]) =>
   rig.ops(['account', 'refund', id, '--wait', '0', '--yes', ...words]);
 
@@ -109,6 +126,34 @@ describe('account refund', () => {
     const runs = await Promise.all([1, 2, 3, 4].map(() => refund(id, '--amount', '0.6')));
     expect(runs.filter(({ code }) => code === 0)).toHaveLength(1);
     expect(await granted(account)).toBe(yuan('0.6'));
+  });
+
+  it.each([
+    ['more', '0.3', '1.3', 800],
+    ['less', '-0.4', '0.6', 100],
+  ])(
+    'returns what a call was charged in all when it was charged %s late',
+    async (_case, late, all, output) => {
+      const tokens = { kind: 'settled', prompt_tokens: 500, completion_tokens: output };
+      const { account, id } = await chargedLate(late, tokens);
+      const lateId = `late#${id}`;
+      const tooMuch = await refund(lateId, '--amount', '1.4');
+      expect(tooMuch.errors).toContain(`request ${id} (m) was charged ${all} yuan`);
+      // As refunds of the late row alone were once written.
+      await rig.put('grants', { account, grant_id: `refund#${lateId}`, amount: 0.1, reason: 'x' });
+      expect((await refund(id)).code).toBe(0);
+      expect(await granted(account)).toBe(yuan(all));
+      const shown = await rig.ops(['request', id]);
+      expect(shown).toMatchObject({ code: 0 });
+      expect(shown.output).toContain(`${all} yuan`);
+      expect(shown.output).not.toContain('the function died');
+    },
+  );
+
+  it('is refused when what the expiry charged was returned late', async () => {
+    const call = await chargedLate('-1', { kind: 'released', end: 'failed' });
+    expect((await refund(call.id)).errors).toContain('was charged nothing');
+    expect(await granted(call.account)).toBeUndefined();
   });
 
   it('is refused for rows that charged nothing, grants, unknown rows and odd amounts', async () => {

@@ -82,6 +82,14 @@ describe('request', () => {
     });
   });
 
+  it('says no more of a background response than the log does while it runs', async () => {
+    aws.logLines.splice(0, 9, { message: 'background_accepted', request_id: id, account: 'acme' });
+    const run = await ops('request', id);
+    expect(run.output).toMatch(/logged +background_accepted/);
+    expect(run.output).not.toMatch(/the key is unknown|answered/);
+    aws.logLines.splice(0, 9, ...lines);
+  });
+
   it('says that several requests begin so', async () => {
     aws.logLines.unshift({ ...line, request_id: `${id.slice(0, 25)}z` });
     const run = await ops('request', id.slice(0, 12));

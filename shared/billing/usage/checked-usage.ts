@@ -79,7 +79,9 @@ function outputOf({ output }: ReportedUsage, { streamed, outputMax, isCut }: Usa
   // One token is not below the estimate of a short text, but none is too few for any.
   const isNone = output === 0 && streamed.unbiased > 0;
   if (isNone || output < shareMin * streamed.below) return estimated(isCut ? 'partial' : 'low');
-  return output > outputMax ? estimated('high') : { count: output };
+  // Above the limit the text shows what was written; its estimate must not be more than the upstream itself asks for.
+  const isHigh = output > outputMax && output > streamed.unbiased;
+  return isHigh ? estimated('high') : { count: output };
 }
 
 /**

@@ -1,7 +1,8 @@
 /**
  * Why a charged count is not the upstream's own. `absent`: it reported none. `partial`: the answer broke off before the
  * count, or after a count of less than was streamed. `impossible`: below zero or beyond all models. `low`: less than the
- * text has. `high`: more than request and model allow. `cache`: the cache counts do not fit the input, so none is used.
+ * text has. `high`: more than request and model allow, and than the estimate. `cache`: the cache counts do not fit the
+ * input, so none is used.
  */
 export type UsageFault = 'absent' | 'partial' | 'impossible' | 'low' | 'high' | 'cache';
 export type UsageFlag = `${'input' | 'output'}:${UsageFault}`;

@@ -5,9 +5,10 @@
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import { grantLedgerId } from '../../billing/grant.ts';
-import type { CloseRow } from '../../billing/ledger-row.ts';
+import { latePrefix, type CloseRow } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { leakedGrantId } from '../keys/leaked-message.ts';
+import { lateCharge } from '../late-charge.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { ExactNumber } from '../row-tables.ts';
@@ -30,8 +31,9 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const { account, id, charge, model, key } = await chargedRow(ports, input.id);
   const written = await writtenAmounts(ports, account);
   const earlier = await earlierParts(ports, { id, written });
-  const left = earlier.reduce((sum, part) => sum - part.amount, charge);
-  const before = earlier.length === 0 ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
+  const late = await earlierParts(ports, { id: latePrefix + id, written });
+  const left = [...earlier, ...late].reduce((sum, part) => sum - part.amount, charge);
+  const before = left === charge ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
   const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
   if (left <= 0n) throw new Failure(`${charged}: nothing is left to refund`);
   const amount = input.amount === undefined ? left : parseYuan(input.amount);
@@ -66,16 +68,19 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   };
 }
 
-async function chargedRow({ ledger }: OperatorPorts, written: string): Promise<CloseRow> {
-  const id = written.trim().replace(/^(chatcmpl-|resp-)/, '');
+/** With all that the call was charged: its late charge, which may be below zero, is no call of its own. */
+async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseRow> {
+  const { ledger } = ports;
+  const id = written.trim().replace(/^(chatcmpl-|resp-|late#)/, '');
   const reading = await ledger.request(id);
   if (!reading) throw new Failure(`the ledger has no row ${id}: see \`ledger list\``);
   if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
   const { row } = reading;
   if (row.kind === 'grant')
     throw new Failure(`${id} is a grant, no charge: \`account grant\` with an amount below 0 corrects it`);
-  if (row.charge <= 0n) throw new Failure(`request ${id} was charged nothing, so nothing can be refunded`);
-  return row;
+  const charge = row.charge + ((await lateCharge(ports, row))?.charge ?? 0n);
+  if (charge <= 0n) throw new Failure(`request ${id} was charged nothing, so nothing can be refunded`);
+  return { ...row, charge };
 }
 
 /** The first part needs no number: nearly all refunds have one part. */

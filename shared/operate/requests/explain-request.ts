@@ -11,7 +11,7 @@ export interface ExplainedRequest {
   found: FoundRequest | undefined;
   /** Undefined: the log has no line of it. */
   logged: LoggedRequest | undefined;
-  /** Why the log has no line. */
+  /** Why the log has no line, or none of the end. */
   note: string | undefined;
   /** The configuration that was in force. Undefined: it is not kept any more, or nothing was asked of one. */
   version: number | undefined;
@@ -30,7 +30,16 @@ export async function explainRequest(ports: OperatorPorts, written: string): Pro
   if (!logged && !asked.isWhole)
     throw new Failure(`${id}: ${note}; with all 26 characters the ledger can be asked, too`);
   const found = await inTables(ports, { id, logged, note });
-  return { id, found, logged, note, ...(await versionsAt(ports, asked)) };
+  const known = { id, found, logged, note: endNote({ found, logged }) ?? note };
+  return { ...known, ...(await versionsAt(ports, asked)) };
+}
+
+/** What the tables know of an end that the log does not. */
+function endNote({ found, logged }: Pick<ExplainedRequest, 'found' | 'logged'>): string | undefined {
+  if (logged?.line) return undefined;
+  if (found?.kind === 'booked' && found.row.kind === 'expired' && !found.late)
+    return 'the log has no line of its end: the function died before it could write one';
+  return logged && found?.kind === 'open' ? 'its line in the log is written when it ends' : undefined;
 }
 
 /** A call that has ended and has no row was refused or free of charge. */

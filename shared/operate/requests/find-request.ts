@@ -1,8 +1,9 @@
 /** View: finds a request in the ledger or among open reservations. */
 import { problemOf } from '../../billing/audit/recompute.ts';
-import type { LedgerRow } from '../../billing/ledger-row.ts';
+import type { CloseRow, LedgerRow } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import { requestTimeMs } from '../../wire/request-id.ts';
+import { lateCharge } from '../late-charge.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
@@ -10,7 +11,9 @@ export type FoundRequest =
   | {
       kind: 'booked';
       row: LedgerRow;
-      /** Why the charge does not follow from the row's other attributes; undefined: it does. */
+      /** What was charged after the row. Undefined: nothing was. */
+      late: CloseRow | undefined;
+      /** Why a charge does not follow from its row's other attributes; undefined: it does. */
       problem: string | undefined;
     }
   | { kind: 'open'; account: string; id: string; entry: OpenEntry };
@@ -32,19 +35,21 @@ export async function findRequest(
   throw notFound(idIn(written));
 }
 
-/** Looks in the ledger alone, which is two reads. Undefined: it has no such row. */
+/** Looks in the ledger alone, which is two reads, or three. Undefined: it has no such row. */
 export async function bookedRequest(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  ports: Pick<OperatorPorts, 'ledger'>,
   written: string,
 ): Promise<BookedRequest | undefined> {
   const id = idIn(written);
   const isGrant = id.startsWith('grant#');
   if (!isGrant && requestTimeMs(id) === undefined)
     throw usageFailure('a request id has 26 characters: the header x-request-id, or what follows chatcmpl-');
-  const reading = await ledger.request(id);
+  const reading = await ports.ledger.request(id);
   if (reading === undefined) return undefined;
   if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
-  return { kind: 'booked', row: reading.row, problem: problemOf(reading.row) };
+  const { row } = reading;
+  const late = await lateCharge(ports, row);
+  return { kind: 'booked', row, late, problem: problemOf(row) ?? (late && problemOf(late)) };
 }
 
 const idIn = (written: string): string => written.trim().replace(/^(chatcmpl-|resp-)/, '');

@@ -17,8 +17,8 @@ import { priceWords } from './price-words.ts';
 
 export type RequestStep = [what: string, words: string];
 
-/** Steps in chronological order. */
-export function requestSteps(row: LedgerRow): RequestStep[] {
+/** Steps in chronological order. `late`: what was charged after the row. */
+export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
   const booked: RequestStep = ['booked', row.at];
   if (row.kind === 'grant')
     return [['amount', `${formatYuan(row.amount)} yuan`], ['reason', row.reason], booked];
@@ -29,12 +29,13 @@ export function requestSteps(row: LedgerRow): RequestStep[] {
     ['price', price ? priceWords(price) : row.price],
     ['reserved', reservedWords(row)],
     ...servedStep(row),
-    ['ended', endedWords(row)],
+    ['ended', late ? silentWords : endedWords(row)],
     ...(price && row.kind === 'settled' ? tokenSteps(row, price) : []),
     ['charged', chargedWords(row)],
     ...backStep(row),
     ...boughtStep(row),
     booked,
+    ...(late ? lateSteps(row, late) : []),
   ];
 }
 
@@ -65,6 +66,19 @@ const kindWords: Record<CloseRow['kind'], string> = {
 
 const endedWords = ({ kind, end }: CloseRow): string =>
   `${kindWords[kind]}${end === undefined ? '' : ` (${end})`}`;
+
+const silentWords =
+  'expired: nothing was heard of the function for too long, so the input was charged at first';
+
+/** The call came to its end after all. Its row and this one are what it cost. */
+const lateSteps = ({ charge }: CloseRow, late: CloseRow): RequestStep[] => [
+  ['then', endedWords(late)],
+  ...servedStep(late),
+  ...boughtStep(late),
+  ['difference', `${formatYuan(late.charge)} yuan, charged late`],
+  ['in all', `${formatYuan(charge + late.charge)} yuan`],
+  ['booked', late.at],
+];
 
 const productNames: Record<TokenKind, string> = {
   input: 'input',

@@ -6,6 +6,8 @@ import type { LoggedRequest } from './logged-request.ts';
 
 export function storySteps({ line, story, events }: LoggedRequest): RequestStep[] {
   const known: Fields = { ...line?.fields, ...story?.fields };
+  // A background response has a line of its acceptance first: who called and what was answered is in those of its end.
+  if (!line && !story) return [['logged', events.join(', ')]];
   return [
     ['called', calledWords({ ...story?.fields, ...line?.fields })],
     ...(story

@@ -182,7 +182,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F13'],
     file: 'shared/billing/usage/checked-usage.ts',
-    find: "output > outputMax ? estimated('high') : { count: output }",
+    find: "isHigh ? estimated('high') : { count: output }",
     replace: '{ count: output }',
     test: 'test/unit/relay/vendors/lying-counts.test.ts',
     name: 'bills nothing far from the truth, whatever it says of its counts, and each lie is named',

@@ -54,6 +54,12 @@ describe('the charged counts', () => {
     ]);
   });
 
+  it('follow the streamed text above the limit: an upstream that wrote on is not charged more than it says', () => {
+    const streamed = { below: 4_000, unbiased: 6_000 };
+    expect(short({ input: 100, output: 4_800 }, { streamed })).toEqual([100, 4_800, undefined]);
+    expect(short({ input: 100, output: 6_001 }, { streamed })).toEqual([100, 6_000, 'output:high']);
+  });
+
   it('of an answer that broke off are what is known, else input and what was streamed', () => {
     const more = { isCut: true };
     expect(short(honest, more)).toEqual([100, 50, undefined]);

@@ -651,7 +651,7 @@ describe('a client that goes', () => {
     expect(rig.logged[0]).toMatchObject({
       end: 'client_gone',
       duration_ms: 30_000,
-      completion_tokens: 1_348_171,
+      completion_tokens: 786_433,
     });
   });
 });

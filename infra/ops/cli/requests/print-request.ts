@@ -52,16 +52,17 @@ export function printExplained(terminal: Terminal, explained: ExplainedRequest):
 
 function bookedJson(found: FoundRequest): object {
   if (found.kind === 'open') return openJson(found);
-  const { row, problem } = found;
-  return { ...ledgerJson(row), steps: requestSteps(row), problem: problem ?? null };
+  const { row, late, problem } = found;
+  const steps = requestSteps(row, late);
+  return { ...ledgerJson(row), late: late ? ledgerJson(late) : null, steps, problem: problem ?? null };
 }
 
 /** Throws a Failure if the charge is wrong. */
 function printBooked(terminal: Terminal, found: FoundRequest): void {
   const json = terminal.format === 'json';
   if (found.kind === 'open') return printOpen(terminal, found);
-  const { row, problem } = found;
-  const steps = requestSteps(row);
+  const { row, late, problem } = found;
+  const steps = requestSteps(row, late);
   if (json) terminal.printJson(bookedJson(found));
   else {
     terminal.print(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);

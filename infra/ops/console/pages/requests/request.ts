@@ -27,8 +27,9 @@ export async function oneRequest(visit: Visit): Promise<Page> {
         ${actionButton(`requests/${encodeURIComponent(written)}/log`, visit.identity.formToken, 'What the log says')}`,
       status: 404,
     };
-  const { row, problem } = found;
-  const isRefundable = row.kind !== 'grant' && row.charge > 0n && !visit.options.readOnly;
+  const { row, late, problem } = found;
+  const isRefundable =
+    row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && !visit.options.readOnly;
   return {
     title: row.id,
     section: 'requests',
@@ -40,7 +41,7 @@ export async function oneRequest(visit: Visit): Promise<Page> {
         <a href="customers/${encodeURIComponent(row.account)}">${row.account}</a>,
         ${when(ledgerTimeMs(row), visit.nowMs)}
       </p>
-      ${stepList(requestSteps(row))}`,
+      ${stepList(requestSteps(row, late))}`,
   };
 }
 
