@@ -173,9 +173,11 @@ describe('account show', () => {
     expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
   });
 
-  it('fails when no table has the account', async () => {
-    const run = await rig.ops(['account', 'show', 'nobody']);
-    expect(run.code).toBe(1);
-    expect(run.errors).toContain('nothing is known of an account nobody');
+  it('ends with 2 when no table has the account', async () => {
+    for (const group of ['account', 'customer']) {
+      const run = await rig.ops([group, 'show', 'nobody']);
+      expect(run.code).toBe(2);
+      expect(run.errors).toContain('nothing is known of an account nobody');
+    }
   });
 });
