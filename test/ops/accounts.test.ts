@@ -128,6 +128,19 @@ describe('account plan', () => {
     expect(row).toEqual({ account: 'holder', note: 'contract 4711' });
   });
 
+  it('asks before an account gets less than it has', async () => {
+    const words = ['account', 'plan', 'cut', '--since', '2026-10-05', '--level'];
+    await rig.ops([...words, '2', '--until', '2027-10-05', '--new']);
+    for (const less of [['1'], ['2', '--until', '2026-10-06'], ['3', '--until', '2027-10-04']]) {
+      const run = await rig.ops([...words, ...less]);
+      expect(run.code).toBe(2);
+      expect(run.errors).toContain('Cut the plan of account cut, to a lower level or an earlier end?');
+    }
+    for (const more of [['2', '--until', '2027-10-06'], ['3']])
+      expect(await rig.ops([...words, ...more])).toMatchObject({ code: 0 });
+    expect(await rig.ops([...words, '1', '--yes'])).toMatchObject({ code: 0 });
+  });
+
   it('counts months from today when there was no plan', async () => {
     expect(await rig.ops(['account', 'plan', 'fresh', '--level', '1', '--new'])).toMatchObject({ code: 0 });
     const row = await rig.row('accounts', { account: 'fresh' });
@@ -173,9 +186,11 @@ describe('account show', () => {
     expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
   });
 
-  it('fails when no table has the account', async () => {
-    const run = await rig.ops(['account', 'show', 'nobody']);
-    expect(run.code).toBe(1);
-    expect(run.errors).toContain('nothing is known of an account nobody');
+  it('ends with 2 when no table has the account', async () => {
+    for (const group of ['account', 'customer']) {
+      const run = await rig.ops([group, 'show', 'nobody']);
+      expect(run.code).toBe(2);
+      expect(run.errors).toContain('nothing is known of an account nobody');
+    }
   });
 });

@@ -74,6 +74,8 @@ describe('relay-ops', () => {
       expect(code).toBe(0);
       expect(JSON.parse(output)).toHaveProperty('sums');
     }
+    const help = await run(clone, 'npx', '--no', 'relay-ops', 'help');
+    expect(help).toMatchObject({ code: 0, output: expect.stringContaining("The operators' tool") });
     expect(fetched).toEqual([]);
   });
 

@@ -80,6 +80,13 @@ describe('charge import', () => {
     expect(run.output).toContain('local-model');
   });
 
+  it('makes nothing free by a rate that leaves nothing of the prices', async () => {
+    const run = await charge('import', file('prices.json'), '--rate', '0.0000000001', '--yes');
+    expect(run.code).toBe(2);
+    expect(run.errors).toContain('has a price in the list, but in yuan it is too small to charge');
+    expect(await rowOf(8)).toBeUndefined();
+  });
+
   it('asks before it writes', async () => {
     const run = await charge('import', file('prices.json'), '--rate', '7.2');
     expect(run.code).toBe(2);

@@ -5,8 +5,8 @@ import { openTerminal } from '../../infra/ops/cli/terminal/terminal.ts';
 
 describe('CSV', () => {
   it('is written with quotes where a cell needs them', () => {
-    const cells = ['a', 'o, "3"', undefined, 3, 'two\nlines', 'a\rb', ''];
-    expect(csvText([cells, ['b']])).toBe('a,"o, ""3""",,3,"two\nlines","a\rb",\nb\n');
+    const cells = ['a', 'o, "3"', undefined, 3, 'two\nlines', ''];
+    expect(csvText([cells, ['b']])).toBe('a,"o, ""3""",,3,"two\nlines",\nb\n');
     expect(csvText([])).toBe('');
   });
 
@@ -35,11 +35,13 @@ it('shows text of others on a terminal without what moves its cursor, names its 
   const [input, output, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const terminal = openTerminal({ input, output, errors, environment: {} });
   const note = 'a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202Egpj\rc\td';
+  const shown = String.raw`a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202egpj\u000dc` + '\td';
   terminal.print(note);
   terminal.remark(note);
+  expect(csvText([[note]])).toBe(`${shown}\n`);
   terminal.in('json').printJson({ note });
   const [printed, json] = (output.read() as Buffer).toString().split(/\n(?=\{)/);
-  expect(printed).toBe(String.raw`a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202egpj\u000dc` + '\td');
+  expect(printed).toBe(shown);
   expect((errors.read() as Buffer).toString()).toBe(`${printed}\n`);
   // oxlint-disable-next-line no-control-regex -- they are what must not be there
   expect(json).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);

@@ -137,6 +137,21 @@ describe('requests', () => {
       expect(await ops('requests', ...words)).toMatchObject({ code: 2 });
   });
 
+  it.each([
+    [
+      'slow',
+      ['slow', 'retried slow', 'slow client_gone', 'retried slow client_gone'],
+      ['retried', 'refused'],
+    ],
+    ['retried', ['retried', 'failed retried', 'retried slow', 'retried client_gone'], ['slow', 'failed']],
+  ])('finds what was %s, whatever else it was', async (status, found, others) => {
+    await ops('requests', '--status', status);
+    const query = String((aws.searches[0] as { queryString: unknown }).queryString);
+    const asked = /why in \[([^\]]*)\]/.exec(query)?.[1]?.split(', ') ?? [];
+    expect(asked).toEqual(expect.arrayContaining(found.map((why) => `"${why}"`)));
+    for (const why of others) expect(asked).not.toContain(`"${why}"`);
+  });
+
   it('never puts a quote into a query', async () => {
     expect(await ops('requests', '--model', 'a" or "')).toMatchObject({ code: 2 });
     expect(aws.searches).toEqual([]);

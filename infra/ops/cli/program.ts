@@ -70,6 +70,8 @@ const commandGroups = [
 
 export function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
   const program = addTargetOptions(new Command(programName))
+    // npx keeps options that stand before the command to itself.
+    .usage('<command> [options]')
     .description("The operators' tool: keys, channels, prices, accounts and ledger of a relay.")
     .showHelpAfterError('(add --help for more)')
     .exitOverride()

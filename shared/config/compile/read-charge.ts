@@ -1,3 +1,4 @@
+import { toPico } from '../../billing/price.ts';
 import { ChargeRow } from '../rows/charge-row.ts';
 import { attributeOf, readRow, type RowReading } from '../rows/read-row.ts';
 
@@ -12,6 +13,9 @@ function forgottenPrice({ type, ...row }: ChargeRow, raw: unknown): string[] {
   return absent.map((name) => `${name}: absent, so ${name} tokens are free (if that is meant, 0 says so)`);
 }
 
+/** Below what bills are computed with, a price is rounded away. */
+const isNothing = (price: number): boolean => toPico(price) === 0n;
+
 function chargeWarnings(row: ChargeRow): string[] {
   const { type, models, input, output } = row;
   const empty = models.length === 0 ? ['models: empty, so this rule prices nothing'] : [];
@@ -20,7 +24,7 @@ function chargeWarnings(row: ChargeRow): string[] {
     return [...empty, ...idle, ...idleWarnings(row)];
   }
   const free =
-    output === 0 && (input === 0 || type === 'times-billing')
+    isNothing(output) && (isNothing(input) || type === 'times-billing')
       ? ['input, output: nothing is charged (if that is meant, the type non-billing says so)']
       : [];
   if (type === 'times-billing') {

@@ -8,7 +8,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { AccountPlan } from '../../wire/public/account.ts';
 import { listKeys, type KeyView } from '../keys/list-keys.ts';
-import { Failure } from '../operator-failure.ts';
+import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 export interface AccountView {
@@ -34,7 +34,7 @@ export async function viewAccount(ports: OperatorPorts, account: string): Promis
   ]);
   const grants = pages.flat();
   if (!raw && !quota && grants.length === 0 && keys.length === 0)
-    throw new Failure(`nothing is known of an account ${account}`);
+    throw usageFailure(`nothing is known of an account ${account}: see \`customer list\``);
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
 
   const item = quota?.row ?? emptyQuota(account);

@@ -46,7 +46,6 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
     level === undefined
       ? undefined
       : { level, since: since ?? sinceOf(found.row, ports), ...(until !== undefined && { until }) };
-  const isEnd = plan === undefined && found.row['plan'] !== undefined;
   const reading = readRow(AccountRow, { account, ...(plan && { plan }) });
   const held = usable(reading, 'nothing was written: ').row.plan;
   if (held?.until !== undefined && held.until <= held.since)
@@ -67,11 +66,24 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
       ...found.effect,
       plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
     ],
-    questions: isEnd ? [`End the plan of account ${account}?`] : [],
+    questions: questionsOf(account, found.row, held),
     account,
     plan,
     warnings: plan ? await warningsOf(ports, plan.level) : [],
   };
+}
+
+/** Asks where the account gets less: no plan, a lower level or an earlier end than now. */
+function questionsOf(account: string, row: RawRow, held: AccountRow['plan']): string[] {
+  if (row['plan'] === undefined) return [];
+  if (!held) return [`End the plan of account ${account}?`];
+  const reading = readRow(AccountRow, { account, plan: row['plan'] });
+  const before = 'row' in reading ? reading.row.plan : undefined;
+  if (!before) return [];
+  const endsEarlier = (held.until ?? Infinity) < (before.until ?? Infinity);
+  return held.level < before.level || endsEarlier
+    ? [`Cut the plan of account ${account}, to a lower level or an earlier end?`]
+    : [];
 }
 
 /** Keeps the start of the current plan, so that a change of level in mid-month does not start new counts. */

@@ -81,7 +81,7 @@ const rowIn = (rows: ConfigRows, { table, key }: RowName): unknown =>
   rows[table].find((row) => attributeOf(row, keyAttributes[table]) === key);
 
 /** The tables are read once for all parts of a plan. */
-const onRows = (ports: Ports, rows: ConfigRows): Ports => ({
+export const onRows = (ports: Ports, rows: ConfigRows): Ports => ({
   ...ports,
   config: { ...ports.config, tables: async () => rows },
 });

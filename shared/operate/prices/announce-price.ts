@@ -4,7 +4,7 @@
  */
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigPlan } from '../config/apply-rows.ts';
-import { planSetRow } from '../config/set-row.ts';
+import { onRows, planSetRow } from '../config/set-row.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
@@ -24,19 +24,29 @@ export async function planAnnouncePrice(
   ports: Ports,
   { id, from, attributes }: AnnouncedPrice,
 ): Promise<{ plan: ConfigPlan; id: number }> {
-  const { charges } = await ports.config.tables();
-  const rule = charges.find((row) => attributeOf(row, 'id') === id);
+  const rows = await ports.config.tables();
+  const rule = rows.charges.find((row) => attributeOf(row, 'id') === id);
   if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
   checkBeginning(from, { id, own: attributeOf(rule, 'from'), nowMs: ports.clock.now() });
   const { id: _, ...kept } = plainRow(rule) as RawRow;
-  const next = nextId(charges);
-  const plan = await planSetRow(ports, {
-    table: 'charges',
-    key: next,
-    attributes: { ...kept, ...attributes, from },
-  });
+  const { plan, id: next } = await planNewRule(onRows(ports, rows), { ...kept, ...attributes, from });
   const effect = [`rule ${next} prices these models from ${from} on; rule ${id} stays until then.`];
   return { plan: { ...plan, effect }, id: next };
+}
+
+/**
+ * Plans a rule under the next free id. The rows are read once: an id that is free in one read may be another operator's rule
+ * in the next, and a plan made of both would write over it.
+ * @returns `id`: of the new rule
+ */
+export async function planNewRule(
+  ports: Ports,
+  attributes: RawRow,
+): Promise<{ plan: ConfigPlan; id: number }> {
+  const rows = await ports.config.tables();
+  const id = nextId(rows.charges);
+  const plan = await planSetRow(onRows(ports, rows), { table: 'charges', key: id, attributes, isNew: true });
+  return { plan, id };
 }
 
 /** Of the rules in force the one with the latest beginning prices a model. What is no time is refused with the row. */

@@ -2,7 +2,8 @@
  * Plans what makes a new relay charge for its models: their rules, and the setting that refuses calls of a model without
  * one. A model is free only if it is named. Never changes a rule or a setting that is there.
  */
-import { pricedModels } from '../../billing/price-rule.ts';
+import { toPico } from '../../billing/price.ts';
+import { pricedModels, ruleOf } from '../../billing/price-rule.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { Failure, usable, usageFailure } from '../operator-failure.ts';
@@ -39,8 +40,16 @@ export async function planFirstPrices(
 ): Promise<FirstPricesPlan> {
   const stray = [...free, ...Object.keys(typed)].find((model) => !models.includes(model));
   if (stray !== undefined) throw usageFailure(`${stray} is none of the models to serve`);
+  const both = free.find((model) => Object.hasOwn(typed, model));
+  if (both !== undefined)
+    throw usageFailure(`${both} is given a price and named as free: it can be one of them`);
+  const nothing = Object.keys(typed).find((model) => isNothing(typed[model]));
+  if (nothing !== undefined)
+    throw usageFailure(`${nothing}: the price is too small to charge; --free names what costs nothing`);
   const rows = await ports.tables.scan('charges');
-  const priced = pricedModels(readCharges(rows).charges, ports.clock.now());
+  const { charges } = readCharges(rows);
+  refuseOtherPrices(charges, { free, typed }, ports.clock.now());
+  const priced = pricedModels(charges, ports.clock.now());
   const open = models.filter((model) => !priced.has(model));
   const named = new Set([...free, ...Object.keys(typed)]);
   const wanted = open.filter((model) => !named.has(model));
@@ -71,6 +80,31 @@ export async function planFirstPrices(
     unpriced: wanted.filter((model) => !listed.has(model)),
   };
 }
+
+/** A price that is asked for and not written would pass for the one in force. A repeat asks for what is there. */
+function refuseOtherPrices(
+  charges: ChargeRow[],
+  { free, typed }: Pick<FirstPrices, 'free' | 'typed'>,
+  nowMs: number,
+): void {
+  const asked = [...Object.entries(typed), ...free.map((model) => [model, undefined] as const)];
+  for (const [model, price] of asked) {
+    const rule = ruleOf(charges, model, nowMs);
+    if (rule && !isPrice(rule, price))
+      throw usageFailure(
+        `${model} is priced already, in another way, by rule ${rule.id}: \`charge show ${rule.id}\` shows it, \`charge set\` changes it; here leave the model's price out`,
+      );
+  }
+}
+
+/** Bills are computed with so many decimals, and what is below is rounded away. */
+const isNothing = ({ input, output }: TypedPrice = { input: 0, output: 0 }): boolean =>
+  toPico(input) + toPico(output) === 0n;
+
+const isPrice = (rule: ChargeRow, price: TypedPrice | undefined): boolean =>
+  price === undefined
+    ? rule.type === 'non-billing'
+    : rule.type === 'token-billing' && rule.input === price.input && rule.output === price.output;
 
 interface OwnRule extends Partial<TypedPrice> {
   type: string;

@@ -58,6 +58,7 @@ export async function planImport(
   const free = unpriced.filter((price) => !wanted.includes(price)).map(({ model }) => model);
   const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
   const charges = newCharges(wanted, factor, Math.max(0, ...ids) + 1);
+  refuseRoundedAway(charges, wanted);
   return {
     changes: charges.map((charge) => ({
       kind: 'create',
@@ -87,6 +88,16 @@ export async function planImport(
 
 const isFree = ({ input, output, tiers }: ListedPrice): boolean =>
   [{ input, output }, ...tiers].every((rates) => rates.input === 0n && rates.output === 0n);
+
+/** A rate with too many zeros, or a list in another unit, would make its models free without a word. */
+function refuseRoundedAway(charges: NewCharge[], prices: ListedPrice[]): void {
+  const free = new Set(charges.flatMap(({ type, models }) => (type === 'non-billing' ? models : [])));
+  const lost = prices.find((price) => free.has(price.model) && !isFree(price));
+  if (lost)
+    throw usageFailure(
+      `${lost.model} has a price in the list, but in yuan it is too small to charge: look at --rate, and at the list's unit`,
+    );
+}
 
 function factorOf({ rate, markup }: ImportInput): bigint {
   const yuan = parseDecimal(rate, factorDecimals) ?? 0n;

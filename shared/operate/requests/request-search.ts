@@ -2,7 +2,7 @@
 import type { LogCondition, LogSearch } from '../call-log.ts';
 import { usageFailure } from '../operator-failure.ts';
 
-export const requestStatuses = ['failed', 'refused', 'slow'] as const;
+export const requestStatuses = ['failed', 'refused', 'retried', 'slow'] as const;
 export type RequestStatus = (typeof requestStatuses)[number];
 
 export interface AskedRequests {
@@ -18,7 +18,18 @@ export interface AskedRequests {
   limit: number;
 }
 
-/** A slow call has no mark but its story. */
+/** Every `why` of a story with this word: the words stand in one order, and a search compares whole values. */
+function whyWith(word: 'retried' | 'slow'): string[] {
+  const ends = ['', 'failed', 'refused'];
+  const all = ['', 'retried'].flatMap((again) =>
+    ['', 'slow'].flatMap((slow) =>
+      ['', 'client_gone'].flatMap((gone) => ends.map((end) => [end, again, slow, gone].filter(Boolean))),
+    ),
+  );
+  return all.filter((words) => words.includes(word)).map((words) => words.join(' '));
+}
+
+/** A call that was retried or slow has no mark but its story. */
 const ofStatus: Record<RequestStatus, LogCondition[]> = {
   failed: [
     { field: 'message', isOneOf: ['request'] },
@@ -28,9 +39,13 @@ const ofStatus: Record<RequestStatus, LogCondition[]> = {
     { field: 'message', isOneOf: ['request'] },
     { field: 'outcome', isOneOf: ['refused'] },
   ],
+  retried: [
+    { field: 'message', isOneOf: ['explain'] },
+    { field: 'why', isOneOf: whyWith('retried') },
+  ],
   slow: [
     { field: 'message', isOneOf: ['explain'] },
-    { field: 'why', isOneOf: ['slow', 'slow client_gone'] },
+    { field: 'why', isOneOf: whyWith('slow') },
   ],
 };
 

@@ -84,6 +84,10 @@ describe('a row that is used but deserves a look', () => {
       { input: 0, output: 0 },
       'input, output: nothing is charged (if that is meant, the type non-billing says so)',
     ],
+    [
+      { input: 1e-16, output: 4e-13 },
+      'input, output: nothing is charged (if that is meant, the type non-billing says so)',
+    ],
     [{ type: 'non-billing' }, 'input, output: without effect, as the type is non-billing'],
     [{ type: 'times-billing', input: 5 }, 'input: without effect, as the type is times-billing'],
     [

@@ -49,13 +49,17 @@ export function addRequestCommands(program: Command, { onTables }: CommandContex
   listing(
     program
       .command('requests')
-      .description('list the requests of a time, or those of them that were refused, failed or slow')
+      .description('list the requests of a time, or those of them that were refused, failed, retried or slow')
       .option('--account <name>', 'only of this account')
       .option('--model <name>', 'only of this model')
       .option('--channel <id>', 'only those whose last channel was this')
       .addOption(new Option('--status <status>', 'only these').choices(requestStatuses))
       .option('--slower-than <time>', 'only those that took longer in all: 800ms, 5s, 2m', parseDuration)
-      .option('--since <time>', 'a time, or how long ago: 15m, 1h, 2d', parseSince, parseSince('1h'))
+      .addOption(
+        new Option('--since <time>', 'a time, or how long ago: 15m, 1h, 2d')
+          .argParser(parseSince)
+          .default(parseSince('1h'), '1h'),
+      )
       .option('--until <time>', 'a time; otherwise now', parseTime)
       .option('--limit <n>', 'the newest so many', parseNumber, 50),
   )

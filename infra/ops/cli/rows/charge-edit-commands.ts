@@ -1,6 +1,6 @@
 /** Commands that change one billing rule: now, or from a time on. */
 import type { Command } from 'commander';
-import { nextId, planAnnouncePrice } from '../../../../shared/operate/prices/announce-price.ts';
+import { planAnnouncePrice, planNewRule } from '../../../../shared/operate/prices/announce-price.ts';
 import { planSetRow } from '../../../../shared/operate/config/set-row.ts';
 import { usageFailure } from '../../../../shared/operate/operator-failure.ts';
 import type { CommandContext } from '../command/command-context.ts';
@@ -37,8 +37,9 @@ export function addChargeEdits(charge: Command, context: CommandContext): void {
         const { plan } = await planAnnouncePrice(ports, { id, from, attributes: values });
         return configWriting(run, plan, options);
       }
-      const key = written === 'new' ? nextId((await ports.config.tables()).charges) : charges.keyOf(written);
       const all = { ...values, ...(from !== undefined && { from }) };
+      if (written === 'new') return configWriting(run, (await planNewRule(ports, all)).plan, options);
+      const key = charges.keyOf(written);
       return configWriting(run, await planSetRow(ports, { table: 'charges', key, attributes: all }), options);
     },
   );

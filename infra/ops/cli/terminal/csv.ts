@@ -2,13 +2,13 @@
 import { CsvError, parse } from 'csv-parse/sync';
 import { stringify } from 'csv-stringify/sync';
 import { usageFailure } from '../../../../shared/operate/operator-failure.ts';
-import { shownCell } from './shown-text.ts';
+import { shownCell, shownText } from './shown-text.ts';
 
 export type CsvCell = string | number | undefined;
 
 /** @returns lines, each with its line end; empty if there are no rows */
 export const csvText = (rows: CsvCell[][]): string =>
-  stringify(rows, { quoted_match: /\r/, cast: { string: shownCell } });
+  stringify(rows, { cast: { string: (cell) => shownCell(shownText(cell)) } });
 
 /**
  * The one rule by which lists become CSV: a header, then each attribute as it is; several values of one attribute with a

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { planAnnouncePrice, planNewRule } from '../../../shared/operate/prices/announce-price.ts';
+import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
+import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
+
+const rule = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };
+const attributes = { type: 'token-billing', models: ['mine'], input: 0.1, output: 0.2 };
+
+/** Somebody else makes rule 2 after the rows were read for the first time. */
+function rigWithAnother(options: RigOptions = {}) {
+  const rig = operatorRig({ rows: { charges: [rule] }, ...options });
+  const { config } = rig.ports;
+  let reads = 0;
+  const tables: typeof config.tables = async () => {
+    const rows = await config.tables();
+    const theirs = { ...rule, id: 2, models: ['theirs'] };
+    reads += 1;
+    return reads === 1 ? rows : { ...rows, charges: [...rows.charges, theirs] };
+  };
+  return { ...rig, ports: { ...rig.ports, config: { ...config, tables } } };
+}
+
+describe('a new rule', () => {
+  it('is made or refused, never written over one that somebody else makes meanwhile', async () => {
+    const { ports } = rigWithAnother();
+    const { plan, id } = await planNewRule(ports, attributes);
+    expect(id).toBe(2);
+    expect(plan.changes).toMatchObject([{ kind: 'create', row: { id: 2, models: ['mine'] } }]);
+
+    const late = rigWithAnother({ overtaken: ['create charges 2'] });
+    const { plan: overtaken } = await planNewRule(late.ports, attributes);
+    await expect(carryOutWrites(late.ports, overtaken)).rejects.toThrow('charges 2 was changed by somebody');
+  });
+
+  it('that begins later is never written over one either', async () => {
+    const { ports } = rigWithAnother();
+    const announced = { id: 1, from: '2126-01-01', attributes: { input: 3 } };
+    const { plan } = await planAnnouncePrice(ports, announced);
+    expect(plan.changes).toMatchObject([{ kind: 'create', row: { id: 2, models: ['m'], input: 3 } }]);
+  });
+});
