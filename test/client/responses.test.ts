@@ -158,7 +158,7 @@ describe('responses.stream()', () => {
     const stream = client.responses.stream(hello);
     const words: string[] = [];
     stream.on('response.output_text.delta', ({ delta }) => words.push(delta));
-    await expect(stream.finalResponse()).rejects.toMatchObject({ code: 'upstream_unavailable' });
+    await expect(stream.finalResponse()).rejects.toMatchObject({ code: 'server_error' });
     expect(words).toEqual(['It was']);
   });
 });

@@ -164,7 +164,10 @@ describe('any answer of an upstream, on Responses', () => {
           .flatMap((chunk) => renderer.push(chunk));
         const events = readEvents([...texts, renderer.failed(error)].join(''));
         for (const event of events) responsesEvent.parse(event);
-        expect(readByGrammar(events)).toMatchObject({ status: 'failed', error });
+        expect(readByGrammar(events)).toMatchObject({
+          status: 'failed',
+          error: { ...error, code: 'server_error' },
+        });
       }),
       { numRuns: 300 },
     );

@@ -138,6 +138,8 @@ interface Ends {
 }
 const all = (end: string): Ends => ({ chat: [end, end], responses: [end, end] });
 const tooLarge = 'answer_too_large';
+/** The same inside an answer of Responses, where the codes are those of OpenAI's schema. */
+const tooLargeWithin = 'invalid_prompt';
 const upstreamFault = 'upstream_unavailable';
 
 /** Over all of these, an upstream says more than it was asked for. */
@@ -145,13 +147,13 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   [
     '55 MB of log probabilities',
     large.logprobs(34_000, { choices: 8 }),
-    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLarge] },
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin] },
     asked,
   ],
   [
     '55 MB of log probabilities of one choice, in few events',
     large.logprobs(34_000, { perFrame: 40 }),
-    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLarge] },
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin] },
     asked,
   ],
   ['as many log probabilities as may be kept', large.logprobs(3300), all('whole'), asked],
@@ -173,18 +175,18 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   [
     'annotations without text',
     large.annotationsAlone,
-    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLarge] },
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin] },
   ],
   ['arguments of two characters a piece', large.shortArguments, all('whole')],
   [
     'text and reasoning by turns',
     large.alternating('reasoning', 'content'),
-    { chat: ['whole', 'whole'], responses: [tooLarge, tooLarge] },
+    { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin] },
   ],
   [
     'text and refusal by turns',
     large.alternating('refusal', 'content'),
-    { chat: ['whole', 'whole'], responses: [tooLarge, tooLarge] },
+    { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin] },
   ],
   ['100,000 calls', large.tinyCalls, all(upstreamFault)],
   ['a call with a name of 1 MB', large.longName, all(upstreamFault)],

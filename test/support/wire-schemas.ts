@@ -189,6 +189,19 @@ const echoedTool = z.union([
   z.looseObject({ type: z.string().regex(/^(?!function$)/) }),
 ]);
 
+/** Of a response: `ResponseError.code` of OpenAI's schema, and the two that coding agents act on beside it. */
+const responseErrorCode = z.enum([
+  ...(
+    'server_error rate_limit_exceeded invalid_prompt data_residency_mismatch bio_policy misalignment_policy_violation ' +
+    'vector_store_timeout invalid_image invalid_image_format invalid_base64_image invalid_image_url image_too_large ' +
+    'image_too_small image_parse_error image_content_policy_violation invalid_image_mode image_file_too_large ' +
+    'unsupported_image_media_type empty_image_file failed_to_download_image image_file_not_found'
+  ).split(' '),
+  'context_length_exceeded',
+  'insufficient_quota',
+]);
+const responseError = errorObject.extend({ code: responseErrorCode });
+
 export const responseObject = z.strictObject({
   id: z.string().regex(/^resp-./),
   object: z.literal('response'),
@@ -198,7 +211,7 @@ export const responseObject = z.strictObject({
   model: z.string().min(1),
   output: z.array(outputItem),
   usage: responseUsage.nullable(),
-  error: errorObject.nullable(),
+  error: responseError.nullable(),
   incomplete_details: z.strictObject({ reason: z.enum(['max_output_tokens', 'content_filter']) }).nullable(),
   instructions: z.string().nullable(),
   metadata: z.record(z.string(), z.unknown()),
@@ -238,7 +251,7 @@ export const responsesEventOf = <Response extends z.ZodType>(response: Response)
     event('response.created', { response }),
     event('response.in_progress', { response }),
     event('response.completed', { response }),
-    event('response.failed', { response, error: errorObject }),
+    event('response.failed', { response, error: responseError }),
     event('response.output_item.added', { output_index: count, item: outputItem }),
     event('response.output_item.done', { output_index: count, item: outputItem }),
     event('response.content_part.added', { ...ofPart, part: messagePart }),

@@ -26,13 +26,16 @@ export async function writeBody(
   onFault: (error: unknown) => void,
 ): Promise<void> {
   const { cut, closes } = body;
-  void cut?.then((error) => stream.destroy(error));
+  const connection = breakable(stream);
+  void cut?.then((error) => connection.breakOff(error));
   const closed = new Promise<void>((resolve) => void stream.once('close', resolve));
   closes?.(closed);
   const finished = new Promise<void>((resolve) => void stream.once('finish', resolve));
   const rest = typeof body.body === 'string' ? body.body : '';
   const left =
-    typeof body.body === 'string' ? 'open' : await writeTexts(stream, { ...body, body: body.body }, onFault);
+    typeof body.body === 'string'
+      ? 'open'
+      : await writeTexts(connection, { ...body, body: body.body }, onFault);
   // Broken while the answer was waited for: it says nothing more.
   if (left === 'broken' || stream.destroyed) return;
   if (left === 'open') {
@@ -43,9 +46,40 @@ export async function writeBody(
   await Promise.race([finished, closed]);
 }
 
+interface Breakable extends RuntimeStream {
+  /** Resolves when it is broken. */
+  breakOff(error: Error): Promise<void>;
+}
+
+/**
+ * A connection that is not broken before the runtime has status and headers. Without them it has no answer that it could
+ * break, and whoever waits for one gets nothing at all.
+ */
+function breakable(stream: RuntimeStream): Breakable {
+  let hasHead = false;
+  let broken: Promise<void> | undefined;
+  const breakOff = async (error: Error): Promise<void> => {
+    if (!hasHead && !stream.destroyed) await new Promise<void>((resolve) => void stream.write('', resolve));
+    stream.destroy(error);
+  };
+  return {
+    get destroyed() {
+      return stream.destroyed;
+    },
+    write(text, done) {
+      hasHead = true;
+      return stream.write(text, done);
+    },
+    end: () => stream.end(),
+    destroy: (error) => stream.destroy(error),
+    once: (event, listener) => stream.once(event, listener),
+    breakOff: (error) => (broken ??= breakOff(error)),
+  };
+}
+
 /** Whether the body came to its end, and the stream was ended with its last text. */
 async function writeTexts(
-  stream: RuntimeStream,
+  stream: Breakable,
   { body, endsHere }: Body & { body: AsyncIterable<string> },
   onFault: (error: unknown) => void,
 ): Promise<'broken' | 'open' | 'ended'> {
@@ -79,7 +113,7 @@ async function writeTexts(
     }
   } catch (error) {
     if (!(error instanceof AnswerCut)) onFault(error);
-    stream.destroy(new AnswerCut());
+    await stream.breakOff(new AnswerCut());
     return 'broken';
   }
 }

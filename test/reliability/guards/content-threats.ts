@@ -192,7 +192,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S20'],
     file: 'shared/adapters/lambda/streamed-body.ts',
-    find: 'void cut?.then((error) => stream.destroy(error));',
+    find: 'void cut?.then((error) => connection.breakOff(error));',
     replace: 'void cut;',
     test: 'test/unit/adapters/lambda/streamed-body.test.ts',
     name: 'is broken off at once when it is cut while the other side takes nothing',

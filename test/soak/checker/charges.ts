@@ -42,7 +42,7 @@ function settled(call: CallSeen, attempt: Attempt, rule: ChargeText): Ending {
     return { kinds, least: call.end === 'whole' ? once : 0n, most: once };
   }
   // An upstream that the relay gave up may have written its end, and its counts, a moment later.
-  const read = attempt.whole && call.error?.code !== 'upstream_timeout';
+  const read = attempt.whole && !isTimeOut(call.error);
   if (read && attempt.reported) {
     const cost = costOf(rule, attempt.reported);
     return { kinds, least: cost, most: cost };
@@ -50,6 +50,10 @@ function settled(call: CallSeen, attempt: Attempt, rule: ChargeText): Ending {
   const bounds = estimated(rule, attempt.words ?? tokensIn(attempt.text));
   return { kinds, ...bounds, least: read ? bounds.least : lessRead(rule) };
 }
+
+/** Inside an answer of Responses the code is OpenAI's, which has none for time. */
+const isTimeOut = (error: CallSeen['error']): boolean =>
+  error?.code === 'upstream_timeout' || /did not answer in time/.test(String(error?.message));
 
 /** The relay may have read less of a broken answer than its upstream wrote. */
 const lessRead = (rule: ChargeText): bigint => estimated(rule, 0).least;

@@ -203,7 +203,7 @@ describe('the status of a stream on Responses', () => {
   it('is a 200 with response.failed when the failure comes after it', async () => {
     const { answer } = await asked({ ...ask, stream: true }, [30_000, reset], patient);
     expect(answer.status).toBe(200);
-    expect(answer.text).toMatch(/event: response\.failed\ndata: .*"code":"upstream_unavailable".*\n\n$/);
+    expect(answer.text).toMatch(/event: response\.failed\ndata: .*"code":"server_error".*\n\n$/);
     expect(answer.text).not.toContain('response.completed');
   });
 });

@@ -8,6 +8,7 @@ import type { AnswerFacts, SentFacts } from '../../endpoint.ts';
 import { keptForAnswer } from '../../renderer.ts';
 import type { ResponseObject, ResponsesEvent, TokenLogprob } from './responses-response.ts';
 import { finishedResponse } from './objects.ts';
+import { responseError } from './response-error.ts';
 import { AnswerItems } from './answer-items.ts';
 import type { DeclaredTool } from './call-item.ts';
 import { tokenLogprobs } from './token-logprobs.ts';
@@ -89,7 +90,10 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
 
   /** The response as the last event has it: valid from `close` on, or at any time with the error that it fails with. */
   whole(error?: ErrorObject): ResponseObject {
-    if (error) return { ...this.#response(), status: 'failed', output: this.#items.output, error };
+    if (error) {
+      const { output } = this.#items;
+      return { ...this.#response(), status: 'failed', output, error: responseError(error) };
+    }
     return finishedResponse(this.#response(), {
       output: this.#items.output,
       usage: this.#usage,
@@ -111,7 +115,8 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
 
   /** Does not close open items: a client would run an incomplete call that is marked as done. */
   failed(error: ErrorObject): ResponsesEvent[] {
-    return [...this.start(), { type: 'response.failed', response: this.whole(error), error }];
+    const response = this.whole(error);
+    return [...this.start(), { type: 'response.failed', response, error: response.error }];
   }
 
   #response(): ResponseObject {

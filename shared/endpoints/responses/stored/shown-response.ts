@@ -1,5 +1,7 @@
 /** A stored response as clients see it. Its status is that of the store: the object is as the last writer left it. */
 import type { JsonRecord } from '../../../wire/json-record.ts';
+import type { ErrorObject } from '../../../wire/public/error-body.ts';
+import { responseError } from '../answer/response-error.ts';
 
 /** What a response ends with whose run is gone, or was never begun. OpenAI's code, as clients know it. */
 export const runLost = {
@@ -15,3 +17,10 @@ export function shownResponse(status: string, response: JsonRecord): JsonRecord 
   const shown = { ...response, status };
   return status === 'failed' ? { ...shown, error: response['error'] ?? runLost } : shown;
 }
+
+/** A response without an answer. */
+export const failedResponse = (response: JsonRecord, error: ErrorObject): JsonRecord => ({
+  ...response,
+  status: 'failed',
+  error: responseError(error),
+});

@@ -2,6 +2,7 @@
  * Keeps the answer of a run: its events while it runs, the response at its end. Nobody waits for it, so a store that refuses
  * is asked again for long; must never write over an end that readers may have seen.
  */
+import { failedResponse } from '../../../endpoints/responses/stored/shown-response.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { ErrorObject } from '../../../wire/public/error-body.ts';
 import type { ChatPorts } from '../../call/chat-ports.ts';
@@ -63,7 +64,7 @@ export class RunRecorder implements AnswerRecorder {
 
   /** Of a run that has no answer. Never rejects. */
   async fails(error: ErrorObject): Promise<void> {
-    await this.#end({ ...this.#kept.claimed.body.response, status: 'failed', error });
+    await this.#end(failedResponse(this.#kept.claimed.body.response, error));
   }
 
   async #end(whole: JsonRecord): Promise<void> {

@@ -79,6 +79,42 @@ describe('the body that is written to the runtime', () => {
     await expect(text(received)).rejects.toThrow('aborted');
   });
 
+  test.each(['by its source', 'from outside', 'by both'])(
+    'is broken off after status and headers, not before, when it is cut before its first text: %s',
+    async (who) => {
+      const called: string[] = [];
+      const closed = Promise.withResolvers<void>();
+      const stream = {
+        destroyed: false,
+        write(text: string, done?: () => void) {
+          called.push(`write ${JSON.stringify(text)}`);
+          setImmediate(() => done?.());
+          return true;
+        },
+        end: () => called.push('end'),
+        destroy() {
+          called.push('destroy');
+          this.destroyed = true;
+          closed.resolve();
+        },
+        once: (event: string, listener: () => void) =>
+          event === 'close' ? closed.promise.then(listener) : undefined,
+      };
+      const source = Promise.withResolvers<IteratorResult<string>>();
+      const body = { [Symbol.asyncIterator]: () => ({ next: () => source.promise, return: stop }) };
+      const stop = (): Promise<IteratorResult<string>> => {
+        source.resolve({ done: true, value: undefined });
+        return source.promise;
+      };
+      const outside = Promise.withResolvers<AnswerCut>();
+      const written = writeBody(stream, { body, cut: outside.promise }, unexpected);
+      if (who !== 'by its source') outside.resolve(new AnswerCut());
+      if (who !== 'from outside') source.reject(new AnswerCut());
+      await written;
+      expect(called).toEqual(['write ""', 'destroy']);
+    },
+  );
+
   test('is broken off at once when it is cut while the other side takes nothing', async () => {
     const { stream } = await open();
     const cut = Promise.withResolvers<AnswerCut>();

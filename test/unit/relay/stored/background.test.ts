@@ -267,7 +267,7 @@ describe('a run', () => {
     await rig.clock.run(rig.clock.sleep(61_000));
     await rig.clock.run(rig.runs());
     expect(rig.sent).toEqual([]);
-    expect(await object(rig)).toMatchObject({ status: 'failed', error: { code: 'unavailable' } });
+    expect(await object(rig)).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
     expect(spent(rig)).toBe(0n);
     balanced(rig);
   });
@@ -311,7 +311,7 @@ describe('a run', () => {
     const rig = rigOf().upstream({ status: 500 });
     await accepted(rig);
     await rig.clock.run(rig.runs());
-    expect(await object(rig)).toMatchObject({ status: 'failed', error: { code: 'upstream_unavailable' } });
+    expect(await object(rig)).toMatchObject({ status: 'failed', error: { code: 'server_error' } });
     expect(await head(rig)).toMatchObject({ status: 'failed' });
     expect(spent(rig)).toBe(0n);
     balanced(rig);

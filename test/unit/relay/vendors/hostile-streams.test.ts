@@ -163,6 +163,9 @@ function codes({ status, text }: Answer): unknown[] {
 }
 
 const failed = 'upstream_unavailable';
+/** Inside an answer of Responses the codes are those of OpenAI's schema. */
+const failedWithin = ({ path, stream }: Way): string =>
+  stream && path === '/v1/responses' ? 'server_error' : failed;
 const named = ({ dialect, path, stream }: Way) => `${dialect} ${path} ${stream ? 'streamed' : 'JSON'}`;
 
 describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$name', (way) => {
@@ -194,7 +197,11 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
 
   it('an error event after content ends the answer with the error, and what the client was given is charged', async () => {
     const { answer, charged } = await answered(way, { steps: [...own.text('some words'), ...own.error] });
-    expect([answer.status, codes(answer), charged]).toEqual([way.stream ? 200 : 502, [failed], way.stream]);
+    expect([answer.status, codes(answer), charged]).toEqual([
+      way.stream ? 200 : 502,
+      [failedWithin(way)],
+      way.stream,
+    ]);
   });
 
   it.each<[string, Step[]]>([
@@ -205,7 +212,7 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
     const { answer } = await answered(way, { steps: [...own.text('some words'), ...last] });
     // Of Chat Completions the mark is the end.
     const isWhole = way.dialect === 'chat' && case_ === '[DONE] alone';
-    expect(codes(answer)).toEqual(isWhole ? [] : [failed]);
+    expect(codes(answer)).toEqual(isWhole ? [] : [failedWithin(way)]);
   });
 
   it('[DONE] before the answer is nothing', async () => {
@@ -245,7 +252,7 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
     const piece = 'think '.repeat(50_000);
     const steps = Array.from({ length: 340 }, () => own.think(piece)).flat();
     const { answer, rig } = await answered(way, { steps: [...steps, ...own.end] });
-    expect(codes(answer)).toEqual([failed]);
+    expect(codes(answer)).toEqual([failedWithin(way)]);
     expect(rig.stepsTaken).toBeLessThan(60);
   });
 
