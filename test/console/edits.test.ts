@@ -35,3 +35,50 @@ describe('a form', () => {
     },
   );
 });
+
+describe('a form of a row that somebody else changed meanwhile', () => {
+  const confirmed = async (reply: Response): Promise<string> =>
+    (
+      await fetch(new URL(reply.headers.get('location') ?? '', visitor.base), {
+        headers: { cookie: visitor.cookie },
+      })
+    )
+      .text()
+      .then((page) => page.replaceAll(/\s+/g, ' '));
+  const seenIn = (page: string): string => /name="seen" value="(\w+)"/.exec(page)?.[1] ?? '';
+
+  it('is refused for a customer, also after a typo in it, and does not switch the customer on again', async () => {
+    await put(rig.client, 'accounts', [{ account: 'watched', note: 'old', rpm: 10 }]);
+    const path = 'customers/watched/edit';
+    const form = await pageOf(path);
+    await put(rig.client, 'accounts', [{ account: 'watched', note: 'leaked', rpm: 10, enabled: false }]);
+    const fields = { form_token: tokenIn(form), note: 'new', rpm: '10', enabled: 'yes' };
+
+    const typo = await visitor.post(path, { ...fields, seen: seenIn(form), contact: '{' });
+    expect(typo.status).toBe(422);
+    const corrected = await visitor.post(path, { ...fields, seen: seenIn(await typo.text()) });
+    expect(corrected.status).toBe(422);
+    const refused = await corrected.text();
+    expect(refused).toContain('watched was changed by somebody else meanwhile: look at it again');
+
+    // Whoever goes on all the same reads what that does.
+    const again = await visitor.post(path, { ...fields, seen: seenIn(refused) });
+    expect(again.status).toBe(303);
+    expect(await confirmed(again)).toContain('calls of watched, which are refused now, are answered again');
+  });
+
+  it('is refused for a price that is to begin later', async () => {
+    const rule = { id: 7, type: 'token-billing', models: ['m'], input: 1, output: 2 };
+    await put(rig.client, 'charges', [rule]);
+    const form = await pageOf('charges/7');
+    await put(rig.client, 'charges', [{ ...rule, cached_input: 0.1 }]);
+    const fields = { type: 'token-billing', models: 'm', input: '3', output: '2', from: '2099-01-01' };
+    const reply = await visitor.post('charges/7', {
+      ...fields,
+      form_token: tokenIn(form),
+      seen: seenIn(form),
+    });
+    expect(reply.status).toBe(422);
+    expect(await reply.text()).toContain('rule 7 was changed by somebody else meanwhile');
+  });
+});
