@@ -82,3 +82,15 @@ describe('a form of a row that somebody else changed meanwhile', () => {
     expect(await reply.text()).toContain('rule 7 was changed by somebody else meanwhile');
   });
 });
+
+it('refuses a time of a leak that is none before the key is replaced, so that no new key is lost', async () => {
+  const hash = 'b'.repeat(64);
+  await put(rig.client, 'keys', [{ hash, account: 'acme', hint: 'sk-AbCd...wXyZ', kind: 'api' }]);
+  const path = `keys/${hash}/leaked`;
+  const form_token = tokenIn(await pageOf(path));
+  for (const hours of ['1e400', '1e10', '-1', 'a day']) {
+    const reply = await visitor.post(path, { form_token, hours, successor: 'yes' });
+    expect([hours, reply.status]).toEqual([hours, 422]);
+    expect(await reply.text()).toMatch(/id="hours-error">found .+, wanted a number above 0/);
+  }
+});
