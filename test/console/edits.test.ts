@@ -94,3 +94,19 @@ it('refuses a time of a leak that is none before the key is replaced, so that no
     expect(await reply.text()).toMatch(/id="hours-error">found .+, wanted a number above 0/);
   }
 });
+
+it.each(['1e400', 'Infinity', '0x1F', '1,5', '１'])(
+  'refuses %j where a number is wanted, in an account and in a price',
+  async (text) => {
+    await put(rig.client, 'accounts', [{ account: 'numbers' }]);
+    const path = 'customers/numbers/edit';
+    const form = await pageOf(path);
+    const fields = { form_token: tokenIn(form), enabled: 'yes', rpm: text };
+    const seen = /name="seen" value="(\w+)"/.exec(form)?.[1] ?? '';
+    const reply = await visitor.post(path, { ...fields, seen });
+    expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('id="rpm-error"')]);
+    const rule = { id: '9', type: 'token-billing', models: 'm', input: text, output: '1' };
+    const price = await visitor.post('charges-new', { ...rule, form_token: tokenIn(form) });
+    expect([price.status, await price.text()]).toEqual([422, expect.stringContaining('id="input-error"')]);
+  },
+);
