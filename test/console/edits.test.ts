@@ -1,4 +1,7 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
@@ -110,3 +113,21 @@ it.each(['1e400', 'Infinity', '0x1F', '1,5', '１'])(
     expect([price.status, await price.text()]).toEqual([422, expect.stringContaining('id="input-error"')]);
   },
 );
+
+it.each([
+  ['acme', 'acme'],
+  ['Acme Inc', "'Acme Inc'"],
+  ["O'Hara; $(id)", String.raw`'O'\''Hara; $(id)'`],
+])('shows commands to copy that are about the customer %j and run nothing else', async (name, word) => {
+  await rig.client.send(
+    new PutItemCommand({
+      TableName: physicalTableName('relay', 'quotas'),
+      Item: emptyAttributes({ account: name }),
+    }),
+  );
+  await put(rig.client, 'accounts', [{ account: name }]);
+  const page = await pageOf(`statements?${new URLSearchParams({ account: name }).toString()}`);
+  const [, shown = ''] = /<pre class="command"><code>([^<]*)/.exec(page) ?? [];
+  const text = shown.replaceAll('&#39;', "'").replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+  expect(text).toContain(`relay-ops statement ${word} --month `);
+});
