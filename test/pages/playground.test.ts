@@ -276,6 +276,58 @@ describe('an answer that does not end well', () => {
     await page.context().close();
   });
 
+  it('of a conversation that was left is no part of the next one', async () => {
+    server.chat = (_request, response) => void write(begin(response), { content: 'of the old one' });
+    const { page } = await opened();
+    await ask(page);
+    await answer(page).getByText('of the old one').waitFor();
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    await expect.poll(() => page.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true);
+    streams('fine');
+    await ask(page, 'Anew');
+    await answer(page).getByText('fine').waitFor();
+    expect(asked()[1]?.['messages']).toEqual([{ role: 'user', content: 'Anew' }]);
+    await page.context().close();
+  });
+
+  it('leaves no half of a call behind, which vendors refuse', async () => {
+    const call = {
+      index: 0,
+      id: 'call-1',
+      type: 'function',
+      function: { name: 'weather', arguments: '{"ci' },
+    };
+    server.chat = (_request, response) =>
+      void write(begin(response), { content: 'I look.', tool_calls: [call] });
+    const { page } = await opened();
+    await ask(page);
+    await answer(page).getByText('weather').waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await answer(page).getByText('Stopped.').waitFor();
+    streams('fine');
+    await ask(page, 'Go on');
+    await answer(page).getByText('fine').waitFor();
+    expect(asked()[1]?.['messages']).toEqual([
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'I look.' },
+      { role: 'user', content: 'Go on' },
+    ]);
+    await page.context().close();
+  });
+
+  it('that was refused gives the question back, and does not ask it beside the next one', async () => {
+    server.chat = (_request, response) => refuse(response);
+    const { page } = await opened();
+    await ask(page, 'Too large');
+    await answer(page).getByText('Not enough balance.').waitFor();
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('Too large');
+    streams('fine');
+    await ask(page, 'Smaller');
+    await answer(page).getByText('fine').waitFor();
+    expect(asked()[1]?.['messages']).toEqual([{ role: 'user', content: 'Smaller' }]);
+    await page.context().close();
+  });
+
   it('shows that it waits while nothing comes', async () => {
     server.chat = (_request, response) => begin(response).flushHeaders();
     const { page } = await opened();

@@ -63,7 +63,9 @@ export function actions({ proposals, clock, options, visitOf, answer, note, onFa
         return proposal.reads ? await start(call, id) : goTo(call, `confirm/${id}`);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
-        const tried = { fields: visit.fields, problem: error.message };
+        const { message: problem, exitCode } = error;
+        // What is wrong with a form itself is a usage failure.
+        const tried = { fields: visit.fields, problem, isOvertaken: exitCode !== 2 };
         return answer(call, async () => Object.assign(await page(visit, tried), { status: 422 }));
       }
     },

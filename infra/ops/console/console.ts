@@ -102,7 +102,8 @@ function visitIn(call: Call, { ports, options }: Pick<ConsoleParts, 'ports' | 'o
     options,
     identity: call.env.identity,
     nowMs: ports.clock.now(),
-    path: call.req.path.slice(1),
+    // As it was sent: of Hono's decoded path a browser would make another one where a name has a backslash or a tab.
+    path: new URL(call.req.url).pathname.slice(1),
     part: (name) => call.req.param(name) ?? '',
     query: (name) => call.req.query(name)?.trim() ?? '',
     field: (name) => fields[name] ?? '',

@@ -13,6 +13,16 @@ const picturesMax = 6;
 /** The ledger has a call a moment after its end. */
 const costAfterMs = [400, 800, 1_600, 3_200, 6_400];
 
+const resultsWanted = 'Write the results of its calls, then send.';
+
+/** What was there before a question was sent. */
+interface Asked {
+  messages: object[];
+  results: Turn | undefined;
+  prompt: string;
+  pictures: string[];
+}
+
 export class Playground {
   readonly #client: RelayClient;
   readonly #spent: () => void;
@@ -101,12 +111,24 @@ export class Playground {
 
   async #send(): Promise<void> {
     if (this.#running) return;
+    const asked: Asked = {
+      messages: [...this.#messages],
+      results: this.#asked,
+      prompt: areaById('prompt').value,
+      pictures: this.#pictures,
+    };
     const body = this.#body();
     if (!body) return;
+    const conversation = this.#messages;
     const running = (this.#running = new AbortController());
     buttonById('send').disabled = true;
     byId('stop').hidden = false;
-    await this.#answer(body, running.signal);
+    const { turn, isWhole } = await this.#answer(body, running.signal);
+    // What came of a conversation that was left must not get into the next one.
+    if (!this.#client.ended.aborted && this.#messages === conversation) {
+      if (isWhole || turn.text !== '') this.#keep(turn, isWhole);
+      else this.#putBack(asked);
+    }
     this.#running = undefined;
     buttonById('send').disabled = false;
     byId('stop').hidden = true;
@@ -151,7 +173,8 @@ export class Playground {
     this.#setPictures([]);
   }
 
-  async #answer(body: object, signal: AbortSignal): Promise<void> {
+  /** `isWhole`: the model said all that it wanted to say. */
+  async #answer(body: object, signal: AbortSignal): Promise<{ turn: Turn; isWhole: boolean }> {
     const turn = new Turn('model');
     const beganMs = performance.now();
     const seconds = (): string => `${((performance.now() - beganMs) / 1000).toFixed(1)} s`;
@@ -177,16 +200,30 @@ export class Playground {
     }
     clearInterval(waiting);
     turn.end();
-    if (this.#client.ended.aborted) return;
-    this.#keep(turn);
+    const answered = { turn, isWhole: ending === '' };
+    if (this.#client.ended.aborted) return answered;
     const words = `${seconds()}${usage ? `, ${tokensOf(usage)}` : ''}${ending}`;
     turn.say(words);
     if (id !== null) void this.#cost(id).then((cost) => cost && turn.say(`${cost}, ${words} Request ${id}`));
+    return answered;
   }
 
-  /** What was said so far goes into the next question, also of an answer that was stopped. */
-  #keep(turn: Turn): void {
-    const calls = turn.calls;
+  /** A question without an answer is no part of the conversation: what refused it would refuse the next one as well. */
+  #putBack({ messages, results, prompt, pictures }: Asked): void {
+    this.#messages = messages;
+    this.#asked = results;
+    if (results) this.#report(resultsWanted);
+    const area = areaById('prompt');
+    if (area.value === '') area.value = prompt;
+    if (this.#pictures.length === 0) this.#setPictures(pictures);
+  }
+
+  /**
+   * What was said so far goes into the next question, also of an answer that was stopped. Its calls do only if it is whole:
+   * half a call is refused by vendors.
+   */
+  #keep(turn: Turn, isWhole: boolean): void {
+    const calls = isWhole ? turn.calls : [];
     if (turn.text === '' && calls.length === 0) return;
     this.#messages.push({
       role: 'assistant',
@@ -195,7 +232,7 @@ export class Playground {
     });
     if (calls.length === 0) return;
     this.#asked = turn;
-    this.#report('Write the results of its calls, then send.');
+    this.#report(resultsWanted);
   }
 
   async #cost(id: string): Promise<string | undefined> {

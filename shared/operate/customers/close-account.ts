@@ -10,6 +10,7 @@ import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
 import type { RowWrite } from '../row-tables.ts';
+import { shellWord } from '../shell-word.ts';
 
 export interface CloseAccountPlan extends Plan<RowWrite> {
   account: string;
@@ -83,12 +84,12 @@ function nextSteps(
   { today, isClosed }: { today: string; isClosed: boolean },
 ): string[] {
   const isSure = isClosed && reserved === 0n;
-  const wait = `wait a minute${reserved > 0n ? ', until no call is under way,' : ''} and repeat \`customer close ${account}\`: it says what is left then`;
+  const wait = `wait a minute${reserved > 0n ? ', until no call is under way,' : ''} and repeat \`customer close ${shellWord(account)}\`: it says what is left then`;
   if (isSure ? available <= 0n : available + reserved <= 0n) return [];
   if (reserved > 0n) return [wait];
   return [
     ...(isSure ? [] : [wait]),
     `pay the customer ${formatYuan(available)} yuan, by the way they paid`,
-    `account grant ${account} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
+    `account grant ${shellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
   ];
 }

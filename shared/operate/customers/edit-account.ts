@@ -1,7 +1,8 @@
 /** Changes attributes of an account's row that are not its plan: note, contact, limits, the switch. */
-import { AccountRow } from '../../config/rows/account-row.ts';
+import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow } from '../../config/rows/read-row.ts';
+import { rowMark } from '../config/set-row.ts';
 import { Failure, usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
@@ -11,15 +12,21 @@ export interface AccountEdit {
   account: string;
   /** An undefined attribute is removed; others stay. */
   attributes: RawRow;
+  /** `rowMark` of the row as it was looked at. Absent: it is not compared. */
+  seen?: string | undefined;
 }
 
 /** `carryOutWrites` carries it out. It fails if somebody else changed one of these attributes meanwhile. */
 export async function planEditAccount(
   { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
-  { account, attributes }: AccountEdit,
+  { account, attributes, seen }: AccountEdit,
 ): Promise<Plan<RowWrite>> {
   const row = await tables.get('accounts', account);
   if (!row) throw usageFailure(`there is no account ${account}`);
+  if (seen !== undefined && rowMark(row) !== seen)
+    throw new Failure(
+      `account ${account} was changed by somebody else meanwhile: look at it again, then repeat`,
+    );
   const changed = Object.fromEntries(
     Object.entries(attributes).filter(([name, value]) => !isSame(row[name], value)),
   );
@@ -28,6 +35,7 @@ export async function planEditAccount(
   usable(readAlertedAccount(after, target));
   const names = Object.keys(changed);
   const isDisabled = changed['enabled'] === false;
+  const isEnabled = isAccountOff(row) && !isAccountOff(after);
   const unchanged = Object.fromEntries(names.map((name) => [name, row[name]]));
   const conflict = new Failure('somebody else changed the row meanwhile: look at it again, then repeat');
   return {
@@ -41,6 +49,7 @@ export async function planEditAccount(
         : [
             `account ${account}: ${names.flatMap((name) => shown(name, after[name])).join(', ')}; live within 30 seconds`,
             ...(isDisabled ? [`every key of ${account} is refused within 30 seconds`] : []),
+            ...(isEnabled ? [`calls of ${account}, which are refused now, are answered again`] : []),
           ],
     questions: isDisabled ? [`Refuse every call of ${account}?`] : [],
   };

@@ -3,6 +3,7 @@ import { formatYuan } from '../../billing/amount.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { KeyUse } from './key-use.ts';
 import type { LeakedKeyPlan } from './leaked-key.ts';
+import { shellWord } from '../shell-word.ts';
 
 interface Leak {
   plan: Pick<LeakedKeyPlan, 'account' | 'hint' | 'use'>;
@@ -52,4 +53,4 @@ export function leakedRefund({
 }
 
 export const refundCommand = ({ account, amount, id, reason }: LeakedRefund): string =>
-  `account grant ${account} ${amount} --id ${id} --reason "${reason}"`;
+  `account grant ${shellWord(account)} ${amount} --id ${id} --reason "${reason}"`;

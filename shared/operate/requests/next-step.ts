@@ -1,5 +1,6 @@
 /** View: what an operator does about a request that was refused, failed or was slow. */
 import type { LoggedRequest } from './logged-request.ts';
+import { shellWord } from '../shell-word.ts';
 
 interface Known {
   account: string;
@@ -16,7 +17,8 @@ const ops = (words: string): string => `npx --no relay-ops ${words}`;
 const advice: readonly [RegExp, (known: Known) => string][] = [
   [
     / quota_insufficient$/,
-    ({ account }) => `the balance is too low: ${ops(`account grant ${account} AMOUNT --reason WHY`)}`,
+    ({ account }) =>
+      `the balance is too low: ${ops(`account grant ${shellWord(account)} AMOUNT --reason WHY`)}`,
   ],
   [
     / budget_(spent|reserved)$/,
@@ -26,7 +28,7 @@ const advice: readonly [RegExp, (known: Known) => string][] = [
   [
     / balance_reserved$/,
     ({ account }) =>
-      `calls under way hold the balance: it comes back by itself; what is there: ${ops(`account show ${account}`)}`,
+      `calls under way hold the balance: it comes back by itself; what is there: ${ops(`account show ${shellWord(account)}`)}`,
   ],
   [
     / limit_(rate|concurrency)$/,

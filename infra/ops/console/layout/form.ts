@@ -27,6 +27,8 @@ export interface Tried {
   fields: Readonly<Record<string, string>>;
   /** Why it was refused. Absent: it was not, and is changed again. */
   problem?: string;
+  /** It was refused because its row is another one now. */
+  isOvertaken?: boolean;
 }
 
 export interface FormOf {
@@ -60,9 +62,12 @@ const fieldsWords = (count: number): string =>
 
 const problemOf = (words: string): Markup => html`<p class="notice bad" role="alert">${words}</p>`;
 
-/** After a refusal a hidden field is made anew: it says which row was looked at. */
+/**
+ * A hidden field says which row was looked at. It is made anew for a form that was refused because its row is another one now,
+ * and for no other: a typo that is corrected must not write over what somebody else wrote meanwhile.
+ */
 const withTried = (field: Field, tried: Tried | undefined): Field =>
-  tried && (field.kind !== 'hidden' || tried.problem === undefined)
+  tried && !(field.kind === 'hidden' && tried.isOvertaken)
     ? { ...field, value: tried.fields[field.name] ?? '' }
     : field;
 

@@ -14,6 +14,7 @@ import { pager, table } from '../layout/table.ts';
 import type { Proposal } from '../visit/proposals.ts';
 import type { Routes } from '../visit/routes.ts';
 import type { Visit } from '../visit/visit.ts';
+import { shellWord } from '../../../../shared/operate/shell-word.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
 const rowBytes = 600;
@@ -106,7 +107,7 @@ async function proposeAudit({ ports, field }: Visit): Promise<Proposal> {
   const rows = quota.row.settled;
   if (rows > rowsMax)
     throw usageFailure(
-      `account: ${account} has ${grouped(rows)} rows, more than a page audits: relay-ops audit --account ${account}`,
+      `account: ${account} has ${grouped(rows)} rows, more than a page audits: relay-ops audit --account ${shellWord(account)}`,
     );
   const difference = imbalance(quota.row);
   return {

@@ -24,7 +24,7 @@ export interface Visit {
   identity: Identity;
   options: ConsoleOptions;
   nowMs: number;
-  /** The path below the base, without the first slash. */
+  /** The path below the base, without the first slash, escaped as it was sent. */
   path: string;
   /** A part of the path, decoded. */
   readonly part: (name: string) => string;

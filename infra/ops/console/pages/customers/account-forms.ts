@@ -1,4 +1,5 @@
 /** Forms of a customer: a new key and the row of the account. */
+import { rowMark } from '../../../../../shared/operate/config/set-row.ts';
 import { planEditAccount } from '../../../../../shared/operate/customers/edit-account.ts';
 import { carryOutCreateKey, planCreateKey } from '../../../../../shared/operate/keys/create-key.ts';
 import { usageFailure } from '../../../../../shared/operate/operator-failure.ts';
@@ -123,6 +124,7 @@ async function editPage(visit: Visit, tried?: Tried): Promise<Page> {
         value: shownValue(row['contact']),
         help: html`A map, such as <code>{"email": "ops@example.com"}</code>.`,
       },
+      { name: 'seen', label: '', kind: 'hidden', value: rowMark(row) },
     ],
     verb: 'Go on',
   });
@@ -133,6 +135,7 @@ async function proposeEdit({ ports, part, field }: Visit): Promise<Proposal> {
   const contact = typedJson('contact', field('contact'));
   const plan = await planEditAccount(ports, {
     account,
+    seen: field('seen'),
     attributes: {
       note: typed(field('note')),
       enabled: field('enabled') === 'no' ? false : undefined,

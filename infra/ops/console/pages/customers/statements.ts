@@ -20,6 +20,7 @@ import { table, tiles, type Column } from '../../layout/table.ts';
 import type { Routes } from '../../visit/routes.ts';
 import type { Visit } from '../../visit/visit.ts';
 import { utcMonth } from '../../../../../shared/wire/iso-time.ts';
+import { shellWord } from '../../../../../shared/operate/shell-word.ts';
 
 export function statementPages(routes: Routes): void {
   routes.page('/statements', statement);
@@ -96,7 +97,7 @@ function shown(view: Statement): Markup {
       })}
     </details>
     <p class="lead">To send it to the customer, as a page and as a table:</p>
-    ${command(`relay-ops statement ${account} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
+    ${command(`relay-ops statement ${shellWord(account)} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
 
 const doubts = ({ problems }: Statement): Markup =>

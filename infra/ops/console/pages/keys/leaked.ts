@@ -27,6 +27,8 @@ import type { Routes } from '../../visit/routes.ts';
 import type { Visit } from '../../visit/visit.ts';
 
 const hourMs = 3_600_000;
+/** Ten years. */
+const hoursMax = 87_600;
 
 export function leakedKeyPages(routes: Routes): void {
   routes.form('/keys/:hash/leaked', { page: leakedPage, propose: proposeLeaked });
@@ -71,8 +73,11 @@ const leakedPage = async (visit: Visit, tried?: Tried): Promise<Page> => {
 
 async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Proposal> {
   const hours = Number(field('hours'));
-  if (!(hours > 0))
-    throw usageFailure(`hours: found ${field('hours') || 'nothing'}, wanted a number above 0`);
+  // Refused here: after the key is replaced, a time that is none would lose the new one.
+  if (!(hours > 0 && hours <= hoursMax))
+    throw usageFailure(
+      `hours: found ${field('hours') || 'nothing'}, wanted a number above 0, at most ${grouped(hoursMax)}`,
+    );
   const alone = field('successor') === 'no';
   const plan = await planLeakedKey(ports, { written: part('hash'), sinceMs: nowMs - hours * hourMs, alone });
   const path = `customers/${encodeURIComponent(plan.account)}`;
