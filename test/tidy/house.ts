@@ -25,7 +25,6 @@ export const notPorts: Record<string, string> = {
     'several sinks: json-log, request-metrics, config-metrics, background-metrics',
   'shared/relay/ports/search-provider.ts': 'a plug-in point: one adapter for each provider',
   'shared/operate/find-account.ts': 'what grants, plans and new keys have in common',
-  'shared/operate/late-charge.ts': 'what refunds and stories of requests have in common',
   'shared/operate/shell-word.ts': 'how a name stands in a command to copy',
   'shared/operate/operator-failure.ts': 'the error of an action that cannot be carried out',
   'shared/operate/operator-ports.ts': 'ports of several kinds, bound together by the session',

@@ -8,7 +8,7 @@ import { grantLedgerId } from '../../billing/grant.ts';
 import { latePrefix, type CloseRow } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { leakedGrantId } from '../keys/leaked-message.ts';
-import { lateCharge } from '../late-charge.ts';
+import { lateCharge } from '../ledger/late-charge.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { ExactNumber } from '../row-tables.ts';

@@ -3,7 +3,7 @@ import { problemOf } from '../../billing/audit/recompute.ts';
 import type { CloseRow, LedgerRow } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
 import { requestTimeMs } from '../../wire/request-id.ts';
-import { lateCharge } from '../late-charge.ts';
+import { lateCharge } from '../ledger/late-charge.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 

@@ -2,9 +2,9 @@
  * View: what a call was charged after its reservation expired. The difference has a ledger row of its own, so who says what
  * a call cost, or returns it, must read both.
  */
-import { latePrefix, type CloseRow, type LedgerRow } from '../billing/ledger-row.ts';
-import { Failure } from './operator-failure.ts';
-import type { OperatorPorts } from './operator-ports.ts';
+import { latePrefix, type CloseRow, type LedgerRow } from '../../billing/ledger-row.ts';
+import { Failure } from '../operator-failure.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 
 /** Undefined: the row of the call has all that it was charged. One more read, of expired calls alone. */
 export async function lateCharge(
