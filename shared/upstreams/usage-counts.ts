@@ -56,7 +56,8 @@ export class UsageCounts {
     const { total, reasoning, cached, writtenForMinutes = 0, writtenForHour } = this.#largest;
     const apart = writtenForMinutes + (writtenForHour ?? 0);
     const written = apart > 0 ? Math.max(this.#largest.written ?? 0, apart) : this.#largest.written;
-    const input = this.#input((cached ?? 0) + (written ?? 0));
+    // A part below zero is no count, and must not make the input smaller.
+    const input = this.#input(Math.max(cached ?? 0, 0) + Math.max(written ?? 0, 0));
     const output = this.#output(input);
     if (input === undefined && output === undefined) return undefined;
     return {

@@ -58,6 +58,11 @@ describe('the usage of each vendor means the same', () => {
       { input: 9, output: 4, cached: 0, reasoning: 0 },
     ],
     [
+      'Anthropic: a part of the cache below zero is kept as a fault, and makes the input no smaller',
+      [messagesCounts({ input_tokens: 50, cache_read_input_tokens: -25, output_tokens: 4 })],
+      { input: 50, output: 4, cached: -25 },
+    ],
+    [
       'Anthropic: the input leaves out both parts of the cache, and comes in two events',
       [
         messagesCounts({
