@@ -88,7 +88,7 @@ function reservationRequest(id = 'call'): ReservationRequest {
     need,
     deadlineMs: clock.now() + 5_000,
     entry,
-    refused: () => refuse('insufficient_quota', 'refused'),
+    refused: async () => refuse('insufficient_quota', 'refused'),
   };
 }
 

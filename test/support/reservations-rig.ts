@@ -98,7 +98,7 @@ export class ReservationsRig {
         price: formatPrice(whole.price),
         official: false,
       },
-      refused: (plan) => refuse('insufficient_quota', `refused: ${plan.reason}`),
+      refused: async (plan) => refuse('insufficient_quota', `refused: ${plan.reason}`),
     };
   }
 

@@ -15,11 +15,11 @@ import {
   type CallCost,
   type ReservedCall,
 } from './reservation-request.ts';
-import { rateHeaders } from './reserve-refusals.ts';
 import type { Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 import { callTo } from '../call/serving-channels.ts';
 import type { ServingFacts } from '../call/serving-facts.ts';
+import { rateHeaders } from '../http/rate-headers.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** How a call ended, for its close record. */

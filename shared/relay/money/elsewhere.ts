@@ -36,7 +36,7 @@ async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<Quot
   const plan = planReserve(tries.roomyNeed(images[0]), whole);
   // The last read showed what was missing in the one before.
   if (!isRefusal(plan)) return images[0];
-  throw tries.refusal(plan, whole);
+  throw await tries.refusal(plan, whole);
 }
 
 async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
@@ -65,7 +65,7 @@ async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Pr
     tries.quickEndMs ??= now + quickMs;
     return await new Backoff(tries.ports, tries.quickEndMs - now).until(act);
   } catch (error) {
-    throw error instanceof StoreUnavailable ? contended(tries, item) : error;
+    throw error instanceof StoreUnavailable ? await contended(tries, item) : error;
   }
 }
 
@@ -84,7 +84,7 @@ async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise
   if (plan.reason === 'quota') return undefined;
   const freed = plan.reason === 'concurrency' ? await freedIn(tries, open) : undefined;
   if (freed) return freed;
-  throw tries.refusal(plan, whole);
+  throw await tries.refusal(plan, whole);
 }
 
 interface RoomRequest {
@@ -110,7 +110,7 @@ async function roomFor(
   const to = open.some(hasRoom) ? undefined : partForRoom(need, open, slot);
   const write = to && roomWrite({ images, to, slot });
   if (!write) return undefined;
-  if (!(await quickly(tries, to, () => tries.ports.quotas.move(write)))) throw contended(tries, to);
+  if (!(await quickly(tries, to, () => tries.ports.quotas.move(write)))) throw await contended(tries, to);
   const count = (to.plan.get(slot.key) ?? 0) + (write.changes.at(-1)?.plan.get(slot.key)?.calls ?? 0);
   return { ...to, plan: new Map([...to.plan, [slot.key, count]]) };
 }
@@ -133,14 +133,14 @@ async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gatherin
     .toSorted((a, b) => largestFirst(a.available, b.available))[0];
   if (!to) {
     const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
-    throw tries.refusal(refusal, wholeOf(images));
+    throw await tries.refusal(refusal, wholeOf(images));
   }
   const write = gatherWrite(images, to, plan.amount);
   if (!write) return to;
   // Whoever moves money meets others who do, so it is tried once.
   const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
   tries.hasGathered = true;
-  if (!moved) throw contended(tries, to);
+  if (!moved) throw await contended(tries, to);
   return { ...to, available: plan.amount };
 }
 

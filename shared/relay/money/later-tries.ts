@@ -22,7 +22,8 @@ export async function afterRefusedWrite(
   }
   if (tries.isPinned) {
     // Shares of a part that is not in use would come on top of those of the others.
-    if (!image || part >= image.parts) throw contended(tries, { ...tries.guessOn(), part: 0, parts: 1 });
+    if (!image || part >= image.parts)
+      throw await contended(tries, { ...tries.guessOn(), part: 0, parts: 1 });
     return image;
   }
   // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
@@ -40,5 +41,5 @@ export async function afterRefusal(
   if (item.parts > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
   const freed = refusal.reason === 'concurrency' ? await freePlaces(tries, item) : undefined;
   if (freed) return freed;
-  throw tries.refusal(refusal, item);
+  throw await tries.refusal(refusal, item);
 }

@@ -45,7 +45,7 @@ export interface ReservationRequest {
   budget?: CallBudget | undefined;
   entry: Pick<OpenEntry, 'input' | 'key' | 'model' | 'price' | 'official' | 'queued'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
-  refused(reason: ReserveRefusal, item: QuotaItem): Refusal;
+  refused(reason: ReserveRefusal, item: QuotaItem): Promise<Refusal>;
 }
 
 /** An open reservation, held by the call that made it. */
@@ -96,5 +96,5 @@ export interface ReserveUnderWay {
   /** The need without plan slots that are full in the sum of the parts. */
   roomyNeed(item: Pick<QuotaItem, 'parts'>): ReserveNeed;
   /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
-  refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal;
+  refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal>;
 }

@@ -14,7 +14,6 @@ import type { ChatCall } from '../call/chat-call.ts';
 import { outputLimit, ruleLimitsOf } from '../call/output-limit.ts';
 import { searchTokensOf } from '../search/search-tokens.ts';
 import type { Refusal } from '../http/refusal.ts';
-import { reserveRefusal } from './reserve-refusals.ts';
 
 /** The fields of a call that determine its cost and the payer. */
 export type BillableCall = Pick<
@@ -155,8 +154,10 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
   };
   const budget = need.takesNothing ? undefined : callBudget(call, need.key, nowMs);
   const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;
-  const refused = (reason: ReserveRefusal, item: QuotaItem): Refusal =>
-    reserveRefusal({ call, need, reason, item, nowMs, budget, unknownPart });
+  const refused = async (reason: ReserveRefusal, item: QuotaItem): Promise<Refusal> => {
+    const { reserveRefusal } = await import('./reserve-refusals.ts');
+    return reserveRefusal({ call, need, reason, item, nowMs, budget, unknownPart });
+  };
   return {
     account: key.account,
     parts: call.parts,

@@ -5,6 +5,7 @@
 import { accountRate, emptyQuota, type CloseRecord } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
 import { isOfAccount, isRefusal, planReserve } from '../../billing/reservation.ts';
+import type { Refusal } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/stores/store-errors.ts';
 import type { WriteReply } from '../ports/stores/quota-store.ts';
 import { Backoff } from './backoff.ts';
@@ -47,13 +48,14 @@ export class Reservations {
    * @returns which call of the minute it is
    */
   async admit(request: ReservationRequest): Promise<number | undefined> {
-    this.#refuseAgain(request);
+    const again = this.#refusalAgain(request);
+    if (again) throw await again;
     const { account, need, rpm } = request;
     if (rpm === undefined) return undefined;
     const { counters } = this.#ports;
     const backoff = new Backoff(this.#ports, countBudgetMs);
     const count = await backoff.until(() => counters.countCall(need.key, need.minute, rpm));
-    if (count === undefined) throw request.refused({ reason: 'rate' }, emptyQuota(account));
+    if (count === undefined) throw await request.refused({ reason: 'rate' }, emptyQuota(account));
     return count;
   }
 
@@ -62,7 +64,8 @@ export class Reservations {
    * resolves, unless the event `reserve_unknown` is logged.
    */
   async reserve(request: ReservationRequest): Promise<Reservation> {
-    this.#refuseAgain(request);
+    const again = this.#refusalAgain(request);
+    if (again) throw await again;
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
     const tries = new ReserveTries({ ports: this.#ports, guesses: this.#guesses, request, mustWait });
@@ -138,10 +141,10 @@ export class Reservations {
   }
 
   /** What the account was short of a moment ago is refused again without a write. */
-  #refuseAgain(request: ReservationRequest): void {
+  #refusalAgain(request: ReservationRequest): Promise<Refusal> | undefined {
     const sums = this.#guesses.refusalOf(request.account);
     const again = sums && planReserve(request.need, sums);
-    if (sums && again && isRefusal(again) && isOfAccount(again)) throw request.refused(again, sums);
+    return sums && again && isRefusal(again) && isOfAccount(again) ? request.refused(again, sums) : undefined;
   }
 
   /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */

@@ -1,4 +1,4 @@
-/** The refusals of a reserve, and the headers of a key's rate limit. */
+/** The refusals of a reserve. Loaded by the first call that is refused. */
 import { formatYuan, larger } from '../../billing/amount.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { needOn } from '../../billing/parts/shares.ts';
@@ -11,6 +11,7 @@ import {
 } from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { rateHeaders, secondsOfMinuteLeft } from '../http/rate-headers.ts';
 import { asRefusal, refuse, type Refusal } from '../http/refusal.ts';
 import type { CallBudget, ReserveUnderWay } from './open-reservation.ts';
 import { endlessBalance } from './quota-guesses.ts';
@@ -59,15 +60,6 @@ export function reserveRefusal(refused: RefusedReserve): Refusal {
     facts: { limit: reason.reason, most },
   });
 }
-
-/** A key's limit and remaining requests per minute, under OpenAI's header names. */
-export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Record<string, string> => ({
-  'x-ratelimit-limit-requests': String(rpm),
-  'x-ratelimit-remaining-requests': String(remaining),
-  'x-ratelimit-reset-requests': `${secondsOfMinuteLeft(nowMs)}s`,
-});
-
-const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowMs % 60_000)) / 1000);
 
 /** The message contains the balance, the need, the state of the plan, and the contact. */
 function quotaRefusal(
@@ -146,7 +138,7 @@ function reservedRefusal({
  * Others took each time what this call was to have. `item`: what the last try was made on. Money that they hold comes
  * back, so that is what the caller gets.
  */
-export function contended(tries: ReserveUnderWay, item: QuotaItem): Refusal {
+export async function contended(tries: ReserveUnderWay, item: QuotaItem): Promise<Refusal> {
   const { request, whole = item } = tries;
   const short = planReserve(needOn(tries.roomyNeed(item), item), { ...item, available: -1n });
   // A guess says nothing about what others hold.

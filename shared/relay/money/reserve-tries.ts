@@ -129,7 +129,7 @@ export class ReserveTries implements ReserveUnderWay {
       item = await afterRefusedWrite(this, item, reply.item);
     }
     const { contended } = await import('./reserve-refusals.ts');
-    throw contended(this, item);
+    throw await contended(this, item);
   }
 
   /** The need without plan slots that are full in the sum of the parts. */
@@ -156,7 +156,7 @@ export class ReserveTries implements ReserveUnderWay {
   }
 
   /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
-  refusal(refusal: ReserveRefusal, whole: QuotaItem): Refusal {
+  async refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal> {
     if (isOfAccount(refusal)) this.guesses.sawRefusal(whole, refusal.reason === 'open_entries');
     if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
     return this.request.refused(refusal, whole);

@@ -239,7 +239,7 @@ export class HotAccount {
           ? undefined
           : { counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
       entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
-      refused: ({ reason }) =>
+      refused: async ({ reason }) =>
         refuse(reason === 'reserved' ? 'balance_reserved' : 'rate_limit_exceeded', reason, { reason }),
     };
   }
