@@ -144,6 +144,14 @@ describe('request', () => {
     expect(run.output).toContain(words);
   });
 
+  it('does not say of a call on a plan whose function died that its input is due', async () => {
+    const id = idAt('2026-11-11T14:00:00Z');
+    const planned = { amount: 0n, input: 0n, slot: 'chat@2026-11-05' };
+    await rig.call('planned', id, { charge: 0n, kind: 'expired', end: undefined }, planned);
+    const run = await rig.ops(['request', id]);
+    expect(run.output).toContain('expired: the function died, and the balance pays nothing for it');
+  });
+
   it('fails for an id without a ledger row or an open reservation, and for a text that is no id', async () => {
     const unknown = await rig.ops(['request', idAt('2026-01-01')]);
     expect(unknown.code).toBe(1);

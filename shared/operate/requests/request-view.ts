@@ -29,7 +29,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ['price', price ? priceWords(price) : row.price],
     ['reserved', reservedWords(row)],
     ...servedStep(row),
-    ['ended', late ? silentWords : endedWords(row)],
+    ['ended', late ? silentWords(row) : endedWords(row)],
     ...(price && row.kind === 'settled' ? tokenSteps(row, price) : []),
     ['charged', chargedWords(row)],
     ...backStep(row),
@@ -60,15 +60,22 @@ const boughtStep = ({ bought }: CloseRow): RequestStep[] =>
 const kindWords: Record<CloseRow['kind'], string> = {
   settled: 'settled: there was an answer, or a part of one',
   released: 'released: no answer, so nothing is due',
-  expired: 'expired: the function died, so the input alone is due',
+  expired: 'expired: the function died',
   cancelled: 'cancelled: it never began',
 };
 
-const endedWords = ({ kind, end }: CloseRow): string =>
-  `${kindWords[kind]}${end === undefined ? '' : ` (${end})`}`;
+const endedWords = (row: CloseRow): string => {
+  const { kind, end } = row;
+  const due = kind === 'expired' ? dueWords(row) : '';
+  return `${kindWords[kind]}${due}${end === undefined ? '' : ` (${end})`}`;
+};
 
-const silentWords =
-  'expired: nothing was heard of the function for too long, so the input was charged at first';
+/** Free and official calls, and those of a plan, have nothing to pay. */
+const dueWords = ({ charge }: CloseRow): string =>
+  charge === 0n ? ', and the balance pays nothing for it' : ', so the input alone is due';
+
+const silentWords = ({ charge }: CloseRow): string =>
+  `expired: nothing was heard of the function for too long${charge === 0n ? '' : ', so the input was charged at first'}`;
 
 /** The call came to its end after all. Its row and this one are what it cost. */
 const lateSteps = ({ charge }: CloseRow, late: CloseRow): RequestStep[] => [
