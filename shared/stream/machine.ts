@@ -19,6 +19,12 @@ export type Ending<Out> = Out[] | Iterable<Out[]>;
 
 export const batchesOf = <Out>(last: Ending<Out>): Iterable<Out[]> => (Array.isArray(last) ? [last] : last);
 
+/** Whoever runs it asks the machine itself for its last items, in its own time. */
+export const withoutEnd = <In, Out>(machine: Machine<In, Out, Ending<Out>>): Machine<In, Out> => ({
+  push: (item) => machine.push(item),
+  end: () => [],
+});
+
 /**
  * Runs a machine over batches and yields one batch for each input batch that gives output. If a batch fails,
  * the output that it gave before is still yielded.

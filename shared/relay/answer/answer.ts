@@ -3,8 +3,7 @@
  * (200), or a failure (its own status). The stream is read to its end even when the client has disconnected,
  * because its end reports the usage. Order at the end: last byte, bill, log line.
  */
-import { batchesOf, run, type Machine } from '../../stream/machine.ts';
-import type { ChatChunk } from '../../wire/chat-response.ts';
+import { batchesOf, run, withoutEnd } from '../../stream/machine.ts';
 import { costsNothing } from '../../billing/usage/call-charge.ts';
 import { checkedUsage } from '../../billing/usage/checked-usage.ts';
 import { flagText, isImplausible } from '../../billing/usage/usage-flags.ts';
@@ -51,12 +50,6 @@ export interface AnswerParts {
   recorder?: AnswerRecorder | undefined;
 }
 
-/** The renderer of an answer whose end waits until it is kept. */
-const withoutEnd = (renderer: Renderer): Machine<ChatChunk, string> => ({
-  push: (chunk) => renderer.push(chunk),
-  end: () => [],
-});
-
 export class Answer {
   readonly #queue = new ResponseQueue(waitingLengthMax);
   readonly #ports: ChatPorts;
@@ -99,18 +92,19 @@ export class Answer {
       await this.#fail(asRefusal(error), error);
     } finally {
       stop.abort('over');
-      this.#queue.end();
+      if (!claim?.keeps) this.#queue.end();
     }
-    await recorder?.ended(this.#refusal && this.#renderer.whole?.(this.#refusal.body.error));
-    const end = this.#end();
     const report = dispatch.report();
     const measure = this.#measure();
     const { usage, anyContent, flags } = measure;
     const leftEarly = this.#firstText === 'dropped';
     const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
+    await claim?.keep(costsNothing(outcome) || this.#unrendered);
+    this.#queue.end();
+    await recorder?.ended(this.#refusal && this.#renderer.whole?.(this.#refusal.body.error));
+    const end = this.#end();
     const { model: answered } = report;
     const serving = servingFacts(report, answered, usage);
-    await claim?.keep(costsNothing(outcome) || this.#unrendered);
     if (this.#length > closedFirstLengthMax) await this.#delivery.handOver(this.#call.deadlineMs);
     const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
     if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
@@ -133,13 +127,14 @@ export class Answer {
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
   async #pass(): Promise<void> {
-    const { dispatch, recorder, renderer } = this.#parts;
+    const { dispatch, claim, recorder, renderer } = this.#parts;
+    const isKept = recorder !== undefined || claim?.keeps === true;
     for (;;) {
       try {
         const metered = run(dispatch.chunks, this.#meter);
-        const shown = recorder ? withoutEnd(this.#renderer) : this.#renderer;
+        const shown = isKept ? withoutEnd(this.#renderer) : this.#renderer;
         for await (const batch of run(metered, shown)) await this.#write(batch);
-        if (recorder) await this.#endKept(recorder);
+        if (isKept) await this.#endKept();
         return;
       } catch (error) {
         if (!this.#renderer.sentWhole || !dispatch.another) throw error;
@@ -149,13 +144,16 @@ export class Answer {
     }
   }
 
-  /** What is seen as ended can be read again: its items, then the keeping, then the end itself. */
-  async #endKept(recorder: AnswerRecorder): Promise<void> {
+  /** What is seen as ended can be read again, or asked for: its items, then the keeping, then the end itself. */
+  async #endKept(): Promise<void> {
+    const { claim, recorder } = this.#parts;
     const renderer = this.#renderer;
     for (const text of renderer.close?.() ?? []) await this.#write([text]);
-    const whole = renderer.whole?.();
+    const whole = recorder && renderer.whole?.();
     if (whole) await recorder.keep(whole);
-    for (const batch of batchesOf(renderer.end())) await this.#write(batch);
+    const last = batchesOf(renderer.end());
+    if (claim?.keeps) this.#queue.hold();
+    for (const batch of last) await this.#write(batch);
   }
 
   #newMeter(): Meter {
@@ -243,6 +241,7 @@ export class Answer {
     if (!this.#queue.committed) return;
     try {
       await this.#keepFailed(shown);
+      if (this.#parts.claim?.keeps) this.#queue.hold();
       this.#push([this.#renderer.failed(shown)]);
     } catch (broken) {
       fault(broken);
@@ -279,8 +278,9 @@ export class Answer {
   #push(batch: readonly string[]): void {
     const { recorder, claim } = this.#parts;
     for (const text of batch) {
-      this.#queue.push(text);
       claim?.wrote(text);
+      if (claim?.keeps === false) this.#queue.release();
+      this.#queue.push(text);
     }
     recorder?.wrote(batch);
   }

@@ -20,6 +20,8 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
   readonly #lengthMax: number;
   #queue: string[] = [];
   #length = 0;
+  /** Undefined: each text is given out as it comes. */
+  #held: string[] | undefined;
   #ended = false;
   #left = false;
   #over = false;
@@ -70,12 +72,28 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     this.committed = true;
     this.#opened.resolve();
     if (this.#left || this.#ended) return;
+    if (this.#held) {
+      this.#held.push(text);
+      return;
+    }
     this.#queue.push(text);
     this.#length += text.length;
     this.#wakeReader.resolve();
   }
 
+  /** What follows is given out by `release` or with the end. It does not count as waiting. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const text of held) this.push(text);
+  }
+
   end(): void {
+    this.release();
     this.#ended = true;
     this.#opened.resolve();
     this.#wakeReader.resolve();
@@ -128,6 +146,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     this.#over = true;
     this.#left = true;
     this.#queue = [];
+    this.#held = undefined;
     this.#length = 0;
     this.#wakeReader.resolve();
     this.#wakeWriter.resolve();

@@ -44,8 +44,13 @@ export class FirstResult {
 
   wrote(text: string): void {
     this.#length += text.length;
-    if (this.#length <= lengthMax) this.#texts.push(text);
+    if (this.mayBeKept) this.#texts.push(text);
     else this.#texts = [];
+  }
+
+  /** Whether the answer, as far as it is written, is short enough to be kept. */
+  get mayBeKept(): boolean {
+    return this.#length <= lengthMax;
   }
 
   answered(head: Answered): void {
@@ -70,7 +75,7 @@ export class FirstResult {
   async #put(): Promise<string | undefined> {
     const { log, stored } = this.#ports;
     const { identity, key } = this.#call;
-    if (this.#length > lengthMax) return 'too_large';
+    if (!this.mayBeKept) return 'too_large';
     const { status, headers, body } = await this.#head.promise;
     const { requestId, created } = identity;
     const text = body === 'written' ? this.#texts.join('') : body === 'events' ? undefined : body.text;

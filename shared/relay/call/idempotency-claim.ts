@@ -26,6 +26,8 @@ const againSeconds = '5';
 
 /** A request's claim on its Idempotency-Key. */
 export interface HeldKey {
+  /** The answer will be kept, if it is charged: its end is to be seen when a repeat would get it. */
+  readonly keeps: boolean;
   /** A text of the answer, in order, whether or not the client still takes it. */
   wrote(text: string): void;
   /** The head of the answer, as the client gets it. */
@@ -83,7 +85,8 @@ export async function claimIdempotencyKey(
   const reply = await ports.idempotency.claim(claim);
   if (reply.state === 'claimed') return { held: heldKey(ports, call, { claim, ...kept }) };
   if (!kept.keeps) throw taken(reply.state, reply.requestId);
-  if (reply.state === 'completed' || (reply.state === 'running' && accepted)) {
+  // The first is running until its charge is written, and its client has the end of its answer before.
+  if (reply.state !== 'other_body') {
     const kept = await ports.stored.results.read({ account, key: reply.requestId });
     const first = kept ?? (await accepted?.(reply));
     if (first) return { first };
@@ -99,6 +102,9 @@ function heldKey(ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: 
   const { idempotency, log } = ports;
   const result = keeps ? new FirstResult(ports, call, isStored) : undefined;
   return {
+    get keeps() {
+      return result?.mayBeKept === true;
+    },
     wrote: (text) => result?.wrote(text),
     answered: (head) => result?.answered(head),
     keep: async (free) => (free ? undefined : result?.keep()),

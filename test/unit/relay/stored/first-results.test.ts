@@ -64,6 +64,48 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     ]);
   });
 
+  it.each(modes)('gets it as soon as the first client has its end: %s, %s', async (path, mode) => {
+    const rig = rigOf();
+    const body = { ...paths[path], stream: mode === 'stream' };
+    const { promise: repeated, resolve } = Promise.withResolvers<void>();
+    const finish = rig.idempotency.finish.bind(rig.idempotency);
+    rig.idempotency.finish = async (...given) => {
+      await repeated;
+      await finish(...given);
+    };
+    const first = await rig.clock.run(rig.respond(body, keyed(path)));
+    const text = (await rig.clock.run(Array.fromAsync(first.body))).join('');
+    const again = await rig.post(body, keyed(path));
+    expect([again.status, again.text]).toEqual([200, text]);
+    resolve();
+    await rig.clock.run(first.done);
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it.each([
+    ['its end', answered, '[DONE]'],
+    ['its failure', [delta('a'), reset], '"error"'],
+  ])('gets what the first client has not seen %s of before', async (_what, steps, last) => {
+    const rig = rigOf().upstream({ steps });
+    const { results } = rig.stored;
+    const put = results.put.bind(results);
+    let seen = '';
+    const seenBefore: string[] = [];
+    results.put = async (...given) => {
+      await rig.clock.sleep(100);
+      seenBefore.push(seen);
+      await put(...given);
+    };
+    const first = await rig.clock.run(rig.respond({ ...chat, stream: true }, keyed('/v1/chat/completions')));
+    const read = async (): Promise<void> => {
+      for await (const text of first.body) seen += text;
+    };
+    await rig.clock.run(read());
+    expect(seenBefore).toEqual([expect.not.stringContaining(last)]);
+    expect(seen).toContain(last);
+    await rig.clock.run(first.done);
+  });
+
   it('gets the whole answer of which the first client saw a piece', async () => {
     const rig = rigOf();
     const body = { ...responses, stream: true };
