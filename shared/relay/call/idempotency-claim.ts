@@ -129,7 +129,8 @@ const firsts = {
 
 function taken(state: keyof typeof firsts, firstId: string): Refusal {
   const [code, words] = firsts[state];
-  return refuse(code, `The request ${firstId} ${words}`, { headers: { 'x-should-retry': 'false' } });
+  const headers = { 'x-should-retry': 'false', ...(state === 'running' && { 'retry-after': againSeconds }) };
+  return refuse(code, `The request ${firstId} ${words}`, { headers });
 }
 
 /** Of a key that may store: whoever comes again while the first runs gets its result. */

@@ -27,6 +27,7 @@ describe('an Idempotency-Key', () => {
     const response = await rig.clock.run(rig.respond({ ...ask, stream: true }, withKey('k')));
     const repeat = await rig.respond({ ...ask, stream: true }, withKey('k'));
     expect([repeat.status, codeOf(repeat.body as string)]).toEqual([409, 'request_in_progress']);
+    expect(repeat.headers['retry-after']).toMatch(/^\d+$/);
     await rig.clock.run(response.done);
   });
 
