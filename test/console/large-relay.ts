@@ -213,13 +213,19 @@ function minuteRows({ nowMs }: RelaySize): Row[] {
   });
 }
 
-const dayRows = ({ models, nowMs }: RelaySize): Row[] =>
-  range(30).flatMap((back) =>
-    range(Math.min(models, 20)).map((model) => {
+/** The first account called 20 models for a month, the second all of them for ten days. */
+const dayRows = (size: RelaySize): Row[] => [
+  ...daysOf(accountAt(0), { ...size, models: Math.min(size.models, 20), days: 30 }),
+  ...daysOf(accountAt(1), { ...size, days: 10 }),
+];
+
+const daysOf = (account: string, { models, nowMs, days }: RelaySize & { days: number }): Row[] =>
+  range(days).flatMap((back) =>
+    range(models).map((model) => {
       const day = dayAt(nowMs - back * dayMs);
       const calls = Math.floor(noise(model + back) * 300);
       return Object.assign(figures(calls, back), buckets(calls), {
-        id: `account#${accountAt(0)}`,
+        id: `account#${account}`,
         period: `day#${day}#${modelAt(model)}`,
         day,
         cached_tokens: calls * 700,

@@ -1,6 +1,8 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { viewCustomer } from '../../shared/operate/customers/customer-view.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { runOps } from '../ops/run-ops.ts';
 import { costOf, enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { accountAt, modelAt, put, seedRelay } from './large-relay.ts';
 
@@ -18,6 +20,7 @@ beforeAll(async () => {
 afterAll(async () => rig.stop());
 
 const first = accountAt(0);
+const dayBack = (days: number): string => new Date(nowMs - days * 86_400_000).toISOString().slice(0, 10);
 const pages = [
   '',
   '?hours=24',
@@ -27,6 +30,7 @@ const pages = [
   'customers?order=spent',
   'customers?order=dry',
   `customers/${first}`,
+  `customers/${accountAt(1)}`,
   `customers/${accountAt(4999)}`,
   `customers/${first}/edit`,
   `customers/${first}/plan`,
@@ -56,6 +60,41 @@ describe('with 300 models, 5,000 customers and a long ledger', () => {
     expect(bytes).toBeLessThanOrEqual(2 * 1024 * 1024);
     expect(page).toContain(`DynamoDB: ${requests} request`);
     expect(rig.faults).toEqual([]);
+  });
+
+  it.each([0, 1])('shows customer %d as `customer show` does, with as few requests', async (at) => {
+    const account = accountAt(at);
+    const page = (await (await visitor.get(`customers/${account}`)).text()).replaceAll(/\s+/g, ' ');
+    const endpoint = { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint };
+    const { output } = await runOps(['customer', 'show', account, '--json'], endpoint);
+    const shown = JSON.parse(output) as {
+      [figure in 'available' | 'granted' | 'spent']: string;
+    } & {
+      use: { from: string; calls: number; charged: string; models: { model: string }[]; days: object[] };
+      grants: { grantId: string }[];
+      all_grants: boolean;
+    };
+    const { use } = shown;
+    for (const amount of [shown.available, shown.granted, shown.spent, use.charged])
+      expect(page).toContain(`<data value="${amount}"`);
+    expect(page).toContain(`${use.calls.toLocaleString('en')} calls, `);
+    const rows = /Use by model[^]*?<tbody>([^]*?)<\/tbody>/.exec(page)?.[1] ?? '';
+    expect([...rows.matchAll(/<th scope="row"[^>]*> ?([\w/ -]+?) ?</g)].map(([, name]) => name)).toEqual(
+      use.models.map(({ model }) => model),
+    );
+    for (const { grantId } of shown.grants) expect(page).toContain(`<code>${grantId}</code>`);
+    expect(page.includes('The newest 20')).toBe(!shown.all_grants);
+
+    const before = rig.ports.traffic();
+    const view = await viewCustomer(rig.ports, account);
+    const after = rig.ports.traffic();
+    expect(after.requests - before.requests).toBeLessThanOrEqual(10);
+    expect(after.bytes - before.bytes).toBeLessThanOrEqual(2 * 1024 * 1024);
+    // So many models that 30 days of them are not read: whole days are shown, and which.
+    const dayCount = at === 0 ? 30 : 6;
+    expect(view.use).toMatchObject({ isWhole: at === 0, from: dayBack(dayCount - 1), to: dayBack(0) });
+    expect(use.days).toHaveLength(dayCount);
+    expect(page).toContain(at === 0 ? 'Last 30 days' : `Since ${dayBack(dayCount - 1)}`);
   });
 
   it('lists all customers by name in pages, and counts them', async () => {

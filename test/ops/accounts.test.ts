@@ -186,6 +186,63 @@ describe('account show', () => {
     expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
   });
 
+  it('shows note, limits, who wrote the row, and what was used in the last days by model', async () => {
+    await rig.put('accounts', {
+      account: 'full',
+      note: 'pays by invoice',
+      rpm: 60,
+      enabled: false,
+      stripe: 'whsec_abcdefghijkl',
+      _by: 'arn:aws:sts::1:assumed-role/operator/li',
+      _at: '2026-11-20T09:12:44Z',
+    });
+    await rig.grant('full', '10');
+    for (const tail of ['b', 'c'])
+      await rig.call('full', idAt(new Date().toISOString(), tail), { charge: yuan('0.25') });
+    const run = await rig.ops(['customer', 'show', 'full']);
+    expect(run.code).toBe(0);
+    for (const words of [
+      'account full, switched off',
+      'used       0.5 yuan, 2 calls, 0 failed, in the last 30 days',
+      'gpt-4o: 0.5 yuan, 2 calls, 0 failed,',
+      'note       pays by invoice',
+      'rpm        60',
+      'written    2026-11-20T09:12:44Z by arn:aws:sts::1:assumed-role/operator/li',
+    ])
+      expect(run.output).toContain(words);
+    expect(run.output).not.toContain('whsec_');
+    expect(run.errors).toContain('it is switched off: every key of it is refused');
+    const { output } = await rig.ops(['customer', 'show', 'full', '--json']);
+    expect(JSON.parse(output)).toMatchObject({
+      state: 'off',
+      attributes: { note: 'pays by invoice', rpm: 60 },
+      written_at: '2026-11-20T09:12:44Z',
+      all_keys: true,
+      all_grants: true,
+      use: {
+        charged: '0.5',
+        calls: 2,
+        failures: 0,
+        models: [{ model: 'gpt-4o', calls: 2, charged: '0.5' }],
+        days: [{ calls: 2 }],
+      },
+    });
+    expect(output).not.toContain('whsec_');
+  });
+
+  it('shows the last 20 grants and says where all are', async () => {
+    await rig.put('accounts', { account: "O'Hara" });
+    for (let at = 10; at < 31; at += 1)
+      await rig.put('grants', { account: "O'Hara", grant_id: `invoice-${at}`, amount: at });
+    const { output, errors } = await rig.ops(['account', 'show', "O'Hara", '--json']);
+    const shown = JSON.parse(output) as { grants: { grantId: string }[]; all_grants: boolean };
+    expect(shown.grants.map(({ grantId }) => grantId)).toEqual(
+      Array.from({ length: 20 }, (_, at) => `invoice-${30 - at}`),
+    );
+    expect(shown.all_grants).toBe(false);
+    expect(errors).toContain(String.raw`--account 'O'\''Hara'`);
+  });
+
   it('ends with 2 when no table has the account', async () => {
     for (const group of ['account', 'customer']) {
       const run = await rig.ops([group, 'show', 'nobody']);

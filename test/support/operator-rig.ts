@@ -68,6 +68,7 @@ export function operatorRig({
       rows: unused,
       rowsOf: unused,
       grants: unused,
+      days: unused,
       requests: unused,
       health: unused,
     },

@@ -1,6 +1,5 @@
 /** The commands of `account`: balances, top-ups, refunds and plans. */
 import type { Command } from 'commander';
-import { viewAccount } from '../../../shared/operate/accounts/account-view.ts';
 import {
   carryOutGrant,
   planGrantAmount,
@@ -8,11 +7,13 @@ import {
 } from '../../../shared/operate/accounts/grant-amount.ts';
 import { planRefundCharge, type RefundInput } from '../../../shared/operate/accounts/refund-charge.ts';
 import { planSetPlan, type SetPlanInput } from '../../../shared/operate/accounts/set-plan.ts';
+import { viewCustomer } from '../../../shared/operate/customers/customer-view.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import type { CommandContext } from './command/command-context.ts';
 import { writes } from './command/writing.ts';
 import { addAccountResponses } from './response-commands.ts';
-import { grantFacts, planFacts, printAccount, printGrant, printPlanSet } from './print/accounts.ts';
+import { printCustomer } from './customers/print-customer.ts';
+import { grantFacts, planFacts, printGrant, printPlanSet } from './print/accounts.ts';
 import { parseNumber } from './terminal/option-values.ts';
 
 export function addAccountCommands(program: Command, context: CommandContext): void {
@@ -27,11 +28,11 @@ export function addAccountCommands(program: Command, context: CommandContext): v
 
   account
     .command('show')
-    .description('show balance, plan use, calls under way, keys and the last grants')
+    .description('show balance, plan use, calls under way, keys, the last grants and 30 days of use')
     .argument('<account>', 'as in the table accounts')
     .action(
       onTables(async ({ ports, terminal }, name: string) =>
-        printAccount(terminal, await viewAccount(ports, name)),
+        printCustomer(terminal, await viewCustomer(ports, name)),
       ),
     );
 

@@ -1,8 +1,8 @@
 /** The commands of `customer`: who buys from this relay. Balances, refunds and plans in detail are commands of `account`. */
 import { Option, type Command } from 'commander';
-import { viewAccount } from '../../../../shared/operate/accounts/account-view.ts';
 import { planCloseAccount } from '../../../../shared/operate/customers/close-account.ts';
 import { listCustomers } from '../../../../shared/operate/customers/customer-list.ts';
+import { viewCustomer } from '../../../../shared/operate/customers/customer-view.ts';
 import { planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import {
   carryOutNewCustomer,
@@ -21,9 +21,9 @@ import type { RawRow } from '../../../../shared/operate/row-tables.ts';
 import type { CommandContext, Run } from '../command/command-context.ts';
 import { listing } from '../command/common-options.ts';
 import { writes } from '../command/writing.ts';
-import { printAccount } from '../print/accounts.ts';
 import { parseCount, parseList, parseNumber } from '../terminal/option-values.ts';
 import { countProgress } from '../terminal/progress.ts';
+import { printCustomer } from './print-customer.ts';
 import { closeFacts, printClosed } from './print-closed.ts';
 import { newCustomerFacts, printNewCustomer } from './print-new-customer.ts';
 import { printCustomers } from './print-customers.ts';
@@ -57,11 +57,11 @@ export function addCustomerCommands(program: Command, context: CommandContext): 
 
   customer
     .command('show')
-    .description('show balance, plan use, calls under way, keys and the last grants')
+    .description('show balance, plan use, calls under way, keys, the last grants and 30 days of use')
     .argument('<account>', 'as `customer list` shows it')
     .action(
       onTables(async ({ ports, terminal }, name: string) =>
-        printAccount(terminal, await viewAccount(ports, name)),
+        printCustomer(terminal, await viewCustomer(ports, name)),
       ),
     );
 

@@ -1,4 +1,4 @@
-/** Parts of tables for pages of operators: a bounded number of requests each. Reads may be a second old. */
+/** Parts of tables for pages of operators: a bounded number of requests each. Reads may be a second old where the port says nothing else. */
 import {
   GetItemCommand,
   QueryCommand,
@@ -7,12 +7,14 @@ import {
   type ScanCommandOutput,
 } from '@aws-sdk/client-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import { accountId } from '../../../billing/daily/daily-keys.ts';
 import { grantPrefix } from '../../../billing/grant.ts';
 import type { RowPages, RowsFound, RowsWanted } from '../../../operate/row-pages.ts';
 import type { RawRow } from '../../../operate/row-tables.ts';
 import { physicalTableName, type TableName } from '../../../tables/table-names.ts';
 import { tableSchemas } from '../../../tables/table-schemas.ts';
 import type { Attributes } from '../attributes.ts';
+import { dailySumOf } from '../daily-attributes.ts';
 import { ledgerRowOf } from '../ledger-attributes.ts';
 import { writtenGrantOf } from './grant-attributes.ts';
 import { itemsOf, reading } from './table-pages.ts';
@@ -45,9 +47,24 @@ export function dynamoRowPages(store: Store): RowPages {
         KeyConditionExpression: 'account = :account',
         ExpressionAttributeValues: marshall({ ':account': account }),
         ScanIndexForward: false,
+        ConsistentRead: true,
         Limit: limit,
       });
       return { grants: Items.map(writtenGrantOf), isAll: LastEvaluatedKey === undefined };
+    },
+    async days(account, from, limit) {
+      const id = accountId(account);
+      const { Items = [], LastEvaluatedKey } = await query({
+        table: 'daily',
+        KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
+        // `~` sorts after the digits of a day.
+        ExpressionAttributeValues: marshall({ ':id': id, ':from': `day#${from}`, ':to': 'day#~' }),
+        ScanIndexForward: false,
+        ConsistentRead: true,
+        Limit: limit,
+      });
+      const days = Items.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
+      return { days, isAll: LastEvaluatedKey === undefined };
     },
     async requests(account, before, limit) {
       const { Items = [], LastEvaluatedKey } = await query({
@@ -81,9 +98,10 @@ async function foundRows(
   let start = after === undefined ? undefined : marshall({ [key]: after });
   // What is filtered out is gone through as well, but not sent.
   const requestsMax = where ? scansMax : 1;
+  const ConsistentRead = where !== undefined && 'is' in where;
   const few = where === undefined && limit <= fewMax ? { Limit: limit } : {};
   for (let asked = 0; asked < requestsMax; asked += 1) {
-    const input = { TableName, ExclusiveStartKey: start, ...filterOf(where), ...few };
+    const input = { TableName, ExclusiveStartKey: start, ...filterOf(where), ...few, ConsistentRead };
     const command = new ScanCommand(input);
     const reply: ScanCommandOutput = await explained(client.send(command));
     rows.push(...(reply.Items ?? []).map(rawRow));

@@ -1,13 +1,8 @@
 /** One customer: balance, keys, grants, plan and use by day and model. */
 import { yuanNumber } from '../../../../../shared/billing/amount.ts';
-import {
-  addFigures,
-  noFigures,
-  type DailyFigures,
-} from '../../../../../shared/billing/daily/daily-figures.ts';
-import { grantsModel } from '../../../../../shared/billing/daily/daily-keys.ts';
-import type { DailySum } from '../../../../../shared/billing/daily/daily-sums.ts';
+import type { DailyFigures } from '../../../../../shared/billing/daily/daily-figures.ts';
 import { reservedOf } from '../../../../../shared/billing/quota-item.ts';
+import { useDays, type CustomerUse } from '../../../../../shared/operate/customers/customer-use.ts';
 import { viewCustomer, type CustomerView } from '../../../../../shared/operate/customers/customer-view.ts';
 import { figureColumns } from '../../layout/figure-columns.ts';
 import { counted, grouped, percent, yuan } from '../../layout/figures.ts';
@@ -69,8 +64,12 @@ async function one(visit: Visit): Promise<Page> {
   };
 }
 
-function balanceTiles({ item, plan, days }: CustomerView): Markup {
-  const month = days.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
+/** `Last 30 days`, or from which day on. */
+const useTitle = ({ isWhole, from }: CustomerUse): string =>
+  isWhole ? `Last ${useDays} days` : `Since ${from}`;
+
+function balanceTiles({ item, plan, use }: CustomerView): Markup {
+  const { counts, amounts } = use.sum;
   const reserved = reservedOf(item);
   return tiles([
     {
@@ -85,9 +84,9 @@ function balanceTiles({ item, plan, days }: CustomerView): Markup {
     { name: 'Granted', value: yuan(item.granted), note: 'since the beginning' },
     { name: 'Spent', value: yuan(item.spent), note: counted(item.settled, 'call') },
     {
-      name: 'Last 30 days',
-      value: yuan(month.amounts.charged ?? 0n),
-      note: `${counted(month.counts.calls ?? 0, 'call')}, ${percent(month.counts.failures ?? 0, month.counts.calls ?? 0)} failed`,
+      name: useTitle(use),
+      value: yuan(amounts.charged ?? 0n),
+      note: `${counted(counts.calls ?? 0, 'call')}, ${percent(counts.failures ?? 0, counts.calls ?? 0)} failed`,
     },
     {
       name: 'Plan',
@@ -97,12 +96,10 @@ function balanceTiles({ item, plan, days }: CustomerView): Markup {
   ]);
 }
 
-function rowFacts({ row = {}, plan }: CustomerView, { nowMs }: Visit): Markup {
-  const { account: _, plan: __, enabled: ___, ...rest } = row;
-  const named = Object.entries(rest).filter(([name]) => !name.startsWith('_'));
-  const last = written(row, nowMs);
+function rowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Visit): Markup {
+  const last = written(by, nowMs);
   return facts([
-    ...named.map(([name, value]) => [attributeLabel(name), shownValue(value)] as const),
+    ...Object.entries(attributes).map(([name, value]) => [attributeLabel(name), shownValue(value)] as const),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>
         [`Plan: ${name}`, `${grouped(used)} of ${value < 0 ? 'unlimited' : grouped(value)} calls`] as const,
@@ -115,19 +112,23 @@ function rowFacts({ row = {}, plan }: CustomerView, { nowMs }: Visit): Markup {
 const attributeLabel = (name: string): string =>
   `${name.charAt(0).toUpperCase()}${name.slice(1).replaceAll('_', ' ')}`;
 
-function usage({ days }: CustomerView): Markup {
-  const calls = days.filter(({ key }) => !key.period.endsWith(grantsModel));
-  if (calls.length === 0)
+function usage({ use }: CustomerView): Markup {
+  const { days, models } = use;
+  if (days.length === 0)
     return html`<h2>Use</h2>
       <div class="empty">
-        ${emptyState('No call in 30 days', 'Use by day and model appears here some seconds after the first call.')}
+        ${emptyState(
+          `No call in ${useDays} days`,
+          'Use by day and model appears here some seconds after the first call.',
+        )}
       </div>`;
-  const byDay = Map.groupBy(calls, ({ key }) => key.period.slice(4, 14));
-  const byModel = Map.groupBy(calls, ({ key }) => key.period.slice(15));
-  const times = [...byDay.keys()].map((day) => Date.parse(`${day}T00:00:00Z`) / 1000);
-  const sums = [...byDay.values()].map((all) => sumOf(all));
-  const models = [...byModel].map(([model, all]) => ({ model, figures: sumOf(all) }));
-  return html`<h2>Use of the last 30 days</h2>
+  const times = days.map(({ day }) => Date.parse(`${day}T00:00:00Z`) / 1000);
+  return html`<h2>${use.isWhole ? `Use of the last ${useDays} days` : `Use since ${use.from}`}</h2>
+    ${
+      use.isWhole
+        ? nothing
+        : html`<p class="soft">So many models were called that the days before are not read.</p>`
+    }
     <div class="columns">
       ${plot({
         id: 'charged-by-day',
@@ -137,7 +138,7 @@ function usage({ days }: CustomerView): Markup {
         series: [
           {
             label: 'charged',
-            values: sums.map(({ amounts }) => yuanNumber(amounts.charged ?? 0n)),
+            values: days.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n)),
             kind: 'bars',
             tone: 'third',
           },
@@ -151,13 +152,13 @@ function usage({ days }: CustomerView): Markup {
         series: [
           {
             label: 'calls',
-            values: sums.map(({ counts }) => counts.calls ?? 0),
+            values: days.map(({ figures }) => figures.counts.calls ?? 0),
             kind: 'bars',
             tone: 'first',
           },
           {
             label: 'failed',
-            values: sums.map(({ counts }) => counts.failures ?? 0),
+            values: days.map(({ figures }) => figures.counts.failures ?? 0),
             kind: 'bars',
             tone: 'bad',
           },
@@ -166,25 +167,20 @@ function usage({ days }: CustomerView): Markup {
     </div>
     ${table({
       caption: 'Use by model',
-      rows: models.toSorted((a, b) =>
-        Number((b.figures.amounts.charged ?? 0n) - (a.figures.amounts.charged ?? 0n)),
-      ),
+      rows: models,
       empty: nothing,
       columns: modelColumns,
     })}`;
 }
 
-const sumOf = (all: readonly DailySum[]): DailyFigures =>
-  all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
+const columns = figureColumns<{ figures: DailyFigures }>((row) => row.figures);
 
-const figures = figureColumns<{ figures: DailyFigures }>((row) => row.figures);
-
-const modelColumns: Column<{ model: string; figures: DailyFigures }>[] = [
+const modelColumns: Column<CustomerUse['models'][number]>[] = [
   { title: 'Model', isHead: true, show: ({ model }) => model },
-  figures.calls,
-  figures.failed,
-  figures.input,
-  figures.cached,
-  figures.output,
-  figures.charged,
+  columns.calls,
+  columns.failed,
+  columns.input,
+  columns.cached,
+  columns.output,
+  columns.charged,
 ];
