@@ -1,6 +1,9 @@
 /** Expected failures of operators' actions. */
 import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 
+/** The exit code of what the credentials do not allow. */
+export const deniedExitCode = 3;
+
 /** An expected failure. Its message states what is wrong and what to do. The exit code is `exitCode`. */
 export class Failure extends Error {
   override readonly name = 'Failure';

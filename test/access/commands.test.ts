@@ -74,6 +74,15 @@ describe('every command, with the credentials of one policy alone,', () => {
     expect(repaired.errors).toContain(`request ${handId} is closed now`);
   });
 
+  it('warns of a channel that was not called where it may not read whether there is one', async () => {
+    const file = rig.config.file('nowhere.csv', 'model,cost\na,3\n');
+    const words = ['reconcile', 'nowhere', file, '--month', '2026-11'];
+    const repairing = await rig.ops('repair', words);
+    expect(repairing).toMatchObject({ code: 0 });
+    expect(repairing.errors).toContain('channel nowhere was not called in 2026-11: see `channel list`');
+    expect(await rig.ops('support', words)).toMatchObject({ code: 2 });
+  });
+
   it('says on the row that it writes who ran it, as AWS knows them', async () => {
     await rig.ops('operator', ['key', 'create', '--account', 'signed']);
     const row = await rig.ledger.row('accounts', { account: 'signed' });

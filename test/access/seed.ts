@@ -44,7 +44,12 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
   if (aws.account.stack)
     aws.account.stack.outputs['Options'] = JSON.stringify({ bedrockModels, reservedConcurrency: 100 });
   await ledger.grant('acme', '10');
-  await ledger.call('acme', chargedId, { charge: due, ...tokens });
+  await ledger.call('acme', chargedId, {
+    charge: due,
+    ...tokens,
+    channel: 'openai',
+    upstreamModel: 'gpt-4o',
+  });
   await ledger.call('acme', refundedId, { charge: due, ...tokens });
   await config.compile();
   await ledger.put('charges', { id: 2, models: ['gpt-4o-mini'], ...priced });

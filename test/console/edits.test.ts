@@ -70,6 +70,28 @@ describe('a form of a row that somebody else changed meanwhile', () => {
     expect(await confirmed(again)).toContain('calls of watched, which are refused now, are answered again');
   });
 
+  it('is refused for the plan of a customer, and does not undo the other edit', async () => {
+    const since = '2026-11-01';
+    await put(rig.client, 'accounts', [{ account: 'planned', plan: { level: 1, since } }]);
+    const path = 'customers/planned/plan';
+    const form = await pageOf(path);
+    const fields = { form_token: tokenIn(form), level: '1', since, until: '2099-01-01' };
+    await put(rig.client, 'accounts', [
+      { account: 'planned', plan: { level: 1, since }, note: 'not of the plan' },
+    ]);
+    expect((await visitor.post(path, { ...fields, seen: seenIn(form) })).status).toBe(303);
+
+    await put(rig.client, 'accounts', [{ account: 'planned' }]);
+    const none = { form_token: tokenIn(form), level: '', seen: seenIn(form) };
+    for (const sent of [{ ...fields, seen: seenIn(form) }, none]) {
+      const reply = await visitor.post(path, sent);
+      expect(reply.status).toBe(422);
+      const refused = await reply.text();
+      expect(refused).toContain('the plan of planned was changed by somebody else meanwhile');
+      expect((await visitor.post(path, { ...fields, seen: seenIn(refused) })).status).toBe(303);
+    }
+  });
+
   it('is refused for a price that is to begin later', async () => {
     const rule = { id: 7, type: 'token-billing', models: ['m'], input: 1, output: 2 };
     await put(rig.client, 'charges', [rule]);

@@ -266,6 +266,28 @@ describe('reconcile', () => {
     expect(run.output).toMatch(new RegExp(`^a +0 +- +${amount} `, 'm'));
   });
 
+  it('refuses a channel that exists nowhere, and warns of one that was not called', async () => {
+    writeFileSync(file('invoice.csv'), 'model,cost\na,3\n');
+    await rig.put('channels', {
+      id: 'idle',
+      endpoint: 'https://a.example/v1',
+      models: ['m'],
+      state: false,
+    });
+    const of = async (channel: string) =>
+      rig.ops(['reconcile', channel, file('invoice.csv'), '--month', '2026-11', '--json']);
+    const mistyped = await of('opanai');
+    expect(mistyped.code).toBe(2);
+    const message =
+      'there is no channel opanai, and none of that name was called in 2026-11: see `channel list`';
+    expect(JSON.parse(mistyped.output)).toEqual({ error: { message, exit_code: 2 } });
+    const idle = await of('idle');
+    expect(idle).toMatchObject({ code: 0 });
+    expect(idle.errors).toContain('channel idle was not called in 2026-11');
+    // No row: it was deleted after it was called.
+    expect(await of('openai')).toMatchObject({ code: 0 });
+  });
+
   it('takes columns by name, and says which there are where it finds none', async () => {
     const text = 'what,yuan\na,3';
     const refused = await reconcile(text);

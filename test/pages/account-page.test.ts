@@ -164,6 +164,16 @@ describe('what the page shows', () => {
     await page.context().close();
   });
 
+  it('says when a plan ended, and nothing of a plan that never was', async () => {
+    server.planUntil = Date.parse('2026-03-05T12:00:00Z');
+    const { page } = await opened();
+    await expect.poll(() => page.locator('#plan').innerText()).toMatch(/Plan\s+Ended on 5 Mar 2026, /);
+    server.settings = { ...server.settings, subscriptionEnabled: false };
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.locator('#plan').waitFor({ state: 'hidden' });
+    await page.context().close();
+  });
+
   it('counts refused and failed calls where the relay does', async () => {
     server.refusals = [{ account: 'acme', hour: '2026-11-22T09', counts: { rate_limit_exceeded: 7 } }];
     const { page } = await opened();

@@ -31,6 +31,8 @@ export class PagesServer {
   /** Newest first; answered are those that the query asks for. */
   days: AccountDay[] = [];
   refusals: HourOfRefusals[] = [];
+  /** Epoch milliseconds. */
+  planUntil = 2e12;
   /** Answers POST /v1/chat/completions. */
   chat: Answering = nothingSaid;
   /** Answers before everything else, if it says so. */
@@ -45,7 +47,7 @@ export class PagesServer {
 
   clear(): void {
     const empty = { settings: {}, snapshot: {}, rows: [], days: [], refusals: [], chat: nothingSaid };
-    Object.assign(this, empty, { instead: () => false });
+    Object.assign(this, empty, { planUntil: 2e12, instead: () => false });
     this.seen.length = 0;
   }
 
@@ -112,7 +114,7 @@ export class PagesServer {
     if (pathname === '/v1/account')
       return json(200, {
         ...accountBody({
-          account: { account: 'acme', plan: { level: 1, since: 0, until: 2e12 } },
+          account: { account: 'acme', plan: { level: 1, since: 0, until: this.planUntil } },
           quota: undefined,
           key: keyRow({ hint: 'sk-page...0001' }),
           snapshot: this.#current,

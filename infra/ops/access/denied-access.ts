@@ -1,5 +1,5 @@
 /** Explains to operators that AWS does not let them do something, and which policy does. Attaches nothing itself. */
-import { Failure } from '../../../shared/operate/operator-failure.ts';
+import { deniedExitCode, Failure } from '../../../shared/operate/operator-failure.ts';
 import { commandPolicies } from './command-policies.ts';
 import { policyNameIn } from './policy-access.ts';
 
@@ -13,7 +13,6 @@ export interface DeniedRun {
 
 /** JSON services and Query services name it differently. */
 const deniedNames = new Set(['AccessDeniedException', 'AccessDenied']);
-const deniedExitCode = 3;
 
 /** `User: ... is not authorized to perform: dynamodb:PutItem on resource: arn:...:table/relay-keys because ...` */
 const refusal = /to perform: ([\w:]+)(?: on resource: (\S+))?/;

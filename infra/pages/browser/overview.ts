@@ -4,11 +4,11 @@ import { byId, element, type Child } from './elements.ts';
 import { count, perMillion, plural, timeOf, yuan } from './words.ts';
 
 /** While a deployment shifts calls, the relay may answer as the version before, which lacks these. */
-type LaterParts = 'notices' | 'price_changes' | 'errors' | 'days';
+type LaterParts = 'notices' | 'price_changes' | 'errors' | 'days' | 'plan_ended_at';
 export type AnyAccountBody = Omit<AccountBody, LaterParts> & Partial<Pick<AccountBody, LaterParts>>;
 
 export function showOverview(body: AnyAccountBody): void {
-  const { notices = [], price_changes: changes = [], errors = [] } = body;
+  const { notices = [], price_changes: changes = [], errors = [], plan_ended_at: ended = null } = body;
   byId('hint').textContent = body.key.hint;
   byId('notices').replaceChildren(...notices.map(noticeItem));
   byId('notices').hidden = notices.length === 0;
@@ -18,7 +18,7 @@ export function showOverview(body: AnyAccountBody): void {
     figure('Reserved for running calls', yuan(body.reserved)),
     figure('Topped up in all', yuan(body.granted)),
   );
-  section('plan', planParts(body.plan));
+  section('plan', planParts(body.plan, ended));
   section('key-limits', limitParts(body.key));
   section('changes', changes.map(changeItem));
   section('errors', errors.map(errorRow));
@@ -54,8 +54,8 @@ function noticeItem({ text, until, models }: AccountBody['notices'][number]): HT
 
 const codeOf = (text: string): HTMLElement => element('code', {}, [text]);
 
-function planParts(plan: AccountBody['plan']): Child[] {
-  if (plan === null) return [];
+function planParts(plan: AccountBody['plan'], ended: number | null): Child[] {
+  if (plan === null) return ended === null ? [] : [element('p', {}, [`Ended on ${timeOf(ended)}`])];
   const end = plan.until === null ? '' : `, until ${timeOf(plan.until)}`;
   return [
     element('p', {}, [`Level ${plan.level}${end}`]),

@@ -1,5 +1,5 @@
 import type { AccountPlan } from '../../wire/public/account.ts';
-import { isHeld, planSlots, type SlotQuery } from './plan-slots.ts';
+import { isHeld, planSlots, type HeldPlan, type SlotQuery } from './plan-slots.ts';
 
 interface PlanFacts extends Omit<SlotQuery, 'model'> {
   /** The account's counts of calls, by slot. */
@@ -21,5 +21,9 @@ export function accountPlan({ held, counts, plans, nowMs }: PlanFacts): AccountP
     })),
   };
 }
+
+/** When the plan in the account's row ended, in Unix seconds; null: it did not, or the row has none. */
+export const planEndedAt = (held: HeldPlan | undefined, nowMs: number): number | null =>
+  held?.until !== undefined && held.until <= nowMs ? seconds(held.until) : null;
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

@@ -1,4 +1,4 @@
-/** View: grants, newest ids first, of all accounts or of one. */
+/** View: grants, those that are not applied first, then the newest, of all accounts or of one. Holds few more than it shows. */
 import type { WrittenGrant } from '../../billing/grant.ts';
 import { parseYuan } from '../../billing/amount.ts';
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
@@ -30,16 +30,23 @@ export async function listGrants(
   { account, open = false, limit }: GrantsWanted,
   onProgress: (count: number) => void,
 ): Promise<GrantList> {
-  const found: WrittenGrant[] = [];
+  const firstOf = (grants: WrittenGrant[]): WrittenGrant[] => grants.toSorted(byApplied).slice(0, limit);
+  let kept: WrittenGrant[] = [];
+  let count = 0;
   for await (const page of ledger.grants(account)) {
     onProgress(page.length);
-    found.push(...page.filter(({ applied }) => !open || applied === undefined));
+    const found = page.filter(({ applied }) => !open || applied === undefined);
+    count += found.length;
+    kept.push(...found);
+    // Not after each page: with a high limit, that would sort the same rows again and again.
+    if (kept.length > 2 * limit) kept = firstOf(kept);
   }
-  const sorted = found.toSorted(
-    (a, b) => compareCodeUnits(b.applied ?? '~', a.applied ?? '~') || compareCodeUnits(b.grantId, a.grantId),
-  );
-  return { grants: sorted.slice(0, limit).map(safe), count: found.length };
+  return { grants: firstOf(kept).map(safe), count };
 }
+
+/** Those that are not applied first, then the newest. */
+const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>
+  compareCodeUnits(b.applied ?? '~', a.applied ?? '~') || compareCodeUnits(b.grantId, a.grantId);
 
 /** Throws a Failure if there is none. */
 export async function showGrant(

@@ -2,6 +2,7 @@
 import { readSetting } from '../../config/compile/read-setting.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
+import { refuseChanged } from '../config/row-mark.ts';
 import { Failure, usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
@@ -19,6 +20,8 @@ export interface SetPlanInput {
   none?: boolean | undefined;
   /** Create the account if it does not exist. */
   new?: boolean | undefined;
+  /** `rowMark` of the plan as it was looked at. Absent: it is not compared. */
+  seen?: string | undefined;
 }
 
 /** A plan as stored in the row. */
@@ -37,11 +40,12 @@ export interface SetPlanPlan extends Plan<RowWrite> {
 }
 
 export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Promise<SetPlanPlan> {
-  const { account, level, since, until, none } = input;
+  const { account, level, since, until, none, seen } = input;
   if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
     throw usageFailure('--none takes neither --since nor --until');
   const found = await findAccount(ports, account, input.new);
+  refuseChanged(`the plan of ${account}`, found.row['plan'], seen);
   const plan =
     level === undefined
       ? undefined

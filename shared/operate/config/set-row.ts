@@ -6,14 +6,13 @@
 import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigTable } from '../../config/validation-result.ts';
-import { canonicalJson } from '../../wire/canonical-json.ts';
-import { fingerprint } from '../../wire/fingerprint.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
+import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 import { planApply, type ConfigPlan } from './apply-rows.ts';
 import { findingsIn, nameOf, warningsOf } from './findings.ts';
 import { rowsByKey } from './row-changes.ts';
+import { refuseChanged } from './row-mark.ts';
 
 type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
 
@@ -31,9 +30,6 @@ export interface RowEdit extends RowName {
   isNew?: boolean | undefined;
 }
 
-/** Says whether a row is as it was: short, and of no use to anybody else. */
-export const rowMark = (row: unknown): string => fingerprint(canonicalJson(plainRow(row)) ?? '');
-
 export async function planSetRow(
   ports: Ports,
   { table, key, attributes, seen, isNew }: RowEdit,
@@ -43,8 +39,7 @@ export async function planSetRow(
   const found = rowIn(rows, { table, key });
   if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is ${name} already`);
   if (isNew === false && !found) throw usageFailure(`there is no ${name}: somebody deleted it`);
-  if (seen !== undefined && found && rowMark(found) !== seen)
-    throw new Failure(`${name} was changed by somebody else meanwhile: look at it again, then repeat`);
+  if (found) refuseChanged(name, found, seen);
   const row = { ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key };
   const text = JSON.stringify({ [table]: [row] });
   const plan = await planApply(onRows(ports, rows), { name, text }, {});

@@ -2,7 +2,7 @@
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { rowMark } from '../config/set-row.ts';
+import { refuseChanged } from '../config/row-mark.ts';
 import { Failure, usable, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';
@@ -23,10 +23,7 @@ export async function planEditAccount(
 ): Promise<Plan<RowWrite>> {
   const row = await tables.get('accounts', account);
   if (!row) throw usageFailure(`there is no account ${account}`);
-  if (seen !== undefined && rowMark(row) !== seen)
-    throw new Failure(
-      `account ${account} was changed by somebody else meanwhile: look at it again, then repeat`,
-    );
+  refuseChanged(`account ${account}`, row, seen);
   const changed = Object.fromEntries(
     Object.entries(attributes).filter(([name, value]) => !isSame(row[name], value)),
   );

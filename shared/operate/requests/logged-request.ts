@@ -1,12 +1,11 @@
 /** View: the lines that a request left in the log. */
 import type { LoggedLine } from '../call-log.ts';
-import { Failure } from '../operator-failure.ts';
+import { deniedExitCode, Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { AskedId } from './asked-id.ts';
 import { aroundMs, missingLines } from './log-note.ts';
 
 const linesMax = 100;
-const deniedExitCode = 3;
 
 export interface LoggedRequest {
   id: string;

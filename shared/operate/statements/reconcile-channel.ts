@@ -3,7 +3,7 @@ import { formatDecimal, parseDecimal, parseYuan, type NanoYuan } from '../../bil
 import { addFigures, noFigures, type DailyFigures } from '../../billing/daily/daily-figures.ts';
 import { channelId } from '../../billing/daily/daily-keys.ts';
 import { rowsIn } from '../ledger/sum-rows.ts';
-import { usageFailure } from '../operator-failure.ts';
+import { deniedExitCode, Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { invoiceDecimals } from './invoice-amounts.ts';
 import type { InvoiceText } from './invoice-columns.ts';
@@ -42,7 +42,7 @@ export interface Reconciliation {
 }
 
 export async function reconcileChannel(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { ledger, tables }: Pick<OperatorPorts, 'ledger' | 'tables'>,
   input: ReconcileInput,
 ): Promise<Reconciliation> {
   const { channel, month } = input;
@@ -55,6 +55,7 @@ export async function reconcileChannel(
   const { rows, problems } = await rowsIn(
     ledger.daily(channelId(channel), { from: `${month}-01`, to: `${month}-31` }),
   );
+  const uncalled = rows.length === 0 ? [await uncalledWarning(tables, input)] : [];
   const own = new Map<string, DailyFigures>();
   // `day#2026-10-07#<upstream model>`
   for (const { key, figures } of rows) {
@@ -78,7 +79,7 @@ export async function reconcileChannel(
     models: models.toSorted((a, b) => (sizeOf(a) > sizeOf(b) ? -1 : 1)),
     all: compared('all', sum, total),
     invoice,
-    warnings: [...unread, ...problems, ...warningsOf(channel, sum, rows.length)],
+    warnings: [...unread, ...problems, ...uncalled, ...costWarnings(sum)],
   };
 }
 
@@ -105,9 +106,28 @@ function compared(
 
 const sizeOf = ({ difference }: ReconciledModel): bigint => (difference < 0n ? -difference : difference);
 
-function warningsOf(channel: string, { counts }: DailyFigures, days: number): string[] {
+/** Throws a Failure if there is no such channel. A channel that was deleted after it was called has no row. */
+async function uncalledWarning(
+  tables: OperatorPorts['tables'],
+  { channel, month }: ReconcileInput,
+): Promise<string> {
+  const said = `channel ${channel} was not called in ${month}`;
+  try {
+    const channels = await tables.scan('channels');
+    if (channels.some(({ id }) => id === channel)) return said;
+  } catch (error) {
+    // Who repairs may read the sums and no configuration.
+    if (error instanceof Failure && error.exitCode === deniedExitCode)
+      return `${said}: see \`channel list\` for its id`;
+    throw error;
+  }
+  throw usageFailure(
+    `there is no channel ${channel}, and none of that name was called in ${month}: see \`channel list\``,
+  );
+}
+
+function costWarnings({ counts }: DailyFigures): string[] {
   const [calls, known] = [counts.calls ?? 0, counts.bought_calls ?? 0];
-  if (days === 0) return [`channel ${channel} was not called in this month: see \`channel list\` for its id`];
   if (known === calls) return [];
   return [
     `what ${calls - known} of ${calls} calls cost is unknown: give the channel's row \`cost\`; calls that failed cost nothing as a rule`,

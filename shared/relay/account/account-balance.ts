@@ -3,7 +3,7 @@ import { parseYuan, yuanNumber } from '../../billing/amount.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
 import type { WrittenRates, WrittenTier } from '../../billing/price.ts';
 import { priceChanges, type PriceChange } from '../../billing/price-changes.ts';
-import { accountPlan } from '../../billing/plans/account-plan.ts';
+import { accountPlan, planEndedAt } from '../../billing/plans/account-plan.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
 import { accountErrors } from './account-errors.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
@@ -45,6 +45,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
     plan: snapshot.settings.subscriptionEnabled
       ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
       : null,
+    plan_ended_at: snapshot.settings.subscriptionEnabled ? planEndedAt(account?.plan, nowMs) : null,
     key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
     notices: shownNotices(snapshot.settings, nowMs),
     price_changes: announced(snapshot, nowMs),

@@ -14,6 +14,8 @@ export interface AccountBody {
   spent: number;
   granted: number;
   plan: AccountPlan | null;
+  /** When the plan that the account had ended; null: it holds one, or had none. */
+  plan_ended_at: number | null;
   key: AccountKey;
   /** What the operator says to all customers now. */
   notices: AccountNotice[];

@@ -87,6 +87,7 @@ describe('GET /v1/account', () => {
           { id: 'vision', name: 'vision', used: 0, value: -1, resets_at: resets },
         ],
       },
+      plan_ended_at: null,
       key: {
         hint: 'sk-ab...yz',
         models: ['m'],
@@ -140,10 +141,27 @@ describe('GET /v1/account', () => {
   it('shows zeros and no plan to an account that has never been used', async () => {
     const { status, body } = await rig.get('/v1/account', 'sk-new-customer');
     expect(status).toBe(200);
-    expect(body).toMatchObject({ available: 0, reserved: 0, spent: 0, granted: 0, plan: null });
+    expect(body).toMatchObject({
+      available: 0,
+      reserved: 0,
+      spent: 0,
+      granted: 0,
+      plan: null,
+      plan_ended_at: null,
+    });
     expect(body).toMatchObject({
       key: { models: null, expires_at: null, limits: { max_concurrency: null, rpm: null, budget: null } },
     });
+  });
+
+  it('says when the plan of the account ended, until its row no longer does', async () => {
+    const ended = { level: 1, since: '2026-01-05', until: '2026-11-05T08:00:00Z' };
+    await rig.put('accounts', { account: 'lapsed', plan: ended });
+    await rig.putKey('sk-lapsed', { account: 'lapsed' });
+    const { body } = await rig.get('/v1/account', 'sk-lapsed');
+    expect(body).toMatchObject({ plan: null, plan_ended_at: Date.parse(ended.until) / 1000 });
+    rig.settings = defaultSettings;
+    expect((await rig.get('/v1/account', 'sk-lapsed')).body).toMatchObject({ plan_ended_at: null });
   });
 
   it('shows no plan while subscriptions are off', async () => {

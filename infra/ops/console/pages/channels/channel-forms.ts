@@ -1,6 +1,7 @@
 /** A channel's row edited, and a new one: checked as the relay does before anything is written. */
 import { listChannels } from '../../../../../shared/operate/channels/list-channels.ts';
-import { planSetRow, rowMark } from '../../../../../shared/operate/config/set-row.ts';
+import { rowMark } from '../../../../../shared/operate/config/row-mark.ts';
+import { planSetRow } from '../../../../../shared/operate/config/set-row.ts';
 import { usageFailure } from '../../../../../shared/operate/operator-failure.ts';
 import { marksElsewhere } from '../../layout/field-marks.ts';
 import type { Tried } from '../../layout/form.ts';

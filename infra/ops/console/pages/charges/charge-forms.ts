@@ -1,6 +1,7 @@
 /** A billing rule edited, and a new one: checked as the relay does, and compared with the last days before it is written. */
-import { planSetRow, rowMark } from '../../../../../shared/operate/config/set-row.ts';
-import { Failure, usageFailure } from '../../../../../shared/operate/operator-failure.ts';
+import { refuseChanged, rowMark } from '../../../../../shared/operate/config/row-mark.ts';
+import { planSetRow } from '../../../../../shared/operate/config/set-row.ts';
+import { usageFailure } from '../../../../../shared/operate/operator-failure.ts';
 import { nextId, planAnnouncePrice } from '../../../../../shared/operate/prices/announce-price.ts';
 import type { RawRow } from '../../../../../shared/operate/row-tables.ts';
 import { marksElsewhere } from '../../layout/field-marks.ts';
@@ -54,8 +55,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
   const from = field('from');
   if (isLater(from) && !isLater(row['from'])) {
-    if (rowMark(row) !== field('seen'))
-      throw new Failure(`rule ${id} was changed by somebody else meanwhile: look at it again, then repeat`);
+    refuseChanged(`rule ${id}`, row, field('seen'));
     const { plan } = await planAnnouncePrice(ports, { id, from, attributes });
     return rowProposal(visit, { plan, title: `Rule ${id}, from ${from}`, back: 'charges' });
   }

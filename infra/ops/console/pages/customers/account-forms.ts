@@ -1,5 +1,5 @@
 /** Forms of a customer: a new key and the row of the account. */
-import { rowMark } from '../../../../../shared/operate/config/set-row.ts';
+import { rowMark } from '../../../../../shared/operate/config/row-mark.ts';
 import { planEditAccount } from '../../../../../shared/operate/customers/edit-account.ts';
 import { carryOutCreateKey, planCreateKey } from '../../../../../shared/operate/keys/create-key.ts';
 import { usageFailure } from '../../../../../shared/operate/operator-failure.ts';

@@ -1,5 +1,6 @@
 /** The plan that a customer holds, by the plan of `account plan`. */
 import { planSetPlan } from '../../../../../shared/operate/accounts/set-plan.ts';
+import { rowMark } from '../../../../../shared/operate/config/row-mark.ts';
 import { carryOutWrites } from '../../../../../shared/operate/row-writes.ts';
 import type { Tried } from '../../layout/form.ts';
 import type { Page } from '../../layout/frame.ts';
@@ -48,6 +49,8 @@ async function planPage(visit: Visit, tried?: Tried): Promise<Page> {
         placeholder: '2027-11-01',
         help: 'Covers no call from then on. Empty: no end.',
       },
+      // Of the plan alone: an edit of the rest of the row is not undone by this form.
+      { name: 'seen', label: '', kind: 'hidden', value: rowMark(row?.['plan']) },
     ],
     verb: 'Go on',
   });
@@ -56,12 +59,11 @@ async function planPage(visit: Visit, tried?: Tried): Promise<Page> {
 async function proposePlan({ ports, part, field }: Visit): Promise<Proposal> {
   const account = part('account');
   const level = field('level');
-  const plan = await planSetPlan(
-    ports,
+  const held =
     level === ''
-      ? { account, none: true }
-      : { account, level: Number(level), since: typed(field('since')), until: typed(field('until')) },
-  );
+      ? { none: true }
+      : { level: Number(level), since: typed(field('since')), until: typed(field('until')) };
+  const plan = await planSetPlan(ports, { account, ...held, seen: field('seen') });
   return {
     ...ofPlan(plan, { title: `Plan of ${account}`, back: customerPath(account), verb: 'Write it' }),
     async carryOut() {
