@@ -1,8 +1,9 @@
-import { BatchWriteItemCommand, type AttributeValue, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { timeText } from '../../shared/wire/request-id.ts';
+import { bulkWrite } from '../support/bulk-write.ts';
 
 type Row = Record<string, unknown>;
 type Item = Record<string, AttributeValue>;
@@ -49,9 +50,9 @@ export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promis
     'keys',
     range(size.accounts).map((at) => keyRow(at)),
   );
-  await putItems(
+  await bulkWrite(
     client,
-    'quotas',
+    physicalTableName('relay', 'quotas'),
     range(size.accounts).map((at) => quotaItem(at, size)),
   );
   await put(client, 'daily', [
@@ -262,23 +263,8 @@ const ledgerRow = (at: number, { nowMs }: RelaySize): Row => ({
 });
 
 export const put = (client: DynamoDBClient, table: TableName, rows: Row[]): Promise<void> =>
-  putItems(
+  bulkWrite(
     client,
-    table,
+    physicalTableName('relay', table),
     rows.map((row) => marshall(row)),
   );
-
-const writesAtOnce = 25;
-const lanes = 6;
-
-async function putItems(client: DynamoDBClient, table: TableName, items: Item[]): Promise<void> {
-  const name = physicalTableName('relay', table);
-  const parts = range(Math.ceil(items.length / writesAtOnce)).map((at) =>
-    items.slice(at * writesAtOnce, (at + 1) * writesAtOnce).map((Item) => ({ PutRequest: { Item } })),
-  );
-  const lane = async (): Promise<void> => {
-    for (let part = parts.pop(); part; part = parts.pop())
-      await client.send(new BatchWriteItemCommand({ RequestItems: { [name]: part } }));
-  };
-  await Promise.all(range(lanes).map(lane));
-}

@@ -1,11 +1,8 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
-import { buildFunctions } from '../../infra/build/build-functions.ts';
 import type { FunctionError } from '../../infra/local/lambda/invocation.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/prelude.ts';
@@ -40,13 +37,10 @@ export interface FunctionHost {
   stop(): Promise<void>;
 }
 
-/** The bundled functions under AWS's own runtime client, on emulated tables. */
+const built = join(import.meta.dirname, '..', '..', 'dist');
+
+/** The functions as `npm run build` leaves them, under AWS's own runtime client, on emulated tables. */
 export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> {
-  const folder = mkdtempSync(join(tmpdir(), 'relay-contract-'));
-  await buildFunctions({
-    functionsFolder: join(import.meta.dirname, '..', '..', 'functions'),
-    outputFolder: folder,
-  });
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const lines: string[] = [];
@@ -61,7 +55,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
       {
         name,
         arn: `arn:aws:lambda:us-east-1:000000000000:function:${name}`,
-        folder: join(folder, name),
+        folder: join(built, name),
         handler: 'index.handler',
         timeoutMs,
         memoryMegabytes: 256,
@@ -106,7 +100,6 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
     async stop() {
       client.destroy();
       await Promise.all([...Object.values(functions).map((target) => target.close()), emulator.stop()]);
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

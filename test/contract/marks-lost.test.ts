@@ -1,24 +1,23 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { buildFunctions } from '../../infra/build/build-functions.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { publishConfiguration } from '../../infra/local/publish-configuration.ts';
 import { documentsOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { untilPublished } from '../support/published.ts';
 
+/** What `npm run build` writes. */
+const built = join(import.meta.dirname, '..', '..', 'dist');
+
 /** Actions that the store refuses for the moment; the emulator answers all others. */
 let busyActions: RegExp;
 let emulator: Emulator;
 let config: LocalFunction;
-const folder = mkdtempSync(join(tmpdir(), 'relay-marks-'));
 const lines: string[] = [];
 
 const store = createServer((request, response) => {
@@ -44,15 +43,11 @@ const store = createServer((request, response) => {
 beforeAll(async () => {
   await once(store.listen(0, '127.0.0.1'), 'listening');
   emulator = await startEmulator();
-  await buildFunctions({
-    functionsFolder: join(import.meta.dirname, '..', '..', 'functions'),
-    outputFolder: folder,
-  });
   config = new LocalFunction(
     {
       name: 'config',
       arn: 'arn:aws:lambda:us-east-1:000000000000:function:config',
-      folder: join(folder, 'config'),
+      folder: join(built, 'config'),
       handler: 'index.handler',
       timeoutMs: 30_000,
       memoryMegabytes: 256,
@@ -76,7 +71,6 @@ afterAll(async () => {
   await config.close();
   await emulator.stop();
   store.close().closeAllConnections();
-  rmSync(folder, { recursive: true });
 });
 
 test('a local start goes on when the function could write no marks: the type of its error says so', async () => {

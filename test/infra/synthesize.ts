@@ -27,11 +27,23 @@ export interface Synthesis {
   edge: Record<string, Template>;
 }
 
+/** What was synthesized, as text, by options: many test files of one worker look at the same stacks. */
+const synthesized = new Map<string, string>();
+
 /**
- * The stack of a stage, undefined for the default one, with these options. Validation takes most of the time: one test
- * has it on.
+ * The stack of a stage, undefined for the default one, with these options: a copy of its own for each caller. Validation
+ * takes most of the time: one test has it on.
  */
-export function synthesize({ stage, ...options }: Record<string, unknown> = {}, validate = false): Synthesis {
+export function synthesize(options: Record<string, unknown> = {}, validate = false): Synthesis {
+  // The toolkit says in the environment where it deploys to.
+  const { CDK_DEFAULT_ACCOUNT, CDK_DEFAULT_REGION } = process.env;
+  const input = JSON.stringify([options, validate, CDK_DEFAULT_ACCOUNT, CDK_DEFAULT_REGION]);
+  const text = synthesized.get(input) ?? JSON.stringify(synthesizeAnew(options, validate));
+  synthesized.set(input, text);
+  return JSON.parse(text) as Synthesis;
+}
+
+function synthesizeAnew({ stage, ...options }: Record<string, unknown>, validate: boolean): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
     const bundlesFolder = emptyBundles(join(folder, 'dist'));

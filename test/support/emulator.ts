@@ -8,6 +8,7 @@ import {
   type CreateTableCommandInput,
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
+import { withoutLines } from '../../shared/adapters/dynamodb/sdk-client.ts';
 import {
   tableSchemas,
   type KeyAttribute,
@@ -63,12 +64,14 @@ export async function startEmulator(stack = 'relay', { streams = true } = {}): P
 
 /** A client of the emulator for a test's own reads and writes. */
 export const emulatorClient = (endpoint: string): DynamoDBClient =>
-  new DynamoDBClient({
-    endpoint,
-    region: 'us-east-1',
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-    maxAttempts: 12,
-  });
+  withoutLines(
+    new DynamoDBClient({
+      endpoint,
+      region: 'us-east-1',
+      credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+      maxAttempts: 12,
+    }),
+  );
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');

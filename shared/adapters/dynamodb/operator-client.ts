@@ -12,7 +12,7 @@ import type { AwsPlace } from '../system/aws-place.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import type { Attributes } from './attributes.ts';
-import { documentsOn } from './sdk-client.ts';
+import { documentsOn, withoutLines } from './sdk-client.ts';
 
 /** The connection to the tables of a target. */
 export interface Store {
@@ -35,17 +35,19 @@ export async function openStore(
   explain: (error: unknown) => Error,
   place: AwsPlace = {},
 ): Promise<Store> {
-  const client = new DynamoDBClient({
-    requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
-    ...place,
-    ...(target.endpoint !== undefined && { endpoint: target.endpoint }),
-    // An emulator requires credentials but does not check them.
-    ...(target.local && {
-      region: 'us-east-1',
-      credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-      maxAttempts: 1,
+  const client = withoutLines(
+    new DynamoDBClient({
+      requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
+      ...place,
+      ...(target.endpoint !== undefined && { endpoint: target.endpoint }),
+      // An emulator requires credentials but does not check them.
+      ...(target.local && {
+        region: 'us-east-1',
+        credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+        maxAttempts: 1,
+      }),
     }),
-  });
+  );
   const traffic = countTraffic(client);
   const documents = documentsOn(client);
   const explained: Store['explained'] = async (work) =>
