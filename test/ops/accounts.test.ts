@@ -232,8 +232,11 @@ describe('account show', () => {
 
   it('shows the last 20 grants and says where all are', async () => {
     await rig.put('accounts', { account: "O'Hara" });
-    for (let at = 10; at < 31; at += 1)
+    for (let at = 11; at < 31; at += 1)
       await rig.put('grants', { account: "O'Hara", grant_id: `invoice-${at}`, amount: at });
+    const twenty = await rig.ops(['account', 'show', "O'Hara", '--json']);
+    expect(JSON.parse(twenty.output)).toMatchObject({ all_grants: true });
+    await rig.put('grants', { account: "O'Hara", grant_id: 'invoice-10', amount: 10 });
     const { output, errors } = await rig.ops(['account', 'show', "O'Hara", '--json']);
     const shown = JSON.parse(output) as { grants: { grantId: string }[]; all_grants: boolean };
     expect(shown.grants.map(({ grantId }) => grantId)).toEqual(

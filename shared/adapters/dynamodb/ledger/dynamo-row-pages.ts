@@ -48,9 +48,11 @@ export function dynamoRowPages(store: Store): RowPages {
         ExpressionAttributeValues: marshall({ ':account': account }),
         ScanIndexForward: false,
         ConsistentRead: true,
-        Limit: limit,
+        // A query that returns as many as it may says that there are more, whether there are or not.
+        Limit: limit + 1,
       });
-      return { grants: Items.map(writtenGrantOf), isAll: LastEvaluatedKey === undefined };
+      const isAll = LastEvaluatedKey === undefined && Items.length <= limit;
+      return { grants: Items.slice(0, limit).map(writtenGrantOf), isAll };
     },
     async days(account, from, limit) {
       const id = accountId(account);
