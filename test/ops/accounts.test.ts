@@ -243,6 +243,7 @@ describe('account show', () => {
       Array.from({ length: 20 }, (_, at) => `invoice-${30 - at}`),
     );
     expect(shown.all_grants).toBe(false);
+    expect(errors).toContain('it has grants, but no key, so nobody can spend them');
     expect(errors).toContain(String.raw`--account 'O'\''Hara'`);
   });
 

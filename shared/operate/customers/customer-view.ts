@@ -79,6 +79,10 @@ export async function viewCustomer(
   const warnings = [
     !row && `the table accounts has no row ${account}, so it can hold no plan`,
     reading && 'problem' in reading && `the row in accounts is not used: ${reading.problem}`,
+    grants.length > 0 &&
+      keys.rows.length === 0 &&
+      hasAllKeys &&
+      'it has grants, but no key, so nobody can spend them',
     isAccountOff(row) && 'it is switched off: every key of it is refused',
     held && !plan && 'the plan of its row covers nothing now: see since, until, subscription.enabled',
     (imbalance(item) !== undefined || item.moved !== 0n) && 'this account does not balance: see the audit',
