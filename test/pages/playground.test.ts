@@ -48,6 +48,30 @@ const asked = (): Record<string, unknown>[] =>
     .filter(({ url }) => url === '/v1/chat/completions')
     .map(({ body }) => JSON.parse(body) as Record<string, unknown>);
 
+describe('the field of the model', () => {
+  it('proposes one, but not to somebody who is writing another', async () => {
+    const { page } = await open(undefined);
+    const listed = Promise.withResolvers<void>();
+    await page.route('**/v1/models', async (route) => {
+      await listed.promise;
+      await route.continue();
+    });
+    await page.goto(`${server.address}/account#${pageKey}`);
+    const model = page.getByLabel('Model', { exact: true });
+    await model.waitFor();
+    await model.focus();
+    listed.resolve();
+    await page.locator('#names option').first().waitFor({ state: 'attached' });
+    await page.keyboard.type('beta');
+    expect(await model.inputValue()).toBe('beta');
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.press('Delete');
+    await page.getByLabel('Message').focus();
+    expect(await model.inputValue()).toBe('alpha');
+    await page.context().close();
+  });
+});
+
 describe('a question', () => {
   it('streams, keeps the conversation, and says what it cost when the ledger has it', async () => {
     streams({ reasoning_content: 'Let me see.' }, 'Hel', 'lo');

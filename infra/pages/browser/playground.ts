@@ -69,7 +69,13 @@ export class Playground {
       const names = data.map(({ id }) => id).filter((id) => allowed === null || allowed.includes(id));
       byId('names').replaceChildren(...names.map((value) => element('option', { value })));
       const model = inputById('model');
-      if (model.value === '') model.value = names[0] ?? '';
+      const propose = (): void => {
+        if (model.value === '') model.value = names[0] ?? '';
+      };
+      // Whoever is in the field is about to write: that would stand behind what is proposed.
+      if (document.activeElement === model)
+        model.addEventListener('blur', propose, { once: true, signal: this.#client.ended });
+      else propose();
     } catch (error) {
       this.#report(wordsOf(error));
     }
