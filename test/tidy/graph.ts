@@ -41,20 +41,3 @@ export const circlesOf = (graph: Graph): string[][] =>
   groupsOf(graph)
     .filter((group) => group.length > 1)
     .map((group) => group.toSorted());
-
-/** A longest way through the graph; of a circle one name stands for all. */
-export function longestChain(graph: Graph): string[] {
-  const chains = new Map<string, string[]>();
-  let longest: string[] = [];
-  for (const group of groupsOf(graph)) {
-    const next = group
-      .flatMap((name) => [...(graph.get(name) ?? [])])
-      .filter((target) => !group.includes(target))
-      .map((target) => chains.get(target) ?? [])
-      .toSorted((a, b) => b.length - a.length)[0];
-    const chain = [String(group[0]), ...(next ?? [])];
-    for (const name of group) chains.set(name, chain);
-    if (chain.length > longest.length) longest = chain;
-  }
-  return longest;
-}

@@ -1,36 +1,4 @@
-/** What the rules about folders and names have to know: sets of parallel folders, and the exceptions with their reasons. */
-
-export interface ParallelSet {
-  parent: string;
-  /** Files that each member has; `*` stands for the member's own name. */
-  names: string[];
-}
-
-export const parallelSets: ParallelSet[] = [
-  { parent: 'shared/endpoints', names: ['*-endpoint', 'render'] },
-  { parent: 'shared/upstreams/dialects', names: ['*-dialect', 'request', 'events', 'usage', 'failure'] },
-];
-
-/** Folders that may have fewer than three files. */
-export const smallFolders: Record<string, string> = {
-  'shared/upstreams/dialects': 'a plug-in point: one line for each dialect',
-};
-
-/** Files of shared/relay/ports and shared/operate that no single adapter answers. */
-export const notPorts: Record<string, string> = {
-  'shared/relay/ports/stores/store-errors.ts': 'errors that several stores throw',
-  'shared/relay/ports/stored/stored-ports.ts': 'several ports, bound together',
-  'shared/relay/ports/stored/stored-response.ts': 'what several stores keep',
-  'shared/relay/ports/telemetry.ts':
-    'several sinks: json-log, request-metrics, config-metrics, background-metrics',
-  'shared/relay/ports/search-provider.ts': 'a plug-in point: one adapter for each provider',
-  'shared/operate/find-account.ts': 'what grants, plans and new keys have in common',
-  'shared/operate/shell-word.ts': 'how a name stands in a command to copy',
-  'shared/operate/operator-failure.ts': 'the error of an action that cannot be carried out',
-  'shared/operate/operator-ports.ts': 'ports of several kinds, bound together by the session',
-  'shared/operate/plan.ts': 'the form of an action',
-  'shared/operate/row-writes.ts': 'writes as data, carried out through row-tables',
-};
+/** What the rules have to know: the exceptions with their reasons. */
 
 /** Where a channel type's name may stand as a value. */
 export const typeNameHolders: Record<string, string> = {

@@ -1,31 +1,5 @@
-/** How many files a folder holds, and which folders AGENTS.md shows. */
-import path from 'node:path';
+/** Which folders there are, and which AGENTS.md shows. */
 import { isProduct, type Source } from '../sources.ts';
-import type { ParallelSet } from '../house.ts';
-
-const filesMax = 15;
-const filesMin = 3;
-
-export function folderSizes(
-  sources: Source[],
-  { parallelSets, smallFolders }: { parallelSets: ParallelSet[]; smallFolders: Record<string, string> },
-): string[] {
-  const counts = new Map<string, number>();
-  for (const { folder } of sources.filter(isProduct)) counts.set(folder, (counts.get(folder) ?? 0) + 1);
-  const isMember = (folder: string): boolean =>
-    parallelSets.some(({ parent }) => path.posix.dirname(folder) === parent);
-  return [
-    ...[...counts]
-      .filter(([, count]) => count > filesMax)
-      .map(([folder, count]) => `${folder} has ${count} files: split it`),
-    ...[...counts]
-      .filter(([folder, count]) => count < filesMin && !isMember(folder) && !smallFolders[folder])
-      .map(([folder, count]) => `${folder} has ${count} of 3 files: join it with another`),
-    ...Object.keys(smallFolders)
-      .filter((folder) => (counts.get(folder) ?? 0) >= filesMin || !counts.has(folder))
-      .map((folder) => `${folder} needs no leave to be small`),
-  ];
-}
 
 /** The folders of a drawn tree: the first code block of a page, two spaces for each step down, a comment after the name. */
 export function drawnFolders(page: string): string[] {

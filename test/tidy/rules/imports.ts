@@ -1,17 +1,14 @@
 /** Imports run one way. Type imports and `import()` count like others. */
 import path from 'node:path';
-import { circlesOf, graphOf, longestChain, type Graph } from '../graph.ts';
+import { circlesOf, graphOf, type Graph } from '../graph.ts';
 import { graphOfLaw, type Law } from '../law.ts';
 import { isProduct, within, type Source } from '../sources.ts';
 
 const folderOf = (file: string): string => path.posix.dirname(file);
 
-/** Which file imports which; of `only`, if it is given, among these alone. */
-export const filesGraph = (sources: Source[], only?: Set<string>): Graph =>
+const filesGraph = (sources: Source[]): Graph =>
   graphOf(
-    sources.flatMap(({ file, uses }) =>
-      uses.filter((target) => only?.has(target) ?? true).map((target) => [file, target] as const),
-    ),
+    sources.flatMap(({ file, uses }) => uses.map((target) => [file, target] as const)),
     sources.map(({ file }) => file),
   );
 
@@ -41,28 +38,6 @@ export function forbiddenImports({ file, folder, imports }: Source, law: Law): s
   });
 }
 
-/** What the law permits and no file makes use of. */
-export function unusedPermissions(sources: Source[], law: Law): string[] {
-  const product = sources.filter(isProduct);
-  const unused = (
-    rows: Map<string, string[]>,
-    isUsed: (folder: string, listed: string) => boolean,
-  ): string[] =>
-    [...rows].flatMap(([folder, names]) =>
-      names.filter((name) => !isUsed(folder, name)).map((name) => `${folder} has no import of ${name}`),
-    );
-  return [
-    ...unused(law.folders, (folder, target) =>
-      product.some((source) => source.folder === folder && source.uses.map(folderOf).includes(target)),
-    ),
-    ...unused(law.packages, (folder, listed) =>
-      product.some(
-        (source) => within(source.folder, folder) && source.imports.some((name) => isPackage(name, listed)),
-      ),
-    ),
-  ];
-}
-
 export const importsOutsideLaw = (sources: Source[], law: Law): string[] =>
   sources
     .filter(isProduct)
@@ -85,20 +60,3 @@ export function circles(sources: Source[], law: Law): string[] {
   const ofLaw = circlesOf(graphOfLaw(law)).map((group) => `the table: ${group.join(' <-> ')}`);
   return [...ofFiles, ...ofFolders, ...ofLaw];
 }
-
-/** The same among these sources alone. */
-export const graphAmong = (sources: Source[]): Graph =>
-  filesGraph(sources, new Set(sources.map(({ file }) => file)));
-
-/** The longest way through the imports inside one folder. */
-export const chainInside = (sources: Source[], folder: string): string[] =>
-  longestChain(graphAmong(sources.filter((source) => source.folder === folder)));
-
-const chainMax = 8;
-
-export const longChains = (sources: Source[]): string[] =>
-  [...new Set(sources.map(({ folder }) => folder))]
-    .filter((folder) => within(folder, 'shared'))
-    .map((folder) => chainInside(sources, folder))
-    .filter((chain) => chain.length > chainMax)
-    .map((chain) => `${chain.length} files: ${chain.join(' -> ')}`);
