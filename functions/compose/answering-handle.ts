@@ -6,6 +6,7 @@ import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-q
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
 import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/cached-secret-store.ts';
+import { hmacPseudonym } from '../../shared/adapters/system/node-hmac.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
@@ -61,6 +62,8 @@ export function answeringPorts(environment: Environment, clock: Clock) {
     health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),
     idempotency: laterIdempotency({ client, clock, stack }),
     sealer: aesSealer(readSealKeys()),
+    // Without a key accounts are kept apart as well; only somebody who guesses names could then recognise them.
+    pseudonym: hmacPseudonym(environment.pseudonymKey ?? stack),
     turnStates: laterTurnStates({ client, clock, stack }),
     refusals: laterRefusalCounts({ client, stack }),
     learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),

@@ -106,12 +106,22 @@ describe('functions', () => {
       );
   });
 
+  test('name end users by what a stack keeps for ever, whichever of them answers', () => {
+    const keys = resourcesOf(template, 'AWS::Lambda::Function').flatMap(([, { Properties }]) => {
+      const { PSEUDONYM_KEY: key } = (Properties.Environment as { Variables: Record<string, unknown> })
+        .Variables;
+      return key === undefined ? [] : [key];
+    });
+    expect(keys).toEqual(Array.from({ length: 3 }, () => ({ Ref: 'AWS::StackId' })));
+  });
+
   test('know their stack, their version and every origin secret, and nothing else', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
     for (const [, resource] of resourcesOf(template, 'AWS::Lambda::Function')) {
       // Functions that answer have the keys of seals and the bound of their heap beside these, and what runs the rest.
       const {
         SEAL_KEYS: _,
+        PSEUDONYM_KEY: ____,
         NODE_OPTIONS: __,
         BACKGROUND_FUNCTION: ___,
         ...Variables

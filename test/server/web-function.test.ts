@@ -87,7 +87,7 @@ describe('compute: web', () => {
     const { Variables = {} } = (chat?.Properties['Environment'] ?? {}) as {
       Variables?: Record<string, unknown>;
     };
-    const shared = ['RELAY_STACK', 'RELAY_VERSION', 'ORIGIN_SECRETS', 'SEAL_KEYS'];
+    const shared = ['RELAY_STACK', 'RELAY_VERSION', 'ORIGIN_SECRETS', 'SEAL_KEYS', 'PSEUDONYM_KEY'];
     expect(service.EnvironmentVariables).toEqual({
       ...Object.fromEntries(shared.map((name) => [name, Variables[name]])),
       BACKGROUND_FUNCTION: { Ref: expect.stringMatching(/^FunctionsbackgroundFunction\w+$/) },

@@ -44,3 +44,48 @@ describe('a tool loop against a strict vendor', () => {
     },
   );
 });
+
+describe('two accounts behind one organisation', () => {
+  const messages = [{ role: 'user' as const, content: 'the same words, '.repeat(600) }];
+  // Gemini's and the strict one's fields have no name of an end user.
+  const ends = servedModels.filter(({ vendor }) => vendor !== 'gemini' && vendor !== 'picky');
+  const named = { prompt_cache_key: 'shared', safety_identifier: 'alice', user: 'alice' };
+
+  it.each(['gpt-5.6', 'gpt-4.1'])(
+    'read each its own cache of %s alone, whatever they call it',
+    async (model) => {
+      const cached = async (client: VendorStack['client'], more: object): Promise<number | undefined> => {
+        const { usage } = await client.chat.completions.create({ model, messages, ...more });
+        return usage?.prompt_tokens_details?.cached_tokens;
+      };
+      const own = { prompt_cache_key: `prefix of ${model}` };
+      expect(await cached(stack.client, own)).toBe(0);
+      expect(await cached(stack.neighbour, own)).toBe(0);
+      expect(await cached(stack.client, own)).toBeGreaterThan(1000);
+      // Not even by the name that the vendor was told.
+      const told = bodyOf('openai')['prompt_cache_key'];
+      expect(await cached(stack.neighbour, { prompt_cache_key: told })).toBe(0);
+    },
+  );
+
+  it.each(ends)('are two to the vendor of $model under one name, and each always the same', async (one) => {
+    const toldOf = async (client: VendorStack['client']): Promise<string> => {
+      await client.chat.completions.create({ model: one.model, messages, ...named });
+      const { prompt_cache_key: key, safety_identifier: safety, user, metadata } = bodyOf(one.vendor);
+      return JSON.stringify({ key, safety, user, metadata });
+    };
+    const told = await toldOf(stack.client);
+    expect(told).toMatch(/[0-9a-f]{64}/);
+    expect(told).not.toMatch(/alice|shared|test/);
+    expect(await toldOf(stack.client)).toBe(told);
+    expect(await toldOf(stack.neighbour)).not.toBe(told);
+  });
+
+  it('see their own names in the answer', async () => {
+    const answer = await stack.client.responses.create({ model: 'gpt-5.6', input: 'hi', ...named });
+    expect(answer).toMatchObject({ prompt_cache_key: 'shared', safety_identifier: 'alice' });
+  });
+
+  const bodyOf = (vendor: string): Record<string, unknown> =>
+    stack.vendors.requests(vendor).at(-1)?.body as Record<string, unknown>;
+});

@@ -13,6 +13,8 @@ export interface VendorStack {
   key: string;
   /** Of a key that may store. */
   storing: OpenAI;
+  /** Of another account. */
+  neighbour: OpenAI;
   dynamodbEndpoint: string;
   client: OpenAI;
   log(): string;
@@ -51,6 +53,7 @@ export const servedModels: ServedModel[] = [
 ];
 
 const storingKey = 'sk-test-store';
+const neighboursKey = 'sk-test-neighbour';
 
 export async function startVendorStack(moreModels: ServedModel[] = []): Promise<VendorStack> {
   const vendors = await startVendors();
@@ -61,6 +64,7 @@ export async function startVendorStack(moreModels: ServedModel[] = []): Promise<
     baseUrl: stack.baseUrl,
     key: stack.key,
     storing: new OpenAI({ baseURL: stack.baseUrl, apiKey: storingKey, maxRetries: 0 }),
+    neighbour: new OpenAI({ baseURL: stack.baseUrl, apiKey: neighboursKey, maxRetries: 0 }),
     dynamodbEndpoint: stack.dynamodbEndpoint,
     client: new OpenAI({ baseURL: stack.baseUrl, apiKey: stack.key, maxRetries: 0 }),
     log: () => stack.stderr(),
@@ -78,12 +82,11 @@ async function putChannels(endpoint: string, vendors: Vendors, served: ServedMod
     credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
   });
   const documents = DynamoDBDocumentClient.from(dynamodb);
-  await documents.send(
-    new PutCommand({
-      TableName: 'relay-keys',
-      Item: { hash: keyHash(storingKey), account: 'test', store: true },
-    }),
-  );
+  const keys = [
+    { hash: keyHash(storingKey), account: 'test', store: true },
+    { hash: keyHash(neighboursKey), account: 'neighbour' },
+  ];
+  await Promise.all(keys.map((Item) => documents.send(new PutCommand({ TableName: 'relay-keys', Item }))));
   await Promise.all(
     served.map(({ model, vendor, row, upstream }) =>
       documents.send(

@@ -1,6 +1,6 @@
 /** All functions of the relay, made from their descriptions. */
 import { join } from 'node:path';
-import { SecretValue } from 'aws-cdk-lib';
+import { Aws, SecretValue } from 'aws-cdk-lib';
 import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { FunctionUrl, IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
@@ -56,6 +56,13 @@ export interface RelayFunctionsProps extends FunctionOptions {
   bundlesFolder: string;
 }
 
+/**
+ * What vendors' names of end users and caches are made with. CloudFormation makes the id's random part once for each
+ * stack and keeps it, so that it never changes as keys do that are rotated: a new one would cost every conversation its
+ * cache, and with some vendors its reasoning. Neither clients nor vendors know it, and no right rests on it.
+ */
+export const pseudonymKey = Aws.STACK_ID;
+
 export class RelayFunctions extends Construct {
   readonly byName: ReadonlyMap<FunctionName, RelayFunction>;
 
@@ -82,7 +89,10 @@ export class RelayFunctions extends Construct {
           environment: {
             ...environment,
             ORIGIN_SECRETS: originSecrets(name),
-            ...(functionDescriptions[name].sealsState && { SEAL_KEYS: props.sealKeys }),
+            ...(functionDescriptions[name].sealsState && {
+              SEAL_KEYS: props.sealKeys,
+              PSEUDONYM_KEY: pseudonymKey,
+            }),
             ...(functionDescriptions[name].boundsHeap && { NODE_OPTIONS: heapBounds(memoryOf(name)) }),
             ...(functionDescriptions[name].tracesCalls && props.tracing && tracingVariables(props.tracing)),
             ...(name === 'config' &&

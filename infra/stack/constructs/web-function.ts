@@ -17,7 +17,12 @@ import { Construct } from 'constructs';
 import { allow } from './allow.ts';
 import { functionDescriptions } from './function-descriptions.ts';
 import { logRemoval } from './relay-function.ts';
-import { tracingVariables, type RelayFunctions, type RelayFunctionsProps } from './relay-functions.ts';
+import {
+  pseudonymKey,
+  tracingVariables,
+  type RelayFunctions,
+  type RelayFunctionsProps,
+} from './relay-functions.ts';
 
 export interface RelayWebFunctionProps extends Pick<
   RelayFunctionsProps,
@@ -72,6 +77,7 @@ export class RelayWebFunction extends Construct {
         RELAY_VERSION: props.version,
         ORIGIN_SECRETS: props.acceptedOriginSecrets,
         SEAL_KEYS: props.sealKeys,
+        PSEUDONYM_KEY: pseudonymKey,
         ...(props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
         ...(props.oneItemPerAccount && { ONE_ITEM_PER_ACCOUNT: '1' }),
         ...(props.tracing && tracingVariables(props.tracing)),

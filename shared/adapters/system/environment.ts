@@ -20,6 +20,8 @@ export interface Environment {
   oneItemPerAccount?: boolean;
   /** The function that answers background responses. Undefined: it is that one, or there is none. */
   backgroundFunction?: string | undefined;
+  /** What names of end users and caches are hashed with before vendors get them. Undefined: the host gives none. */
+  pseudonymKey?: string | undefined;
   /** The public host, if the deployment knows it: one with a domain of its own. */
   publicHost?: string | undefined;
   /** Undefined: no call is traced. */
@@ -67,6 +69,7 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
     oneItemPerAccount: variables['ONE_ITEM_PER_ACCOUNT'] === '1',
     backgroundFunction: variables['BACKGROUND_FUNCTION'] || undefined,
+    pseudonymKey: variables['PSEUDONYM_KEY'] || undefined,
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,
     tracing: readTracing(variables),
     aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),

@@ -1,6 +1,7 @@
 /** HMAC by Node's crypto. Must compare in constant time. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Hmac } from '../../relay/ports/hmac.ts';
+import type { Pseudonym } from '../../relay/ports/pseudonym.ts';
 
 const digest = (secret: string, message: string | Uint8Array): Buffer =>
   createHmac('sha256', secret).update(message).digest();
@@ -18,3 +19,9 @@ export const nodeHmac: Hmac = {
     return found > 0;
   },
 };
+
+/** As JSON, so that no two pairs of account and name are one message. */
+export const hmacPseudonym =
+  (key: string): Pseudonym =>
+  (account, name) =>
+    nodeHmac.sign(key, JSON.stringify([account, name]));

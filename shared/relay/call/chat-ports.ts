@@ -16,6 +16,7 @@ import type { Sealer } from '../ports/sealer.ts';
 import type { LearnedFacts } from '../ports/stores/learned-facts.ts';
 import type { StoredPorts } from '../ports/stored/stored-ports.ts';
 import type { TurnStateStore } from '../ports/stores/turn-state-store.ts';
+import type { Pseudonym } from '../ports/pseudonym.ts';
 import type { UpstreamTransport } from '../ports/upstream-transport.ts';
 
 export interface ChatPorts {
@@ -34,6 +35,7 @@ export interface ChatPorts {
   stored: StoredPorts;
   random: Random;
   searchProvider: (settings: SearchSettings) => SearchProvider;
+  pseudonym: Pseudonym;
   log: Log & Explaining;
   refusals: RefusalCounts;
   /** See ChatCall. */

@@ -27,6 +27,7 @@ import type { ChatPorts } from '../call/chat-ports.ts';
 import type { AttemptReport, TriedCandidate } from '../call/dispatch-report.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { originOf, statesFor } from './candidate-states.ts';
+import { pseudonymous } from './pseudonyms.ts';
 import { usual, type Variant } from './variant.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import type { RefusedAttempt } from './refused-attempt.ts';
@@ -165,7 +166,7 @@ export class Attempt {
     });
     return channelRequest(channel, {
       dialect,
-      call: this.#call,
+      call: pseudonymous(this.#call, this.#ports.pseudonym),
       model,
       secret,
       outputTokensLimit: Number.isFinite(most) ? most : undefined,

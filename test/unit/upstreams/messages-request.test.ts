@@ -113,27 +113,16 @@ describe('the body', () => {
     [
       'names what it leaves out',
       {
-        user: 'u',
         seed: 1,
         logprobs: true,
         top_logprobs: 2,
         prompt_cache_key: 'k',
         metadata: {},
-        safety_identifier: 's',
         service_tier: 'flex',
       },
       {},
       base,
-      [
-        'user',
-        'safety_identifier',
-        'metadata',
-        'prompt_cache_key',
-        'seed',
-        'logprobs',
-        'top_logprobs',
-        'service_tier',
-      ],
+      ['metadata', 'prompt_cache_key', 'seed', 'logprobs', 'top_logprobs', 'service_tier'],
     ],
     [
       'names fields that the relay does not know',
@@ -246,6 +235,17 @@ describe('the body', () => {
     expect(JSON.parse(JSON.stringify(sent.body))).toEqual(JSON.parse(JSON.stringify(expected)));
     expect(sent.dropped).toEqual(dropped);
     expect(sent.wrapped.size).toBe(0);
+  });
+
+  it.each([
+    [{ user: 'u' }, 'u', []],
+    [{ user: 'same', safety_identifier: 'same' }, 'same', []],
+    [{ user: 'u', safety_identifier: 's', metadata: { user_id: 'm' } }, 'm', ['user', 'safety_identifier']],
+    [{ metadata: { user_id: 'm', order: 7 } }, 'm', ['metadata']],
+  ])('has the most exact name of the end user of %j', (asked, name, dropped) => {
+    const sent = send(asked, {});
+    expect(sent.body['metadata']).toEqual({ user_id: name });
+    expect(sent.dropped).toEqual(dropped);
   });
 
   it('says which limit it has', () => {

@@ -2,7 +2,14 @@ import { failedEarly, failing, sseFrame, sseReply } from '../script/frames.ts';
 import type { PrefixMemory } from '../script/prefix-memory.ts';
 import { scriptedTurn, type Turn } from '../script/script.ts';
 import { limited, outputTokens, promptTokens, wordsOf, type Counts } from '../script/tokens.ts';
-import { firstBroken, objectIn, type Refusal, type Rule, type VendorReply } from '../script/vendor.ts';
+import {
+  firstBroken,
+  objectIn,
+  textIn,
+  type Refusal,
+  type Rule,
+  type VendorReply,
+} from '../script/vendor.ts';
 import { asks, earlyFailureIn, lateFailureIn, type EarlyFailure } from '../script/words.ts';
 import { chatReply, type ChatStyle } from './reply.ts';
 import { chatCall, promptParts, secretOf, tokenLimit, transcriptOf, type ChatCall } from './request.ts';
@@ -61,7 +68,10 @@ function countsOf(
 ): Counts {
   const parts = promptParts(call);
   const total = promptTokens(parts.join(''));
-  const seen = memory.countSeen(`${secretOf(call.headers)} ${call.model}`, parts);
+  // OpenAI finds prefixes by `prompt_cache_key`, DeepSeek by `user_id`.
+  const { prompt_cache_key: key, user_id: user } = call.body;
+  const scope = [secretOf(call.headers), call.model, textIn(key), textIn(user)].join(' ');
+  const seen = memory.countSeen(scope, parts);
   const read = total < from ? 0 : promptTokens(parts.slice(0, seen).join(''));
   const cacheRead = Math.min(read, total - 1);
   const thinking = wordsOf(turn.thinking).length;

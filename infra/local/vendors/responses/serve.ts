@@ -2,7 +2,14 @@ import { failedEarly, failing, jsonReply, sseReply } from '../script/frames.ts';
 import type { PrefixMemory } from '../script/prefix-memory.ts';
 import { scriptedTurn, type Turn } from '../script/script.ts';
 import { limited, outputTokens, promptTokens, wordsOf, type Counts } from '../script/tokens.ts';
-import { firstBroken, objectIn, type Refusal, type Rule, type VendorReply } from '../script/vendor.ts';
+import {
+  firstBroken,
+  objectIn,
+  textIn,
+  type Refusal,
+  type Rule,
+  type VendorReply,
+} from '../script/vendor.ts';
 import { asks, earlyFailureIn, lateFailureIn, type EarlyFailure } from '../script/words.ts';
 import { encrypted, turnDigits } from './encrypted.ts';
 import { emptyResponse, finishedResponse, outputItems, usageOf } from './items.ts';
@@ -97,7 +104,8 @@ const brokenOff = {
 function countsOf(call: ResponsesCall, turn: Turn, memory: PrefixMemory): Counts {
   const parts = promptParts(call);
   const total = promptTokens(parts.join(''));
-  const seen = memory.countSeen(`${call.organization} ${call.model}`, parts);
+  const key = textIn(call.body['prompt_cache_key']);
+  const seen = memory.countSeen(`${call.organization} ${call.model} ${key}`, parts);
   const isCached = total >= 1024;
   const cacheRead = isCached ? Math.min(promptTokens(parts.slice(0, seen).join('')), total - 1) : 0;
   const written = isCached ? total - cacheRead - 1 : 0;

@@ -10,9 +10,8 @@ import { budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
 import { toolFields } from './tools.ts';
 
 /**
- * Fields that may be left out and have no form here. `user` and `safety_identifier` have one, `metadata.user_id`, but
- * it must not hold what identifies a person, and nobody knows what a client wrote. `prompt_cache_key` has done its work
- * here when breakpoints are set.
+ * Fields that may be left out and have no form here, but for one name of the end user. `prompt_cache_key` has done its
+ * work here when breakpoints are set.
  */
 const droppedFields = [
   'user',
@@ -52,6 +51,7 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     : undefined;
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...formatOf(request) };
   const stop = stopSequences(request);
+  const endUser = endUserOf(request);
 
   // Vendors cache from the front: tools, then system, then messages. Written in that order, the body of the next turn
   // begins with this one's.
@@ -67,6 +67,7 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...sampling.fields,
     ...(stop.length > 0 && { stop_sequences: stop }),
     ...(tier && { service_tier: tier }),
+    ...(endUser && { metadata: { user_id: endUser } }),
   };
   Object.assign(body, settings.set);
   for (const field of settings.drop) delete body[field];
@@ -76,7 +77,7 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...tools.dropped,
     ...thinking.dropped,
     ...sampling.dropped,
-    ...droppedFields.filter((field) => isSet(request[field])),
+    ...droppedFields.filter((field) => isSet(request[field]) && !isCarried(request[field], endUser)),
     ...(isSet(request.service_tier) && tier === undefined ? ['service_tier'] : []),
     ...Object.keys(unknown),
     ...(settings.without.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
@@ -104,6 +105,17 @@ function keepRoomToAnswer(body: JsonRecord): void {
   if (lowered < budgetLeast) delete body['thinking'];
   else body['thinking'] = { ...asRecord(thinking), budget_tokens: lowered };
 }
+
+/** Of several names, the most exact one. No name of a client's gets here as the client wrote it. */
+function endUserOf({ metadata, safety_identifier: safety, user }: ChatRequest): string | undefined {
+  const names = [asRecord(metadata)['user_id'], safety, user];
+  return names.find((name): name is string => typeof name === 'string' && name !== '');
+}
+
+/** Whether all that a field says is the name of the end user. */
+const isCarried = (value: unknown, endUser: string | undefined): boolean =>
+  endUser !== undefined &&
+  (value === endUser || (isRecord(value) && value['user_id'] === endUser && Object.keys(value).length === 1));
 
 /** `false` asks for nothing, as null does. */
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;

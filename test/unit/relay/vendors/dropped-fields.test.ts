@@ -1,5 +1,6 @@
 /** What the header names, and what a Responses answer repeats as in force, whatever the upstream speaks. */
 import { describe, expect, it } from 'vitest';
+import { hmacPseudonym } from '../../../../shared/adapters/system/node-hmac.ts';
 import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
 import { CoreRig } from '../../../support/core-rig.ts';
 
@@ -64,8 +65,20 @@ const repeated: Repeated[] = [
   { field: 'presence_penalty', asked: { presence_penalty: 0.43 }, value: 0.43, usual: 0 },
   { field: 'frequency_penalty', asked: { frequency_penalty: 0.47 }, value: 0.47, usual: 0 },
   { field: 'metadata', asked: { metadata: { a: 'meta-x' } }, value: { a: 'meta-x' }, usual: {} },
-  { field: 'prompt_cache_key', asked: { prompt_cache_key: 'key-x' }, value: 'key-x', usual: null },
-  { field: 'safety_identifier', asked: { safety_identifier: 'id-x' }, value: 'id-x', usual: null },
+  {
+    field: 'prompt_cache_key',
+    asked: { prompt_cache_key: 'key-x' },
+    value: 'key-x',
+    usual: null,
+    sign: hmacPseudonym('test')('acme', 'key-x'),
+  },
+  {
+    field: 'safety_identifier',
+    asked: { safety_identifier: 'id-x' },
+    value: 'id-x',
+    usual: null,
+    sign: hmacPseudonym('test')('acme', 'id-x'),
+  },
   { field: 'top_logprobs', asked: { top_logprobs: 7 }, value: 7, usual: 0, sign: '"top_logprobs":7' },
   { field: 'max_tool_calls', asked: { max_tool_calls: 77 }, value: 77, usual: null },
   { field: 'truncation', asked: { truncation: 'auto' }, value: 'auto', usual: 'disabled' },
@@ -129,6 +142,25 @@ describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
       dropped: expect.arrayContaining([field]) as unknown,
     });
   });
+
+  const names = ['user', 'safety_identifier', 'prompt_cache_key', 'user_id', 'session_id'];
+  it.each(['/v1/responses', '/v1/chat/completions'])(
+    'no name of an end user goes up as it is, from %s',
+    async (path) => {
+      const own = Object.fromEntries(names.map((name) => [name, `mine-${name}`]));
+      const metadata = { user_id: 'mine-too', order: 'no name' };
+      const { sent, dropped } = await answered(
+        dialect,
+        row,
+        { ...own, metadata, user_id: { mine: 1 } },
+        path,
+      );
+      expect(sent).not.toContain('mine');
+      const known = hmacPseudonym('test')('acme', 'mine-too');
+      if (dialect === 'messages') expect(sent).toContain(`"metadata":{"user_id":"${known}"}`);
+      else if (!dropped.includes('metadata')) expect(sent).toContain(`"user_id":"${known}"`);
+    },
+  );
 
   it('nothing is named that asks for nothing, or that the relay does by itself', async () => {
     const asked = {
