@@ -4,33 +4,27 @@ import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 
 const textTypes = new Set(['input_text', 'output_text', 'text']);
 
-/** Where content stands: the path for errors, such as `input[2].content`, and whether it may hold files. */
-export interface ContentPlace {
-  param: string;
-  files: boolean;
-}
-
-/** Converts Responses content to chat parts. Throws InvalidRequest. */
-export function contentParts(content: unknown, { param, files }: ContentPlace): ChatContentPart[] {
+/** Converts Responses content to chat parts. `param`: its path, such as `input[2].content`. Throws InvalidRequest. */
+export function contentParts(content: unknown, param: string): ChatContentPart[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content))
     throw new InvalidRequest('invalid_type', param, `'${param}' must be a string or an array of parts.`);
-  return content.map((part: unknown, i) => contentPart(part, { param: `${param}[${i}]`, files }));
+  return content.map((part: unknown, i) => contentPart(part, `${param}[${i}]`));
 }
 
-function contentPart(part: unknown, { param, files }: ContentPlace): ChatContentPart {
+function contentPart(part: unknown, param: string): ChatContentPart {
   const type = isRecord(part) ? part['type'] : undefined;
   if (!isRecord(part) || typeof type !== 'string')
     throw new InvalidRequest('invalid_type', `${param}.type`, `'${param}' must be a part with a type.`);
   if (textTypes.has(type)) return { type: 'text', text: textField(part, 'text', param) };
   if (type === 'refusal') return { type: 'text', text: textField(part, 'refusal', param) };
   if (type === 'input_image') return imagePart(part, param);
-  if (type === 'input_file' && files) return filePart(part, param);
+  if (type === 'input_file') return filePart(part, param);
   throw new InvalidRequest(
     'unsupported_content_type',
     `${param}.type`,
-    `${JSON.stringify(type.slice(0, 60))} parts are not supported here: input_text, output_text, input_image, ${files ? 'input_file ' : ''}and refusal are.`,
+    `${JSON.stringify(type.slice(0, 60))} parts are not supported here: input_text, output_text, input_image, input_file and refusal are.`,
   );
 }
 

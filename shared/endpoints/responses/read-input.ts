@@ -72,9 +72,7 @@ function collectOutputs(items: readonly PlacedItem[]): OutputQueues {
   const outputs = items.flatMap(({ item, param }): CallOutput[] => {
     if (!outputTypes.has(itemType(item))) return [];
     const callId = requiredText(item, 'call_id', param);
-    return [
-      { callId, parts: contentParts(item['output'], { param: `${param}.output`, files: false }), param },
-    ];
+    return [{ callId, parts: contentParts(item['output'], `${param}.output`), param }];
   });
   return Map.groupBy(outputs, ({ callId }) => callId);
 }
@@ -140,7 +138,7 @@ function message(item: InputItem, param: string): ChatMessage {
   const { name, phase } = item;
   return {
     role: role === 'user' || role === 'assistant' ? role : 'system',
-    content: contentOfParts(contentParts(item['content'], { param: `${param}.content`, files: true }), role),
+    content: contentOfParts(contentParts(item['content'], `${param}.content`), role),
     ...(typeof name === 'string' && name !== '' && { name }),
     ...(role === 'assistant' && typeof phase === 'string' && { phase }),
   };

@@ -204,9 +204,21 @@ describe('a request is refused with the field at fault', () => {
       'a part of an output',
       asking(
         { type: 'function_call', call_id: 'c', name: 'f' },
-        { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_file' }] },
+        { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_video' }] },
       ),
       'input[1].output[0].type',
+    ],
+    [
+      'a file of the vendor in an output',
+      asking(
+        { type: 'function_call', call_id: 'c', name: 'f' },
+        {
+          type: 'function_call_output',
+          call_id: 'c',
+          output: [{ type: 'input_file', file_id: 'file-1' }],
+        },
+      ),
+      'input[1].output[0].file_data',
     ],
     [
       'an output that is an object',

@@ -146,6 +146,17 @@ describe('other parts', () => {
     );
   });
 
+  it('of what a tool gave hold none either', async () => {
+    const output = [{ type: 'input_file', file_url: 'http://10.0.0.1/a.pdf' }];
+    const input = [
+      { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c', output },
+    ];
+    expect(await outcome(rigOf(), { input }, '/v1/responses')).toMatch(
+      /^400 invalid_url input\[1\]\.output\[0\]\.file_url '/,
+    );
+  });
+
   it('may say what they like in words, and quote what an answer cited', async () => {
     const cited = { type: 'url_citation', url: 'http://a.example', title: 'http://a.example' };
     const content = [{ type: 'output_text', text: 'http://a.example', annotations: [cited] }];

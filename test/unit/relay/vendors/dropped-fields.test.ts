@@ -162,6 +162,22 @@ describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
     },
   );
 
+  it('a file that a tool gave goes up, beside its text', async () => {
+    const file = { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' };
+    const output = [{ type: 'input_text', text: 'the bill' }, file];
+    const input = [
+      { role: 'user', content: 'hi' },
+      { type: 'function_call', call_id: 'c', name: 'look', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c', output },
+    ];
+    const { sent, dropped } = await answered(dialect, row, { input });
+    expect({ text: sent.includes('the bill'), file: sent.split('JVBERi0=').length - 1, dropped }).toEqual({
+      text: true,
+      file: 1,
+      dropped: [],
+    });
+  });
+
   it('nothing is named that asks for nothing, or that the relay does by itself', async () => {
     const asked = {
       reasoning: { summary: 'auto', context: 'all_turns' },
