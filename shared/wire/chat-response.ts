@@ -69,6 +69,24 @@ export interface UrlCitation {
   url_citation: { url: string; title: string; start_index: number; end_index: number };
 }
 
+/** A file that a tool of the upstream read or made, in the form of Responses: Chat Completions has none, so chat clients get none. */
+export type FileAnnotation =
+  | { type: 'file_citation'; file_id: string; filename: string; index: number }
+  | { type: 'file_path'; file_id: string; index: number }
+  | {
+      type: 'container_file_citation';
+      container_id: string;
+      file_id: string;
+      filename: string;
+      start_index: number;
+      end_index: number;
+    };
+
+export type Annotation = UrlCitation | FileAnnotation;
+
+export const isUrlCitation = (annotation: Annotation): annotation is UrlCitation =>
+  annotation.type === 'url_citation';
+
 export interface ChatDelta {
   role?: 'assistant';
   content?: string | null;
@@ -78,7 +96,7 @@ export interface ChatDelta {
   reasoning_details?: unknown[];
   refusal?: string;
   tool_calls?: ToolCallDelta[];
-  annotations?: UrlCitation[];
+  annotations?: Annotation[];
   /** Images in the answer, as some upstreams send them. */
   images?: unknown[];
   /** `commentary` or `final_answer`: what the text that follows is, for upstreams that say so. */

@@ -119,13 +119,19 @@ const chunk = z.strictObject({
 /** A chunk has choices or an error, never both. */
 export const chatChunk = z.union([chunk, z.strictObject({ ...chunkIdentity, error: errorObject })]);
 
-const annotation = z.strictObject({
-  type: z.literal('url_citation'),
-  url: z.string(),
-  title: z.string(),
-  start_index: count,
-  end_index: count,
-});
+const range = { start_index: count, end_index: count };
+const file = { file_id: z.string(), filename: z.string() };
+const annotation = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('url_citation'), url: z.string(), title: z.string(), ...range }),
+  z.strictObject({ type: z.literal('file_citation'), ...file, index: count }),
+  z.strictObject({ type: z.literal('file_path'), file_id: z.string(), index: count }),
+  z.strictObject({
+    type: z.literal('container_file_citation'),
+    container_id: z.string(),
+    ...file,
+    ...range,
+  }),
+]);
 const oneLogprob = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) };
 const tokenLogprobs = z.array(
   z.strictObject({ ...oneLogprob, top_logprobs: z.array(z.strictObject(oneLogprob)) }),

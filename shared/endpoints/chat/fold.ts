@@ -1,13 +1,14 @@
-import type {
-  AssistantMessage,
-  ChatChunk,
-  ChatCompletion,
-  ChatDelta,
-  ChatUsage,
-  FinishReason,
-  ToolCall,
-  ToolCallDelta,
-  UrlCitation,
+import {
+  isUrlCitation,
+  type AssistantMessage,
+  type ChatChunk,
+  type ChatCompletion,
+  type ChatDelta,
+  type ChatUsage,
+  type FinishReason,
+  type ToolCall,
+  type ToolCallDelta,
+  type UrlCitation,
 } from '../../wire/chat-response.ts';
 import { deltaText, GrowingText, type Kept } from '../../wire/chunk-content.ts';
 import { keptForAnswer } from '../renderer.ts';
@@ -104,7 +105,7 @@ function addDelta(parts: ChoiceParts, delta: ChatDelta, kept: Kept): void {
   if (delta.reasoning_content) parts.reasoning.add(delta.reasoning_content);
   if (delta.refusal) parts.refusal.add(delta.refusal);
   parts.details.push(delta.reasoning_details ?? []);
-  append(parts.annotations, delta.annotations ?? [], kept);
+  append(parts.annotations, delta.annotations?.filter(isUrlCitation) ?? [], kept);
   append(parts.images, delta.images ?? [], kept);
   for (const piece of delta.tool_calls ?? []) addPiece(parts.toolCalls, piece, kept);
 }

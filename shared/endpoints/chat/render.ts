@@ -2,7 +2,7 @@ import { ChunksToCompletion } from './fold.ts';
 import { legacyChunk, legacyCompletion } from './legacy-answer.ts';
 import { shownUsage } from './shown-usage.ts';
 import { commentFrame, dataFrame } from '../../stream/sse-encode.ts';
-import type { ChatChunk, AnswerIdentity } from '../../wire/chat-response.ts';
+import { isUrlCitation, type ChatChunk, type AnswerIdentity } from '../../wire/chat-response.ts';
 import type { AnswerFacts } from '../endpoint.ts';
 import { jsonAnswer, streamedAnswer, type Renderer } from '../renderer.ts';
 
@@ -74,16 +74,18 @@ export function chatJsonRenderer({ legacy }: ChatAnswerForm): Renderer {
   };
 }
 
-/** The chunk as Chat Completions has it: `phase` is a word of Responses. */
+/** The chunk as Chat Completions has it: phases and annotations of files are words of Responses. */
 function shown(chunk: ChatChunk, { legacy }: ChatAnswerForm): object {
-  const plain = chunk.choices.some(({ delta }) => delta.phase !== undefined) ? withoutPhase(chunk) : chunk;
+  const isPlain = chunk.choices.every(({ delta }) => delta.phase === undefined && !delta.annotations);
+  const plain = isPlain ? chunk : plainChunk(chunk);
   return legacy ? legacyChunk(plain) : plain;
 }
 
-const withoutPhase = (chunk: ChatChunk): ChatChunk => ({
+const plainChunk = (chunk: ChatChunk): ChatChunk => ({
   ...chunk,
   choices: chunk.choices.map((choice) => {
-    const { phase: _phase, ...delta } = choice.delta;
-    return { ...choice, delta };
+    const { phase: _phase, annotations, ...delta } = choice.delta;
+    const citations = annotations?.filter(isUrlCitation) ?? [];
+    return { ...choice, delta: { ...delta, ...(citations.length > 0 && { annotations: citations }) } };
   }),
 });

@@ -47,6 +47,22 @@ const cite = (title: string): ChunkStep => ({
     ],
   },
 });
+const filed: ChunkStep = {
+  delta: {
+    annotations: [
+      { type: 'file_citation', file_id: 'file_1', filename: 'a.pdf', index: 3 },
+      { type: 'file_path', file_id: 'file_2', index: 0 },
+      {
+        type: 'container_file_citation',
+        container_id: 'cntr_1',
+        file_id: 'cfile_1',
+        filename: 'plot.png',
+        start_index: 0,
+        end_index: 9,
+      },
+    ],
+  },
+};
 const logprob = (token: string): object => ({
   token,
   logprob: -0.5,
@@ -88,6 +104,7 @@ export const chunkCases: Record<string, ChunkCase> = {
     steps: [text('Well. '), { delta: { refusal: 'I cannot' } }, { delta: { refusal: '.' } }],
   },
   annotations: { steps: [cite('early'), text('It is'), cite('A'), text(' so.'), cite('B')] },
+  'annotations-of-files': { steps: [text('It is so.'), filed] },
   logprobs: {
     request: { top_logprobs: 1, include: ['message.output_text.logprobs'] },
     steps: [

@@ -153,6 +153,7 @@ describe('the content of a chat answer', () => {
     type: 'url_citation' as const,
     url_citation: { url: 'u', title: 't', start_index: 0, end_index: 1 },
   };
+  const ofFile = { type: 'file_path' as const, file_id: 'f', index: 0 };
   const details = [
     { type: 'reasoning.text', index: 0, text: 'Hm', signature: null },
     { type: 'reasoning.text', index: 0, text: '.' },
@@ -163,7 +164,8 @@ describe('the content of a chat answer', () => {
   const deltas: ChatDelta[] = [
     { role: 'assistant', phase: 'final_answer', content: 'x' },
     ...details.map((detail) => ({ reasoning_details: [detail] })),
-    { annotations: [citation] },
+    { annotations: [ofFile, citation, ofFile] },
+    { annotations: [ofFile] },
     { images: [{ type: 'image_url' }] },
     piece(0, { id: 'c0', type: 'custom', custom: { name: 'patch', input: '*' } }),
     piece(0, { custom: { input: '**' } }),
@@ -195,10 +197,14 @@ describe('the content of a chat answer', () => {
     });
   });
 
-  it('streams as it comes, without the phase, which is a word of Responses', () => {
+  it('streams as it comes, without what is a word of Responses: phases, annotations of files', () => {
     const streamed = chunksIn(rendered({ stream: true }, deltas)).flatMap((chunk) => chunk.choices);
     const { phase: _phase, ...first } = deltas[0] ?? {};
-    expect(streamed.map(({ delta }) => delta)).toEqual([first, ...deltas.slice(1), {}]);
+    const plain = deltas.slice(1).map((delta) => {
+      if (!delta.annotations) return delta;
+      return delta.annotations.includes(citation) ? { annotations: [citation] } : {};
+    });
+    expect(streamed.map(({ delta }) => delta)).toEqual([first, ...plain, {}]);
   });
 });
 

@@ -1,4 +1,4 @@
-import type { ToolCallDelta, UrlCitation } from '../../../wire/chat-response.ts';
+import type { Annotation, ToolCallDelta } from '../../../wire/chat-response.ts';
 import type { Kept } from '../../../wire/chunk-content.ts';
 import type { AnswerFacts } from '../../endpoint.ts';
 import { incompleteReason } from './objects.ts';
@@ -35,7 +35,7 @@ export class AnswerItems {
   /** By index in the canonical stream. */
   readonly #calls = new Map<number, CallWriter>();
   /** Annotations that came before any text. */
-  #annotations: UrlCitation[] = [];
+  #annotations: Annotation[] = [];
   /** The phase that the upstream said last. */
   #phase: string | undefined;
   /** The number of opaque parts that the last seal had. */
@@ -81,7 +81,7 @@ export class AnswerItems {
     return [...events, ...this.#queue.write(item, item.refusal(text))];
   }
 
-  annotation(annotation: UrlCitation): ResponsesEvent[] {
+  annotation(annotation: Annotation): ResponsesEvent[] {
     const last = this.#queue.last;
     if (last instanceof MessageWriter) return this.#queue.write(last, last.annotate(annotation));
     this.#annotations.push(annotation);

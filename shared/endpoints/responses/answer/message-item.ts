@@ -1,12 +1,12 @@
-import type { UrlCitation } from '../../../wire/chat-response.ts';
+import { isUrlCitation, type Annotation } from '../../../wire/chat-response.ts';
 import { GrowingText } from '../../../wire/chunk-content.ts';
 import type {
-  Annotation,
   MessageItem,
   MessagePart,
   OutputText,
   Refusal,
   ResponsesEvent,
+  ShownAnnotation,
   TokenLogprob,
 } from './responses-response.ts';
 import type { ItemEnd, OpenItem } from './open-item.ts';
@@ -54,15 +54,11 @@ export class MessageWriter implements OpenItem {
   }
 
   /** Belongs to the text before it, or to the one after it if there is none yet. */
-  annotate({ url_citation: citation }: UrlCitation): ResponsesEvent[] {
+  annotate(noted: Annotation): ResponsesEvent[] {
     const { part, events } = this.#part('output_text', emptyText);
-    const annotation: Annotation = {
-      type: 'url_citation',
-      url: citation.url,
-      title: citation.title,
-      start_index: citation.start_index,
-      end_index: citation.end_index,
-    };
+    const annotation: ShownAnnotation = isUrlCitation(noted)
+      ? { type: noted.type, ...noted.url_citation }
+      : noted;
     part.annotations.push(annotation);
     const place = { ...this.#place(), annotation_index: part.annotations.length - 1 };
     return [...events, { type: 'response.output_text.annotation.added', ...place, annotation }];

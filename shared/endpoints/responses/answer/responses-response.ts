@@ -3,16 +3,13 @@
  * relay's client contract, "Responses response" and "Responses stream event types", and the fields that
  * OpenAI's and Open Responses' schemas require.
  */
+import type { FileAnnotation } from '../../../wire/chat-response.ts';
 import type { ErrorObject } from '../../../wire/public/error-body.ts';
 
-/** A citation of a web page. */
-export interface Annotation {
-  type: 'url_citation';
-  url: string;
-  title: string;
-  start_index: number;
-  end_index: number;
-}
+/** A citation of a web page, or of a file. */
+export type ShownAnnotation =
+  | { type: 'url_citation'; url: string; title: string; start_index: number; end_index: number }
+  | FileAnnotation;
 
 export interface TopLogprob {
   token: string;
@@ -27,7 +24,7 @@ export interface TokenLogprob extends TopLogprob {
 export interface OutputText {
   type: 'output_text';
   text: string;
-  annotations: Annotation[];
+  annotations: ShownAnnotation[];
   logprobs: TokenLogprob[];
 }
 

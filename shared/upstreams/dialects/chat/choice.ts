@@ -30,6 +30,8 @@ export class Choice {
   /** Undefined: not finished. */
   finish: FinishReason | undefined;
   roleSent = false;
+  /** It has annotations of its own. */
+  annotated = false;
   readonly #reading: ChoiceReading;
   #tools: UpstreamToolCalls | undefined;
   readonly #tags: { split: ThinkTags; mirrored: MirroredReasoning } | undefined;
@@ -37,6 +39,7 @@ export class Choice {
   #reasoning: { field: 'reasoning_content' | 'reasoning'; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
   #textLength = 0;
+  #hasSaid = false;
 
   constructor(reading: ChoiceReading) {
     this.index = reading.index;
@@ -49,8 +52,14 @@ export class Choice {
   /** Returns nothing for a choice without content. */
   push(source: JsonRecord): Said | undefined {
     if (source['finish_reason'] === 'error') throw new ErrorInAnswer(chatError(source) ?? {});
-    const piece = source['delta'] ?? source['message'];
-    const delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
+    const { delta: piece, message } = source;
+    let delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
+    // Perplexity has both: beside a stream's pieces the text so far, and beside a whole answer an empty piece.
+    const isWhole =
+      !isRecord(piece) || (!this.#hasSaid && finishReason(source['finish_reason']) !== undefined);
+    if (isWhole && Object.keys(delta).length === 0 && isRecord(message))
+      delta = this.#read(readDelta(message));
+    this.#hasSaid ||= Object.keys(delta).length > 0;
     const logprobs = readLogprobs(source['logprobs']);
     // A chunk without text may be the beginning of an answer, which is held until its first content.
     if (logprobs !== null && deltaText(delta) === '') this.#reading.kept.value(logprobs);
@@ -96,6 +105,7 @@ export class Choice {
 
   #read(read: DeltaReading): ChatDelta {
     this.#keep(read);
+    this.annotated ||= read.annotations.length > 0;
     const calls = read.calls.length > 0 ? this.#calls().push(read.calls) : [];
     return {
       ...textDelta({ ...this.#texts(read), refusal: read.refusal }),

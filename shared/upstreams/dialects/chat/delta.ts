@@ -46,6 +46,15 @@ function textOf(value: unknown, kind: 'text' | 'thinking'): string {
     .join('');
 }
 
+/** Addresses in the order in which the text names them by number, with the titles of the search results that say them. */
+export function citationsOfEvent({ citations, search_results: results }: JsonRecord): UrlCitation[] {
+  const titles = new Map(listOf(results).map((each) => [asRecord(each)['url'], asRecord(each)['title']]));
+  return listOf(citations).flatMap((each) => {
+    const cited = typeof each === 'string' ? { url: each, title: titles.get(each) } : each;
+    return citation({ url_citation: cited });
+  });
+}
+
 function citation(value: unknown): UrlCitation[] {
   const { url, title, start_index: start, end_index: end } = asRecord(asRecord(value)['url_citation']);
   if (typeof url !== 'string' || url === '') return [];

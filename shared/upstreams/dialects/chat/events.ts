@@ -13,6 +13,7 @@ import { UsageCounts } from '../../usage-counts.ts';
 import { DeclaredNames } from './calls/declared-names.ts';
 import { Choice } from './choice.ts';
 import { errorOfEvent } from './failure.ts';
+import { citationsOfEvent } from './delta.ts';
 import { countsOfEvent } from './usage.ts';
 
 /** Far more than a model writes, in any script. */
@@ -34,6 +35,8 @@ export class ChatReader implements AnswerReader {
   #callsShown = 0;
   readonly #usage = new UsageCounts();
   #understood = false;
+  /** The last event with `citations` of its own, which each event repeats, longer or not. */
+  #cited: JsonRecord | undefined;
   readonly #kept = new Kept(keptBytesMax, tooLarge);
 
   constructor(context: ReaderContext) {
@@ -70,8 +73,9 @@ export class ChatReader implements AnswerReader {
     const error = this.#whole ? undefined : errorOfEvent(value);
     if (error) throw new ErrorInAnswer(error);
     this.#usage.push(countsOfEvent(value));
-    const { service_tier: tier, choices } = value;
+    const { service_tier: tier, choices, citations } = value;
     this.serviceTier = serviceTierOf(tier) ?? this.serviceTier;
+    if (Array.isArray(citations) && citations.length > 0) this.#cited = value;
     if (!Array.isArray(choices)) return [];
     this.#understood = true;
     return choices.flatMap((choice: unknown, position) =>
@@ -86,7 +90,7 @@ export class ChatReader implements AnswerReader {
     }
     if (this.#choices.size === 0) throw new UpstreamFailure('empty');
     const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
-    return choices.flatMap((choice) => this.#finish(choice));
+    return choices.flatMap((choice) => this.#citations(choice).concat(this.#finish(choice)));
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -131,6 +135,14 @@ export class ChatReader implements AnswerReader {
     const id = this.#shownIds.has(own) ? callIds.show(undefined, index) : own;
     this.#shownIds.add(id);
     return id;
+  }
+
+  /** Perplexity and xAI cite beside the choices, which are answers to one question; others in the message, and some in both. */
+  #citations(choice: Choice): ChatChunk[] {
+    const annotations = this.#cited && !choice.annotated ? citationsOfEvent(this.#cited) : [];
+    if (annotations.length === 0) return [];
+    this.#kept.value(annotations);
+    return [this.#delta(choice, { annotations }, null)];
   }
 
   #finish(choice: Choice): ChatChunk[] {

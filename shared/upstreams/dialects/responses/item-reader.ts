@@ -8,7 +8,7 @@ import { AnswerCalls } from './answer-calls.ts';
 import { textOf, type AnswerItem, type TextKind, type TextPart } from './output-items.ts';
 import { entryBytes, type AnswerTurn } from './answer-turn.ts';
 import { wholesOf, type WholeText } from './item-wholes.ts';
-import { chatLogprobs, imageDelta, urlCitation } from './text-details.ts';
+import { annotationOf, chatLogprobs, imageDelta } from './text-details.ts';
 
 /** Limits the work, since a part is compared with the others of its item. */
 const partsMax = 1024;
@@ -164,7 +164,7 @@ export class ItemReader {
   #annotations(part: TextPart, notes: readonly unknown[]): ChatChunk[] {
     part.annotations += notes.length;
     const offset = part.start ?? this.#turn.contentLength;
-    const annotations = notes.flatMap((note) => urlCitation(note, offset) ?? []);
+    const annotations = notes.flatMap((note) => annotationOf(note, offset) ?? []);
     if (annotations.length > 0) this.#turn.kept.value(annotations);
     return annotations.length > 0 ? [this.#turn.delta({ annotations })] : [];
   }

@@ -1,22 +1,23 @@
 /** What comes beside a text, in the form of Chat Completions: citations, probabilities of tokens, images. */
-import type { ChatDelta, UrlCitation } from '../../../wire/chat-response.ts';
+import type { Annotation, ChatDelta } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 
-/** `offset`: where the cited part begins in the whole visible text. Undefined for citations of other kinds. */
-export function urlCitation(note: unknown, offset: number): UrlCitation | undefined {
-  const { type, url, title, start_index: start, end_index: end } = asRecord(note);
-  if (type !== 'url_citation' || typeof url !== 'string') return undefined;
-  return {
-    type,
-    url_citation: {
-      url,
-      title: typeof title === 'string' ? title : '',
-      start_index: offset + indexOf(start),
-      end_index: offset + indexOf(end),
-    },
-  };
+/** `offset`: where the annotated part begins in the whole visible text. Undefined for annotations of other kinds. */
+export function annotationOf(note: unknown, offset: number): Annotation | undefined {
+  const { type, url, title, start_index: start, end_index: end, index, ...file } = asRecord(note);
+  const range = { start_index: offset + indexOf(start), end_index: offset + indexOf(end) };
+  if (type === 'url_citation' && typeof url === 'string')
+    return { type, url_citation: { url, title: textOf(title), ...range } };
+  const fileId = file['file_id'];
+  if (typeof fileId !== 'string') return undefined;
+  const named = { file_id: fileId, filename: textOf(file['filename']) };
+  if (type === 'file_citation') return { type, ...named, index: indexOf(index) };
+  if (type === 'file_path') return { type, file_id: fileId, index: indexOf(index) };
+  if (type !== 'container_file_citation') return undefined;
+  return { type, container_id: textOf(file['container_id']), ...named, ...range };
 }
 
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const indexOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? Math.floor(value) : 0);
 
 /** The probabilities from the given one on. Null if there are none. */
