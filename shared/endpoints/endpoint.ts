@@ -178,4 +178,6 @@ export interface SentFacts {
   outputTokensMax?: number | null | undefined;
   /** The service tier that the upstream used, if it said so. */
   serviceTier?: string | undefined;
+  /** Stop sequences that were not sent, and at which the relay ends the text. */
+  stop?: readonly string[] | undefined;
 }

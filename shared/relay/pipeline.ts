@@ -3,6 +3,7 @@ import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
+import { StopCut } from './answer/stop-cut.ts';
 import type { Stories } from './answer/log-line.ts';
 import {
   admitModel,
@@ -250,15 +251,22 @@ export function answerPaid(
   const dispatch = recorder ?? dispatched;
   const { conversation, read } = asked;
   const { storage } = read;
+  let cut: StopCut | undefined;
+  const stopCut = (): StopCut => (cut = new StopCut(() => dispatch.report().sent.stop));
   const answerRecorder =
     storage &&
-    recorderOf?.({ call: paid, storage, conversation, seal: () => recorder?.sealed(sealId(paid)) });
+    recorderOf?.({
+      call: paid,
+      storage,
+      conversation,
+      seal: () => (cut?.ended ? undefined : recorder?.sealed(sealId(paid))),
+    });
   const fresh = (): Renderer =>
     asked.read.renderer(call.identity, {
       now: () => Math.floor(ports.clock.now() / 1000),
       sent: () => dispatch.report().sent,
       model: () => dispatch.report().model,
-      sealedState: (itemId) => (clientKeeps ? recorder?.sealed(itemId) : undefined),
+      sealedState: (itemId) => (clientKeeps && !cut?.ended ? recorder?.sealed(itemId) : undefined),
       stored: () => answerRecorder?.stored ?? false,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
@@ -269,6 +277,7 @@ export function answerPaid(
     claim,
     dispatch,
     recorder: answerRecorder,
+    stopCut: (paid.request.stop?.length ?? 0) > 0 ? stopCut : undefined,
     stories,
   });
   return answer.response(answer.produce());

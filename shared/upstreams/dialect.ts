@@ -46,6 +46,8 @@ export interface SentBody {
   outputTokensMax?: number | undefined;
   /** true: a repeat without the limit would send one that is no lower. */
   limitIsLeast?: boolean | undefined;
+  /** Stop sequences that were not sent, because there is no field for them: the relay ends the text at them. */
+  stop?: readonly string[] | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
   wrapped: ReadonlySet<string>;
 }

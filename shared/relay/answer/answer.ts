@@ -22,6 +22,7 @@ import { servingFacts } from '../call/serving-facts.ts';
 import { Delivery, Heartbeat } from './delivery.ts';
 import { answerLine, type Stories } from './log-line.ts';
 import { Meter, type Measure } from './meter.ts';
+import type { StopCut } from './stop-cut.ts';
 import { sentHeaders } from './sent-headers.ts';
 import { ResponseQueue } from './response-queue.ts';
 import { usageBounds } from './usage-bounds.ts';
@@ -48,6 +49,8 @@ export interface AnswerParts {
   claim: HeldKey | undefined;
   /** Undefined: the answer is not kept. */
   recorder?: AnswerRecorder | undefined;
+  /** A fresh one for each beginning of the answer. What it cuts off is metered. Absent: the call has no stop sequence. */
+  stopCut?: (() => StopCut) | undefined;
 }
 
 export class Answer {
@@ -127,13 +130,14 @@ export class Answer {
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
   async #pass(): Promise<void> {
-    const { dispatch, claim, recorder, renderer } = this.#parts;
+    const { dispatch, claim, recorder, renderer, stopCut } = this.#parts;
     const isKept = recorder !== undefined || claim?.keeps === true;
     for (;;) {
       try {
         const metered = run(dispatch.chunks, this.#meter);
+        const cut = stopCut?.();
         const shown = isKept ? withoutEnd(this.#renderer) : this.#renderer;
-        for await (const batch of run(metered, shown)) await this.#write(batch);
+        for await (const batch of run(cut ? run(metered, cut) : metered, shown)) await this.#write(batch);
         if (isKept) await this.#endKept();
         return;
       } catch (error) {

@@ -21,13 +21,14 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { defaultOutputTokens } from '../call/output-limit.ts';
 import { hasContent } from '../../wire/chunk-content.ts';
+import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
 import { hopHeader } from '../../wire/hop-headers.ts';
 import { SecretUnusable } from '../ports/stores/secret-store.ts';
 import type { ChatPorts } from '../call/chat-ports.ts';
+import type { Pseudonym } from '../ports/pseudonym.ts';
 import type { AttemptReport, TriedCandidate } from '../call/dispatch-report.ts';
 import type { Candidate } from '../call/candidate.ts';
 import { originOf, statesFor } from './candidate-states.ts';
-import { pseudonymous } from './pseudonyms.ts';
 import { usual, type Variant } from './variant.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 import type { RefusedAttempt } from './refused-attempt.ts';
@@ -87,10 +88,10 @@ export class Attempt {
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
     const { usage, serviceTier } = this.#reader ?? {};
-    const { dropped = [], effort, toolChoice } = this.#built?.sent ?? {};
+    const { dropped = [], effort, toolChoice, stop } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
-    const sent = { dropped: named, effort, toolChoice, outputTokensMax, serviceTier };
+    const sent = { dropped: named, effort, toolChoice, outputTokensMax, serviceTier, stop };
     return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#state() };
   }
 
@@ -237,4 +238,33 @@ export class Attempt {
       signal.removeEventListener('abort', abort);
     }
   }
+}
+
+/** OpenAI's names, and beside them those of DeepSeek and Z.ai, and of OpenRouter. */
+const accountsNames = ['user', 'safety_identifier', 'prompt_cache_key', 'user_id', 'session_id'];
+
+/**
+ * The call as upstreams get it: the names by which clients tell end users and caches apart are bound to the account. Vendors
+ * see one organisation behind a channel, whoever calls: under a name as the client wrote it, one account would be served
+ * from another's cache, and could have the vendor block another's users. Echoes show the client's own name.
+ */
+function pseudonymous(call: ChatCall, pseudonym: Pseudonym): ChatCall {
+  const { key, request, unknown } = call;
+  const told = (name: unknown): unknown =>
+    name === undefined || name === null || name === ''
+      ? name
+      : pseudonym(key.account, typeof name === 'string' ? name : JSON.stringify(name));
+  return { ...call, request: bound(request, told), unknown: bound(unknown, told) };
+}
+
+function bound<Fields extends JsonRecord>(fields: Fields, told: (name: unknown) => unknown): Fields {
+  const { metadata } = fields;
+  const named = accountsNames.filter((field) => Object.hasOwn(fields, field));
+  const inMetadata = isRecord(metadata) && Object.hasOwn(metadata, 'user_id');
+  if (named.length === 0 && !inMetadata) return fields;
+  return {
+    ...fields,
+    ...Object.fromEntries(named.map((field) => [field, told(fields[field])])),
+    ...(inMetadata && { metadata: { ...metadata, user_id: told(metadata['user_id']) } }),
+  };
 }

@@ -255,7 +255,7 @@ describe('the body', () => {
   it.each<[string, object, string]>([
     ['several answers', { n: 2 }, 'n'],
     ['JSON without a schema', { response_format: { type: 'json_object' } }, 'response_format'],
-    ['a stop at white space', { stop: '\n' }, 'stop'],
+    ['a stop at much white space', { stop: '\n'.repeat(257) }, 'stop'],
     [
       'audio',
       { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] },

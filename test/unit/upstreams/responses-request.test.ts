@@ -202,8 +202,8 @@ describe('the fields of a Responses request', () => {
 describe('what a Responses upstream cannot be sent', () => {
   const content = (part: object): object => ({ messages: [{ role: 'user', content: [part] }] });
   it.each([
-    ['stop', { stop: 'x' }],
-    ['stop', { stop: ['x'] }],
+    ['stop', { stop: Array(17).fill('x') }],
+    ['stop', { stop: ['x'.repeat(257)] }],
     ['n', { n: 2 }],
     ['response_format', { response_format: { type: 'grammar' } }],
     ['modalities', { modalities: ['text', 'audio'] }],

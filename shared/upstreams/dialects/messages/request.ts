@@ -3,6 +3,7 @@ import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatRequest } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
+import { cutHere, stopSequences } from '../../stop-sequences.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation, type Turn } from './conversation.ts';
 import { modelRules, type ModelRules } from './model-rules.ts';
@@ -50,7 +51,8 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ? serviceTiers.get(request.service_tier ?? '')
     : undefined;
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...formatOf(request) };
-  const stop = stopSequences(request);
+  const sequences = stopSequences(request);
+  const stop = sequences.filter((each) => each.trim() !== '');
   const endUser = endUserOf(request);
 
   // Vendors cache from the front: tools, then system, then messages. Written in that order, the body of the next turn
@@ -92,6 +94,8 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     toolChoice: tools.changedChoice,
     outputTokensMax: typeof sentLimit === 'number' ? sentLimit : undefined,
     limitIsLeast: settings.set['max_tokens'] !== undefined || repeated >= outputTokensMax,
+    // The vendor refuses white space alone.
+    stop: cutHere(sequences.filter((each) => each.trim() === '')),
     wrapped: tools.wrapped,
   };
 }
@@ -176,13 +180,4 @@ function closed(schema: unknown): unknown {
   });
   const isOpen = isRecord(schema['properties']) && schema['additionalProperties'] === undefined;
   return Object.fromEntries(isOpen ? [...inner, ['additionalProperties', false]] : inner);
-}
-
-/** Throws CannotCarry for a sequence of white space alone, which the vendor refuses. */
-function stopSequences({ stop }: ChatRequest): string[] {
-  const sequences = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
-  if (sequences.some((each) => each.trim() === '')) {
-    throw new CannotCarry('stop', 'This model does not stop at white space alone.');
-  }
-  return sequences;
 }

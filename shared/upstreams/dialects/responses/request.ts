@@ -5,6 +5,7 @@ import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
 import { priceFields } from '../../price-fields.ts';
 import { knownEffort, refusedSampling } from '../../quirks.ts';
+import { cutHere, stopSequences } from '../../stop-sequences.ts';
 import { inputItems } from './request-input.ts';
 import { sentTools } from './request-tools.ts';
 
@@ -91,6 +92,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     ...(isText(effort) && effort !== request.reasoning_effort && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
+    stop: cutHere(stopSequences(request)),
     wrapped: tools.wrapped,
   };
 }
@@ -98,8 +100,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
 const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** Fields that must not be lost and that no Responses upstream takes. */
-function refuse({ stop, n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
-  if (stop !== null && stop !== undefined && stop.length > 0) throw refused('stop');
+function refuse({ n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
   if (typeof n === 'number' && n > 1) throw refused('n');
   if (format && !['text', 'json_object', 'json_schema'].includes(format.type))
     throw refused('response_format');
