@@ -229,6 +229,18 @@ const geminiExamples: Record<string, Example> = {
     keeps: gemini({ tools: [chatTool] }),
   },
   model: { breaks: chat('gemini-9'), status: 404, says: /NOT_FOUND/, keeps: gemini() },
+  'thinking-level': {
+    breaks: chat('gemini-3.8-flash', { reasoning_effort: 'minimal' }),
+    status: 400,
+    says: /Thinking level MINIMAL is not supported/,
+    keeps: gemini({ reasoning_effort: 'minimal' }),
+  },
+  'last-turn': {
+    breaks: chat('gemini-3.8-flash', { messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
+    status: 400,
+    says: /Requests ending with a model turn are not supported/,
+    keeps: gemini({ messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
+  },
   'signature-missing': {
     breaks: geminiLoop({}),
     status: 400,
