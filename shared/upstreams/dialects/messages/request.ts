@@ -36,7 +36,8 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
   const rules = modelRules(settings.model);
   const { system, turns } = conversation(request.messages, settings);
   const outputTokensMax = limitOf(request, settings, rules);
-  const isLoopWithoutThinking = lacksThinking(turns);
+  const isLoopWithoutThinking =
+    settings.quirks.wantsBack === 'thinking' ? turns.some(isBareCall) : lacksThinking(turns);
   const thinking = thinkingFields(request, { rules, settings, outputTokensMax, isLoopWithoutThinking });
   const forcesCalls = rules.forcesCalls && !thinking.isOn;
   const tools = toolFields(request, { allow: settings.allow, forcesCalls });
@@ -69,6 +70,8 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...(tier && { service_tier: tier }),
   };
   Object.assign(body, settings.set);
+  // The row's own thinking would be refused again.
+  if (thinking.isLost) body['thinking'] = thinking.thinking;
   for (const field of settings.drop) delete body[field];
   delete body['stream'];
   if (settings.stream) body['stream'] = true;
@@ -131,9 +134,14 @@ function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokens
 /** Whether the call continues a loop of calls whose last turn does not begin with thinking. */
 function lacksThinking(turns: readonly Turn[]): boolean {
   const answered = turns.at(-1)?.content.some(({ type }) => type === 'tool_result') ?? false;
-  const first = turns.at(-2)?.content[0]?.['type'];
-  return answered && first !== 'thinking' && first !== 'redacted_thinking';
+  return answered && !beginsWithThinking(turns.at(-2));
 }
+
+const beginsWithThinking = (turn: Turn | undefined): boolean =>
+  /^(redacted_)?thinking$/.test(String(turn?.content[0]?.['type']));
+
+const isBareCall = (turn: Turn): boolean =>
+  turn.content.some(({ type }) => type === 'tool_use') && !beginsWithThinking(turn);
 
 /** The form of the answer, for `output_config`. Throws CannotCarry for JSON without a schema, and for more answers than one. */
 function formatOf({ response_format: format, n }: ChatRequest): JsonRecord {
