@@ -168,6 +168,17 @@ const rules: Rule<ChatCall>[] = [
     },
   },
   {
+    id: 'image-type',
+    says: 'An inline image has a registered type.',
+    source: 'https://github.com/ogkalu2/comic-translate/pull/399',
+    date: '2026-01-28',
+    check: ({ body }) =>
+      JSON.stringify(body['messages']).includes('"data:image/jpg;') && {
+        status: 400,
+        message: 'Unsupported MIME type: image/jpg',
+      },
+  },
+  {
     id: 'last-turn',
     says: 'Newer models take no conversation that ends with an answer.',
     source: 'https://github.com/LibreChat-AI/agents/pull/323',
