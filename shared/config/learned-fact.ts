@@ -6,13 +6,16 @@
 /**
  * `keeps_state`: its answers with tool calls carried state that it wants back. `speaks:<dialect>`: it refused calls with
  * tools until they came in this dialect. `refuses_limit:<tokens>`: its maximum of output tokens is below this limit.
- * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context.
+ * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context. `wants_back:<field>`: it refused a
+ * tool loop whose turns lacked the field. `efforts:<effort>+<effort>`: it knows these alone.
  */
 export type Fact =
   | 'keeps_state'
   | `refuses_limit:${number}`
   | `limit_over_context:${number}`
-  | `speaks:${string}`;
+  | `speaks:${string}`
+  | `wants_back:${string}`
+  | `efforts:${string}`;
 
 /** The lowest limit that a model is known to refuse. Undefined: none is known. */
 export function refusedLimit(facts: readonly LearnedFact[]): number | undefined {

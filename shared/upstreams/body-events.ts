@@ -4,8 +4,8 @@ import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
 import { brokenBound, parseJson } from '../wire/json-record.ts';
 import { UpstreamFailure } from './upstream-failure.ts';
 
-/** One JSON value of an upstream's answer, or its end mark. */
-export type UpstreamEvent = { kind: 'value'; value: unknown } | { kind: 'done' };
+/** One JSON value of an upstream's answer, or its end mark. `isWhole`: the answer is this one document. */
+export type UpstreamEvent = { kind: 'value'; value: unknown; isWhole?: true } | { kind: 'done' };
 
 export interface BodyLimits {
   /** Bytes of the whole answer. */
@@ -57,7 +57,7 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
     const events = this.#read(this.#utf8.decode());
     if (this.#form === 'json') {
       const text = this.#document.splice(0).join('');
-      return [{ kind: 'value', value: parseDocument(text) }];
+      return [{ kind: 'value', value: parseDocument(text), isWhole: true }];
     }
     return [...events, ...this.#sse.end().flatMap(readEvent)];
   }

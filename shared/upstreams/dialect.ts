@@ -129,6 +129,7 @@ export interface RequestSettings {
 
 /**
  * What an upstream may refuse on its own account, so that the same candidate is asked once more without it:
- * `limit` on output tokens, `state` of earlier turns, `include` of encrypted reasoning.
+ * `limit` on output tokens, `state` of earlier turns (the vendor's replacement goes up), `echoes`, the fields for such
+ * state (nothing does), `include` of encrypted reasoning.
  */
-export type Repeat = 'limit' | 'state' | 'include';
+export type Repeat = 'limit' | 'state' | 'echoes' | 'include';

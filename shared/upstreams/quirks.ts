@@ -18,7 +18,10 @@ export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh',
 export const callIdForms = ['max64', 'max40', 'alnum9'] as const;
 export const systemPlaces = ['anywhere', 'first'] as const;
 export const nullContents = ['null', 'empty'] as const;
-export const returnedFields = ['reasoning_content', 'thought_signature'] as const;
+export const returnedFields = ['reasoning_content', 'thought_signature', 'thinking'] as const;
+
+/** A user's turn where the vendor wants one and nobody wrote it. */
+export const continuation = 'Continue.';
 
 /** Fields beside OpenAI's of an answer, which clients that keep a whole message send back with it. */
 export const echoedFields = [
@@ -43,8 +46,8 @@ export interface Quirks {
   /** It accepts tools whose input is free text. Undefined: as most upstreams of its dialect do. */
   customTools: boolean | undefined;
   /**
-   * What it wants back with every turn that called tools: `reasoning_content` or `thought_signature`. Undefined: what
-   * a turn's own state says.
+   * What it wants back with every turn that called tools; where it is lost, the vendor's replacement goes up. `thinking`
+   * has none: such a call goes up without thinking. Undefined: what a turn's own state says.
    */
   wantsBack: (typeof returnedFields)[number] | undefined;
   /**
@@ -59,6 +62,8 @@ export interface Quirks {
   fields: ReadonlySet<string> | undefined;
   /** The fields for a limit that it accepts; a limit in another one moves to the first. Undefined: both. */
   limitFields: readonly LimitField[] | undefined;
+  /** `user`: it refuses a conversation that ends with an answer. */
+  lastTurn: 'any' | 'user';
   /** Which of `temperature` and `top_p` it accepts: both, one of them, or neither while it reasons. */
   sampling: 'any' | 'one' | 'none';
 }
@@ -74,19 +79,21 @@ export const noQuirks: Quirks = {
   echoes: undefined,
   fields: undefined,
   limitFields: undefined,
+  lastTurn: 'any',
   sampling: 'any',
 };
 
 /**
- * The effort to send for a requested one: the nearest lower that is known, below the lowest the lowest. Undefined:
- * none is to be sent, which an unknown `none` and an upstream without efforts come to. For a requested effort outside
- * the scale it is the highest; known ones outside the scale are sent only by name, unless there are no others.
+ * The effort to send for a requested one: the nearest lower that is known, below the lowest the lowest, for `none`, too:
+ * a model that does not stop reasoning reasons more by default. Undefined: none is to be sent, as the upstream knows none.
+ * For a requested effort outside the scale it is the highest; known ones outside the scale are sent only by name, unless
+ * there are no others.
  */
 export function knownEffort(requested: string, known: readonly string[]): string | undefined {
   if (known.includes(requested)) return requested;
-  if (requested === 'none') return undefined;
   const others = known.filter((effort) => effort !== 'none');
   const ranked = others.filter((effort) => rank(effort) >= 0).toSorted((a, b) => rank(a) - rank(b));
+  if (requested === 'none') return ranked[0];
   const wanted = rank(requested);
   if (ranked.length === 0 || wanted < 0) return ranked.at(-1) ?? others.at(-1);
   return ranked.findLast((effort) => rank(effort) <= wanted) ?? ranked[0];

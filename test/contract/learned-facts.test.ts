@@ -82,14 +82,17 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
 });
 
 describe('the item of learned facts', () => {
-  it('tells other environments and the publisher', async () => {
-    const fact = factOf({ channel: 'told', fact: 'refuses_limit:16384' });
-    await environment().learn(fact);
-    await read();
-    expect(named(environment(), 'told')).toEqual([fact]);
-    const reader = dynamoLearnedFactsReader({ client: tablesOn(client), clock, stack: 'relay' });
-    expect(await reader.all()).toContainEqual(fact);
-  });
+  it.each(['refuses_limit:16384', 'wants_back:thought_signature', 'efforts:low+medium+high+xhigh'] as const)(
+    'tells other environments and the publisher: %s',
+    async (kind) => {
+      const fact = factOf({ channel: `told-${kind}`, fact: kind });
+      await environment().learn(fact);
+      await read();
+      expect(named(environment(), `told-${kind}`)).toEqual([fact]);
+      const reader = dynamoLearnedFactsReader({ client: tablesOn(client), clock, stack: 'relay' });
+      expect(await reader.all()).toContainEqual(fact);
+    },
+  );
 
   it('loses facts that have ended with the next write', async () => {
     await environment().learn(factOf({ channel: 'ends', untilMs: clock.now() + 1 }));

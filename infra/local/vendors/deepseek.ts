@@ -7,7 +7,7 @@ import { thoughtOf } from './script/script.ts';
 import { isObject, type Refusal, type Rule, type Vendor, type VendorReply } from './script/vendor.ts';
 
 /**
- * DeepSeek's chat endpoint. `kimi-k2.6` behaves like Moonshot's Kimi, which has the same rule about thinking:
+ * DeepSeek's chat endpoint; `house-model` is a name of another server's for the same model. `kimi-k2.6` behaves like Moonshot's Kimi, which has the same rule about thinking:
  * its call ids (`search:0`) count anew in each turn.
  */
 export function deepseekDouble(): Vendor {
@@ -15,7 +15,7 @@ export function deepseekDouble(): Vendor {
   return {
     name: 'deepseek',
     base: '',
-    models: ['deepseek-v4-pro', 'deepseek-v4-flash', 'kimi-k2.6'],
+    models: ['deepseek-v4-pro', 'deepseek-v4-flash', 'deepseek-flash', 'kimi-k2.6', 'house-model'],
     rules,
     serve: (request) =>
       Promise.resolve(
@@ -84,7 +84,7 @@ const rules: Rule<ChatCall>[] = [
     source: 'https://api-docs.deepseek.com/quick_start/error_codes',
     date: '2026-11-21',
     check: ({ model }) =>
-      !/^(deepseek-v4-(pro|flash)|kimi-k2\.6)$/.test(model) && {
+      !/^(deepseek-(v4-pro|(v4-)?flash)|kimi-k2\.6|house-model)$/.test(model) && {
         status: 400,
         message: 'Model Not Exist',
       },

@@ -18,14 +18,15 @@ import {
 /**
  * Google's OpenAI-compatible endpoint. `gemini-3-pro-preview` signs the first call of a turn;
  * `gemini-3-flash-preview` does so in a last piece without an index and gives all calls the index 0;
- * `gemini-2.5-flash` signs nothing.
+ * `gemini-3.8-flash` signs like the first, knows fewer efforts and takes no answer as the last turn; `gemini-2.5-flash`
+ * signs nothing.
  */
 export function geminiDouble(): Vendor {
   const memory = new PrefixMemory();
   return {
     name: 'gemini',
     base: '/v1beta/openai',
-    models: ['gemini-3-pro-preview', 'gemini-3-flash-preview', 'gemini-2.5-flash'],
+    models: ['gemini-3-pro-preview', 'gemini-3-flash-preview', 'gemini-3.8-flash', 'gemini-2.5-flash'],
     rules,
     serve: (request) =>
       Promise.resolve(
@@ -95,6 +96,13 @@ function currentSteps({ messages }: ChatCall) {
   );
 }
 
+/** The compatible endpoint takes `minimal` and `medium` for 3 Pro, which has two levels [ENTERPILOT/GoModel 862, 2026-09-02]. */
+function levelsOf(model: string): string[] {
+  const levels = ['low', 'medium', 'high'];
+  if (model.includes('3.8')) return levels;
+  return model.includes('2.5-flash') ? ['none', 'minimal', ...levels] : ['minimal', ...levels];
+}
+
 const signatures = 'https://ai.google.dev/gemini-api/docs/thought-signatures';
 
 const rules: Rule<ChatCall>[] = [
@@ -142,9 +150,45 @@ const rules: Rule<ChatCall>[] = [
     source: 'https://ai.google.dev/gemini-api/docs/troubleshooting',
     date: '2026-11-21',
     check: ({ model }) =>
-      !/^(models\/)?gemini-(3-(pro|flash)-preview|2\.5-flash)$/.test(model) && {
+      !/^(models\/)?gemini-(3-(pro|flash)-preview|3\.8-flash|2\.5-flash)$/.test(model) && {
         status: 404,
         message: `models/${model} is not found for API version v1main, or is not supported for generateContent.`,
+      },
+  },
+  {
+    id: 'thinking-level',
+    says: 'An effort is a thinking level of the model; only 2.5 Flash stops thinking.',
+    source: 'https://github.com/vercel/ai/issues/18986',
+    date: '2026-08-18',
+    check({ body: { reasoning_effort: effort }, model }) {
+      if (effort === undefined || levelsOf(model).includes(textIn(effort))) return undefined;
+      const level = textIn(effort).toUpperCase();
+      const message = `Thinking level ${level} is not supported for this model. Please retry with other thinking level.`;
+      return { status: 400, message };
+    },
+  },
+  {
+    id: 'image-type',
+    says: 'An inline image has a registered type.',
+    source: 'https://github.com/ogkalu2/comic-translate/pull/399',
+    date: '2026-01-28',
+    check: ({ body }) =>
+      JSON.stringify(body['messages']).includes('"data:image/jpg;') && {
+        status: 400,
+        message: 'Unsupported MIME type: image/jpg',
+      },
+  },
+  {
+    id: 'last-turn',
+    says: 'Newer models take no conversation that ends with an answer.',
+    source: 'https://github.com/LibreChat-AI/agents/pull/323',
+    date: '2026-07-21',
+    check: ({ messages, model }) =>
+      model.includes('3.8') &&
+      messages.at(-1)?.role === 'assistant' && {
+        status: 400,
+        message:
+          'Requests ending with a model turn are not supported unless the last part is a function response.',
       },
   },
   {

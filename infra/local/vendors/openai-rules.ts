@@ -27,14 +27,24 @@ const chatFields = [
   ...'verbosity web_search_options'.split(' '),
 ];
 
-/** Models of the fifth generation reason. */
-export const reasons = (model: string): boolean => model.includes('gpt-5');
+/** Models since the fifth generation reason. */
+export const reasons = (model: string): boolean => /gpt-[56]/.test(model);
 
 export const effortOf = ({ body }: AnyCall): unknown =>
   body['reasoning_effort'] ?? (isObject(body['reasoning']) ? body['reasoning']['effort'] : undefined);
 
 const reference = 'https://platform.openai.com/docs/api-reference/chat/create';
-const efforts = ['none', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+/**
+ * The efforts of a model [anomalyco/opencode 26268, 2026-05-08, for gpt-5; litellm-docs 1173, 2026-09-03, for gpt-6-astra,
+ * which takes `max` on Responses alone].
+ */
+function effortsOf(model: string, isChat: boolean): string[] {
+  if (model.endsWith('gpt-5')) return ['minimal', 'low', 'medium', 'high'];
+  const all = ['low', 'medium', 'high', 'xhigh', 'max'];
+  if (/gpt-6-astra/.test(model)) return isChat ? all.slice(0, -1) : all;
+  return /gpt-6\.1-sol/.test(model) ? all : ['none', ...all];
+}
 
 const apiKey: Rule<AnyCall> = {
   id: 'api-key',
@@ -93,6 +103,7 @@ const knownEfforts: Rule<AnyCall> = {
   date: '2026-09-08',
   check(call) {
     const effort = effortOf(call);
+    const efforts = effortsOf(call.model, 'messages' in call);
     if (effort === undefined || effort === null || !reasons(call.model) || efforts.includes(textIn(effort)))
       return undefined;
     const param = 'messages' in call ? 'reasoning_effort' : 'reasoning.effort';

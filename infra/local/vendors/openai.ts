@@ -9,13 +9,14 @@ import { PrefixMemory } from './script/prefix-memory.ts';
 import type { Refusal, RuleFacts, Vendor, VendorReply, VendorRequest } from './script/vendor.ts';
 import type { EarlyFailure } from './script/words.ts';
 
-/** OpenAI: `gpt-5.6` reasons, `gpt-4.1` does not. Encrypted content belongs to the bearer token. */
+/** OpenAI: `gpt-4.1` alone does not reason; the others know different efforts. Encrypted content belongs to the bearer token. */
 export function openaiDouble(): Vendor {
-  const endpoints = openaiEndpoints(/^gpt-(5\.6|4\.1)$/);
+  const models = ['gpt-5.6', 'gpt-4.1', 'gpt-5', 'gpt-6-astra', 'gpt-6.1-sol'];
+  const endpoints = openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol)$/);
   return {
     name: 'openai',
     base: '/v1',
-    models: ['gpt-5.6', 'gpt-4.1'],
+    models,
     rules: endpoints.rules,
     serve: (request) => Promise.resolve(endpoints.serve(request, secretOf(request.headers))),
   };

@@ -90,6 +90,14 @@ function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly L
       return [
         `dialect: ${names} took calls with tools only in the dialect "${detail}"; name it here, so that they are asked in it at once`,
       ];
+    if (kind === 'wants_back')
+      return [
+        `params.wants_back: ${names} refused tool loops until "${detail}" was given back; name it here, so that they are not asked twice`,
+      ];
+    if (kind === 'efforts')
+      return [
+        `params.efforts: ${names} knows ${detail?.replaceAll('+', ', ')} alone; list them here, so that it is not asked twice`,
+      ];
     if (Number(detail) > known) return [];
     const found = `params.max_output_tokens: ${Number.isFinite(known) ? known : 'absent'}`;
     if (kind === 'refuses_limit')

@@ -156,9 +156,9 @@ export class Attempt {
   #build(dialect: Dialect, secret: string | undefined): BuiltRequest {
     const { channel, model } = this.#candidate;
     const { outputTokensLimit } = this.#call;
-    const { without, refusedLimit, limitMost = Infinity } = this.#variant;
+    const { without, quirks: learned, refusedLimit, limitMost = Infinity } = this.#variant;
     const most = Math.min(outputTokensLimit ?? Infinity, limitMost);
-    const { wantsBack } = quirksOf(channel, model);
+    const { wantsBack } = { ...quirksOf(channel, model), ...learned };
     const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
     this.#stateDropped = fitting.dropped;
     this.#origin = originOf(this.#candidate, {
@@ -177,6 +177,7 @@ export class Attempt {
       foreign: fitting.foreign,
       callIds: this.#callIds,
       without,
+      learned,
     });
   }
 

@@ -17,7 +17,7 @@ import { callTo } from '../call/serving-channels.ts';
 import { CandidateOrder, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
 import { scoreOf } from './conversation-rank.ts';
-import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
+import { AskAgain, learnedQuirks, usual, type LimitRefusal, type Variant } from './variant.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -27,6 +27,8 @@ import { Refusal } from '../http/refusal.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 
 const attemptsMax = 3;
+/** How often one candidate is called in all, whatever it refuses. */
+const formsMax = 3;
 /** How long the form that a model wants is remembered. */
 const learnedMs = 60 * 60 * 1000;
 
@@ -40,6 +42,12 @@ interface Ordered {
 function limitFact({ tokens, overContext }: LimitRefusal): Fact {
   const rounded = 2 ** Math.ceil(Math.log2(tokens));
   return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
+}
+
+/** Whether two attempts of one candidate send the same: a form that this call cannot take would be refused again. */
+async function sendTheSame(one: Attempt, other: Attempt): Promise<boolean> {
+  const [{ built: a }, { built: b }] = await Promise.all([one.prepare(), other.prepare()]);
+  return a.request.url === b.request.url && a.request.body === b.request.body;
 }
 
 const served = ({ channel, model }: Candidate): ServedModel => ({ channel: channel.id, model });
@@ -229,6 +237,11 @@ export class Dispatch implements DispatchedCall {
     let asked: { again: AskAgain; refused: Attempt } | undefined;
     for (;;) {
       try {
+        if (asked && (await sendTheSame(tried.attempt, asked.refused))) {
+          tried.attempt = asked.refused;
+          tried.forms = (tried.forms ?? 1) - 1;
+          throw asked.again.refusal;
+        }
         const answer = await opened(tried.attempt.chunks, hasContent);
         if (asked) this.#learn(candidate, asked.again.variant);
         return answer;
@@ -239,6 +252,7 @@ export class Dispatch implements DispatchedCall {
           throw asked.again.refusal;
         }
         if (!(error instanceof AskAgain)) throw error;
+        if ((tried.forms ?? 1) >= formsMax) throw error.refusal;
         asked = { again: error, refused: tried.attempt };
         tried.attempt = new Attempt(this.#ports, { candidate, call, variant: error.variant });
         tried.forms = (tried.forms ?? 1) + 1;
@@ -246,23 +260,30 @@ export class Dispatch implements DispatchedCall {
     }
   }
 
-  /** What this model taught within the last hour: the dialect in which it answers calls with tools, and limits. */
+  /** What this model taught within the last hour: the dialect in which it answers calls with tools, its quirks, limits. */
   #learnedVariant(candidate: Candidate): Variant {
     const hasTools = (this.#call.request.tools?.length ?? 0) > 0;
     const facts = this.#ports.learned.of(served(candidate));
     const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[candidate.channel.type];
     const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
-    return { ...usual, dialect: alsoSpeaks.find(speaks), refusedLimit: refusedLimit(facts) };
+    return {
+      ...usual,
+      quirks: learnedQuirks(facts),
+      dialect: alsoSpeaks.find(speaks),
+      refusedLimit: refusedLimit(facts),
+    };
   }
 
   /** Remembers why the usual form was refused, once another one was accepted. */
-  #learn(candidate: Candidate, { dialect, limitRefusal }: Variant): void {
+  #learn(candidate: Candidate, { dialect, quirks, limitRefusal }: Variant): void {
     const learner = served(candidate);
     const untilMs = this.#ports.clock.now() + learnedMs;
     const known = this.#ports.learned.of(learner);
     const facts: Fact[] = [];
     if (dialect !== undefined) facts.push(`speaks:${dialect}`);
     if (limitRefusal) facts.push(limitFact(limitRefusal));
+    if (quirks.wantsBack) facts.push(`wants_back:${quirks.wantsBack}`);
+    if (quirks.efforts) facts.push(`efforts:${quirks.efforts.join('+')}`);
     for (const fact of facts)
       if (!known.some((one) => one.fact === fact))
         this.#note(this.#ports.learned.learn({ ...learner, fact, untilMs }));

@@ -31,8 +31,10 @@ export interface RefusedAttempt {
 
 /** The error of an answer with status 200. */
 export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error {
-  const thrown = asThrown(failureInAnswer(error, withheldIn(refused), refused.type));
-  return repeat(error, refused, { thrown, otherDialects: [] }) ?? thrown;
+  const failure = failureInAnswer(error, withheldIn(refused), refused.type);
+  const thrown = asThrown(failure);
+  const status = failure.status ?? 0;
+  return repeat(error, refused, { status, thrown, otherDialects: [] }) ?? thrown;
 }
 
 /** The error of a reply that is not a 2xx. Reads its body. */
@@ -45,7 +47,7 @@ export async function errorOfReply(
   if (!(failure instanceof CallerFault)) return failure;
   const thrown = asThrown(failure);
   const otherDialects = failure.status === 400 ? nameableDialects(refused) : [];
-  return repeat(failure.raw, refused, { thrown, otherDialects }) ?? thrown;
+  return repeat(failure.raw, refused, { status: failure.status, thrown, otherDialects }) ?? thrown;
 }
 
 const withheldIn = ({ built }: RefusedAttempt): Withheld[] => (built ? withheldTexts(built.known) : []);
@@ -70,12 +72,18 @@ function nameableDialects({ built, type, dialectName }: RefusedAttempt): OtherDi
 function repeat(
   error: UpstreamError,
   refused: RefusedAttempt,
-  { thrown, otherDialects }: { thrown: Error; otherDialects: readonly OtherDialect[] },
+  {
+    status,
+    thrown,
+    otherDialects,
+  }: { status: number; thrown: Error; otherDialects: readonly OtherDialect[] },
 ): AskAgain | undefined {
   const { built, variant, hadContent, hadTools, limitLowered } = refused;
   if (hadContent) return undefined;
   const next = repeatFor({
+    status,
     error,
+    body: built?.request.body ?? '',
     sent: built?.sent ?? {},
     variant,
     otherDialects,

@@ -1,9 +1,12 @@
 /**
  * Decides whether a refused request is sent once more to the same candidate in another form.
- * Free text of an upstream decides two things, neither of which cools, bills or changes the candidate: another dialect,
- * and no limit.
+ * Free text of an upstream decides some things, none of which cools, bills or changes the candidate: another dialect, no
+ * limit, and what replaces the state of earlier turns. It may quote what the caller wrote, so a sentence counts only where
+ * the request does not hold it.
  */
 import type { Repeat, SentBody } from '../../upstreams/dialect.ts';
+import { statusOfError } from '../../upstreams/errors/error-statuses.ts';
+import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
 import type { UpstreamError } from '../../upstreams/upstream-failure.ts';
 import type { LimitRefusal, Variant } from './variant.ts';
 
@@ -13,7 +16,11 @@ export interface OtherDialect {
 }
 
 export interface RefusedForm {
+  /** Of the reply, or what the error in an answer says. */
+  status: number;
   error: UpstreamError;
+  /** The body that was sent. */
+  body: string;
   sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'>;
   variant: Variant;
   /** Other dialects that the channel's type may speak and that this refusal may ask for. */
@@ -30,6 +37,8 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
   if (limitRefusal) return withoutLimit(refused, limitRefusal);
   const repeat = refusedPart(refused);
   if (repeat !== undefined) return without(variant, repeat);
+  const quirks = taughtQuirks(refused);
+  if (quirks) return { ...variant, quirks: { ...variant.quirks, ...quirks } };
   const dialect = wantedDialect(refused);
   return dialect === undefined ? undefined : { ...variant, dialect };
 }
@@ -37,11 +46,57 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
 const without = (variant: Variant, repeat: Repeat): Variant | undefined =>
   variant.without.has(repeat) ? undefined : { ...variant, without: new Set([...variant.without, repeat]) };
 
-function refusedPart({ error: { code, param } }: RefusedForm): Repeat | undefined {
-  if (refusedState.has(textOf(code) ?? '')) return 'state';
+function refusedPart(refused: RefusedForm): Repeat | undefined {
+  const { code, param } = refused.error;
+  if (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)) return 'state';
   if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
-  return echoedField.test(textOf(param) ?? '') ? 'state' : undefined;
+  return echoedField.test(textOf(param) ?? '') ? 'echoes' : undefined;
 }
+
+/**
+ * How vendors say that a turn came back with state that is not theirs: Claude [anthropics/claude-code 63155, 2026-05-28;
+ * pydantic/pydantic-ai 7989, 2026-09-02] and Gemini [ai.google.dev, "Thought signatures"].
+ */
+const foreignState =
+  /Invalid `?signature`? in `?thinking`? block|The block is bound to a different conversation|Thought signature is not valid/;
+
+/** How they say that a turn came back without its state, and what they want then. */
+const lostStates: readonly [RegExp, Quirks['wantsBack']][] = [
+  // Gemini [ai.google.dev, "Thought signatures", 2026-06-22]
+  [/\bmissing a thought_signature\b/, 'thought_signature'],
+  // DeepSeek [api-docs.deepseek.com, "Thinking mode", 2026-05-25] and Kimi [MoonshotAI/kimi-cli 2141]
+  [/`?reasoning_content`? in the thinking mode must be passed back/, 'reasoning_content'],
+  [/\breasoning_content is missing in assistant tool call message\b/, 'reasoning_content'],
+  // DeepSeek in Anthropic's form [decolua/9router 2397, 2026-07-05], Claude ["Extended thinking", November 2026]
+  [/`?content\[\]\.thinking`? in the thinking mode must be passed back/, 'thinking'],
+  [/\bmust start with a thinking block\b/, 'thinking'],
+];
+
+/** What a refusal says of how the model differs from what is known of it. Undefined: nothing, or what was sent is so. */
+function taughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
+  const { error, variant } = refused;
+  const [, wantsBack] = lostStates.find(([sentence]) => says(refused, sentence)) ?? [];
+  if (wantsBack) return variant.quirks.wantsBack === wantsBack ? undefined : { wantsBack };
+  const isOfEffort = error.code === 'unsupported_value' && effortFields.has(textOf(error.param) ?? '');
+  if (!isOfEffort || variant.quirks.efforts || !says(refused, /Supported values are/)) return undefined;
+  const efforts = namedEfforts(textOf(error.message) ?? '');
+  return efforts.length === 0 ? undefined : { efforts };
+}
+
+/** OpenAI's form: the field and the code are machine-readable, the values are named after them. */
+const effortFields = new Set(['reasoning_effort', 'reasoning.effort']);
+
+function namedEfforts(message: string): string[] {
+  const named = new Set(message.slice(message.indexOf('Supported values are')).match(/[a-z]+/g));
+  return effortScale.filter((effort) => named.has(effort));
+}
+
+/** Only a 400 counts, whose machine-readable fields say nothing else. */
+const says = ({ status, error, body }: RefusedForm, sentence: RegExp): boolean =>
+  status === 400 &&
+  (statusOfError(error) ?? 400) === 400 &&
+  sentence.test(textOf(error.message) ?? '') &&
+  !sentence.test(body);
 
 /**
  * No model has a smaller maximum, so a smaller limit was refused for another reason: it may be below the model's least.

@@ -1,5 +1,7 @@
 /** The forms in which one candidate is asked: the usual one, and repeats of a refused request. */
 import type { Repeat } from '../../upstreams/dialect.ts';
+import { returnedFields, type Quirks } from '../../upstreams/quirks.ts';
+import type { LearnedFact } from '../../config/learned-fact.ts';
 
 export interface LimitRefusal {
   /** The limit that was sent. */
@@ -13,6 +15,8 @@ export interface Variant {
   /** Overrides the channel's dialect. */
   readonly dialect?: string | undefined;
   readonly without: ReadonlySet<Repeat>;
+  /** How the model differs from what its name and its row say, because its refusals said so. */
+  readonly quirks: Partial<Quirks>;
   /** Limits from this one on are not sent, because the model refused it. Undefined: none is known. */
   readonly refusedLimit?: number | undefined;
   /** The model's maximum as its refusal named it. */
@@ -21,7 +25,16 @@ export interface Variant {
   readonly limitRefusal?: LimitRefusal | undefined;
 }
 
-export const usual: Variant = { without: new Set() };
+export const usual: Variant = { without: new Set(), quirks: {} };
+
+/** What refusals taught of how a model differs from its dialect. */
+export function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
+  const of = (kind: string): string | undefined =>
+    facts.findLast(({ fact }) => fact.startsWith(`${kind}:`))?.fact.slice(kind.length + 1);
+  const wantsBack = returnedFields.find((field) => field === of('wants_back'));
+  const efforts = of('efforts')?.split('+');
+  return { ...(wantsBack && { wantsBack }), ...(efforts && { efforts }) };
+}
 
 /** The same candidate is to be asked again. Nothing of the refused answer was passed on. */
 export class AskAgain extends Error {

@@ -3,6 +3,7 @@
  */
 import { noQuirks, type LimitField, type Quirks } from '../quirks.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
+import { familyQuirks } from '../model-families.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
 /** A row's `params` for its quirks, by their names in the row. Absent: as the type and the model have it. */
@@ -33,21 +34,9 @@ export function channelQuirks(channel: QuirkRow, model: string): Quirks {
   };
 }
 
-/** What vendors' models want whoever serves them, by the upstream's name of the model. Sources: docs/channels.md. */
-const byName: { pattern: RegExp; quirks: Partial<Quirks> }[] = [
-  // DeepSeek V4 refuses a tool loop whose earlier turns lack the field; `chat` and `reasoner` are V4 by other names.
-  { pattern: /\bdeepseek-(v([4-9]|\d{2})|chat|reasoner)\b/i, quirks: { wantsBack: 'reasoning_content' } },
-  // OpenAI's reasoning models accept no temperature but 1, and one of the fields for a limit.
-  {
-    pattern: /(^|[./])(o[134]\b|gpt-([5-9]|\d{2})(?!.*chat))/i,
-    quirks: { sampling: 'none', limitFields: ['max_completion_tokens'] },
-  },
-  { pattern: /\bkimi-/i, quirks: { wantsBack: 'reasoning_content' } },
-];
-
 /** Other servers of such a model may accept another field for a limit: theirs is what the channel says. */
 function modelQuirks(model: string, limitField: string): Partial<Quirks> {
-  const { limitFields, ...quirks } = byName.find(({ pattern }) => pattern.test(model))?.quirks ?? {};
+  const { limitFields, ...quirks } = familyQuirks(model);
   return limitFields?.some((field) => field === limitField) ? { ...quirks, limitFields } : quirks;
 }
 

@@ -48,6 +48,8 @@ export interface ChannelCall {
   foreign?: ReadonlySet<ChatMessage> | undefined;
   callIds: CallIds;
   without: ReadonlySet<Repeat>;
+  /** What the model's refusals taught. */
+  learned?: Partial<Quirks> | undefined;
   /** Limits from this one on are left out, because the model refused it. */
   refusedLimit?: number | undefined;
 }
@@ -89,7 +91,7 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
   const model = upstreamModel(channel, asked.model);
   const { dialect, secret } = asked;
   const { params } = channel;
-  const quirks = quirksOf(channel, asked.model);
+  const quirks = { ...quirksOf(channel, asked.model), ...asked.learned };
   const settings = {
     model,
     stream: params.stream,

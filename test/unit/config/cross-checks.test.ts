@@ -43,12 +43,14 @@ describe('a row that is used but deserves a look', () => {
       { ...fact, fact: 'speaks:other', model: 'gpt-4o' },
       { ...fact, fact: 'refuses_limit:16384' },
       { ...fact, fact: 'keeps_state' },
+      { ...fact, fact: 'wants_back:thinking' },
+      { ...fact, fact: 'efforts:low+high' },
       { ...fact, fact: 'refuses_limit:16384', model: 'not served' },
       { ...fact, fact: 'refuses_limit:16384', channel: 'gone' },
     ] as const;
     const charges = [charge({ models: ['gpt-4o', 'gpt-5'] })];
     expect(warningsOf({ channels, charges }, { learned })).toEqual([
-      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that limits are lowered to it',
+      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that they are asked in it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that limits are lowered to it; params.wants_back: gpt-5 refused tool loops until "thinking" was given back; name it here, so that they are not asked twice; params.efforts: gpt-5 knows low, high alone; list them here, so that it is not asked twice',
     ]);
     const limited = [channel({ models: ['gpt-4o', 'gpt-5'], params: { max_output_tokens: 9 } })];
     const [refuses] = learned.slice(2);

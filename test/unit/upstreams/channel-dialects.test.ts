@@ -76,7 +76,9 @@ describe('how a channel differs from its dialect', () => {
     [openai, 'deepseek-v4-pro', { wantsBack: 'reasoning_content' }],
     [openai, 'deepseek/deepseek-chat', { wantsBack: 'reasoning_content' }],
     [openai, 'moonshotai/Kimi-K2.6', { wantsBack: 'reasoning_content' }],
-    [openai, 'deepseek-v3.2', { wantsBack: undefined }],
+    [openai, 'deepseek/deepseek-flash', { wantsBack: 'reasoning_content' }],
+    [openai, 'DeepSeek-V3.2', { wantsBack: 'reasoning_content' }],
+    [openai, 'k3', { wantsBack: 'reasoning_content' }],
     [openai, 'gemini-3-pro', { wantsBack: undefined }],
     [{ type: 'gemini', secret }, 'gemini-3-pro-preview', { wantsBack: 'thought_signature' }],
     [{ type: 'gemini', secret }, 'gemini-flash-latest', { wantsBack: 'thought_signature' }],
@@ -95,6 +97,50 @@ describe('how a channel differs from its dialect', () => {
     [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitFields: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
     expect(quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toMatchObject(quirks);
+  });
+
+  it.each([
+    ['gpt-5', 'minimal low medium high'],
+    ['gpt-5-mini', 'minimal low medium high'],
+    ['gpt-5-codex', 'low medium high'],
+    ['gpt-5-pro', 'high'],
+    ['gpt-5-chat-latest', ''],
+    ['openai/gpt-5.1', 'none low medium high'],
+    ['gpt-5.1-codex-max', 'low medium high xhigh'],
+    ['gpt-5.2-chat-latest', 'medium'],
+    ['gpt-5.4-pro', 'medium high xhigh'],
+    ['gpt-5.5', 'none low medium high xhigh'],
+    ['us.openai.gpt-5.6-luna', 'none low medium high xhigh max'],
+    ['gpt-6-astra', 'low medium high xhigh max'],
+    ['gpt-6-sol', 'none low medium high xhigh max'],
+    ['gpt-6.1-sol', 'low medium high xhigh max'],
+    ['gpt-6.1-terra', 'none low medium high xhigh max'],
+    ['gpt-6.2-astra', 'low medium high xhigh max'],
+    ['o3-pro', 'low medium high'],
+    ['openai/gpt-oss-120b', 'low medium high'],
+    ['gpt-4.1', ''],
+    ['gemini-2.5-flash', 'none minimal low medium high'],
+    ['gemini-2.5-pro', 'minimal low medium high'],
+    ['gemini-3-pro-preview', 'low medium high'],
+    ['gemini-3-flash-preview', 'minimal low medium high'],
+    ['gemini-3.1-flash-lite', 'minimal low medium high'],
+    ['gemini-3.8-flash', 'low medium high'],
+    ['gemini-4-argon', 'low medium high'],
+    ['models/gemini-flash-latest', 'low medium high'],
+  ])('knows the efforts of %s: %s', (name, efforts) => {
+    const row = rowOf({ ...openai, mapper: { m: name } });
+    expect(quirksOf(row, 'm').efforts?.join(' ')).toBe(efforts);
+  });
+
+  it.each([
+    ['gemini-2.5-pro', 'any'],
+    ['gemini-3.1-pro-preview', 'any'],
+    ['gemini-3.5-flash', 'any'],
+    ['gemini-3.5-flash-lite', 'user'],
+    ['google/gemini-3.8-flash', 'user'],
+    ['gemini-4-carbon', 'user'],
+  ])('knows what the last turn of %s is: %s', (name, lastTurn) => {
+    expect(quirksOf(rowOf({ ...openai, mapper: { m: name } }), 'm').lastTurn).toBe(lastTurn);
   });
 
   it('is what the row says first', () => {

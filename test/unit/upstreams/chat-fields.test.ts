@@ -84,7 +84,7 @@ describe('what a channel says of a request', () => {
   it.each([
     ['a known effort is sent', 'low', 'low', undefined, []],
     ['an unknown one becomes the nearest lower', 'max', 'high', 'high', []],
-    ['an unknown none is not sent', 'none', undefined, undefined, ['reasoning_effort']],
+    ['an unknown none is the lowest', 'none', 'low', 'low', []],
   ])('%s', (_case, asked, inBody, effort, dropped) => {
     const sent = send({ reasoning_effort: asked }, { efforts: ['low', 'high'] });
     expect([sent.body['reasoning_effort'], sent.effort, sent.dropped]).toEqual([inBody, effort, dropped]);

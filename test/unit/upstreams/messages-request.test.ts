@@ -180,11 +180,19 @@ describe('the body', () => {
       {
         response_format: {
           type: 'json_schema',
-          json_schema: { name: 'n', strict: true, schema: { type: 'object' } },
+          json_schema: { name: 'n', strict: true, schema: { type: 'object', properties: {} } },
         },
       },
       {},
-      { ...base, output_config: { format: { type: 'json_schema', schema: { type: 'object' } } } },
+      {
+        ...base,
+        output_config: {
+          format: {
+            type: 'json_schema',
+            schema: { type: 'object', properties: {}, additionalProperties: false },
+          },
+        },
+      },
       [],
     ],
     [
@@ -197,8 +205,7 @@ describe('the body', () => {
               type: 'object',
               properties: {
                 properties: { type: 'array', items: { type: 'object', properties: {} } },
-                map: { type: 'object', additionalProperties: { type: 'string' }, properties: {} },
-                either: { anyOf: [{ $ref: '#/$defs/d' }, { type: 'object' }] },
+                either: { anyOf: [{ $ref: '#/$defs/d' }, { type: 'string', maxLength: 9 }] },
               },
               $defs: { d: { properties: { a: { enum: ['properties'] } } } },
             },
@@ -218,16 +225,23 @@ describe('the body', () => {
                   type: 'array',
                   items: { type: 'object', properties: {}, additionalProperties: false },
                 },
-                map: { type: 'object', additionalProperties: { type: 'string' }, properties: {} },
-                either: { anyOf: [{ $ref: '#/$defs/d' }, { type: 'object' }] },
+                either: {
+                  anyOf: [{ $ref: '#/$defs/d' }, { type: 'string', description: 'maxLength: 9' }],
+                },
               },
               additionalProperties: false,
-              $defs: { d: { properties: { a: { enum: ['properties'] } }, additionalProperties: false } },
+              $defs: {
+                d: {
+                  type: 'object',
+                  properties: { a: { enum: ['properties'] } },
+                  additionalProperties: false,
+                },
+              },
             },
           },
         },
       },
-      [],
+      ['response_format.maxLength'],
     ],
     ['has no form for text', { response_format: { type: 'text' } }, {}, base, []],
   ])('%s', (_case, request, more, expected, dropped) => {
@@ -576,18 +590,41 @@ describe('tools', () => {
       'auto',
     ],
     [
-      'are not forced on Haiku 5.5, thinking or not',
+      'are forced on Haiku 5.5 without thinking',
       { tool_choice: 'required', reasoning_effort: 'none' },
+      { model: 'claude-haiku-5-5' },
+      both,
+      { type: 'any' },
+      undefined,
+    ],
+    [
+      'are not forced on Haiku 5.5 with thinking',
+      { tool_choice: 'required', reasoning_effort: 'low' },
       { model: 'claude-haiku-5-5' },
       both,
       undefined,
       'auto',
     ],
     [
+      'are forced on a model that thinks unless told not to, where the client says nothing of thinking',
+      { tool_choice: 'required' },
+      { model: 'claude-haiku-5-5' },
+      both,
+      { type: 'any' },
+      undefined,
+    ],
+    [
       'say when their parameters hold strictly',
       { tools: [{ ...weather, function: { ...weather.function, strict: true, description: 'W.' } }] },
       {},
-      [{ ...weatherTool, description: 'W.', strict: true }],
+      [
+        {
+          ...weatherTool,
+          description: 'W.',
+          input_schema: { ...weatherTool.input_schema, additionalProperties: false },
+          strict: true,
+        },
+      ],
       undefined,
       undefined,
     ],

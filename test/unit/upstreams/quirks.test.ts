@@ -9,7 +9,8 @@ describe('the effort for an upstream that knows some', () => {
     ['above the highest: the highest', 'max', three, 'high'],
     ['between two: the lower', 'medium', ['low', 'high'], 'low'],
     ['below the lowest: the lowest', 'minimal', three, 'low'],
-    ['an unknown none: not sent', 'none', three, undefined],
+    ['an unknown none: the lowest', 'none', three, 'low'],
+    ['an unknown none of an upstream without others', 'none', [], undefined],
     ['a known none', 'none', ['none', ...three], 'none'],
     [
       'below the lowest, where none is known, does not turn reasoning off',

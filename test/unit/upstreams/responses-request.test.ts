@@ -77,7 +77,12 @@ describe('the fields of a Responses request', () => {
       quirks({ efforts: ['low'] }),
       { reasoning: { effort: 'low' } },
     ],
-    ['leave out an unknown none', { reasoning_effort: 'none' }, quirks({ efforts: ['low'] }), {}],
+    [
+      'send the lowest for an unknown none',
+      { reasoning_effort: 'none' },
+      quirks({ efforts: ['low'] }),
+      { reasoning: { effort: 'low' } },
+    ],
     [
       'ask for probabilities',
       { logprobs: true, top_logprobs: 3 },
@@ -193,7 +198,7 @@ describe('the fields of a Responses request', () => {
     ['max', undefined, 'xhigh'],
     ['minimal', undefined, 'low'],
     ['high', undefined, undefined],
-    ['none', ['low'], undefined],
+    ['none', ['low'], 'low'],
   ])('report the effort that is sent for %s', (effort, efforts, expected) => {
     expect(sent({ reasoning_effort: effort }, quirks({ efforts })).effort).toBe(expected);
   });

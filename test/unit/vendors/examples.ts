@@ -199,6 +199,10 @@ const openaiExamples: Record<string, Example> = {
 
 const gemini = (more: Json = {}): Sent => chat('gemini-3-pro-preview', more);
 const signature = (value: string): Json => ({ extra_content: { google: { thought_signature: value } } });
+const geminiImage = (type: string): Sent => {
+  const image = { type: 'image_url', image_url: { url: `data:image/${type};base64,AAAA` } };
+  return gemini({ messages: [user([image])] });
+};
 const geminiLoop = (more: Json): Sent =>
   gemini({ messages: [user('hello'), assistant([chatCall('c1', more)]), result('c1')] });
 const skip = 'skip_thought_signature_validator';
@@ -229,6 +233,24 @@ const geminiExamples: Record<string, Example> = {
     keeps: gemini({ tools: [chatTool] }),
   },
   model: { breaks: chat('gemini-9'), status: 404, says: /NOT_FOUND/, keeps: gemini() },
+  'thinking-level': {
+    breaks: chat('gemini-3.8-flash', { reasoning_effort: 'minimal' }),
+    status: 400,
+    says: /Thinking level MINIMAL is not supported/,
+    keeps: gemini({ reasoning_effort: 'minimal' }),
+  },
+  'image-type': {
+    breaks: geminiImage('jpg'),
+    status: 400,
+    says: /Unsupported MIME type: image\/jpg/,
+    keeps: geminiImage('jpeg'),
+  },
+  'last-turn': {
+    breaks: chat('gemini-3.8-flash', { messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
+    status: 400,
+    says: /Requests ending with a model turn are not supported/,
+    keeps: gemini({ messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
+  },
   'signature-missing': {
     breaks: geminiLoop({}),
     status: 400,

@@ -24,6 +24,12 @@ const marks = (count: number): Json[] => Array.from({ length: count }, () => mar
 const format = (more: Json): Json => ({
   output_config: { format: { type: 'json_schema', schema: { type: 'object', properties: {}, ...more } } },
 });
+const formatOf = (schema: Json): Sent => opus({ output_config: { format: { type: 'json_schema', schema } } });
+const closed = (properties: Json): Json => ({ type: 'object', properties, additionalProperties: false });
+const strictTool = (input_schema: Json): Sent =>
+  opus({ tools: [{ name: 'look', strict: true, input_schema }] });
+const inline = (media_type: string): Sent =>
+  opus({ messages: [user([{ type: 'image', source: { type: 'base64', media_type, data: 'AA==' } }])] });
 const thought = (signature: string): Json => ({ type: 'thinking', thinking: 'x', signature });
 const documentBlock = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } };
 
@@ -158,6 +164,30 @@ export const sharedExamples: Record<string, Example> = {
     status: 400,
     says: /'additionalProperties' must be explicitly set to false/,
     keeps: opus(format({ additionalProperties: false })),
+  },
+  'format-keywords': {
+    breaks: formatOf(closed({ age: { type: 'integer', minimum: 0 } })),
+    status: 400,
+    says: /For 'integer' type, properties minimum are not supported/,
+    keeps: formatOf(closed({ age: { type: 'integer' } })),
+  },
+  'format-recursion': {
+    breaks: formatOf({ $ref: '#/$defs/a', $defs: { a: closed({ a: { $ref: '#/$defs/a' } }) } }),
+    status: 400,
+    says: /Recursive schemas/,
+    keeps: formatOf({ $ref: '#/$defs/a', $defs: { a: closed({ a: { type: 'string' } }) } }),
+  },
+  'strict-tools': {
+    breaks: strictTool(closed({ a: { oneOf: [{ type: 'string' }, { type: 'null' }] } })),
+    status: 400,
+    says: /tools\.custom\.input_schema: For/,
+    keeps: strictTool(closed({ a: { anyOf: [{ type: 'string' }, { type: 'null' }] } })),
+  },
+  'image-type': {
+    breaks: inline('image/jpg'),
+    status: 400,
+    says: /messages\.0\.content\.0\.image\.source\.base64\.media_type: Input should be 'image\/jpeg'/,
+    keeps: inline('image/jpeg'),
   },
   'forced-choice': {
     breaks: opus({ tools, tool_choice: { type: 'any' } }),

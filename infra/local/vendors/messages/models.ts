@@ -52,6 +52,8 @@ const older: ClaudeModel = {
 export const claudeModels: Record<string, ClaudeModel> = {
   'claude-opus-5-5': newest,
   'claude-fable-5-1': newest,
+  // Thinks unless told not to, and then a call can be forced [models/haiku-5-5/migration-guide, 2026-10-07].
+  'claude-haiku-5-5': { ...newest, thinking: ['adaptive', 'disabled'], forcedChoice: true, cachedFrom: 1024 },
   'claude-sonnet-4-6': { ...older, thinking: [...older.thinking, 'adaptive'], effort: true, prefill: false },
   'claude-haiku-4-5': { ...older, cachedFrom: 4096 },
 };

@@ -1,6 +1,7 @@
-import { isObject, type Refusal, type Rule } from '../script/vendor.ts';
+import type { Refusal, Rule } from '../script/vendor.ts';
 import { placedBlocks, thinkingOf, type MessagesCall } from './call.ts';
 import { breakpoints } from './cache.ts';
+import { openObject, recursion, refusedKeyword } from './schema-limits.ts';
 import { returnedThinking } from './thinking.ts';
 
 /** What Anthropic refuses of parameters, caching and thinking. */
@@ -17,6 +18,17 @@ const caching = `${docs}/build-with-claude/prompt-caching`;
 const migration = `${docs}/about-claude/models/migration-guide`;
 
 const samplingFields = ['temperature', 'top_p', 'top_k'] as const;
+const inFormat = (
+  { body: { output_config: config } }: MessagesCall,
+  find: (schema: unknown) => string | undefined,
+): Refusal | undefined => {
+  const problem = find(config?.format?.schema);
+  return problem === undefined ? undefined : invalid(`output_config.format.schema: ${problem}`);
+};
+
+const thinkingPlace = ({ message, index }: { message: number; index: number }): string =>
+  `messages.${message}.content.${index}`;
+
 const sentSampling = ({ body }: MessagesCall) => samplingFields.filter((field) => body[field] !== undefined);
 const isForced = ({ body: { tool_choice: choice } }: MessagesCall): boolean =>
   choice?.type === 'any' || choice?.type === 'tool';
@@ -106,14 +118,52 @@ export const parameterRules: Rule<MessagesCall>[] = [
     says: 'The objects of an output format allow no other properties than they name.',
     source: `${docs}/build-with-claude/structured-outputs`,
     date: '2026-11-21',
-    check({ body: { output_config: config } }) {
-      const schema = config?.format?.schema;
+    check: (call) => inFormat(call, openObject),
+  },
+  {
+    id: 'format-keywords',
+    says: 'An output format has no keywords that bound numbers, texts and lists, no oneOf and no values of any kind.',
+    source: 'https://github.com/agentjido/req_llm/issues/302',
+    date: '2025-12-28',
+    check: (call) => inFormat(call, refusedKeyword),
+  },
+  {
+    id: 'format-recursion',
+    says: 'An output format is not recursive.',
+    source: `${docs}/build-with-claude/structured-outputs#json-schema-limitations`,
+    date: '2026-11-21',
+    check: (call) => inFormat(call, recursion),
+  },
+  {
+    id: 'strict-tools',
+    says: 'The schema of a strict tool has the limits of an output format, and at most 20 tools are strict.',
+    source: `${docs}/agents-and-tools/tool-use/strict-tool-use`,
+    date: '2026-11-21',
+    check({ body: { tools = [] } }) {
+      const strict = tools.filter((tool) => tool.strict);
+      if (strict.length > 20) return invalid('Too many strict tools: at most 20 are supported per request.');
+      const [problem] = strict.flatMap(({ input_schema: schema }) =>
+        [openObject, refusedKeyword, recursion].flatMap((find) => find(schema) ?? []),
+      );
+      return problem !== undefined && invalid(`tools.custom.input_schema: ${problem}`);
+    },
+  },
+  {
+    id: 'image-type',
+    says: 'An inline image is a JPEG, PNG, GIF or WebP by its registered type.',
+    source: 'https://github.com/anthropics/claude-code/issues/400',
+    date: '2025-03-08',
+    check(call) {
+      const found = placedBlocks(call).find(
+        ({ block }) =>
+          block.type === 'image' &&
+          block.source.type === 'base64' &&
+          !/^image\/(jpeg|png|gif|webp)$/.test(block.source.media_type),
+      );
       return (
-        isObject(schema) &&
-        schema['type'] === 'object' &&
-        schema['additionalProperties'] !== false &&
+        found &&
         invalid(
-          "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false",
+          `${thinkingPlace(found)}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`,
         )
       );
     },
@@ -167,9 +217,6 @@ export const parameterRules: Rule<MessagesCall>[] = [
     },
   },
 ];
-
-const thinkingPlace = ({ message, index }: { message: number; index: number }): string =>
-  `messages.${message}.content.${index}`;
 
 const drops = ({ body: { thinking }, headers }: MessagesCall): boolean =>
   headers['anthropic-beta'] !== undefined &&

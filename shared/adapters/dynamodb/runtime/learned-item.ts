@@ -9,7 +9,7 @@ export const learnedId = 'learned';
 
 /** A channel's id has no bar; a model's name may not contain one either. */
 const form =
-  /^(keeps_state|(?:refuses_limit|limit_over_context):\d{1,9}|speaks:[\w-]{1,40})\|([^|]+)\|([^|]+)$/;
+  /^(keeps_state|(?:refuses_limit|limit_over_context):\d{1,9}|(?:speaks|wants_back):[\w-]{1,40}|efforts:[a-z+]{1,60})\|([^|]+)\|([^|]+)$/;
 
 export const factName = ({ fact, channel, model }: ServedModel & { fact: Fact }): string =>
   `${fact}|${channel}|${model}`;

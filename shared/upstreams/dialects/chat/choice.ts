@@ -32,6 +32,7 @@ export class Choice {
   roleSent = false;
   /** It has annotations of its own. */
   annotated = false;
+  #hasContent = false;
   readonly #reading: ChoiceReading;
   #tools: UpstreamToolCalls | undefined;
   readonly #tags: { split: ThinkTags; mirrored: MirroredReasoning } | undefined;
@@ -65,6 +66,11 @@ export class Choice {
     if (logprobs !== null && deltaText(delta) === '') this.#reading.kept.value(logprobs);
     this.finish = finishReason(source['finish_reason']) ?? this.finish;
     return Object.keys(delta).length === 0 && logprobs === null ? undefined : { delta, logprobs };
+  }
+
+  /** The whole answer was read: some upstreams leave the reason out of a JSON answer, which is no less complete. */
+  complete(): void {
+    if (this.#hasContent) this.finish ??= 'stop';
   }
 
   /** What is still to say when the answer ends, and why it ended. */
@@ -133,9 +139,12 @@ export class Choice {
     return { content: texts.content, reasoning: inField + mirrored.push('tags', texts.reasoning) };
   }
 
-  #keep({ content, reasoning, reasoningField, refusal, details, extra }: DeltaReading): void {
+  #keep(read: DeltaReading): void {
+    const { content, reasoning, reasoningField, refusal, details, extra, calls, images } = read;
     const { kept } = this.#reading;
-    kept.text(content + reasoning + refusal);
+    const text = content + reasoning + refusal;
+    kept.text(text);
+    this.#hasContent ||= text !== '' || calls.length > 0 || images.length > 0;
     // State is kept of the first choice: it is the one that a client continues with.
     if (this.index !== 0) return;
     if (details.length > 0) {

@@ -78,9 +78,11 @@ export class ChatReader implements AnswerReader {
     if (Array.isArray(citations) && citations.length > 0) this.#cited = value;
     if (!Array.isArray(choices)) return [];
     this.#understood = true;
-    return choices.flatMap((choice: unknown, position) =>
+    const chunks = choices.flatMap((choice: unknown, position) =>
       isRecord(choice) ? this.#pushChoice(choice, position) : [],
     );
+    if (event.isWhole) for (const choice of this.#choices.values()) choice.complete();
+    return chunks;
   }
 
   end(): ChatChunk[] {

@@ -79,7 +79,15 @@ export function knownTool<Tool extends JsonRecord & { type: string }>(tool: Tool
   } as Tool;
 }
 
-const knownPart = (part: unknown): unknown => (isRecord(part) ? onlyOwn(part) : part);
+/** `image/jpg` is no registered type, but a common one. */
+function knownPart(part: unknown): unknown {
+  if (!isRecord(part)) return part;
+  const known = onlyOwn(part);
+  const image = asRecord(known['image_url']);
+  const { url } = image;
+  if (typeof url !== 'string' || !/^data:image\/jpg[;,]/i.test(url)) return known;
+  return { ...known, image_url: { ...image, url: `data:image/jpeg${url.slice('data:image/jpg'.length)}` } };
+}
 
 /** Parts and tools have one field beside their type, of the type's name. */
 const onlyOwn = (source: JsonRecord): JsonRecord => only(source, ['type', String(source['type'])]);

@@ -9,7 +9,7 @@ import type { CallIds } from '../../calls/call-ids.ts';
 import { mappedIds } from '../../calls/sent-ids.ts';
 import { wrappedInput } from '../../calls/custom-tools.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
-import type { Quirks } from '../../quirks.ts';
+import { continuation, type Quirks } from '../../quirks.ts';
 import { knownMessage } from './fields.ts';
 import { withState } from './state.ts';
 
@@ -44,6 +44,9 @@ export function chatMessages(call: CanonicalCall, settings: RequestSettings, wra
     } else sent.push(converted);
   }
   flush();
+  const last = sent.at(-1);
+  if (quirks.lastTurn === 'user' && last?.['role'] === 'assistant' && idsOf(last).length === 0)
+    sent.push({ role: 'user', content: continuation });
   const known = sent.map((message) => knownMessage(message, quirks));
   const named = withUpstreamIds(known, settings);
   return quirks.system === 'first' ? systemFirst(named) : named;

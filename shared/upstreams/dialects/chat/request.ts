@@ -58,7 +58,7 @@ function setOrDelete(body: JsonRecord, field: string, value: unknown): void {
 
 /** A repeat without state says so, if state was left out. */
 function statelessNames({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
-  if (!without.has('state')) return [];
+  if (!without.has('state') && !without.has('echoes')) return [];
   const echoed = request.messages.some(
     (message) =>
       isRecord(message['extra_content']) ||

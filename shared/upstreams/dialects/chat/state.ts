@@ -54,13 +54,13 @@ export function withState(
 ): JsonRecord {
   // Reasoning between tags has no field: what a client sends back as one is the relay's own reading of it.
   const echoes = quirks.echoes ?? (quirks.thinkTags ? [] : echoedFields);
-  const accepted = without.has('state') ? [] : echoes;
+  const isLost = without.has('state') || without.has('echoes');
+  const accepted = isLost ? [] : echoes;
   const fields = withoutEchoes(message, accepted);
   const calls = recordsOf(fields['tool_calls']).map((call) => withoutEchoes(call, accepted));
-  if (!without.has('state'))
-    for (const part of parts ?? []) if ('opaque' in part) putBack(part.opaque, fields, calls);
+  if (!isLost) for (const part of parts ?? []) if ('opaque' in part) putBack(part.opaque, fields, calls);
 
-  const [first] = calls;
+  const first = without.has('echoes') ? undefined : calls[0];
   if (first && quirks.wantsBack === 'reasoning_content') nameReasoning(fields);
   if (first && quirks.wantsBack === 'thought_signature')
     first['extra_content'] = signed(first['extra_content']);

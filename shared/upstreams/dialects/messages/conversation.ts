@@ -7,6 +7,7 @@ import type { ChatMessage } from '../../../wire/chat-request.ts';
 import type { JsonRecord } from '../../../wire/json-record.ts';
 import { sentIds, type SentIds } from '../../calls/sent-ids.ts';
 import type { RequestSettings } from '../../dialect.ts';
+import { continuation } from '../../quirks.ts';
 import { assistantBlocks } from './assistant-blocks.ts';
 import { cacheControlOf, contentBlocks, textBlocks, withMessageBreakpoint } from './part-blocks.ts';
 
@@ -24,9 +25,6 @@ export interface Conversation {
   system: JsonRecord[];
   turns: Turn[];
 }
-
-/** Stands before an assistant's turn that follows no user's, and after one that nobody answered. */
-const filler = 'Continue.';
 
 const isSystem = ({ role }: ChatMessage): boolean => role === 'system' || role === 'developer';
 
@@ -50,11 +48,11 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
       const content = assistantBlocks({ message, path, ids: ids.calls(message), state });
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
       // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
-      if (turns.at(-1)?.role !== 'user') add('user', textBlocks(filler));
+      if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
       if (content.length > 0) add('assistant', content);
     } else addToUser(turns, userBlocks(message, { path, ids }));
   }
-  if (turns.at(-1)?.role !== 'user') add('user', textBlocks(filler));
+  if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
   return { system, turns: turns.map(closed) };
 }
 

@@ -29,6 +29,8 @@ export class MessagesReader implements AnswerReader {
   /** An event of this dialect came. */
   #understood = false;
   #finish: FinishReason | undefined;
+  /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
+  #early: JsonRecord | undefined;
 
   constructor(context: ReaderContext) {
     this.#identity = context.identity;
@@ -68,6 +70,7 @@ export class MessagesReader implements AnswerReader {
   }
 
   end(): ChatChunk[] {
+    const early = this.#readEarly().map((delta) => this.#delta(delta));
     if (!this.#whole) {
       const isBegun = this.#understood || this.#blocks.any;
       throw new UpstreamFailure(isBegun ? 'cut' : 'junk');
@@ -80,24 +83,30 @@ export class MessagesReader implements AnswerReader {
     const opening = this.#roleSent ? [] : [this.#delta({ content: '' })];
     const reason = agree(this.#finish ?? 'stop', this.#blocks.anyCalls);
     const finish = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: reason }]);
-    return [...last, ...opening, finish];
+    return [...early, ...last, ...opening, finish];
   }
 
   /** A complete answer ends normally, however the connection ended. */
   fail(error: unknown): ChatChunk[] {
-    if (this.#whole) return this.end();
+    const early = this.#readEarly().map((delta) => this.#delta(delta));
+    if (this.#whole) return [...early, ...this.end()];
     throw error;
   }
 
   #read(value: JsonRecord): ChatDelta[] {
     const { type, index } = value;
     switch (type) {
-      case 'message_start':
+      case 'message_start': {
         this.#understood = true;
-        this.#readUsage(asRecord(value['message'])['usage']);
+        const message = asRecord(value['message']);
+        this.#readUsage(message['usage']);
+        if (isFilled(message['content'])) this.#early = message;
         return [];
-      case 'content_block_start':
-        return this.#blocks.start(index, asRecord(value['content_block']));
+      }
+      case 'content_block_start': {
+        const early = this.#isAfterEarly(index) ? this.#readEarly() : [];
+        return [...early, ...this.#blocks.start(index, asRecord(value['content_block']))];
+      }
       case 'content_block_delta':
         return this.#blocks.delta(index, asRecord(value['delta']));
       case 'content_block_stop':
@@ -105,11 +114,11 @@ export class MessagesReader implements AnswerReader {
       case 'message_delta': {
         this.#understood = true;
         this.#readUsage(value['usage']);
-        return this.#stop(asRecord(value['delta']));
+        return [...this.#readEarly(), ...this.#stop(asRecord(value['delta']))];
       }
       case 'message_stop':
         this.done = this.#understood || this.#blocks.any;
-        return [];
+        return this.#readEarly();
       default:
         return type === 'message' || isWholeMessage(value) ? this.#readWhole(value) : [];
     }
@@ -118,14 +127,29 @@ export class MessagesReader implements AnswerReader {
   /** An answer that is one JSON document. */
   #readWhole(value: JsonRecord): ChatDelta[] {
     this.#understood = true;
-    const content: unknown[] = Array.isArray(value['content']) ? value['content'] : [];
+    this.#readUsage(value['usage']);
+    this.done = true;
+    return this.#readMessage(value);
+  }
+
+  #isAfterEarly(index: unknown): boolean {
+    const content = this.#early?.['content'];
+    return Array.isArray(content) && typeof index === 'number' && index >= content.length;
+  }
+
+  /** Blocks that come with events, too, are those of the events. */
+  #readEarly(): ChatDelta[] {
+    const message = this.#early;
+    this.#early = undefined;
+    return message && !this.#blocks.any ? this.#readMessage(message) : [];
+  }
+
+  #readMessage(message: JsonRecord): ChatDelta[] {
+    const content: unknown[] = Array.isArray(message['content']) ? message['content'] : [];
     const deltas = content.flatMap((block, index) =>
       this.#blocks.start(index, asRecord(block)).concat(this.#blocks.stop(index)),
     );
-    this.#readUsage(value['usage']);
-    const refusal = this.#stop(value);
-    this.done = true;
-    return [...deltas, ...refusal];
+    return [...deltas, ...this.#stop(message)];
   }
 
   /** The vendor's words about a refusal, where it gives any. */
@@ -160,6 +184,10 @@ export class MessagesReader implements AnswerReader {
     };
   }
 }
+
+/** An empty text is a place that the events of blocks fill. */
+const isFilled = (content: unknown): boolean =>
+  Array.isArray(content) && content.some((block) => asRecord(block)['text'] !== '');
 
 /** Some endpoints leave the type out. */
 const isWholeMessage = ({ role, content }: JsonRecord): boolean =>

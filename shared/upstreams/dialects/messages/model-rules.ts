@@ -64,7 +64,7 @@ export function modelRules(model: string): ModelRules {
     thinking: thinkingForm(claude),
     off: isMythical ? 'always' : thinkingOff(claude),
     samples: !isMythical && version < (family === 'opus' ? 407 : 500),
-    forcesCalls: !isMythical && version < 505,
+    forcesCalls: !isMythical && (version < 505 || family === 'haiku'),
     bindsThinking: isBound,
     efforts: version < 407 && !isMythical ? allEfforts.filter((each) => each !== 'xhigh') : allEfforts,
     cachedTokensMin: cachedTokensMin(claude),

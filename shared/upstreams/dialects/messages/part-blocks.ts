@@ -42,9 +42,18 @@ function partBlocks(part: ChatContentPart, path: string): JsonRecord[] {
 
 function imageSource(url: string, path: string): JsonRecord {
   const data = readDataUrl(url);
-  if (data) return { type: 'base64', media_type: data.mediaType, data: data.base64 };
+  if (data) return inlineImage(data, `${path}.image_url.url`);
   if (isUrl(url)) return { type: 'url', url };
   throw new CannotCarry(`${path}.image_url.url`, 'Images have to be https URLs or base64 data URLs.');
+}
+
+const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
+
+/** `image/jpg` is no registered type, but a common one. */
+function inlineImage({ mediaType, base64 }: DataUrl, path: string): JsonRecord {
+  const type = mediaType === 'image/jpg' ? 'image/jpeg' : mediaType;
+  if (imageTypes.has(type)) return { type: 'base64', media_type: type, data: base64 };
+  throw new CannotCarry(path, `Images of type ${type.slice(0, 64)} cannot be sent to this model.`);
 }
 
 /** PDF and plain text, inline or by URL, and images that were sent as files. */
@@ -59,7 +68,7 @@ function fileBlock({ file_data: data, file_url: url, filename }: JsonRecord, pat
   }
   const { mediaType, base64 } = file;
   if (mediaType.startsWith('image/')) {
-    return { type: 'image', source: { type: 'base64', media_type: mediaType, data: base64 } };
+    return { type: 'image', source: inlineImage(file, `${path}.file`) };
   }
   if (mediaType === 'application/pdf') {
     return { type: 'document', source: { type: 'base64', media_type: mediaType, data: base64 }, ...title };

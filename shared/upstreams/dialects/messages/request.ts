@@ -6,9 +6,10 @@ import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.
 import { cutHere, stopSequences } from '../../stop-sequences.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation, type Turn } from './conversation.ts';
+import { grammarSchema } from './grammar-schema.ts';
 import { modelRules, type ModelRules } from './model-rules.ts';
 import { budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
-import { toolFields } from './tools.ts';
+import { asksForCall, toolFields } from './tools.ts';
 
 /**
  * Fields that may be left out and have no form here, but for one name of the end user. `prompt_cache_key` has done its
@@ -36,8 +37,12 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
   const rules = modelRules(settings.model);
   const { system, turns } = conversation(request.messages, settings);
   const outputTokensMax = limitOf(request, settings, rules);
-  const isLoopWithoutThinking = lacksThinking(turns);
-  const thinking = thinkingFields(request, { rules, settings, outputTokensMax, isLoopWithoutThinking });
+  const isLoopWithoutThinking =
+    settings.quirks.wantsBack === 'thinking' ? turns.some(isBareCall) : lacksThinking(turns);
+  // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
+  const isFirst = rules.forcesCalls && rules.off === 'disabled' && asksForCall(request);
+  const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
+  const thinking = thinkingFields(asked, { rules, settings, outputTokensMax, isLoopWithoutThinking });
   const forcesCalls = rules.forcesCalls && !thinking.isOn;
   const tools = toolFields(request, { allow: settings.allow, forcesCalls });
   const sampling = samplingFields(request, {
@@ -50,7 +55,8 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
   const tier = settings.allow.includes('service_tier')
     ? serviceTiers.get(request.service_tier ?? '')
     : undefined;
-  const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...formatOf(request) };
+  const { format, moved } = formatOf(request);
+  const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
   const sequences = stopSequences(request);
   const stop = sequences.filter((each) => each.trim() !== '');
   const endUser = endUserOf(request);
@@ -72,6 +78,8 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...(endUser && { metadata: { user_id: endUser } }),
   };
   Object.assign(body, settings.set);
+  // The row's own thinking would be refused again.
+  if (thinking.isLost) body['thinking'] = thinking.thinking;
   for (const field of settings.drop) delete body[field];
   delete body['stream'];
   if (settings.stream) body['stream'] = true;
@@ -79,6 +87,7 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...tools.dropped,
     ...thinking.dropped,
     ...sampling.dropped,
+    ...moved,
     ...droppedFields.filter((field) => isSet(request[field]) && !isCarried(request[field], endUser)),
     ...(isSet(request.service_tier) && tier === undefined ? ['service_tier'] : []),
     ...Object.keys(unknown),
@@ -147,37 +156,31 @@ function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokens
 /** Whether the call continues a loop of calls whose last turn does not begin with thinking. */
 function lacksThinking(turns: readonly Turn[]): boolean {
   const answered = turns.at(-1)?.content.some(({ type }) => type === 'tool_result') ?? false;
-  const first = turns.at(-2)?.content[0]?.['type'];
-  return answered && first !== 'thinking' && first !== 'redacted_thinking';
+  return answered && !beginsWithThinking(turns.at(-2));
 }
 
-/** The form of the answer, for `output_config`. Throws CannotCarry for JSON without a schema, and for more answers than one. */
-function formatOf({ response_format: format, n }: ChatRequest): JsonRecord {
-  if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model gives one answer at a time.');
-  if (!format || format.type === 'text') return {};
-  const { schema } = asRecord(format['json_schema']);
-  if (format.type === 'json_schema' && isRecord(schema))
-    return { format: { type: 'json_schema', schema: closed(schema) } };
-  throw new CannotCarry('response_format', 'This model gives JSON only for a schema (`json_schema`).');
-}
+const beginsWithThinking = (turn: Turn | undefined): boolean =>
+  /^(redacted_)?thinking$/.test(String(turn?.content[0]?.['type']));
 
-/** Keywords of JSON Schema that hold schemas: one or a list of them, and those that hold them by name. */
-const schemaKeywords = new Set(['items', 'prefixItems', 'anyOf', 'oneOf']);
-const namedKeywords = new Set(['properties', '$defs', 'definitions']);
+const isBareCall = (turn: Turn): boolean =>
+  turn.content.some(({ type }) => type === 'tool_use') && !beginsWithThinking(turn);
 
 /**
- * The vendor wants `additionalProperties: false` on every object. What a closed object allows an open one allows too,
- * so it is added where the client did not say. Not to maps, which name no properties, nor inside `allOf`, whose parts
- * would exclude each other.
+ * The form of the answer, for `output_config`. Throws CannotCarry for JSON without a schema, for a schema that nothing
+ * here can hold, and for more answers than one.
  */
-function closed(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closed);
-  if (!isRecord(schema)) return schema;
-  const inner = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
-    if (schemaKeywords.has(keyword)) return [keyword, closed(value)];
-    if (!namedKeywords.has(keyword) || !isRecord(value)) return [keyword, value];
-    return [keyword, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]))];
-  });
-  const isOpen = isRecord(schema['properties']) && schema['additionalProperties'] === undefined;
-  return Object.fromEntries(isOpen ? [...inner, ['additionalProperties', false]] : inner);
+function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonRecord; moved: string[] } {
+  if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model gives one answer at a time.');
+  if (!format || format.type === 'text') return { moved: [] };
+  const { schema } = asRecord(format['json_schema']);
+  if (format.type !== 'json_schema' || !isRecord(schema))
+    throw new CannotCarry('response_format', 'This model gives JSON only for a schema (`json_schema`).');
+  const grammar = grammarSchema(schema);
+  if (!grammar) {
+    const message =
+      'This model cannot be held to this schema: it is recursive, or allows names or values of any kind.';
+    throw new CannotCarry('response_format', message);
+  }
+  const moved = grammar.moved.map((keyword) => `response_format.${keyword}`);
+  return { format: { type: 'json_schema', schema: grammar.schema }, moved };
 }

@@ -27,6 +27,8 @@ export interface ThinkingFields {
   changedEffort: string | undefined;
   /** The model will think, so that it accepts neither sampling nor a forced call. */
   isOn: boolean;
+  /** The thinking of an earlier turn is lost, so that this one goes up without. */
+  isLost?: true;
   dropped: string[];
 }
 
@@ -34,7 +36,7 @@ export interface ThinkingFacts {
   rules: ModelRules;
   settings: RequestSettings;
   outputTokensMax: number;
-  /** The tool loop that the call continues began without thinking, or its thinking is lost. */
+  /** The tool loop that the call continues began without thinking, or its thinking is lost; for some models, any loop. */
   isLoopWithoutThinking: boolean;
 }
 
@@ -48,6 +50,11 @@ export function thinkingFields(
 ): ThinkingFields {
   const { rules, settings } = facts;
   const none = { thinking: undefined, effort: undefined, changedEffort: undefined, isOn: false, dropped: [] };
+  if (facts.isLoopWithoutThinking && settings.quirks.wantsBack === 'thinking' && rules.off !== 'always') {
+    const dropped = (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'];
+    const thinking = { type: rules.off === 'omit' ? 'disabled' : rules.off };
+    return { ...none, thinking, isLost: true, dropped };
+  }
   if (rules.thinking === 'none')
     return { ...none, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
   if (asked === 'none' && rules.off !== 'always') {

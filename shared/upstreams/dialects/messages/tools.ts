@@ -2,6 +2,7 @@
 import type { ChatRequest, ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { wrappedTool } from '../../calls/custom-tools.ts';
+import { grammarSchema } from './grammar-schema.ts';
 import { cacheControlOf } from './part-blocks.ts';
 
 export interface ToolFields {
@@ -48,6 +49,8 @@ export function toolFields(request: ChatRequest, { allow, forcesCalls }: ToolFac
       : choice.mode === 'none'
         ? 'none'
         : 'auto';
+  const converted = strictTools(sent);
+  dropped.push(...converted.dropped);
   const sentChoice: JsonRecord = { type };
   if (type === 'tool') sentChoice['name'] = named;
   if (request.parallel_tool_calls === false && type !== 'none')
@@ -55,13 +58,17 @@ export function toolFields(request: ChatRequest, { allow, forcesCalls }: ToolFac
   const isDefault = type === 'auto' && sentChoice['disable_parallel_tool_use'] === undefined;
   const isChanged = type === 'auto' && (choice.mode === 'required' || choice.isForeign === true);
   return {
-    tools: sent.map(toolToUpstream),
+    tools: converted.tools,
     choice: sent.length === 0 || isDefault ? undefined : sentChoice,
     changedChoice: isChanged && sent.length > 0 ? 'auto' : undefined,
     wrapped,
     dropped,
   };
 }
+
+/** Whether the client wants a call whatever happens. */
+export const asksForCall = ({ tool_choice: choice }: ChatRequest): boolean =>
+  readChoice(choice).mode === 'required';
 
 interface Choice {
   mode: 'auto' | 'none' | 'required';
@@ -96,16 +103,44 @@ function nameOf(tool: ChatTool): string | undefined {
   return tool.type === 'custom' ? chosenName(tool) : undefined;
 }
 
+/** What the vendor takes of strict tools in one request; more of it is a 400. */
+const strictMost = { tools: 20, optionalProperties: 24, unions: 16 };
+
+/** The tools as they go up. One that cannot be strict goes up as a plain one. */
+function strictTools(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped: string[] } {
+  const dropped = new Set<string>();
+  const left = { ...strictMost };
+  const sent = tools.map((tool) => {
+    const plain = toolToUpstream(tool);
+    if (tool.function?.strict !== true || tool.type === 'custom') return plain;
+    const grammar = grammarSchema(plain['input_schema']);
+    const fits =
+      grammar &&
+      left.tools > 0 &&
+      grammar.optionalProperties <= left.optionalProperties &&
+      grammar.unions <= left.unions;
+    if (!fits) {
+      dropped.add('strict');
+      return plain;
+    }
+    left.tools -= 1;
+    left.optionalProperties -= grammar.optionalProperties;
+    left.unions -= grammar.unions;
+    for (const keyword of grammar.moved) dropped.add(`tools.${keyword}`);
+    return { ...plain, input_schema: grammar.schema, strict: true };
+  });
+  return { tools: sent, dropped: [...dropped] };
+}
+
 function toolToUpstream(tool: ChatTool): JsonRecord {
   const cache = cacheControlOf(tool);
   const { function: called } = tool.type === 'custom' ? wrappedTool(tool) : tool;
   if (!called) return { ...tool };
-  const { name, description, parameters, strict } = called;
+  const { name, description, parameters } = called;
   return {
     name,
     ...(description ? { description } : {}),
     input_schema: { type: 'object', ...(parameters ?? { properties: {} }) },
-    ...(strict === true && { strict }),
     ...cache,
     ...cacheControlOf(called),
   };

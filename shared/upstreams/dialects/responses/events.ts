@@ -166,7 +166,10 @@ export class ResponsesReader implements AnswerReader {
     this.#understood = true;
     this.#usage.push(countsOf(response['usage']));
     this.serviceTier = serviceTierOf(response['service_tier']);
-    const { status, output } = response;
+    const { output } = response;
+    const { reason } = asRecord(response['incomplete_details']);
+    // Some upstreams leave the status of a whole answer out or empty.
+    const status = response['status'] || (reason === undefined ? undefined : 'incomplete');
     if (status === 'failed') throw new ErrorInAnswer(responsesError(response) ?? {});
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
       throw new UpstreamFailure('cut');
@@ -177,7 +180,6 @@ export class ResponsesReader implements AnswerReader {
       return this.#reader.end(item, entry);
     });
     chunks.push(...this.#reader.last(this.#items.all, status !== 'incomplete'));
-    const { reason } = asRecord(response['incomplete_details']);
     if (status !== 'incomplete') this.#finish = this.#reader.anyCalls ? 'tool_calls' : 'stop';
     else this.#finish = reason === 'content_filter' ? 'content_filter' : 'length';
     return chunks;
@@ -189,7 +191,7 @@ function lastResponse(type: string, value: JsonRecord): JsonRecord {
   const response = asRecord(value['response']);
   const status = type === 'response.done' ? undefined : type.slice('response.'.length);
   const error = response['error'] ?? value['error'];
-  return { ...response, status: response['status'] ?? status, error };
+  return { ...response, status: response['status'] || status, error };
 }
 
 const placeOf = (value: JsonRecord, field: string): number =>

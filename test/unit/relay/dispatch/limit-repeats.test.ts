@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/repeats.ts';
 
 const refused: RefusedForm = {
+  status: 400,
   error: { message: 'max_tokens is too large: 16384. This model supports at most 4096.' },
-  variant: { without: new Set() },
+  body: '',
+  variant: { without: new Set(), quirks: {} },
   sent: { outputTokensMax: 16_384 },
   otherDialects: [],
   hadTools: false,
@@ -15,7 +17,7 @@ describe('a refused limit', () => {
     const repeated = repeatFor(refused);
     expect([...(repeated?.without ?? [])]).toEqual(['limit']);
     expect(repeated?.limitRefusal).toEqual({ tokens: 16_384, overContext: false });
-    expect(repeatFor({ ...refused, variant: { without: new Set(['limit']) } })).toBeUndefined();
+    expect(repeatFor({ ...refused, variant: { without: new Set(['limit']), quirks: {} } })).toBeUndefined();
     const sent = { outputTokensMax: 16_384, limitIsLeast: true };
     expect(repeatFor({ ...refused, sent })).toBeUndefined();
   });

@@ -138,10 +138,19 @@ describe('a refused part of a request', () => {
   });
 
   it('may be several, one after the other', async () => {
-    const rig = new CoreRig().upstream(limitTooLarge, foreignState, noInclude, wantsResponses, good);
+    const rig = new CoreRig().upstream(limitTooLarge, wantsResponses, good);
     const answer = await rig.post({ ...ask, tools, max_tokens: 100_000 });
     expect(answer.status).toBe(200);
-    expect(forms(rig).at(-1)).toEqual(['responses', ['limit', 'state', 'include']]);
+    expect(forms(rig).at(-1)).toEqual(['responses', ['limit']]);
+    expect(rig.learned.written.map(({ fact }) => fact)).toEqual(['speaks:responses', 'refuses_limit:131072']);
+  });
+
+  it('are at most three calls in all: the last refusal stands and teaches nothing', async () => {
+    const rig = new CoreRig().upstream(limitTooLarge, foreignState, noInclude, good);
+    const answer = await rig.post({ ...ask, max_tokens: 100_000 });
+    expect([answer.status, rig.sent.length]).toEqual([400, 3]);
+    expect(answer.text).toContain('include[0]');
+    expect(rig.learned.written).toEqual([]);
   });
 
   it('state: the answer says that it was left out', async () => {

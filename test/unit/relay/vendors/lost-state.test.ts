@@ -21,6 +21,8 @@ function begin(model: string, kind: string, options: RigOptions = {}) {
 }
 
 const refusals = (rig: VendorRig): object[] => rig.calls.filter(({ status }) => status !== 200);
+const taught = (rig: VendorRig): string[] =>
+  rig.core.learned.written.map(({ fact }) => fact).filter((fact) => fact !== 'keeps_state');
 const lostWhys = (rig: VendorRig): unknown[] =>
   rig.core.events.filter(({ name }) => name === 'turn_state_lost').map(({ fields }) => fields['why']);
 
@@ -113,6 +115,120 @@ describe.each(models)('in a tool loop of %s', (model) => {
       code: 'invalid_encrypted_content',
     });
     expect(rig.calls).toHaveLength(1);
+  });
+});
+
+/** Rows whose models nobody knows by their names. */
+const nameless: [string, string, string, string, Record<string, unknown>][] = [
+  ['a missing signature', 'gemini', 'gemini-3-pro-preview', 'thought_signature', { type: 'openai' }],
+  ['missing reasoning', 'deepseek', 'house-model', 'reasoning_content', { type: 'openai' }],
+  [
+    'missing thinking',
+    'anthropic',
+    'claude-sonnet-4-6',
+    'thinking',
+    { type: 'anthropic', params: { set: { thinking: { type: 'enabled', budget_tokens: 1024 } } } },
+  ],
+];
+
+describe('a vendor that refuses lost state', () => {
+  /** A tool loop that another vendor began, in standard fields: its state is nowhere. */
+  const question = { role: 'user', content: 'turns=4 three: the weather' };
+  const call = {
+    id: 'call_1',
+    type: 'function',
+    function: { name: 'weather', arguments: '{"city":"Paris"}' },
+  };
+  const messages = [
+    question,
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'call_1', content: 'sunny' },
+  ];
+  const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }];
+  const loop = { model: 'm', tools, messages };
+
+  it.each(nameless)(
+    'for %s is asked once more with its replacement, and the next time at once (%s, %s)',
+    async (_case, vendor, model, field, row) => {
+      const rig = new VendorRig([{ vendor, model, row }]);
+      const first = await rig.core.post(loop);
+      expect([first.status, rig.calls.map(({ status }) => status)]).toEqual([200, [400, 200]]);
+      expect(taught(rig)).toEqual([`wants_back:${field}`]);
+      await rig.core.post(loop);
+      expect(rig.calls.map(({ status }) => status)).toEqual([400, 200, 200]);
+      expect(rig.core.logged.map(({ attempts }) => attempts?.length)).toEqual([1, 1]);
+    },
+  );
+
+  it.each(nameless)(
+    'for %s is not asked again where its words are the request’s own (%s)',
+    async (...one) => {
+      const [, vendor, model, , row] = one;
+      const rig = new VendorRig([{ vendor, model, row }]);
+      await rig.core.post(loop);
+      const said = String(JSON.parse(rig.calls[0]?.text ?? '').error?.message ?? rig.calls[0]?.text);
+      const again = new VendorRig([{ vendor, model, row }]);
+      const quoting = { ...loop, messages: [{ role: 'user', content: said }, ...messages.slice(1)] };
+      expect((await again.core.post(quoting)).status).toBe(400);
+      expect(again.calls).toHaveLength(1);
+      expect(taught(again)).toEqual([]);
+    },
+  );
+
+  it('and that of another, is asked with the replacement as well', async () => {
+    const rig = new VendorRig(vendorModels.filter(({ model }) => model === 'gemini-3-pro-preview'));
+    const extra = { extra_content: { google: { thought_signature: 'c2ln' } } };
+    const [user, turn, result] = messages;
+    const foreign = [user, { ...turn, tool_calls: [{ ...call, ...extra }] }, result];
+    const { status, headers } = await rig.core.post({ ...loop, messages: foreign });
+    expect([status, headers['x-relay-dropped']]).toEqual([200, 'reasoning']);
+    expect(rig.calls.map((each) => each.status)).toEqual([400, 200]);
+    expect(taught(rig)).toEqual([]);
+  });
+});
+
+describe('a vendor that refuses an effort', () => {
+  it.each([
+    ['openai', 'gpt-6-astra', 'none', 'low', { type: 'openai', dialect: 'responses' }],
+    ['openai', 'gpt-6-astra', 'max', 'max', { type: 'openai', dialect: 'responses' }],
+    ['openai', 'gpt-6.1-sol', 'minimal', 'low', { type: 'openai' }],
+    ['openai', 'gpt-5', 'minimal', 'minimal', { type: 'openai', dialect: 'responses' }],
+    ['openai', 'gpt-5', 'max', 'high', { type: 'openai' }],
+    ['openai', 'gpt-5.6', 'max', 'max', { type: 'openai', dialect: 'responses' }],
+    ['gemini', 'gemini-3.8-flash', 'none', 'low', { type: 'gemini' }],
+    ['gemini', 'gemini-3-pro-preview', 'max', 'high', { type: 'gemini' }],
+    ['gemini', 'gemini-2.5-flash', 'none', 'none', { type: 'gemini' }],
+  ])('of %s is sent the nearest that %s knows: for %s %s', async (vendor, model, asked, effort, row) => {
+    const rig = new VendorRig([{ vendor, model, row }]);
+    const messages = [{ role: 'user', content: 'hi' }];
+    const answer = await rig.core.post({ model: 'm', messages, reasoning_effort: asked });
+    expect(rig.objections).toEqual([]);
+    expect(answer.headers['x-relay-effort']).toBe(asked === effort ? undefined : effort);
+    const { reasoning_effort: flat, reasoning } = rig.calls[0]?.body ?? {};
+    expect(flat ?? asRecord(reasoning)['effort']).toBe(effort);
+  });
+
+  it('is asked with the nearest one that its refusal names, and the next time at once', async () => {
+    const rig = new VendorRig([{ vendor: 'openai', model: 'gpt-6-astra', row: { type: 'openai' } }]);
+    const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], reasoning_effort: 'max' };
+    const first = await rig.core.post(ask);
+    expect([first.status, first.headers['x-relay-effort']]).toEqual([200, 'xhigh']);
+    expect(taught(rig)).toEqual(['efforts:low+medium+high+xhigh']);
+    await rig.core.post(ask);
+    expect(rig.calls.map(({ status }) => status)).toEqual([400, 200, 200]);
+  });
+});
+
+describe('a vendor that takes no answer as the last turn', () => {
+  it.each(['gemini-3.8-flash', 'gemini-3-pro-preview'])('gets one more turn, %s', async (model) => {
+    const rig = new VendorRig([{ vendor: 'gemini', model, row: { type: 'gemini' } }]);
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'Well' },
+    ];
+    const answer = await rig.core.post({ model: 'm', messages });
+    expect([answer.status, rig.objections]).toEqual([200, []]);
+    expect(rig.calls[0]?.body['messages']).toHaveLength(model === 'gemini-3.8-flash' ? 3 : 2);
   });
 });
 
