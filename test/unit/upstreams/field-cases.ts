@@ -103,6 +103,22 @@ export const freeFields: FieldCase[] = [
     settings: { allow: ['service_tier'] },
   },
   { field: 'a hosted tool', base: onlyLook, more: { tools: [look, hosted] } },
+  {
+    field: 'prompt_cache_options',
+    more: {},
+    unknown: { prompt_cache_options: { mode: 'explicit', ttl: '30m' } },
+  },
+  {
+    field: 'prompt_cache_breakpoint',
+    more: {
+      messages: [
+        {
+          role: 'user',
+          content: [{ type: 'text', text: 'Hi', prompt_cache_breakpoint: { mode: 'explicit' } }],
+        },
+      ],
+    },
+  },
   { field: 'an unknown field of a chat client', more: {}, unknown: { made_up: 1 } },
   { field: 'an unknown field of a Responses client', more: {}, unknown: { made_up: 1 }, form: 'responses' },
 ];

@@ -1,6 +1,6 @@
 /** Converts the content of canonical messages to the content parts of Responses. */
 import type { ChatContentPart, ChatMessage } from '../../../wire/chat-request.ts';
-import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry } from '../../dialect.ts';
 
 type Content = ChatMessage['content'];
@@ -8,7 +8,11 @@ type Content = ChatMessage['content'];
 /** What a model reads: text, images and files. `path`: of the content, for errors. Throws CannotCarry. */
 export function inputParts(content: Content, path: string): JsonRecord[] {
   if (typeof content === 'string') return [{ type: 'input_text', text: content }];
-  return (content ?? []).map((part, i) => inputPart(part, `${path}[${i}]`));
+  return (content ?? []).map((part, i) => {
+    const { prompt_cache_breakpoint: breakpoint } = part;
+    const input = inputPart(part, `${path}[${i}]`);
+    return isRecord(breakpoint) ? Object.assign(input, { prompt_cache_breakpoint: breakpoint }) : input;
+  });
 }
 
 /** The output of a tool: text, or parts where it is more than one text. Throws CannotCarry. */

@@ -46,7 +46,8 @@ const relaysFields = new Set([
 
 /**
  * Nothing is stored upstream, so reasoning is asked for in its encrypted form and goes up again with its turn. Fields
- * that the relay does not know are sent if the client wrote Responses. Throws CannotCarry.
+ * that the relay does not know are sent if the client wrote Responses, those of the cache, which both forms have, anyway. Throws
+ * CannotCarry.
  */
 export function responsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request } = call;
@@ -56,8 +57,11 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const { sent, dropped } = droppable(request, settings);
   const tools = sentTools(call, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
-  const passed = ownForm ? passedFields(unknown, settings) : {};
-  dropped.push(...unsentFields(unknown, ownForm ? { ...passed, ...ownUnknown(unknown) } : {}));
+  const { prompt_cache_options: cache, prompt_cache_retention: retention } = unknown;
+  const passed = ownForm
+    ? passedFields(unknown, settings)
+    : withoutNulls({ prompt_cache_options: cache, prompt_cache_retention: retention });
+  dropped.push(...unsentFields(unknown, ownForm ? { ...passed, ...ownUnknown(unknown) } : passed));
   const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
 
