@@ -19,7 +19,7 @@ export const typeNameHolders: Record<string, string> = {
   'shared/adapters/account/signed-aws-account.ts': 'the service that a signature names',
   'shared/operate/doctor/examine-account.ts': 'the option bedrockModels, which is public',
   'shared/operate/doctor/role-models.ts': 'the option bedrockModels, which is public',
-  'shared/upstreams/model-families.ts': "a vendor's models are named after it",
+  'shared/upstreams/types/channel-quirks.ts': "a vendor's models are named after it",
   'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
   'infra/stack/options/option-table.ts': 'the option bedrockModels, which is public',

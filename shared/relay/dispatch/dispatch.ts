@@ -17,12 +17,13 @@ import { callTo } from '../call/serving-channels.ts';
 import { CandidateOrder, type Rank } from './candidate-order.ts';
 import { isOrigin, newestOrigin } from './candidate-states.ts';
 import { scoreOf } from './conversation-rank.ts';
-import { AskAgain, learnedQuirks, usual, type LimitRefusal, type Variant } from './variant.ts';
+import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
+import { returnedFields, type Quirks } from '../../upstreams/quirks.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { refusedLimit, type Fact, type ServedModel } from '../../config/learned-fact.ts';
+import { refusedLimit, type Fact, type LearnedFact, type ServedModel } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
 import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
 
@@ -51,6 +52,15 @@ async function sendTheSame(one: Attempt, other: Attempt): Promise<boolean> {
 }
 
 const served = ({ channel, model }: Candidate): ServedModel => ({ channel: channel.id, model });
+
+/** What refusals taught of how a model differs from its dialect. */
+function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
+  const of = (kind: string): string | undefined =>
+    facts.findLast(({ fact }) => fact.startsWith(`${kind}:`))?.fact.slice(kind.length + 1);
+  const wantsBack = returnedFields.find((field) => field === of('wants_back'));
+  const efforts = of('efforts')?.split('+');
+  return { ...(wantsBack && { wantsBack }), ...(efforts && { efforts }) };
+}
 
 export class Dispatch implements DispatchedCall {
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };

@@ -1,7 +1,6 @@
 /** The forms in which one candidate is asked: the usual one, and repeats of a refused request. */
 import type { Repeat } from '../../upstreams/dialect.ts';
-import { returnedFields, type Quirks } from '../../upstreams/quirks.ts';
-import type { LearnedFact } from '../../config/learned-fact.ts';
+import type { Quirks } from '../../upstreams/quirks.ts';
 
 export interface LimitRefusal {
   /** The limit that was sent. */
@@ -26,15 +25,6 @@ export interface Variant {
 }
 
 export const usual: Variant = { without: new Set(), quirks: {} };
-
-/** What refusals taught of how a model differs from its dialect. */
-export function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
-  const of = (kind: string): string | undefined =>
-    facts.findLast(({ fact }) => fact.startsWith(`${kind}:`))?.fact.slice(kind.length + 1);
-  const wantsBack = returnedFields.find((field) => field === of('wants_back'));
-  const efforts = of('efforts')?.split('+');
-  return { ...(wantsBack && { wantsBack }), ...(efforts && { efforts }) };
-}
 
 /** The same candidate is to be asked again. Nothing of the refused answer was passed on. */
 export class AskAgain extends Error {

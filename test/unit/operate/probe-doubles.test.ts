@@ -24,6 +24,7 @@ async function probe(vendor: string, model: string, attributes: Record<string, u
   return { ...result, asked, writes: rig.writes };
 }
 
+const fewEfforts = ['minimal', 'low', 'medium', 'high'];
 const everyEffort = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 const everything = {
   tools: true,
@@ -64,13 +65,13 @@ const doubles: {
     vendor: 'gemini',
     model: 'gemini-3-pro-preview',
     attributes: { type: 'gemini' },
-    can: { ...everything, efforts: everyEffort, dialects: ['chat'] },
+    can: { ...everything, efforts: fewEfforts, dialects: ['chat'] },
   },
   {
     vendor: 'gemini',
     model: 'gemini-3-flash-preview',
     attributes: { type: 'gemini' },
-    can: { ...everything, efforts: everyEffort, dialects: ['chat'] },
+    can: { ...everything, efforts: fewEfforts, dialects: ['chat'] },
   },
   {
     // response-format
