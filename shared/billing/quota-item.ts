@@ -19,6 +19,11 @@ export interface QuotaItem {
   granted: NanoYuan;
   /** Received from other parts of the account, less what was given. Sums to zero over the parts. */
   moved: NanoYuan;
+  /**
+   * A part may be below zero, so no part alone tells what the account has: the balance pays for a call only once the sum
+   * was read. All parts in use say it, or none does: it is written with the write that overdraws one of several parts.
+   */
+  overdraft?: boolean | undefined;
   /** The number of closed reservations. The ledger has one row for each. */
   settled: number;
   open: Map<string, OpenEntry>;

@@ -1,5 +1,5 @@
 import type { NanoYuan } from './amount.ts';
-import type { CloseRecord, OpenEntry } from './quota-item.ts';
+import type { CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 
 /** The item that a write changes. */
 export interface PartOfAccount {
@@ -86,3 +86,10 @@ export interface DropCountsWrite extends PartOfAccount {
 
 /** The amount that a close returns to `available`; negative if the call cost more than was reserved. */
 export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.closeRecord.charge;
+
+/**
+ * Whether taking so much from a part needs the mark of an overdraft on all of them, because others could then spend what
+ * this one owes. The only part of an account owes what the account does.
+ */
+export const overdraws = ({ part, parts, available, overdraft }: QuotaItem, taken: NanoYuan): boolean =>
+  !overdraft && (part > 0 || parts > 1) && taken > 0n && available < taken;

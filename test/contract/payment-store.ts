@@ -42,6 +42,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
           re_1: { kind: 'refund', state: 'taken', minor: 400n, currency: 'usd' },
           dp_1: { kind: 'dispute', state: 'returned', minor: 9_007_199_254_740_991n, currency: 'usd' },
           re_2: { kind: 'refund', state: 'void', minor: 1n, currency: 'eur' },
+          dp_2: { kind: 'dispute', state: 'taken', minor: 3n, currency: 'usd', grewFrom: [1n, 2n] },
         },
       });
       const grants = [grant('pi_1'), grant('re_1', -28_493_824_000n)];

@@ -63,6 +63,7 @@ export const attributesOf = (item: QuotaItem): Attributes => ({
   ...(item.part > 0 && { part: numberAttribute(item.part) }),
   ...(item.parts > 1 && { parts: numberAttribute(item.parts) }),
   ...(item.made > 1 && { made: numberAttribute(item.made) }),
+  ...(item.overdraft && { overdraft: { BOOL: true } }),
   ...(item.moved !== 0n && { moved: numberAttribute(item.moved) }),
   ...Object.fromEntries([...item.places].map(([key, ids]) => [placesName(key), { SS: [...ids] }])),
   available: numberAttribute(item.available),

@@ -1,6 +1,6 @@
 /** The contract of the quota store for accounts with several parts. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { gatherWrite, joinWrite } from '../../shared/billing/parts/gather.ts';
+import { gatherWrite, joinWrite, settleWrite } from '../../shared/billing/parts/gather.ts';
 import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import { splitWrite } from '../../shared/billing/parts/split.ts';
 import { wholeOf, type AccountParts } from '../../shared/billing/parts/whole.ts';
@@ -202,6 +202,101 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       const images = await opened.store.read(account, 3, false);
       expect(images.map(({ part }) => part)).toEqual([0, 1, 2]);
       expect(await opened.store.read('nobody', 4, true)).toEqual([]);
+    });
+
+    describe('an overdraft', () => {
+      const marks = async () => (await parts()).map(({ overdraft }) => overdraft ?? false);
+      const call = (id: string, part: number, amount: bigint) =>
+        opened.store.reserve({ ...reserveOf(account, { id, amount }), part });
+      const close = async (part: number, charge: bigint) => {
+        const entry = (await parts())[part]?.open.get('call');
+        if (!entry) throw new Error('nothing is open');
+        return opened.store.close({ ...closeOf(account, { entry, charge }), part });
+      };
+      /** Four parts of 250, one of which owes 150. */
+      const overdrawn = async (): Promise<AccountParts> => {
+        await split();
+        await call('call', 2, 100n);
+        expect(await close(2, 400n)).toMatchObject({ done: true });
+        return parts();
+      };
+
+      test('of one part is said by all, and then none is spent from', async () => {
+        await split();
+        await call('call', 2, 100n);
+        expect(await marks()).toEqual([false, false, false, false]);
+        await close(2, 250n);
+        expect(await marks()).toEqual([false, false, false, false]);
+        await call('call', 2, 0n);
+        await close(2, 1n);
+        expect((await parts()).map(({ available }) => available)).toEqual([250n, 250n, -1n, 250n]);
+        expect(await marks()).toEqual([true, true, true, true]);
+        for (const part of [0, 1, 2, 3]) {
+          expect(await call('paid', part, 1n)).toMatchObject({ done: false, item: { overdraft: true } });
+          expect(await call(`free ${part}`, part, 0n)).toMatchObject({ done: true });
+        }
+        expect(await whole()).toMatchObject({ available: 749n, spent: 251n });
+      });
+
+      test('grows by one write more where it is said', async () => {
+        await overdrawn();
+        await call('call', 1, 0n);
+        await close(1, 300n);
+        expect((await parts()).map(({ available }) => available)).toEqual([250n, -50n, -150n, 250n]);
+      });
+
+      test('of the only part is its own matter', async () => {
+        await opened.put(itemOf(account, { available: 10n }));
+        await call('call', 0, 10n);
+        await close(0, 30n);
+        expect(await marks()).toEqual([false]);
+        expect(await whole()).toMatchObject({ available: -20n });
+      });
+
+      test('ends as the sum is shared out: once, and not if it grew meanwhile', async () => {
+        const images = await overdrawn();
+        await call('call', 1, 0n);
+        const early = settleWrite(images);
+        await close(1, 500n);
+        expect(await move(early)).toBe(false);
+        const write = settleWrite(await parts());
+        expect(await move(write)).toBe(true);
+        expect(await move(write)).toBe(false);
+        expect((await parts()).map(({ available }) => available)).toEqual([25n, 25n, 25n, 25n]);
+        expect(await marks()).toEqual([false, false, false, false]);
+      });
+
+      test('of the sum is not shared out, but joined', async () => {
+        await overdrawn();
+        await call('call', 0, 0n);
+        await close(0, 1_000n);
+        const images = await parts();
+        expect(settleWrite(images)).toBeUndefined();
+        expect(await move(joinWrite(images))).toBe(true);
+        expect((await parts()).map(({ available }) => available)).toEqual([-400n, 0n, 0n, 0n]);
+        expect(await marks()).toEqual([false, false, false, false]);
+        expect(await call('paid', 0, 1n)).toMatchObject({ done: false });
+      });
+
+      test('is said by the parts of a split, too, which is refused if it comes meanwhile', async () => {
+        const before = await split();
+        await call('call', 2, 100n);
+        await close(2, 400n);
+        expect(await move(splitWrite(before, 8, limits))).toBe(false);
+        await call('call', 1, 0n);
+        await close(1, 2_000n);
+        expect(await move(splitWrite(await parts(), 8, limits))).toBe(true);
+        expect(await marks()).toEqual(Array.from({ length: 8 }, () => true));
+      });
+
+      test('by a late charge is one of all parts', async () => {
+        await split();
+        const { closeRecord, entry } = closeOf(account, { entry: entryOf(), charge: 300n });
+        const charge = { difference: 299n, row: lateRow({ account, entry, closeRecord }, 299n) };
+        for (let times = 0; times < 2; times += 1) await opened.store.chargeLate(charge);
+        expect((await parts()).map(({ available }) => available)).toEqual([-49n, 250n, 250n, 250n]);
+        expect(await marks()).toEqual([true, true, true, true]);
+      });
     });
 
     describe('a late charge', () => {

@@ -30,11 +30,11 @@ export const writesUpTo =
   async (call, reply) => {
     if (holdMs > 0) await new Promise((resolve) => setTimeout(resolve, holdMs));
     const output = Math.min(tokens, ...limitsIn(call));
-    await metered({ text: 'Words.', input, output, isCut: output < tokens })(call, reply);
+    await answersWith({ text: 'Words.', input, output, isCut: output < tokens })(call, reply);
   };
 
 /** The answer in the dialect of the call, as a stream or as JSON. */
-const metered =
+export const answersWith =
   (answer: MeteredAnswer): Script =>
   async (call, reply) => {
     const wire = wireOf(call);

@@ -8,8 +8,8 @@ import { chunk, usageChunk } from '../support/upstream-frames.ts';
 /** What the reservations promise, seen on the running stack: distribution, functions, streams, sweeper, store. */
 const nano = 1_000_000_000;
 const keyOf = (account: string): string => `sk-money-${account}`;
-const accounts = ['killed', 'leaver', 'crowd', 'planned', 'outage'];
-const balances: Record<string, number> = { killed: 100, leaver: 100, crowd: 10, outage: 100 };
+const accounts = ['killed', 'leaver', 'unheard', 'crowd', 'planned', 'outage'];
+const balances: Record<string, number> = { killed: 100, leaver: 100, unheard: 100, crowd: 10, outage: 100 };
 const messages = [{ role: 'user', content: 'hi' }];
 
 let upstream: ScriptedUpstream;
@@ -139,6 +139,30 @@ describe('the money of the running stack', () => {
       { kind: 'settled', charge: 2, prompt_tokens: 1000, completion_tokens: 500, cached_tokens: 800 },
     ]);
     expect(await quota('leaver')).toMatchObject({ available: 98 * nano, spent: 2 * nano, settled: 1 });
+  });
+
+  it('charge a price per call once though its client left before any content, of which Lambda never tells', async () => {
+    const asked = Promise.withResolvers<void>();
+    const left = Promise.withResolvers<void>();
+    upstream.script(async (_call, reply) => {
+      asked.resolve();
+      await left.promise;
+      await reply.data(
+        chunk({ role: 'assistant', content: 'ok' }),
+        chunk({}, 'stop'),
+        usageChunk(),
+        '[DONE]',
+      );
+      reply.end();
+    });
+    const leaving = new AbortController();
+    const gone = post('unheard', 'per-call', { stream: true }, leaving.signal).catch(() => 'gone');
+    await asked.promise;
+    leaving.abort();
+    expect(await gone).toBe('gone');
+    left.resolve();
+    await until(async () => (await ledger('unheard')).length > 0);
+    expect(await ledger('unheard')).toMatchObject([{ kind: 'settled', charge: 1, end: 'completed' }]);
   });
 
   it('let a balance for 10 calls reach the upstream 10 times at most, whatever comes at once', async () => {

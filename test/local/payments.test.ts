@@ -1,7 +1,7 @@
 import { DeleteCommand, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
-import { reference, session, stripe, refund } from '../support/stripe-rig.ts';
+import { dispute, reference, session, stripe, refund } from '../support/stripe-rig.ts';
 
 /** Stripe's webhook on the running stack: distribution, function, tables, streams. */
 const setting = {
@@ -59,6 +59,12 @@ it('is an unknown path until the setting exists, then tops up once and takes ref
 
   expect((await deliver('refund.created', refund())).status).toBe(200);
   await vi.waitFor(async () => expect(await available()).toBe(42_600_000_000), liveWithin);
+
+  for (const amount of [200, 500]) {
+    const type = `charge.dispute.${amount === 200 ? 'created' : 'updated'}`;
+    expect((await deliver(type, dispute({ amount }))).status).toBe(200);
+  }
+  await vi.waitFor(async () => expect(await available()).toBe(7_100_000_000), liveWithin);
 
   const old = await deliver('refund.created', refund({ id: 're_2' }), Math.floor(Date.now() / 1000) - 3600);
   expect(old.status).toBe(400);

@@ -4,7 +4,7 @@ import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack
 import { runOps } from '../ops/run-ops.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
-import { limitsIn, writesUpTo } from './metered-upstream.ts';
+import { answersWith, limitsIn, writesUpTo } from './metered-upstream.ts';
 import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './money-reader.ts';
 
 /** Prepaid is prepaid: hostile customers and lying upstreams on the running stack. */
@@ -71,11 +71,13 @@ beforeAll(async () => {
       ...crowds.flatMap((crowd) => rowsOfAccount(`crowd-${crowd}`, 29.6)),
       ...Object.keys(lies).flatMap((name) => rowsOfAccount(`lie-${name}`, 100)),
       ...rowsOfAccount('busy', 1000),
+      ...rowsOfAccount('disputed', 60),
+      ...rowsOfAccount('overrun', 0.6),
     ],
   });
   money = new MoneyReader(stack);
   // The demo account has money, too.
-  const granted = ways.length + crowds.length + Object.keys(lies).length + 2;
+  const granted = ways.length + crowds.length + Object.keys(lies).length + 4;
   await until(async () => (await money.accounts()).size === granted);
 });
 afterAll(async () => {
@@ -101,6 +103,9 @@ const costOf = (input: number, output: number): number =>
 async function errorCode(response: Response): Promise<string> {
   return ((await response.json()) as { error: { code: string } }).error.code;
 }
+
+const refusalOf = async (response: Response): Promise<string> =>
+  ((await response.json()) as { error: { message: string } }).error.message;
 
 describe('a balance of 0.32 yuan', () => {
   it.each(ways)(
@@ -171,6 +176,52 @@ describe('an upstream whose counts cannot be', () => {
     expect(spent).toBeGreaterThan(0.7 * plausible);
     expect(spent).toBeLessThan(1.3 * plausible);
     expect(Math.round(Number(row?.['charge']) * nano)).toBe(spent);
+  });
+});
+
+describe('an account in parts whose sum falls below zero', () => {
+  const grant = async (account: string, amount: number): Promise<void> => {
+    const { granted } = await money.account(account);
+    const Item = { account, grant_id: `more ${amount}`, amount };
+    await stack.store.documents.send(new PutCommand({ TableName: 'relay-grants', Item }));
+    await until(async () => (await money.account(account)).granted === granted + amount * nano);
+  };
+
+  it.each([
+    { account: 'disputed', how: 'a dispute while calls run', most: 1000, writes: 100, taken: -60.5 },
+    { account: 'overrun', how: 'answers beyond their limit', most: 10, writes: 1000, taken: 0 },
+  ])('is refused like one item: by $how', async ({ account, most, writes, taken }) => {
+    const ends = Promise.withResolvers<void>();
+    upstream.script(async (call, reply) => {
+      await ends.promise;
+      const text = 'word '.repeat(1.3 * writes);
+      await answersWith({ text, input: 8, output: writes, isCut: false })(call, reply);
+    });
+    const call = (): Promise<Response> => chat(account, { stream: true, max_tokens: most });
+    const running = Array.from({ length: 16 }, async () => (await call()).text());
+    await until(async () => upstream.requests.length === 16 && (await money.account(account)).parts > 1);
+    if (taken !== 0) await grant(account, taken);
+    ends.resolve();
+    for (const text of await Promise.all(running)) expect(text).toContain('[DONE]');
+    const owing = await money.settled(account);
+    expect(owing.available).toBeLessThan(0);
+    expect(owing).toMatchObject({ moved: 0, spent: 16 * costOf(8, writes) });
+
+    const refused = await Promise.all(Array.from({ length: 20 }, call));
+    expect(refused.filter(({ status }) => status !== 429)).toHaveLength(0);
+    expect(new Set(await Promise.all(refused.map(errorCode)))).toEqual(new Set(['insufficient_quota']));
+    expect(await refusalOf(await call())).toContain(`The balance of ${owing.available / nano} yuan`);
+    expect(upstream.requests).toHaveLength(16);
+    expect(await money.account(account)).toEqual(owing);
+
+    await grant(account, 10);
+    // What refused a call is remembered for a second.
+    await until(async () => (await (await call()).text()).includes('[DONE]'));
+    const served = await Promise.all(Array.from({ length: 19 }, async () => (await call()).text()));
+    for (const text of served) expect(text).toContain('[DONE]');
+    const after = await money.settled(account);
+    expect(after).toMatchObject({ moved: 0, spent: 36 * costOf(8, writes) });
+    expect(after.available).toBe(after.granted - after.spent);
   });
 });
 

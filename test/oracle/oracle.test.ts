@@ -85,7 +85,7 @@ describe('the table of endings', () => {
   const cases: [string, Delivered, bigint, bigint][] = [
     ['a whole answer', whole, 46_800_000n, 50_000_000n],
     ['a whole answer, but empty', { ...whole, anyContent: false }, 46_800_000n, 0n],
-    ['you disconnect before any content', { ...whole, leftEarly: true }, 46_800_000n, 0n],
+    ['you have disconnected before any content', { ...whole, leftEarly: true }, 46_800_000n, 0n],
     ['a stream breaks off after content, with counts', cut, 46_800_000n, 50_000_000n],
     ['the provider fails before any content', refused, 0n, 0n],
   ];

@@ -66,7 +66,7 @@ function withSlotsOfFirst(
 }
 
 const ofTheStore = {
-  no_balance_check: { what: 'a reserve does not test the balance', noticed: /though overruns sum to/ },
+  no_balance_check: { what: 'a reserve does not test the balance', noticed: /is paid by a sum below zero/ },
   no_duplicate_guard: {
     what: 'a reserve does not test whether its id is open',
     noticed: /was opened while it was open|is off by|what is open sums/,
@@ -111,9 +111,14 @@ const ofTheStore = {
     noticed: /was charged late twice/,
     kind: { ...sleepy, roughness: { ...smooth, lost: 0.4 } },
   },
-  claw_back_on_one_part: {
-    what: 'a correction takes all from part 0',
-    noticed: /a correction left part/,
+  overdraft_served: {
+    what: 'a reserve does not test whether its part says that another one may owe',
+    noticed: /is paid by a sum below zero/,
+    kind: { ...easy, bursts: true, corrections: 5 },
+  },
+  no_overdraft: {
+    what: 'a part goes below zero, and the others do not say so',
+    noticed: /below zero/,
     kind: { ...easy, bursts: true, corrections: 5 },
   },
 } satisfies Record<string, Mutation>;

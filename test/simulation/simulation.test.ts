@@ -15,3 +15,9 @@ it(`no money is lost or made in the worlds of the seeds ${first} to ${first + co
 it('the same seed is the same world', async () => {
   expect(await simulate(7)).toEqual(await simulate(7));
 });
+
+it('no call is paid by a sum below zero, whichever part owes and whatever goes wrong', async () => {
+  const tale = await simulateRange(10_001, 60, { bursts: true, corrections: 12 });
+  const { overdrawn, overdraftsEnded, joinedInDebt } = tale;
+  for (const times of [overdrawn, overdraftsEnded, joinedInDebt]) expect(times).toBeGreaterThan(0);
+}, 60_000);

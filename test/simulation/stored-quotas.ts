@@ -1,4 +1,4 @@
-import { grantShares } from '../../shared/billing/parts/grant-shares.ts';
+import { evenly } from '../../shared/billing/parts/shares.ts';
 import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
@@ -106,6 +106,10 @@ export class StoredQuotas extends MemoryQuotaStore {
     this.items.set(nameOf(to), { ...to, open, moved: to.moved + amount });
   }
 
+  protected override markOverdraft(from: QuotaItem, taken: bigint): void {
+    if (this.#mutant !== 'no_overdraft') super.markOverdraft(from, taken);
+  }
+
   override create(account: string): Promise<void> {
     return this.#recorded({ account }, () => super.create(account));
   }
@@ -115,14 +119,13 @@ export class StoredQuotas extends MemoryQuotaStore {
     this.#recorded({ account, amount }, () => {
       const all = this.partsOf(account);
       const used = all.filter(({ part }) => part < (all[0]?.parts ?? 1));
-      const isOnePart = used.length < 2 || this.#mutant === 'claw_back_on_one_part';
-      const shares = isOnePart
-        ? [amount]
-        : grantShares(
-            amount,
-            used.map(({ available }) => available),
-          );
-      for (const [part, share] of shares.entries()) super.grant(nameOf({ account, part }), share);
+      const marks = used.length > 1 && amount < 0n && this.#mutant !== 'no_overdraft';
+      for (const [part, share] of evenly(amount, Math.max(1, used.length)).entries()) {
+        const name = nameOf({ account, part });
+        super.grant(name, share);
+        const item = this.items.get(name);
+        if (item && marks) this.items.set(name, { ...item, overdraft: true });
+      }
     });
   }
 
@@ -136,6 +139,7 @@ export class StoredQuotas extends MemoryQuotaStore {
   /** The item as a store that lacks a condition would see it. */
   #loosened(item: QuotaItem, { id, slot }: ReserveWrite): QuotaItem {
     if (this.#mutant === 'no_balance_check') return { ...item, available: 10n ** 30n };
+    if (this.#mutant === 'overdraft_served') return { ...item, overdraft: undefined };
     if (this.#mutant === 'no_duplicate_guard')
       return { ...item, open: new Map([...item.open].filter(([other]) => other !== id)) };
     if (this.#mutant === 'no_slot_limit')
@@ -148,9 +152,14 @@ export class StoredQuotas extends MemoryQuotaStore {
     const before = new Map(this.items);
     const reply = write();
     const parts = this.partsOf(change.account);
-    for (const after of parts) {
+    const { account, close, late } = change;
+    const own = close?.part ?? 0;
+    // A charge that overdraws its part is told first; the others get the mark alone.
+    for (const after of parts.toSorted((a, b) => Number(b.part === own) - Number(a.part === own))) {
       const earlier = before.get(nameOf(after));
-      if (after !== earlier) this.#tell({ ...change, before: earlier, after, parts });
+      if (after === earlier) continue;
+      const told = (close || late) && after.part !== own ? { account } : change;
+      this.#tell({ ...told, before: earlier, after, parts });
     }
     return reply;
   }

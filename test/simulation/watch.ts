@@ -36,7 +36,6 @@ export class Watch {
     if (change.close) this.#closed(change, change.close);
     // A transaction tells of each part that it changes, and a late charge changes one.
     if (change.late) this.#chargedLate(change.late.row.id.replace('late#', ''), change.late.difference);
-    if (change.amount !== undefined) this.#granted(change, change.amount);
     const off = totalOf(change.after);
     const { account, part } = change.after;
     hold(off === 0n, `part ${part} of ${account} is off by ${off}`);
@@ -55,7 +54,9 @@ export class Watch {
     hold(!reserve || !before?.open.has(reserve.id), `${reserve?.id} was opened while it was open`);
   }
 
-  #opened({ before, account }: Change, { id, entry, slot }: ReserveWrite): void {
+  #opened({ before, account, parts }: Change, { id, entry, slot }: ReserveWrite): void {
+    const { available } = sumsOf(parts);
+    hold(entry.amount <= 0n || available >= 0n, `${id} is paid by a sum below zero: ${available}`);
     this.oracle.opened(id, entry);
     if (entry.queued) this.oracle.waits(id);
     // Counts of the month before are dropped when they are met.
@@ -84,17 +85,6 @@ export class Watch {
     this.late.set(id, difference);
   }
 
-  #granted({ before, after, parts }: Change, amount: bigint): void {
-    if (amount > 0n || !before || before.available < 0n) return;
-    const debt = sumsOf(parts).available < 0n;
-    const { account, part, available } = after;
-    // Shares are whole numbers: part 0 has the rest of them.
-    hold(
-      debt || available > -BigInt(parts.length),
-      `a correction left part ${part} of ${account} at ${available}, though others have money`,
-    );
-  }
-
   /** What a call was charged, by its close and after it. */
   charged(id: string): bigint {
     const closes = this.closes.get(id) ?? [];
@@ -115,7 +105,20 @@ export class Watch {
     hold(sums.available >= -overrun, `${account} is at ${sums.available}, though overruns sum to ${overrun}`);
     for (const [slot, calls] of sums.plan) is(slot, calls, planCalls.get(slot) ?? 0);
     places(account, parts);
+    debts(account, parts);
   }
+}
+
+/** The money of one part is not to be had while another one owes some, so all of them say that one may. */
+function debts(account: string, parts: readonly QuotaItem[]): void {
+  const used = parts.filter(({ part }) => part < (parts[0]?.parts ?? 1));
+  const marked = used.filter(({ overdraft }) => overdraft).length;
+  hold(marked === 0 || marked === used.length, `${account}: ${marked} of ${used.length} parts are marked`);
+  const owing = parts.find(({ available }) => available < 0n);
+  hold(
+    owing === undefined || used.length === 1 || marked > 0,
+    `part ${owing?.part} of ${account} is below zero, and the others do not say so`,
+  );
 }
 
 function places(account: string, parts: readonly QuotaItem[]): void {

@@ -62,6 +62,9 @@ export class World {
     renewed: 0,
     placesFreed: 0,
     correctedInParts: 0,
+    overdrawn: 0,
+    overdraftsEnded: 0,
+    joinedInDebt: 0,
     exactBudgets: 0,
     ranLater: 0,
     neverRan: 0,
@@ -270,7 +273,11 @@ export class World {
     this.seen.exactBudgets += this.#budgets.ended();
   }
 
-  #notes({ before, after, amount = 0n, freed, renew, close }: Change): void {
+  #notes({ before, after, amount = 0n, freed, renew, close, move }: Change): void {
+    if (after.part === 0 && after.overdraft && !before?.overdraft) this.seen.overdrawn += 1;
+    if (after.part === 0 && move?.overdraft === 'ends') this.seen.overdraftsEnded += 1;
+    if (after.part === 0 && (before?.parts ?? 1) > after.parts && after.available < 0n)
+      this.seen.joinedInDebt += 1;
     if (renew && !renew.begins) this.seen.renewed += 1;
     if (close && before?.open.get(close.id)?.queued) this.seen.neverRan += 1;
     if (freed) this.seen.placesFreed += 1;

@@ -1,14 +1,16 @@
 import type { PartChange, PartsWrite } from '../../shared/billing/parts/parts-write.ts';
 import { wholeOf } from '../../shared/billing/parts/whole.ts';
 import { emptyQuota, type CloseKind, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import type {
-  CloseWrite,
-  DropCountsWrite,
-  FreePlacesWrite,
-  PartOfAccount,
-  RenewWrite,
-  ReserveWrite,
-  TombstoneWrite,
+import {
+  overdraws,
+  refundOf,
+  type CloseWrite,
+  type DropCountsWrite,
+  type FreePlacesWrite,
+  type PartOfAccount,
+  type RenewWrite,
+  type ReserveWrite,
+  type TombstoneWrite,
 } from '../../shared/billing/quota-writes.ts';
 import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/ports/stores/quota-store.ts';
 import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
@@ -56,6 +58,8 @@ export class MemoryQuotaStore implements QuotaStore {
 
   async close(write: CloseWrite): ReturnType<QuotaStore['close']> {
     this.calls.push('close');
+    const item = this.items.get(nameOf(write));
+    if (item && mayClose(item, write)) this.markOverdraft(item, -refundOf(write));
     const reply = this.#write(write, mayClose, afterClose);
     if (reply.done) this.closed.set(`${write.account} ${write.id}`, write.closeRecord.kind);
     return reply;
@@ -108,7 +112,7 @@ export class MemoryQuotaStore implements QuotaStore {
     this.calls.push('move');
     const { account, changes } = write;
     const before = (change: PartChange) => this.items.get(nameOf({ account, part: change.part }));
-    if (!changes.every((change) => mayChange(before(change), change))) return false;
+    if (!changes.every((change) => mayChange(before(change), change, write))) return false;
     for (const change of changes)
       this.items.set(nameOf({ account, part: change.part }), afterChange(before(change), change, write));
     if (write.parts !== undefined) this.parts.set(account, write.parts);
@@ -121,12 +125,21 @@ export class MemoryQuotaStore implements QuotaStore {
     const item = this.items.get(account);
     if (!item || this.late.has(`${account} ${id}`)) return;
     this.late.set(`${account} ${id}`, charge);
-    this.items.set(account, afterLateCharge(item, charge));
+    this.markOverdraft(item, charge.difference);
+    this.items.set(account, afterLateCharge(this.items.get(account) ?? item, charge));
   }
 
   async closedAs(account: string, id: string): Promise<CloseKind | undefined> {
     this.calls.push('closedAs');
     return this.closed.get(`${account} ${id}`);
+  }
+
+  /** As part of the write that takes so much from a part. */
+  protected markOverdraft(from: QuotaItem, taken: bigint): void {
+    if (!overdraws(from, taken)) return;
+    for (const [name, item] of this.items)
+      if (item.account === from.account && (item.part < from.parts || item.part === from.part))
+        this.items.set(name, { ...item, overdraft: true });
   }
 
   #write<Write extends PartOfAccount>(

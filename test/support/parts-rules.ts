@@ -5,7 +5,11 @@ import type { LateCharge } from '../../shared/relay/ports/stores/quota-store.ts'
 import { copy } from './quota-rules.ts';
 
 /** Whether the conditions of a change hold; `item`: the part, if it exists. */
-export function mayChange(item: QuotaItem | undefined, change: PartChange): boolean {
+export function mayChange(
+  item: QuotaItem | undefined,
+  change: PartChange,
+  { parts, overdraft }: PartsWrite,
+): boolean {
   const { seenParts, moved, plan, settledBefore } = change;
   if (!item || seenParts === undefined) return item === undefined && seenParts === undefined;
   const { minute } = change;
@@ -13,7 +17,10 @@ export function mayChange(item: QuotaItem | undefined, change: PartChange): bool
   if (minute && (counts?.minute !== minute.seen?.minute || counts?.count !== minute.seen?.count))
     return false;
   if (minute && (counts?.tokens ?? 0) !== (minute.seen?.tokens ?? 0)) return false;
-  if (item.parts !== seenParts || (moved < 0n && item.available < -moved)) return false;
+  if (item.parts !== seenParts) return false;
+  const leavesNoDebt = overdraft === 'ends' || overdraft === 'none';
+  if ((leavesNoDebt || (moved < 0n && parts !== 1)) && item.available < -moved) return false;
+  if (leavesNoDebt && (item.overdraft ?? false) !== (overdraft === 'ends')) return false;
   const slotsFit = [...plan].every(([key, { countedMax }]) => (item.plan.get(key) ?? 0) <= countedMax);
   if (!slotsFit || settledBefore === undefined) return slotsFit;
   return item.settled === settledBefore && item.open.size === 0 && item.available === -moved;
@@ -25,6 +32,8 @@ export function afterChange(item: QuotaItem | undefined, change: PartChange, wri
   next.available += change.moved;
   next.moved += change.moved;
   next.parts = write.parts ?? next.parts;
+  if (write.overdraft === 'begins') next.overdraft = true;
+  if (write.overdraft === 'ends' || write.parts === 1) next.overdraft = undefined;
   if (change.part === 0) next.made = write.made ?? next.made;
   if (change.minute) next.rate.set(accountRate, change.minute.counted);
   for (const [key, { calls }] of change.plan)

@@ -24,7 +24,7 @@ export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   if (item.open.has(write.id)) return false;
   if (write.openMax !== undefined && item.open.size >= write.openMax) return false;
   if (write.parts !== undefined && item.parts !== write.parts) return false;
-  if (entry.amount > 0n && item.available < atLeast) return false;
+  if (entry.amount > 0n && (item.available < atLeast || item.overdraft)) return false;
   if (slot && slot.limit !== null && (item.plan.get(slot.key) ?? 0) >= slot.limit) return false;
   if (place && (item.places.get(place.key)?.size ?? 0) >= place.max) return false;
   if (!rate) return true;

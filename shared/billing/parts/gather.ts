@@ -1,7 +1,8 @@
 import { largestFirst, smaller, type NanoYuan } from '../amount.ts';
 import { accountRate, type QuotaItem } from '../quota-item.ts';
 import type { PartChange, PartsWrite } from './parts-write.ts';
-import { wholeOf } from './whole.ts';
+import { evenly } from './shares.ts';
+import { wholeOf, type AccountParts } from './whole.ts';
 
 const giversMax = 20;
 const noCalls: PartChange['plan'] = new Map();
@@ -29,8 +30,20 @@ export function gatherWrite(
   return { account: to.account, changes };
 }
 
+/** Shares out what an overdrawn account has, so that no part is below zero. Undefined: the account is. */
+export function settleWrite(images: AccountParts): PartsWrite | undefined {
+  const sum = images.reduce((all, { available }) => all + available, 0n);
+  if (sum < 0n) return undefined;
+  const shares = evenly(sum, images.length);
+  const changes = images.map(({ part, parts, available }, at): PartChange => {
+    const moved = (shares[at] ?? 0n) - available;
+    return { part, seenParts: parts, moved, plan: noCalls };
+  });
+  return { account: images[0].account, overdraft: 'ends', changes };
+}
+
 /**
- * Gives everything back to part 0, which calls use alone from then on. Undefined: other parts still have open
+ * Gives everything back to part 0, debts too, which calls use alone from then on. Undefined: other parts still have open
  * entries, or the account has one part.
  */
 export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined {

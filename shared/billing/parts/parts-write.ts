@@ -11,6 +11,11 @@ export interface PartsWrite {
   parts?: number | undefined;
   /** The highest number of parts that the account ever had, kept in part 0. */
   made?: number | undefined;
+  /**
+   * What becomes of the mark of an overdraft. `begins`: the changed parts, all in use, have it afterwards. `ends`: they
+   * had it, and none is below zero without it. `none`: refused if one has it, or would be below zero. Absent: it stays.
+   */
+  overdraft?: 'begins' | 'ends' | 'none' | undefined;
   /** One for each part that changes; of the amounts and of the counts of each slot the sum is zero. */
   changes: PartChange[];
 }

@@ -1,3 +1,4 @@
+import type { NanoYuan } from '../amount.ts';
 import type { PlanSlot } from '../plans/plan-slots.ts';
 import type { QuotaItem } from '../quota-item.ts';
 import type { ReserveNeed } from '../reservation.ts';
@@ -5,6 +6,13 @@ import type { ReserveNeed } from '../reservation.ts';
 /** The share of one part in a whole number: the shares of all parts add up to it. */
 export const shareOf = (whole: number, parts: number, part: number): number =>
   Math.floor(whole / parts) + (part < whole % parts ? 1 : 0);
+
+/** An amount in equal shares, the rest in the first one. */
+export function evenly(amount: NanoYuan, parts: number): NanoYuan[] {
+  const share = amount / BigInt(parts);
+  const rest = amount - share * BigInt(parts);
+  return Array.from({ length: parts }, (_, part) => (part === 0 ? share + rest : share));
+}
 
 export interface PartPosition {
   parts: number;

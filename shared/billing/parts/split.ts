@@ -1,7 +1,7 @@
 import { accountRate, type QuotaItem, type RateCount } from '../quota-item.ts';
 import { requestTimeMs } from '../../wire/request-id.ts';
 import type { MovedCalls, PartChange, PartsWrite } from './parts-write.ts';
-import { shareOf } from './shares.ts';
+import { evenly, shareOf } from './shares.ts';
 import { wholeOf } from './whole.ts';
 
 const partsMax = 64;
@@ -50,19 +50,21 @@ export function splitWrite(
   if (!first || first.part !== 0 || to <= first.parts) return undefined;
   const byPart = new Map(images.map((item) => [item.part, item]));
   const available = images.reduce((sum, item) => sum + item.available, 0n);
-  const share = available / BigInt(to);
+  const shares = evenly(available, to);
   const plans = sharedPlans(images, to, limits);
   const minutes = sharedMinute(images, to);
   const changes = Array.from({ length: to }, (_, part): PartChange => {
     const item = byPart.get(part);
-    const rest = part === 0 ? available - share * BigInt(to) : 0n;
     // An account in debt has nothing to share out.
-    const moved = available > 0n ? share + rest - (item?.available ?? 0n) : 0n;
+    const moved = available > 0n ? (shares[part] ?? 0n) - (item?.available ?? 0n) : 0n;
     const counted = part < first.parts ? undefined : minutes(part);
     const minute = counted && { seen: item?.rate.get(accountRate), counted };
     return { part, seenParts: item?.parts, moved, plan: plans(part), minute };
   });
-  return { account: first.account, parts: to, made: Math.max(first.made, to), changes };
+  // A debt stays where it is, so every part is to say that there is one.
+  const isOverdrawn = available < 0n || images.some((item) => item.overdraft);
+  const overdraft = isOverdrawn ? 'begins' : 'none';
+  return { account: first.account, parts: to, made: Math.max(first.made, to), overdraft, changes };
 }
 
 /**

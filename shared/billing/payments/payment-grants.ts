@@ -28,9 +28,15 @@ export function grantsOf({ state, id, account, paid, rate, reversals }: Payment)
     ...grant(id, paid, `payment of ${paymentText(paid)}`),
     ...Object.entries(reversals).flatMap(([reversalId, reversal]) => {
       if (reversal.state === 'void' || isForeign(paid, reversal)) return [];
-      const { minor, currency, kind } = reversal;
+      const { minor, currency, kind, grewFrom = [] } = reversal;
       const text = paymentText(reversal);
-      const taken = grant(reversalId, { minor: -minor, currency }, `${kind} of ${text}`);
+      const taken = [...grewFrom, minor].flatMap((total, at) => {
+        const before = grewFrom[at - 1] ?? 0n;
+        const grantId = at === 0 ? reversalId : `${reversalId}-to-${total}`;
+        const grown = at === 0 ? '' : `, grown from ${paymentText({ minor: before, currency })}`;
+        const reason = `${kind} of ${paymentText({ minor: total, currency })}${grown}`;
+        return grant(grantId, { minor: before - total, currency }, reason);
+      });
       if (reversal.state === 'taken') return taken;
       return taken.concat(grant(`${reversalId}-returned`, reversal, `${kind} of ${text} returned`));
     }),
@@ -51,8 +57,19 @@ export function needsOperator({ before, after }: PaymentChange): string | undefi
   const foreign = Object.entries(after.reversals).some(
     ([id, reversal]) => isForeign(paid, reversal) && isNew(id, reversal),
   );
-  return foreign ? 'a refund or dispute in another currency than the payment' : undefined;
+  if (foreign) return 'a refund or dispute in another currency than the payment';
+  const taken = takenOf(after);
+  const takenBefore = before?.state === 'granted' ? takenOf(before) : 0n;
+  return taken > paid.minor && taken > takenBefore
+    ? 'refunds and disputes of more than the payment'
+    : undefined;
 }
+
+/** What left of a payment and has not come back, in its own currency. */
+const takenOf = ({ paid, reversals }: Payment): bigint =>
+  Object.values(reversals)
+    .filter(({ state, currency }) => state === 'taken' && currency === paid?.currency)
+    .reduce((sum, { minor }) => sum + minor, 0n);
 
 /** `payment of 10 usd: 71 yuan`, for plans and lists. */
 export const grantText = ({ amount, reason }: Grant): string => `${reason}: ${formatYuan(amount)} yuan`;

@@ -36,6 +36,8 @@ export interface Reversal extends PaymentAmount {
    * was never reported; nothing follows.
    */
   state: 'taken' | 'returned' | 'void';
+  /** The smaller amounts that were reported and taken before, from the first on. Absent: none was. */
+  grewFrom?: readonly bigint[] | undefined;
 }
 
 export interface PaidFact {
@@ -85,10 +87,20 @@ function afterPaid({ state }: Payment, fact: PaidFact): Partial<Payment> | undef
 
 function afterReversal({ reversals }: Payment, { id, reversal }: ReversalFact): Partial<Payment> | undefined {
   const earlier = reversals[id];
-  // The way back comes last, so a report of the money's leaving that comes after it is late.
-  if (earlier && (earlier.state !== 'taken' || reversal.state === 'taken')) return undefined;
-  const state = !earlier && reversal.state === 'returned' ? 'void' : reversal.state;
-  return { reversals: { ...reversals, [id]: { ...(earlier ?? reversal), state } } };
+  const after = earlier ? afterReport(earlier, reversal) : firstReport(reversal);
+  return after && { reversals: { ...reversals, [id]: after } };
+}
+
+const firstReport = (reversal: Reversal): Reversal =>
+  reversal.state === 'returned' ? { ...reversal, state: 'void' } : reversal;
+
+/** The way back comes last and is of what was taken, so a report of the money's leaving that comes after it is late. */
+function afterReport(earlier: Reversal, { state, minor, currency }: Reversal): Reversal | undefined {
+  if (earlier.state !== 'taken') return undefined;
+  if (state !== 'taken') return { ...earlier, state };
+  // A dispute may grow. Reports come in any order, so a smaller amount is an older one.
+  if (minor <= earlier.minor || currency !== earlier.currency) return undefined;
+  return { ...earlier, minor, grewFrom: [...(earlier.grewFrom ?? []), earlier.minor] };
 }
 
 /** What an operator makes of a parked payment: whose it is. */

@@ -1,17 +1,24 @@
 /**
  * Where a call goes that one part of its account refused: to a part that has what it needs, or to one in which that is
- * gathered. Only the sums refuse a call. Must not move money on every refusal: that ends in a storm of transactions.
+ * gathered. Only the sums refuse a call, and of an overdrawn account only they let the balance pay. Must not move money
+ * on every refusal: that ends in a storm of transactions.
  */
 import { largestFirst } from '../../billing/amount.ts';
 import { choosePart } from '../../billing/parts/choose.ts';
-import { gatherWrite } from '../../billing/parts/gather.ts';
+import { gatherWrite, joinWrite, settleWrite } from '../../billing/parts/gather.ts';
 import { lapsedPlaces } from '../../billing/parts/places.ts';
 import { partForRoom, roomWrite } from '../../billing/parts/plan-room.ts';
 import { needOn, usesPart } from '../../billing/parts/shares.ts';
 import { wholeOf, type AccountParts } from '../../billing/parts/whole.ts';
 import type { PlanSlot } from '../../billing/plans/plan-slots.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import { isRefusal, planReserve, type Payment } from '../../billing/reservation.ts';
+import {
+  isForMoney,
+  isRefusal,
+  planReserve,
+  type Payment,
+  type ReserveRefusal,
+} from '../../billing/reservation.ts';
 import { StoreUnavailable } from '../ports/stores/store-errors.ts';
 import { Backoff } from './backoff.ts';
 import { contended } from './reserve-refusals.ts';
@@ -23,21 +30,40 @@ const quickMs = 50;
 
 /** The part to try next. Throws the refusal if the sums refuse too. `refused`: as the store returned it. */
 export async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
-  const rough = await readParts(tries, refused, false);
-  return (await chooseFrom(tries, rough)) ?? exactly(tries, refused);
+  const rough = refused.overdraft ? undefined : await readParts(tries, refused, false);
+  return (rough && (await chooseFrom(tries, rough))) ?? exactly(tries, refused);
 }
 
 /** Parts that are a second old must not say that an account has no money. */
 async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
-  const images = await readParts(tries, refused, true);
+  const images = await settled(tries, await readParts(tries, refused, true));
   const chosen = await chooseFrom(tries, images);
   if (chosen) return chosen;
   const whole = wholeOf(images);
   const plan = planReserve(tries.roomyNeed(images[0]), whole);
   // The last read showed what was missing in the one before.
   if (!isRefusal(plan)) return images[0];
+  // Nobody else comes by: what refuses calls makes none that would find out that it is quiet.
+  if (isOverdrawn(images) && joinWrite(images))
+    await (await import('./resize.ts')).join(tries.ports, images[0]);
   throw await tries.refusal(plan, whole);
 }
+
+/** The parts of an account whose sum pays for the call, none of them overdrawn any more; others as they are. */
+async function settled(tries: ReserveUnderWay, images: AccountParts): Promise<AccountParts> {
+  const plan = planReserve(tries.roomyNeed(images[0]), wholeOf(images));
+  const write = paysFromSum(images, plan) ? settleWrite(images) : undefined;
+  if (!write) return images;
+  // If others did it, there is nothing left to do.
+  await quickly(tries, images[0], () => tries.ports.quotas.move(write));
+  return readParts(tries, images[0], true);
+}
+
+const isOverdrawn = (images: AccountParts): boolean => images.some(({ overdraft }) => overdraft);
+
+/** No part may pay for the call by what it has itself. */
+const paysFromSum = (images: AccountParts, plan: Payment | ReserveRefusal): boolean =>
+  isOverdrawn(images) && (isRefusal(plan) ? isForMoney(plan) : plan.amount > 0n);
 
 async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
   const { ports, request, guesses } = tries;
@@ -72,10 +98,12 @@ async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Pr
 /** Undefined: the sums refuse the call for want of money, which other parts may have by now. Throws other refusals. */
 async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
-  const open = tries.isPinned ? images.filter(({ part }) => part === tries.part) : images;
-  const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
+  const usable = isOverdrawn(images) ? images.map((item) => ({ ...item, available: 0n })) : images;
+  const open = tries.isPinned ? usable.filter(({ part }) => part === tries.part) : usable;
   const whole = wholeOf(images);
   const plan = planReserve(need, whole);
+  if (paysFromSum(images, plan)) return undefined;
+  const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
   const slot = isRefusal(plan) ? undefined : plan.slot;
   const withRoom = slot && (await roomFor(tries, { images, open, slot }));
   if (withRoom ?? chosen) return withRoom ?? chosen;
@@ -135,7 +163,7 @@ async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gatherin
     const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
     throw await tries.refusal(refusal, wholeOf(images));
   }
-  const write = gatherWrite(images, to, plan.amount);
+  const write = plan.amount > 0n ? gatherWrite(images, to, plan.amount) : undefined;
   if (!write) return to;
   // Whoever moves money meets others who do, so it is tried once.
   const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));

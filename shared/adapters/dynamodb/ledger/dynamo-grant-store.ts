@@ -14,11 +14,10 @@ import type { GrantLedgerRow } from '../../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore } from '../../../relay/ports/stores/grant-store.ts';
 import { Poisoned, StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { grantShares } from '../../../billing/parts/grant-shares.ts';
-import type { AccountParts } from '../../../billing/parts/whole.ts';
+import { evenly } from '../../../billing/parts/shares.ts';
 import type { Attributes } from '../attributes.ts';
 import { partKey } from '../quotas/quota-attributes.ts';
-import { readUsedParts } from '../quotas/whole-account.ts';
+import { partsMax } from '../quotas/whole-account.ts';
 import { conditionalCall, storeCall } from '../dynamo-client.ts';
 import { transactionCall } from '../dynamo-transactions.ts';
 import { readGrantImage } from './grant-attributes.ts';
@@ -38,6 +37,7 @@ const rowExists = 'attribute_exists(account)';
 export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantStore {
   const ledger = physicalTableName(stack, 'ledger');
   const grants = physicalTableName(stack, 'grants');
+  const quotas = physicalTableName(stack, 'quotas');
   return {
     async find(account, grantId) {
       const Key = marshall({ account, id: grantLedgerId(grantId) });
@@ -46,15 +46,10 @@ export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantSt
       return Item && appliedOf(Item);
     },
     async apply(row) {
-      const table = { client, TableName: physicalTableName(stack, 'quotas') };
-      const parts = await storeCall(() => readUsedParts(table, row.account)).catch((error: unknown) => {
-        // The write finds out what the item does not take.
-        if (error instanceof Error && error.message.startsWith('quotas: ')) return undefined;
-        throw error;
-      });
+      const parts = await partsInUse(client, quotas, row.account);
       const TransactItems = [
         putOnce(ledger, row),
-        ...addToBalance(table.TableName, row, parts),
+        ...addToBalance(quotas, row, parts),
         ...countInDaily(stack, [row]),
       ];
       const reply = await transactionCall(() =>
@@ -97,46 +92,45 @@ const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => (
   },
 });
 
+/** What cannot be read counts as one: the write finds out what the item does not take. */
+async function partsInUse(client: DynamoDBClient, TableName: string, account: string): Promise<number> {
+  const command = new GetItemCommand({ TableName, Key: partKey({ account }), ConsistentRead: true });
+  const { Item } = await storeCall(() => client.send(command));
+  const parts = Number(Item?.['parts']?.N);
+  return parts <= partsMax ? parts : 1;
+}
+
 /**
  * An account's first grant creates the whole item with its maps, because later writes cannot create parent
- * maps. An account with parts gets the grant in all of them; refused if their number changed since they were read.
+ * maps. An account with parts gets the grant in all of them; refused if their number changed since it was read. A
+ * negative one may overdraw any of them.
  */
 function addToBalance(
   TableName: string,
   { account, amount }: GrantLedgerRow,
-  images: AccountParts | undefined,
+  parts: number,
 ): TransactWriteItem[] {
-  const parts = images?.length ?? 1;
-  const shares = grantShares(amount, images?.map(({ available }) => available) ?? [0n]);
-  return shares.flatMap((share, part): TransactWriteItem[] =>
-    share === 0n && part > 0
-      ? []
-      : [
-          {
-            Update: {
-              TableName,
-              Key: partKey({ account, part }),
-              ConditionExpression: parts === 1 ? wasNeverSplit : hasSameParts,
-              UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
+  const marks = amount < 0n && parts > 1;
+  return evenly(amount, parts).map((share, part): TransactWriteItem => ({
+    Update: {
+      TableName,
+      Key: partKey({ account, part }),
+      ConditionExpression: parts === 1 ? wasNeverSplit : hasSameParts,
+      UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
       granted = if_not_exists(granted, :zero) + :amount, spent = if_not_exists(spent, :zero),
       settled = if_not_exists(settled, :zero), #open = if_not_exists(#open, :none),
-      #plan = if_not_exists(#plan, :none), busy = if_not_exists(busy, :none), #rate = if_not_exists(#rate, :none)`,
-              ExpressionAttributeNames: {
-                '#open': 'open',
-                '#plan': 'plan',
-                '#rate': 'rate',
-                '#parts': 'parts',
-              },
-              ExpressionAttributeValues: marshall({
-                ':amount': share,
-                ':zero': 0,
-                ':none': {},
-                ':parts': parts,
-              }),
-            },
-          },
-        ],
-  );
+      #plan = if_not_exists(#plan, :none), busy = if_not_exists(busy, :none), #rate = if_not_exists(#rate, :none)
+      ${marks ? ', overdraft = :overdraft' : ''}`,
+      ExpressionAttributeNames: { '#open': 'open', '#plan': 'plan', '#rate': 'rate', '#parts': 'parts' },
+      ExpressionAttributeValues: marshall({
+        ':amount': share,
+        ':zero': 0,
+        ':none': {},
+        ':parts': parts,
+        ...(marks && { ':overdraft': true }),
+      }),
+    },
+  }));
 }
 
 const hasSameParts = '#parts = :parts';

@@ -7,7 +7,10 @@ import { Poisoned } from '../../../relay/ports/stores/store-errors.ts';
 import type { Attributes } from '../attributes.ts';
 
 export function paymentAttributes({ paid, reversals, ...payment }: Payment): Attributes {
-  const flat = Object.entries(reversals).map(([id, { minor, ...rest }]) => [id, { ...rest, amount: minor }]);
+  const flat = Object.entries(reversals).map(([id, { minor, grewFrom, ...rest }]) => [
+    id,
+    { ...rest, amount: minor, grew_from: grewFrom },
+  ]);
   return marshall(
     { ...payment, amount: paid?.minor, currency: paid?.currency, reversals: Object.fromEntries(flat) },
     { removeUndefinedValues: true },
@@ -40,7 +43,8 @@ export function paymentOf(attributes: Attributes): Payment {
 }
 
 function reversalOf(value: AttributeValue): Reversal {
-  const { kind, state, ...rest } = need(value.M, 'reversals');
+  const { kind, state, grew_from, ...rest } = need(value.M, 'reversals');
+  const grewFrom = grew_from?.L?.map(({ N }) => BigInt(need(N, 'grew_from')));
   return {
     kind: kind?.S === 'dispute' ? 'dispute' : 'refund',
     state: need(
@@ -48,6 +52,7 @@ function reversalOf(value: AttributeValue): Reversal {
       'reversals',
     ),
     ...amountOf(rest),
+    ...(grewFrom && { grewFrom }),
   };
 }
 

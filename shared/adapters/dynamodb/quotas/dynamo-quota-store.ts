@@ -2,7 +2,7 @@
  * The store of reservations. Each operation is one conditional write on a part of an account. The client must not
  * retry: `Reservations` decides which writes are safe to repeat.
  */
-import { refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
+import { overdraws, refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/stores/quota-store.ts';
 import type { Attributes } from '../attributes.ts';
 import { quotaCall, type TableClient } from '../dynamo-client.ts';
@@ -45,7 +45,13 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
       const reply = await update(write, reserveExpression(write));
       return reply.done ? { done: true, item: quotaOf(reply.updated ?? {}) } : reply;
     },
-    close: (write) => update(write, closeExpression(write, refundOf(write))),
+    async close(write) {
+      const reply = await update(write, closeExpression(write));
+      if (reply.done || !reply.item?.open.has(write.id) || !overdraws(reply.item, -refundOf(write)))
+        return reply;
+      await (await transactions()).closeOverdrawn(write, reply.item.parts);
+      return { done: true };
+    },
     async create(account) {
       const Item = emptyAttributes({ account });
       const input = { TableName, Item, ConditionExpression: hasNoItem };

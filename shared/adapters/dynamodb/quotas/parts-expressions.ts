@@ -5,13 +5,19 @@ import type { PartChange, PartsWrite } from '../../../billing/parts/parts-write.
 import { accountRate, type CloseRecord, type RateCount } from '../../../billing/quota-item.ts';
 import type { Attributes } from '../attributes.ts';
 import { closeRecordAttribute, emptyAttributes, numberAttribute } from './quota-attributes.ts';
-import { Clauses, hasParts, type Expression } from './quota-expressions.ts';
-
-type Change = Omit<Expression, 'ReturnValues'>;
+import {
+  Clauses,
+  hasItem,
+  hasNoOverdraft,
+  hasParts,
+  markOverdraft,
+  mayTake,
+  type Change,
+} from './quota-expressions.ts';
 
 /** A part that is created has its share at once. */
 export function createdPart(
-  { account, parts = 1 }: PartsWrite,
+  { account, parts = 1, overdraft }: PartsWrite,
   { part, moved, plan, minute }: PartChange,
 ): Attributes {
   const counts = [...plan].flatMap(([key, { calls }]) =>
@@ -24,10 +30,11 @@ export function createdPart(
     parts: numberAttribute(parts),
     plan: { M: Object.fromEntries(counts) },
     rate: { M: minute ? { [accountRate]: minuteAttribute(minute.counted) } : {} },
+    ...(overdraft === 'begins' && { overdraft: { BOOL: true } }),
   };
 }
 
-export function changeExpression({ parts, made }: PartsWrite, change: PartChange): Change {
+export function changeExpression({ parts, made, overdraft }: PartsWrite, change: PartChange): Change {
   const { seenParts = 1, moved, plan, settledBefore } = change;
   const c = new Clauses();
   const zero = c.value('zero', numberAttribute(0));
@@ -38,7 +45,14 @@ export function changeExpression({ parts, made }: PartsWrite, change: PartChange
     `${available} = ${available} + ${amount}`,
     `${received} = if_not_exists(${received}, ${zero}) + ${amount}`,
   );
-  if (moved < 0n) c.conditions.push(`${available} >= ${c.value('given', numberAttribute(-moved))}`);
+  const leavesNoDebt = overdraft === 'ends' || overdraft === 'none';
+  // The one part of a joined account owes what the account does.
+  if (leavesNoDebt || (moved < 0n && parts !== 1))
+    c.conditions.push(`${available} >= ${c.value('given', numberAttribute(-moved))}`);
+  if (overdraft === 'begins') markOverdraft(c);
+  if (overdraft === 'none') c.conditions.push(hasNoOverdraft(c));
+  if (overdraft === 'ends') c.conditions.push(`attribute_exists(${c.path('overdraft')})`);
+  if (overdraft === 'ends' || parts === 1) c.remove.push(c.path('overdraft'));
   if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.value('newParts', numberAttribute(parts))}`);
   if (made !== undefined && change.part === 0)
     c.set.push(`${c.path('made')} = ${c.value('made', numberAttribute(made))}`);
@@ -76,12 +90,27 @@ const minuteAttribute = ({ minute, count, tokens = 0 }: RateCount): AttributeVal
   M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
 });
 
-/** The amounts of a charge that came too late. */
-export function lateExpression(difference: bigint, row: CloseRow): Change {
+/** Says that a part may be below zero. */
+export function markExpression(parts: number): Change {
+  const c = new Clauses();
+  c.conditions.push(hasParts(c, parts));
+  markOverdraft(c);
+  return c.expression();
+}
+
+/**
+ * The amounts of a charge that came too late.
+ * @param overdrawn it overdraws the first of so many parts, which are marked with it
+ */
+export function lateExpression(difference: bigint, row: CloseRow, overdrawn?: number): Change {
   const c = new Clauses();
   const amount = c.value('amount', numberAttribute(difference));
   const [available, spent, settled] = [c.path('available'), c.path('spent'), c.path('settled')];
-  c.conditions.push(`attribute_exists(${c.path('account')})`);
+  c.conditions.push(hasItem(c));
+  if (overdrawn !== undefined) {
+    c.conditions.push(hasParts(c, overdrawn));
+    markOverdraft(c);
+  } else if (difference > 0n) c.conditions.push(mayTake(c, 0, difference));
   c.set.push(
     `${available} = ${available} - ${amount}`,
     `${spent} = ${spent} + ${amount}`,

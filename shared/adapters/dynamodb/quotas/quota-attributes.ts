@@ -136,6 +136,7 @@ export function quotaOf(attributes: Attributes): QuotaItem {
     spent: amount(attributes['spent'], 'spent'),
     granted: amount(attributes['granted'], 'granted'),
     moved: attributes['moved'] ? amount(attributes['moved'], 'moved') : 0n,
+    overdraft: attributes['overdraft']?.BOOL,
     settled: count(attributes['settled'], 'settled'),
     open: mapOf(attributes['open'], entryOf),
     plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),

@@ -8,7 +8,12 @@
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { accountRate, type OpenEntry } from '../../../billing/quota-item.ts';
-import type { CloseWrite, RateWrite, ReserveWrite } from '../../../billing/quota-writes.ts';
+import {
+  refundOf,
+  type CloseWrite,
+  type RateWrite,
+  type ReserveWrite,
+} from '../../../billing/quota-writes.ts';
 import {
   closeRecordAttribute,
   entryAttribute,
@@ -27,6 +32,9 @@ export interface Expression {
   ExpressionAttributeValues: Record<string, AttributeValue>;
   ReturnValues?: 'ALL_NEW';
 }
+
+/** One of a transaction, which returns nothing. */
+export type Change = Omit<Expression, 'ReturnValues'>;
 
 /**
  * Collects the clauses of one expression. Every name has an alias, because names such as `open` and `plan`
@@ -96,6 +104,15 @@ const hasPlace = (c: Clauses, places: string, max: number): string => {
   return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${zeroIn(c)}))`;
 };
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
+export const hasNoOverdraft = (c: Clauses): string => `attribute_not_exists(${c.path('overdraft')})`;
+/** What is taken from one of several parts leaves it at zero at least, unless all of them say that it may not. */
+export const mayTake = (c: Clauses, part: number, taken: bigint): string => {
+  const isCovered = balanceCovers(c, c.value('taken', numberAttribute(taken)));
+  const only = part === 0 ? ` OR ${hasParts(c, 1)}` : '';
+  return `(${isCovered} OR attribute_exists(${c.path('overdraft')})${only})`;
+};
+export const markOverdraft = (c: Clauses): void =>
+  void c.set.push(`${c.path('overdraft')} = ${c.value('overdraft', { BOOL: true })}`);
 export const isOpenUntil = (c: Clauses, id: string, until: number): string =>
   `${c.path('open', id)}[${untilIndex}] = ${c.value(`until ${until}`, numberAttribute(until))}`;
 /** Compares the flags, so that a close does not remove a tombstone under the same id. */
@@ -119,7 +136,7 @@ export function reserveExpression(write: ReserveWrite): Expression {
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
   if (parts !== undefined) c.conditions.push(hasParts(c, parts));
   const needed = atLeast === entry.amount ? amount : c.value('atLeast', numberAttribute(atLeast));
-  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));
+  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));
   c.set.push(
     `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
     `${available} = ${available} - ${amount}`,
@@ -137,10 +154,16 @@ export function reserveExpression(write: ReserveWrite): Expression {
   return c.expression('ALL_NEW');
 }
 
-export function closeExpression(write: CloseWrite, refund: bigint): Expression {
-  const { id, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
+/** @param overdrawn it overdraws one of so many parts, which are marked with it */
+export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
+  const { id, part = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
+  const refund = refundOf(write);
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
+  if (overdrawn !== undefined) {
+    c.conditions.push(hasParts(c, overdrawn));
+    markOverdraft(c);
+  } else if (refund < 0n) c.conditions.push(mayTake(c, part, -refund));
   if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
   add(c.path('available'), c.value('refund', numberAttribute(refund)));

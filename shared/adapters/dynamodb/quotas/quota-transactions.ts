@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import type { CloseKind } from '../../../billing/quota-item.ts';
+import type { CloseWrite, PartOfAccount } from '../../../billing/quota-writes.ts';
 import type { QuotaStore } from '../../../relay/ports/stores/quota-store.ts';
 import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
@@ -17,10 +18,14 @@ import { readAsOfOneMoment, transactionCall } from '../dynamo-transactions.ts';
 import { ledgerAttributes } from '../ledger-attributes.ts';
 import { partsItem } from '../account-parts.ts';
 import { partKey } from './quota-attributes.ts';
-import { changeExpression, createdPart, lateExpression } from './parts-expressions.ts';
+import { changeExpression, createdPart, lateExpression, markExpression } from './parts-expressions.ts';
+import { closeExpression } from './quota-expressions.ts';
 import { quotaOf } from './quota-attributes.ts';
 
-export type QuotaTransactions = Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'>;
+export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'> {
+  /** A close that overdraws one of so many parts, and the mark on all of them. */
+  closeOverdrawn(write: CloseWrite, parts: number): Promise<void>;
+}
 
 /** Its caller repeats. */
 const once = { attempts: 1 };
@@ -43,6 +48,18 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
     if (conditions.length === 0) throw new StoreBusy('The transaction met another write.', { cause: error });
     return conditions;
   };
+
+  const unlessChanged = async (writes: TransactWriteItem[]): Promise<void> => {
+    if ((await transact(writes)).length > 0) throw new StoreBusy('The account changed meanwhile.');
+  };
+
+  /** The mark of an overdraft on all parts but the one that the write changes. */
+  const marksBeside = ({ account, part = 0 }: PartOfAccount, parts: number): TransactWriteItem[] =>
+    Array.from({ length: parts }, (_, other) => other)
+      .filter((other) => other !== part)
+      .map((other) => ({
+        Update: { TableName, Key: partKey({ account, part: other }), ...markExpression(parts) },
+      }));
 
   return {
     async read(account, parts, exact) {
@@ -72,14 +89,25 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
         });
       return (await transact(items)).length === 0;
     },
+    async closeOverdrawn(write, parts) {
+      await unlessChanged([
+        { Update: { TableName, Key: partKey(write), ...closeExpression(write, parts) } },
+        ...marksBeside(write, parts),
+      ]);
+    },
     async chargeLate({ difference, row }) {
-      const Key = partKey({ account: row.account });
-      await transact([
-        { Update: { TableName, Key, ...lateExpression(difference, row) } },
+      const { account } = row;
+      const writes = (overdrawn?: number): TransactWriteItem[] => [
+        { Update: { TableName, Key: partKey({ account }), ...lateExpression(difference, row, overdrawn) } },
         { Put: { TableName: ledger, Item: ledgerAttributes(row), ConditionExpression: isNotInLedger } },
         ...countInDaily(stack, [row]),
         ...countInBudgets(stack, [row]),
-      ]);
+      ];
+      const [refused] = await transact(writes());
+      if (refused !== 0) return;
+      const [first] = await this.read(account, 1, true);
+      if (!first || (await this.closedAs(account, row.id)) !== undefined) return;
+      await unlessChanged([...writes(first.parts), ...marksBeside({ account }, first.parts)]);
     },
     async closedAs(account, id) {
       const input = { TableName: ledger, Key: marshall({ account, id }), ConsistentRead: true };

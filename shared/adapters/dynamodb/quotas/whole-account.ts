@@ -13,20 +13,10 @@ export interface QuotaTable {
 }
 
 /** Undefined: the account has no item. Throws an Error that names the part and the attribute. */
-export async function readWhole(table: QuotaTable, account: string): Promise<WholeAccount | undefined> {
-  const parts = await readParts(table, account, ({ made }) => made);
-  return parts && wholeOf(parts);
-}
-
-/** The parts that calls use. */
-export const readUsedParts = (table: QuotaTable, account: string): Promise<AccountParts | undefined> =>
-  readParts(table, account, ({ parts }) => parts);
-
-async function readParts(
+export async function readWhole(
   { client, TableName }: QuotaTable,
   account: string,
-  countOf: (first: QuotaItem) => number,
-): Promise<AccountParts | undefined> {
+): Promise<WholeAccount | undefined> {
   const key = { TableName, Key: partKey({ account }) };
   // A balance read directly after a call must include that call.
   const { Item } = await client.send(new GetItemCommand({ ...key, ConsistentRead: true }));
@@ -34,13 +24,13 @@ async function readParts(
   if (!first) return undefined;
   let images: AccountParts = [first];
   // A split meanwhile moves money to parts that were not read.
-  while (images.length < countOf(images[0]))
-    images = await readFirst({ client, TableName }, account, countOf(images[0]));
-  return images;
+  while (images.length < images[0].made)
+    images = await readFirst({ client, TableName }, account, images[0].made);
+  return wholeOf(images);
 }
 
 /** More items than a transaction reads; there are never so many parts. */
-const partsMax = 100;
+export const partsMax = 100;
 
 /** The names of an account's parts, part 0 first. A count that nobody wrote must not be counted to. */
 export function partsOf(account: string, count: number): { account: string; part: number }[] {

@@ -100,19 +100,19 @@ const endings: Record<string, Ending> = {
   'a whole answer with counts that cannot be': { scripts: counts(1e12, -1), milli: 7n },
   'a whole answer with one count that cannot be': { scripts: counts(7, 1e12), milli: 9n },
   'more was used than was reserved': { scripts: counts(40, 140), milli: 320n },
-  'you disconnect before any content': {
+  'you have disconnected before any content': {
     scripts: [{ steps: slow }],
     body: stream,
     leaveAfter: 1,
     milli: 11n,
   },
-  'you disconnect in mid-stream': {
+  'you have disconnected in mid-stream': {
     scripts: [{ steps: [delta('a'), 10, delta('b'), finish(), usage(7, 2), done] }],
     body: stream,
     leaveAfter: 1,
     milli: 11n,
   },
-  'you disconnect before a JSON answer is whole': { scripts: [{ steps: slow }], leaveAfter: 1, milli: 11n },
+  'you have disconnected before a JSON answer is whole': { scripts: [{ steps: slow }], leaveAfter: 1, milli: 11n },
   'a stream breaks off after content, with counts': {
     scripts: [{ steps: [delta('a'), usage(7, 2), reset] }],
     body: stream,

@@ -183,6 +183,34 @@ describe('refunds and disputes', () => {
     ]);
   });
 
+  test('that grow take the difference, and what was taken comes back', async () => {
+    const rig = new StripeRig();
+    await rig.send(completed, session());
+    const report = (type: string, amount: number, status = 'needs_response') =>
+      rig.send(`charge.dispute.${type}`, dispute({ amount, status }));
+    await report('created', 500);
+    for (const amount of [800, 500, 800]) await report('updated', amount);
+    expect(rig.granted).toEqual(['acme dp_1 -35.5', 'acme dp_1-to-800 -21.3', 'acme pi_1 71']);
+    await report('closed', 900, 'won');
+    expect(rig.granted).toContain('acme dp_1-returned 56.8');
+    expect(rig.counted).toEqual([]);
+  });
+
+  test('of more than the payment are taken and reported, whether one is or all together are', async () => {
+    const rig = new StripeRig();
+    await rig.send(completed, session());
+    await rig.send('refund.created', refund({ id: 're_1', amount: 600 }));
+    expect(rig.counted).toEqual([]);
+    await rig.send('refund.created', refund({ id: 're_2', amount: 600 }));
+    expect(rig.counted).toEqual(['PaymentParked']);
+    expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -42.6', 'acme re_2 -42.6']);
+    await rig.send('refund.failed', refund({ id: 're_2', amount: 600, status: 'failed' }));
+    await rig.send('refund.updated', refund({ id: 're_1', amount: 600, status: 'succeeded' }));
+    expect(rig.counted).toEqual(['PaymentParked']);
+    await rig.send('charge.dispute.created', dispute({ amount: 1200 }));
+    expect(rig.counted).toEqual(['PaymentParked', 'PaymentParked']);
+  });
+
   test('in another currency than the payment are not converted, but reported', async () => {
     const rig = new StripeRig();
     await rig.send(completed, session());
