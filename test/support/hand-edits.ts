@@ -103,6 +103,9 @@ const channels: HandEdit[] = [
   params({ efforts: [] }, 'params.efforts: '),
   params({ system: 'top' }, 'params.system: found a text'),
   params({ max_output_tokens: 0 }, 'params.max_output_tokens: found a number'),
+  // Named as DynamoDB names types; a tool may write NULL for nothing beside it.
+  params({ L: { S: null, M: { L: true } }, stream: null }, 'params.L: found, but not known here'),
+  channel({ models: null, weight: null }, 'models: found nothing, wanted a list'),
 ];
 
 const charges: HandEdit[] = [
