@@ -247,4 +247,20 @@ describe('whatever type an attribute of a row has', () => {
       }
     });
   });
+
+  it('a key itself in the place of its hash is called leaked, and shown whole by nobody', async () => {
+    const keys = ['sk-vendor-key-19-ch', `sk-${'z9'.repeat(24)}`];
+    await put(
+      'keys',
+      keys.map((hash) => marshall({ hash, account: 'acme', hint: 'mine' })),
+    );
+    for (const line of ['check', 'check --json', 'key list', 'key list --json', 'key list --csv']) {
+      const text = await said(line);
+      expect(text).toContain('this is a key itself, so it has leaked');
+      for (const key of keys) expect(text).not.toContain(key);
+    }
+    const page = await (await visitor.get('keys?text=acme')).text();
+    expect(page).toContain('this is a key itself, so it has leaked');
+    for (const key of keys) expect(page).not.toContain(key);
+  });
 });

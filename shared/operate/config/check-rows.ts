@@ -4,6 +4,7 @@ import { keyDoubts, offeredNames, type BesideKeys } from '../../config/marks/key
 import { validateAccountRow, validateKeyRow } from '../../config/marks/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { emptyRows, type ConfigRows } from '../../config/config-rows.ts';
+import { shownHash } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import type { ValidationResult } from '../../config/validation-result.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -110,7 +111,9 @@ const validated = (
     const doubts = beside && problem === undefined ? keyDoubts(row, beside) : [];
     const warnings = [warning ?? [], doubts].flat();
     if (problem === undefined && warnings.length === 0) return [];
-    const key = keyNames[table].map((name) => textOf(row, name)).join(' ');
+    const key = keyNames[table]
+      .map((name) => (name === 'hash' ? shownHash(textOf(row, name)) : textOf(row, name)))
+      .join(' ');
     return [{ table, key, problem, warning: warnings.length > 0 ? warnings.join('; ') : undefined }];
   });
 

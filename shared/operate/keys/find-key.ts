@@ -1,4 +1,5 @@
 /** Finds the one key that matches an operator's text. */
+import { shownHash } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { usageFailure } from '../operator-failure.ts';
@@ -44,6 +45,6 @@ export async function findKey({ tables }: OperatorPorts, written: string): Promi
 }
 
 function nameOf(row: RawRow): string {
-  const hash = textOf(row, 'hash').slice(0, 12);
+  const hash = shownHash(textOf(row, 'hash')).slice(0, 12);
   return `${textOf(row, 'hint') || 'key'} (hash ${hash}, account ${textOf(row, 'account') || 'unreadable'})`;
 }
