@@ -11,60 +11,52 @@ import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.t
 import type { RefusalCounts } from '../../shared/relay/ports/stores/refusal-counts.ts';
 import type { TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
 
-export function laterTurnStates(parts: TurnStateStoreParts): TurnStateStore {
-  const load = async (): Promise<TurnStateStore> => {
+/**
+ * A port whose adapter is loaded by the first call of it; where that fails, the next call tries again. It has no list of
+ * methods, and so none that leaves out an argument.
+ */
+export function later<Port extends object>(load: () => Promise<Port>): Port {
+  let loaded: Promise<Port> | undefined;
+  const adapter = (): Promise<Port> =>
+    (loaded ??= load().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    }));
+  const method =
+    (name: string | symbol) =>
+    async (...given: unknown[]): Promise<unknown> => {
+      const port = await adapter();
+      return Reflect.apply(Reflect.get(port, name) as () => unknown, port, given);
+    };
+  // Whoever awaits the port must not take it for a promise.
+  return new Proxy({} as Port, { get: (_, name) => (name === 'then' ? undefined : method(name)) });
+}
+
+export const laterTurnStates = (parts: TurnStateStoreParts): TurnStateStore =>
+  later(async () => {
     const file = await import('../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts');
     return file.dynamoTurnStateStore(parts);
-  };
-  return {
-    put: async (...turn) => (await load()).put(...turn),
-    read: async (...turns) => (await load()).read(...turns),
-  };
-}
+  });
 
-export function laterKeyCounters({
-  client,
-  stack,
-}: Pick<TurnStateStoreParts, 'client' | 'stack'>): KeyCounters {
-  const load = async (): Promise<KeyCounters> => {
+type TableParts = Pick<TurnStateStoreParts, 'client' | 'stack'>;
+
+export const laterKeyCounters = ({ client, stack }: TableParts): KeyCounters =>
+  later(async () => {
     const file = await import('../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts');
     return file.dynamoKeyCounters(client, stack);
-  };
-  return {
-    countCall: async (...call) => (await load()).countCall(...call),
-    hold: async (...held) => (await load()).hold(...held),
-    change: async (...changed) => (await load()).change(...changed),
-  };
-}
+  });
 
-export function laterRefusalCounts({
-  client,
-  stack,
-}: Pick<TurnStateStoreParts, 'client' | 'stack'>): RefusalCounts {
-  const load = async (): Promise<RefusalCounts> => {
+export const laterRefusalCounts = ({ client, stack }: TableParts): RefusalCounts =>
+  later(async () => {
     const file = await import('../../shared/adapters/dynamodb/ledger/dynamo-refusal-counts.ts');
     return file.dynamoRefusalCounts(client, stack);
-  };
-  return {
-    add: async (hour) => (await load()).add(hour),
-    since: async (...from) => (await load()).since(...from),
-  };
-}
+  });
 
-export function laterIdempotency({
-  client,
-  clock,
-  stack,
-}: TurnStateStoreParts & { clock: Clock }): IdempotencyStore {
-  const load = async (): Promise<IdempotencyStore> => {
+export const laterIdempotency = ({ client, clock, stack }: TableParts & { clock: Clock }): IdempotencyStore =>
+  later(async () => {
     const file = await import('../../shared/adapters/dynamodb/dynamo-idempotency-store.ts');
     return file.dynamoIdempotencyStore(client, clock, stack);
-  };
-  return {
-    claim: async (claim) => (await load()).claim(claim),
-    finish: async (...ended) => (await load()).finish(...ended),
-  };
-}
+  });
 
 /**
  * The first call composes the handle, around ports that note what they do. Where that fails the call is answered without

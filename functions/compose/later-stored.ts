@@ -2,9 +2,9 @@
 import type { StoredParts } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
 import type { FunctionInvokerParts } from '../../shared/adapters/aws/function-invoker.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
+import { later } from './later-adapters.ts';
 
 type Stores = Omit<StoredPorts, 'startRun'>;
-type Method = (...given: unknown[]) => Promise<unknown>;
 
 /** `functionName` undefined: the deployment has no function that runs what nobody waits for. */
 interface InvokedParts extends Omit<FunctionInvokerParts, 'functionName'> {
@@ -20,30 +20,12 @@ export function laterStored(parts: StoredParts, { functionName, ...invoked }: In
     loaded.catch(() => void (loaded = undefined));
     return loaded;
   };
-  /** @param methods all of them */
-  const later = <Name extends keyof Stores>(
-    name: Name,
-    methods: Record<keyof Stores[Name], true>,
-  ): Stores[Name] => {
-    const method = (of: string): [string, Method] => [
-      of,
-      async (...given) => ((await load())[name][of as keyof Stores[Name]] as Method)(...given),
-    ];
-    return Object.fromEntries(Object.keys(methods).map(method)) as unknown as Stores[Name];
-  };
   return {
-    responses: later('responses', {
-      put: true,
-      read: true,
-      readEach: true,
-      heads: true,
-      remove: true,
-      withdraw: true,
-    }),
-    runs: later('runs', { claim: true, renew: true, finish: true, cancel: true, fail: true }),
-    events: later('events', { append: true, after: true, last: true }),
-    results: later('results', { put: true, read: true }),
-    followers: later('followers', { add: true, last: true }),
+    responses: later(async () => (await load()).responses),
+    runs: later(async () => (await load()).runs),
+    events: later(async () => (await load()).events),
+    results: later(async () => (await load()).results),
+    followers: later(async () => (await load()).followers),
     startRun:
       functionName === undefined
         ? undefined

@@ -117,6 +117,7 @@ describe('channel list', () => {
       calls_14d: 0,
       failures_14d: 0,
       idle: false,
+      failing: false,
       last_call: null,
       last_failure: null,
       id: 'typo',

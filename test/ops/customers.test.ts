@@ -248,3 +248,26 @@ describe('customer disable, enable, note and close', () => {
     expect(await rig.row('accounts', { account: 'staying' })).not.toHaveProperty('enabled');
   });
 });
+
+describe('lists as data', () => {
+  it('are whole, whoever did not limit them; people see the first ones, and how many there are', async () => {
+    const names = Array.from({ length: 60 }, (_, at) => `many-${String(at).padStart(3, '0')}`);
+    await rig.put('accounts', ...names.map((account) => ({ account })));
+    await rig.put('grants', ...names.map((id) => ({ account: 'many-000', grant_id: id, amount: 1 })));
+    for (const list of [
+      ['customer', 'list'],
+      ['customer', 'list', '--sort', 'balance'],
+      ['grant', 'list'],
+    ]) {
+      const isNamed = (line: string): boolean => /many-0[1-5]/.test(line);
+      expect(
+        ((await json(list)) as unknown as object[]).filter((row) => isNamed(JSON.stringify(row))),
+      ).toHaveLength(50);
+      expect((await rig.ops([...list, '--csv'])).output.split('\n').filter(isNamed)).toHaveLength(50);
+      expect(await json([...list, '--limit', '3'])).toHaveLength(3);
+      const shown = await rig.ops(list);
+      expect(shown.output.trim().split('\n').length).toBeLessThanOrEqual(52);
+      expect(shown.errors).toMatch(/\d+ in all|of \d+: see --limit/);
+    }
+  });
+});

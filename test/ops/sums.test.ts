@@ -98,7 +98,8 @@ describe('the sums of a month', () => {
     const after = ports.traffic();
     expect(after.requests - before.requests).toBeLessThanOrEqual(2);
     expect(after.bytes - before.bytes).toBeGreaterThan(500_000);
-    expect(after.bytes - before.bytes).toBeLessThan(800_000);
+    // As they arrive: some 240 bytes a row.
+    expect(after.bytes - before.bytes).toBeLessThan(1_300_000);
   });
 
   it('that cannot be read are said, beside the others', async () => {

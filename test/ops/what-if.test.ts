@@ -1,4 +1,6 @@
 /** What an edit would have made of the calls of the last days, by the operators' tool on tables of an emulator. */
+import { stateOf } from '../../infra/ops/console/pages/channels/channels.ts';
+import { viewChannels } from '../../shared/operate/channels/channel-sums.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { timeText } from '../../shared/wire/request-id.ts';
 import { startEmulator } from '../support/emulator.ts';
@@ -163,6 +165,23 @@ describe('what-if', () => {
 });
 
 describe('channel list', () => {
+  it('calls a channel failing whose last calls all failed, and no other, as the console does', async () => {
+    const failed = { kind: 'released', end: 'failed', channel: 'spare' } as const;
+    await ledger.grant('acme', '1');
+    await call('acme', '0.09', { channel: 'spare' }, Date.now() - 86_400_000);
+    await call('acme', '0', failed);
+    await call('acme', '0', { ...failed, model: 'other' });
+    const { output, errors } = await ledger.ops(['channel', 'list']);
+    expect(output).toMatch(/^spare +failing /m);
+    expect(errors).toMatch(/^spare fails: all of its 2 calls of .* did; `channel test spare` asks it$/m);
+    const shown = await viewChannels(await ledger.ports());
+    const states = shown.channels.map((each) => [each.id, String(stateOf(each, Date.now()))]);
+    expect(states).toContainEqual(['spare', expect.stringContaining('failing')]);
+    await call('acme', '0.09', { channel: 'spare' });
+    const listed: unknown = JSON.parse((await ledger.ops(['channel', 'list', '--json'])).output);
+    expect(listed).toContainEqual(expect.objectContaining({ id: 'spare', state: 'on', failing: false }));
+  });
+
   it('says when channels were last called and failed, and which are idle', async () => {
     await ledger.grant('acme', '1');
     await call('acme', '0.09');
@@ -174,7 +193,7 @@ describe('channel list', () => {
       // The sums begin today, as after an upgrade.
       { id: 'spare', last_call: null, last_failure: null, calls_14d: 0, idle: null },
     ]);
-    expect((await ledger.ops(['channel', 'list'])).errors).not.toContain('no call');
+    expect((await ledger.ops(['channel', 'list'])).errors).not.toMatch(/no call|fails/);
     const dayMs = 86_400_000;
     await call('acme', '0.09', { channel: 'gone' }, Date.now() - 12 * dayMs);
     const { errors } = await ledger.ops(['channel', 'list']);

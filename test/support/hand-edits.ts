@@ -103,6 +103,9 @@ const channels: HandEdit[] = [
   params({ efforts: [] }, 'params.efforts: '),
   params({ system: 'top' }, 'params.system: found a text'),
   params({ max_output_tokens: 0 }, 'params.max_output_tokens: found a number'),
+  // Named as DynamoDB names types; a tool may write NULL for nothing beside it.
+  params({ L: { S: null, M: { L: true } }, stream: null }, 'params.L: found, but not known here'),
+  channel({ models: null, weight: null }, 'models: found nothing, wanted a list'),
 ];
 
 const charges: HandEdit[] = [
@@ -154,7 +157,7 @@ const charges: HandEdit[] = [
 ];
 
 const keys: HandEdit[] = [
-  ['keys', { hash: 'sk-the-key-itself', account: 'customer' }, /^hash: .*the key is refused/],
+  ['keys', { hash: 'sk-the-key-itself', account: 'customer' }, /^hash: .*this is a key itself, so it has leaked .*the key is refused/],
   key({ account: undefined }, 'account: '),
   key({ account: 'customer#1' }, 'account: found "customer#1"'),
   key({ account: 'nobody' }, 'account: had no row when this was looked up'),

@@ -28,7 +28,7 @@ import type { AwsAccess } from '../system/environment.ts';
 import { busyNames, NoReply } from '../aws/aws-call-errors.ts';
 import { dynamodb } from '../aws/aws-endpoint.ts';
 import { awsJsonCalls, type AwsCallsParts, type CallOptions } from '../aws/aws-json-call.ts';
-import type { Attributes } from './attributes.ts';
+import { withBytes, type Attributes } from './attributes.ts';
 
 /** The operations of functions that answer, with inputs and outputs as the SDK has them. */
 export interface TableOperations {
@@ -84,16 +84,8 @@ function withoutBytes(this: Record<string, unknown>, name: string, value: unknow
   return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('base64') : value;
 }
 
-/** Bytes are strings under `B`, or lists of strings under `BS`; everything else under these names is an object. */
 const read = (text: string): unknown =>
   /"BS?"\s*:/.test(text) ? JSON.parse(text, withBytes) : JSON.parse(text);
-
-const withBytes = (name: string, value: unknown): unknown => {
-  if (name === 'B' && typeof value === 'string') return Buffer.from(value, 'base64');
-  return name === 'BS' && Array.isArray(value)
-    ? value.map((each: unknown) => (typeof each === 'string' ? Buffer.from(each, 'base64') : each))
-    : value;
-};
 
 /** Runs a call to the store. Throws StoreUnavailable, with the cause, when the store does not answer. */
 export async function storeCall<Result>(call: () => Promise<Result>): Promise<Result> {

@@ -9,7 +9,7 @@ import { physicalTableName } from '../../tables/table-names.ts';
 import { conditionalCall } from './dynamo-client.ts';
 
 const atOnceMax = 10;
-/** Ids chosen by operators are shorter and are logged; key hashes are longer and are not. */
+/** Ids chosen by operators are shorter and are logged; hashes, in whose place a key may stand, are not. */
 const loggedKeyLengthMax = 40;
 
 export interface RowMarksParts {
@@ -48,7 +48,7 @@ async function tryMark(
 
 const failureOf = ({ table, key }: ValidatedRow, error: unknown) => ({
   table,
-  ...(String(key).length <= loggedKeyLengthMax && { key }),
+  ...(table !== 'keys' && String(key).length <= loggedKeyLengthMax && { key }),
   problem: error instanceof Error ? error.name : 'Error',
 });
 

@@ -2,6 +2,7 @@
  * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
  * and when.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { Failure } from '../../operate/operator-failure.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/row-tables.ts';
 import {
@@ -13,6 +14,8 @@ import {
   UpdateCommand,
   paginateScan,
 } from '@aws-sdk/lib-dynamodb';
+import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { conditionalCall } from './dynamo-client.ts';
@@ -20,13 +23,31 @@ import { transactionCall } from './dynamo-transactions.ts';
 import type { Store } from './operator-client.ts';
 import { isSigned, type RowAuthor } from './row-author.ts';
 
-export function dynamoRowTables({ target, documents, explained }: Store, author: RowAuthor): RowTables {
+export function dynamoRowTables(store: Store, author: RowAuthor): RowTables {
+  const { target, client, documents, explained } = store;
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const send = async (write: RowWrite): Promise<unknown> => {
-    const step = stepOf(at(write.table), await signed(write, author));
+    const step = stepOf(at(write.table), await conditioned(await signed(write, author)));
     if (step.Put) return documents.send(new PutCommand(step.Put));
     if (step.Update) return documents.send(new UpdateCommand(step.Update));
     return documents.send(new DeleteCommand(step.Delete));
+  };
+  /** A JavaScript number has not all the digits that a stored one may have, so a condition is made of the stored one. */
+  const conditioned = async (write: RowWrite): Promise<RowWrite> => {
+    if ('row' in write || !holdsNumber(write.unchanged)) return write;
+    const command = new GetItemCommand({
+      ...at(write.table),
+      Key: marshall(write.key),
+      ConsistentRead: true,
+    });
+    const { Item = {} } = await client.send(command);
+    const read = unmarshall(Item, { wrapNumbers: Number });
+    const stored = unmarshall(Item, { wrapNumbers: (text) => NumberValue.from(text) });
+    const unchanged = Object.entries(write.unchanged).map(([name, value]) => [
+      name,
+      isDeepStrictEqual(read[name], value) ? stored[name] : value,
+    ]);
+    return { ...write, unchanged: Object.fromEntries(unchanged) as RawRow };
   };
   return {
     async get(table, key) {
@@ -40,7 +61,9 @@ export function dynamoRowTables({ target, documents, explained }: Store, author:
     },
     write: async (write) => (await explained(conditionalCall(() => send(write)))).done,
     async writeTogether(writes) {
-      const all = await explained(Promise.all(writes.map((write) => signed(write, author))));
+      const all = await explained(
+        Promise.all(writes.map(async (write) => conditioned(await signed(write, author)))),
+      );
       const TransactItems = all.map((write) => stepOf(at(write.table), write));
       const command = new TransactWriteCommand({ TransactItems });
       const reply = await explained(transactionCall(() => documents.send(command)));
@@ -57,6 +80,11 @@ async function signed(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
   const marks = await author();
   if (write.kind === 'update') return { ...write, attributes: { ...write.attributes, ...marks } };
   return { ...write, row: { ...write.row, ...marks } };
+}
+
+function holdsNumber(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value === 'number';
+  return (value instanceof Set ? [...value] : Object.values(value)).some(holdsNumber);
 }
 
 /** A write as an item of a transaction. A single write has the same input. */

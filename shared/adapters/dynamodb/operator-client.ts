@@ -1,17 +1,11 @@
 /** Opens the connection to the tables of a target and explains its errors to operators. */
-import {
-  DescribeLimitsCommand,
-  DynamoDBClient,
-  GetItemCommand,
-  type AttributeValue,
-} from '@aws-sdk/client-dynamodb';
+import { DescribeLimitsCommand, DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { TableLimits } from '../../operate/aws-account.ts';
 import type { TableTraffic, Target } from '../../operate/operator-ports.ts';
 import type { AwsPlace } from '../system/aws-place.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
-import type { Attributes } from './attributes.ts';
 import { documentsOn, withoutLines } from './sdk-client.ts';
 
 /** The connection to the tables of a target. */
@@ -58,55 +52,24 @@ export async function openStore(
   return { target, client, documents, region, explained, traffic };
 }
 
-/** Counts each attempt, repeats included, and the items of its reply. Clients for documents on it count here too. */
+/**
+ * Counts each attempt, repeats included, and the bytes of its reply as they arrive. Clients for documents on it count here
+ * too, and what they make of a reply has another form: nothing here may read it.
+ */
 function countTraffic(client: DynamoDBClient): () => TableTraffic {
   let traffic: TableTraffic = { requests: 0, bytes: 0 };
   client.middlewareStack.add(
     (next) => async (args) => {
       traffic = { ...traffic, requests: traffic.requests + 1 };
       const result = await next(args);
-      traffic = { ...traffic, bytes: traffic.bytes + bytesOfReply(result.output as Reply | undefined) };
+      const { headers } = result.response as { headers: Record<string, string> };
+      traffic = { ...traffic, bytes: traffic.bytes + Number(headers['content-length'] ?? 0) };
       return result;
     },
-    // Inside of what repeats a request, outside of what reads its reply.
-    { step: 'deserialize', priority: 'high' },
+    // Inside of what repeats a request and of what reads its reply.
+    { step: 'deserialize', priority: 'low' },
   );
   return () => traffic;
-}
-
-interface Reply {
-  Item?: Attributes;
-  Items?: Attributes[];
-  /** Of several tables, or of a transaction. */
-  Responses?: Record<string, Attributes[]> | { Item?: Attributes }[];
-}
-
-function bytesOfReply({ Item, Items = [], Responses = {} }: Reply = {}): number {
-  const several = Array.isArray(Responses)
-    ? Responses.map((each) => each.Item ?? {})
-    : Object.values(Responses).flat();
-  const items = [...(Item ? [Item] : []), ...Items, ...several];
-  return items.reduce((sum, item) => sum + bytesOfMap(item), 0);
-}
-
-/** As DynamoDB counts items, not as JSON: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html */
-const bytesOfMap = (attributes: Attributes): number =>
-  Object.entries(attributes).reduce(
-    (sum, [name, value]) => sum + Buffer.byteLength(name) + bytesOfValue(value),
-    0,
-  );
-
-function bytesOfValue({ S, N, B, SS, NS, BS, L, M }: AttributeValue): number {
-  if (M) return 3 + bytesOfMap(M);
-  if (L) return L.reduce((sum, value) => sum + 1 + bytesOfValue(value), 3);
-  const texts = [...(SS ?? []), ...(S === undefined ? [] : [S])];
-  const numbers = [...(NS ?? []), ...(N === undefined ? [] : [N])];
-  const blobs = [...(BS ?? []), ...(B ? [B] : [])];
-  return (
-    texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) +
-    numbers.reduce((sum, number) => sum + Math.ceil(number.length / 2) + 1, 0) +
-    blobs.reduce((sum, blob) => sum + blob.length, 0)
-  );
 }
 
 /** For requests that no SDK client makes. Throws when the environment has no region or no credentials. */

@@ -5,7 +5,7 @@
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { markedTables, type WrittenRow } from '../../relay/ports/stores/config-store.ts';
-import type { Attributes } from '../dynamodb/attributes.ts';
+import { attributesOfImage } from '../dynamodb/attributes.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 
@@ -51,12 +51,5 @@ function writtenRows(records: DynamoDBRecord[], table: WrittenRow['table'], stac
 }
 
 /** A record's row in the form that the SDK's document client returns. */
-const rowOf = (image: unknown = {}): Record<string, unknown> =>
-  unmarshall(JSON.parse(JSON.stringify(image), bytesOf) as Attributes, { wrapNumbers: Number });
-
-/**
- * Decodes binary attributes, which Lambda passes as base64 text under `B`. A map attribute named `B` is an
- * object and is left unchanged.
- */
-const bytesOf = (name: string, value: unknown): unknown =>
-  name === 'B' && typeof value === 'string' ? Buffer.from(value, 'base64') : value;
+const rowOf = (image: unknown): Record<string, unknown> =>
+  unmarshall(attributesOfImage(image), { wrapNumbers: Number });

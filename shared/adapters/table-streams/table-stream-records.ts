@@ -3,7 +3,7 @@ import type { DynamoDBRecord } from 'aws-lambda';
 import type { GrantImage } from '../../relay/ports/stores/grant-store.ts';
 import type { QuotaChange } from '../../relay/ports/stores/ledger-store.ts';
 import { Poisoned } from '../../relay/ports/stores/store-errors.ts';
-import type { Attributes } from '../dynamodb/attributes.ts';
+import { attributesOfImage, type Attributes } from '../dynamodb/attributes.ts';
 import { noticePrefix } from '../dynamodb/alerts/alert-items.ts';
 import { readGrantImage } from '../dynamodb/ledger/grant-attributes.ts';
 import { readQuota } from '../dynamodb/quotas/quota-attributes.ts';
@@ -23,7 +23,7 @@ export function quotaChangeOf({ dynamodb }: DynamoDBRecord): QuotaChange {
 
 /** The row in a record of the table stream of `grants`. Undefined: the row was removed. Throws Poisoned. */
 export const grantImageOf = ({ dynamodb }: DynamoDBRecord): GrantImage | undefined =>
-  dynamodb?.NewImage && readGrantImage(dynamodb.NewImage as Attributes);
+  dynamodb?.NewImage && readGrantImage(attributesOfImage(dynamodb.NewImage));
 
 /** The id of a new notice in a record of the table stream of `runtime`. Undefined: the item is another one. */
 export function noticeIdOf({ dynamodb }: DynamoDBRecord): string | undefined {

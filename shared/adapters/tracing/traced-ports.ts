@@ -6,7 +6,7 @@ import { passedOn } from './passed-on.ts';
 
 /** @param current the trace of the call that runs; undefined: none is recorded */
 export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefined): ChatPorts {
-  const { quotas, secrets, stored, transport } = ports;
+  const { stored, transport } = ports;
   const { startRun } = stored;
   const timed = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     const trace = current();
@@ -23,38 +23,26 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
   };
   return {
     ...ports,
-    quotas: {
-      reserve: (write) => timed('reserve', () => quotas.reserve(write)),
-      close: (write) => timed('settle', () => quotas.close(write)),
-      tombstone: (write) => quotas.tombstone(write),
-      renew: (write) => quotas.renew(write),
-      freePlaces: (write) => quotas.freePlaces(write),
-      dropCounts: (write) => quotas.dropCounts(write),
-      create: (account) => quotas.create(account),
-      read: (account, parts, exact) => quotas.read(account, parts, exact),
-      move: (write) => quotas.move(write),
-      chargeLate: (charge) => quotas.chargeLate(charge),
-      closedAs: (account, id) => quotas.closedAs(account, id),
-    },
-    keys: { find: (key) => timed('key', () => ports.keys.find(key)) },
-    secrets: {
-      read: (reference) => timed('secret', () => secrets.read(reference)),
-      refresh: (reference) => secrets.refresh(reference),
-    },
+    quotas: around(ports.quotas, {
+      reserve: (call) => timed('reserve', call),
+      close: (call) => timed('settle', call),
+    }),
+    keys: around(ports.keys, { find: (call) => timed('key', call) }),
+    secrets: around(ports.secrets, { read: (call) => timed('secret', call) }),
     stored: {
       ...stored,
       startRun:
         startRun &&
-        (async (response) => {
+        (async (response, ...rest) => {
           const trace = current();
           const traced = trace && { traceparent: trace.header(trace.root) };
-          return timed('start run', () => startRun({ ...response, ...traced }));
+          return timed('start run', () => startRun({ ...response, ...traced }, ...rest));
         }),
     },
     transport: {
-      send: async (request, signal) => {
+      send: async (request, ...rest) => {
         const trace = current();
-        if (!trace) return transport.send(request, signal);
+        if (!trace) return transport.send(request, ...rest);
         const { hostname, port } = new URL(request.url);
         const span = trace.begin('upstream', 'client', {
           'http.request.method': request.method ?? 'POST',
@@ -63,7 +51,7 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
         });
         const headers = { ...request.headers, traceparent: trace.header(span) };
         try {
-          const reply = await transport.send({ ...request, headers }, signal);
+          const reply = await transport.send({ ...request, headers }, ...rest);
           span.attributes['http.response.status_code'] = reply.status;
           if (reply.status >= 400) span.error = String(reply.status);
           return { ...reply, body: bodyOf(reply, trace, span) };
@@ -75,6 +63,32 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
     },
   };
 }
+
+type Call<Method> = Method extends (...given: infer Given) => infer Result
+  ? (call: () => Result, given: Given) => Result
+  : never;
+
+/**
+ * A port with something around some of its methods. What is around a call cannot change its arguments, nor leave one out;
+ * all other methods are the port's own.
+ */
+export const around = <Port extends object>(
+  port: Port,
+  methods: { [Name in keyof Port]?: Call<Port[Name]> },
+): Port =>
+  new Proxy(port, {
+    get(_, name) {
+      const own: unknown = Reflect.get(port, name);
+      if (typeof own !== 'function') return own;
+      const wrapped = (methods as Record<string | symbol, Around | undefined>)[name];
+      return (...given: unknown[]): unknown => {
+        const call = (): unknown => Reflect.apply(own, port, given);
+        return wrapped ? wrapped(call, given) : call();
+      };
+    },
+  });
+
+type Around = (call: () => unknown, given: unknown[]) => unknown;
 
 /** The span of an upstream ends with its body. */
 const bodyOf = ({ body }: UpstreamReply, trace: CallTrace, span: Span): UpstreamReply['body'] =>

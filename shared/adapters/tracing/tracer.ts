@@ -5,7 +5,7 @@ import type { RequestLog } from '../../relay/ports/telemetry.ts';
 import { CallTrace, type Attributes } from './call-trace.ts';
 import { otlpExporter, type ExporterParts } from './otlp-exporter.ts';
 import { newTraceId, type TraceParent } from './trace-context.ts';
-import { tracedPorts } from './traced-ports.ts';
+import { around, tracedPorts } from './traced-ports.ts';
 
 export interface TracerParts extends Pick<ExporterParts, 'settings' | 'stack' | 'version'> {
   ports: ChatPorts;
@@ -23,16 +23,13 @@ export class Tracer {
     const { clock, log } = ports;
     this.#given = ports;
     this.#exported = otlpExporter({ ...parts, clock, log });
-    const noting: ChatPorts['log'] = {
-      request: (line) => {
+    const noting = around(log, {
+      request: (call, [line]) => {
         const trace = this.#open.get(line.request_id);
         if (trace) describe(trace, line);
-        log.request(line);
+        call();
       },
-      event: (name, fields) => log.event(name, fields),
-      fault: (id, error) => log.fault(id, error),
-      explain: (fields) => log.explain(fields),
-    };
+    });
     this.ports = tracedPorts({ ...ports, log: noting }, () => this.#traces.getStore());
   }
 

@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow } from './account-row.ts';
-import { text } from './attribute-schemas.ts';
+import { optionMap, text } from './attribute-schemas.ts';
 import { readRow, type RowReading } from './read-row.ts';
 
 const wantedAmount = 'yuan: a number above 0, at most 9 decimals, below a trillion';
@@ -29,7 +29,7 @@ const mailAddress = z
 export const AlertedRow = z.extend(AccountRow, {
   alert_below: z.optional(alertBelow),
   contact: z.optional(
-    z.strictObject({ email: z.optional(mailAddress), webhook: z.optional(text) }, 'a map {email, webhook}'),
+    optionMap({ email: z.optional(mailAddress), webhook: z.optional(text) }, 'a map {email, webhook}'),
   ),
 });
 

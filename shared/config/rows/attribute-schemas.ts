@@ -87,6 +87,15 @@ function isJson(value: unknown): boolean {
   return Object.values(value).every(isJson);
 }
 
+/** A map whose members may all be absent. A set and bytes have none of them either, and are no such map. */
+export function optionMap<Shape extends z.core.$ZodLooseShape>(shape: Shape, wanted?: string) {
+  const map = z.strictObject(shape, wanted);
+  return z.pipe(z.custom<z.input<typeof map>>(isPlainObject, wanted), map);
+}
+
+const isPlainObject = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
 /** An ISO 8601 date (read as 00:00 UTC) or time with its zone, converted to epoch milliseconds. */
 export const time = z.pipe(
   z.string(wantedTime).check(z.regex(isoTime, wantedTime), z.refine(isOnTheCalendar, wantedTime)),

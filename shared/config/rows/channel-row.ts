@@ -20,6 +20,7 @@ import {
   jsonValue,
   modelList,
   modelName,
+  optionMap,
   positiveInteger,
   rowId,
   secondsUpTo,
@@ -42,7 +43,7 @@ const wantedEfforts = `a list of ${oneOf(effortScale)}`;
 const wantedSome = `${wantedEfforts}, or no attribute instead of an empty list`;
 const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
 
-const Params = z.strictObject(
+const Params = optionMap(
   {
     /** Fields set in every request. They override the client's fields. */
     set: z._default(z.record(z.string(), jsonValue, wantedSet), {}),

@@ -1,12 +1,24 @@
 import * as z from 'zod/mini';
+import { isSecretKey } from '../../wire/name-patterns.ts';
 import { accountName, amount, flag, modelList, positiveInteger, text, time } from './attribute-schemas.ts';
+
+const hashPattern = /^[0-9a-f]{64}$/;
+
+const wantedNoKey =
+  'the SHA-256 of the key: this is a key itself, so it has leaked to whoever may read the table. Delete this row and make ' +
+  'another with `key create`; if `key check` says that it works, then `key leaked`';
+
+/** The hash of a row for a list or a message: what stands in its place may be a key, so of that the beginning alone. */
+export const shownHash = (hash: string): string =>
+  hashPattern.test(hash) ? hash : `${hash.slice(0, Math.min(7, hash.length / 2))}...`;
 
 /** A row of the table `keys`. The key of an invalid row is refused, so that a typo cannot widen access. */
 export const KeyRow = z.strictObject({
   /** SHA-256, in hex, of the whole `sk-` key; the key itself is not stored. */
-  hash: z
-    .string('the SHA-256 of the key')
-    .check(z.regex(/^[0-9a-f]{64}$/, 'the SHA-256 of the key: 64 of 0-9 a-f')),
+  hash: z.string('the SHA-256 of the key').check(
+    z.refine((hash) => !isSecretKey(hash), { error: wantedNoKey, abort: true }),
+    z.regex(hashPattern, 'the SHA-256 of the key: 64 of 0-9 a-f'),
+  ),
   account: accountName,
   /** Only keys with the value `api` are accepted. */
   agent: z._default(text, 'api'),

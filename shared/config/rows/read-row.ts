@@ -29,24 +29,39 @@ export function readRow<Row>(
 export const usedRow = <Row>(row: Row, warnings: string[]): RowReading<Row> =>
   warnings.length > 0 ? { row, warning: warnings.join('; ') } : { row };
 
-/** One attribute of a row of unknown shape; undefined if there is none. */
+/** One attribute of a row of unknown shape; undefined if there is none, or NULL. */
 export function attributeOf(raw: unknown, name: string): unknown {
   if (typeof raw !== 'object' || raw === null || !Object.hasOwn(raw, name)) return undefined;
-  return (raw as Record<string, unknown>)[name];
+  return (raw as Record<string, unknown>)[name] ?? undefined;
 }
 
-/** A row as JSON, without notes and marks. A string set has no order, so it becomes a sorted list. */
+/** One attribute of a row of unknown shape, for a sentence; empty if it is no text. */
+export function textOf(raw: unknown, name: string): string {
+  const value = attributeOf(raw, name);
+  return typeof value === 'string' ? value : '';
+}
+
+/**
+ * A row as JSON, without notes and marks. A string set has no order, so it becomes a sorted list. NULL is what tools write
+ * for nothing, so an attribute and a member of a map that is NULL is absent.
+ */
 export function plainRow(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return plainValue(raw);
   return plainValue(Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('_'))));
 }
 
-/** Values that JSON cannot hold are not converted, and no schema accepts them. */
-export function plainValue(value: unknown): unknown {
+/**
+ * Values that JSON cannot hold are not converted, and no schema accepts them.
+ * @param keepsNull in what a row sets in requests, null is a value
+ */
+export function plainValue(value: unknown, keepsNull = false): unknown {
   if (value instanceof Set && [...value].every((item) => typeof item === 'string'))
     return [...(value as Set<string>)].toSorted();
-  if (Array.isArray(value)) return value.map(plainValue);
+  if (Array.isArray(value)) return value.map((item) => plainValue(item, keepsNull));
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
     return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plainValue(inner)]));
+  const members = Object.entries(value).filter(([, inner]) => keepsNull || inner !== null);
+  return Object.fromEntries(
+    members.map(([name, inner]) => [name, plainValue(inner, keepsNull || name === 'set')]),
+  );
 }

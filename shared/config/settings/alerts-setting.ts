@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
-import { daysUpTo, text } from '../rows/attribute-schemas.ts';
+import { daysUpTo, optionMap, text } from '../rows/attribute-schemas.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { referenceProblem } from '../rows/secret-reference.ts';
 import type { AlertSettings } from './settings.ts';
 
 /** The setting `alerts`: whom the relay tells about accounts, and how long before a date. */
-export const AlertsValue = z.strictObject(
+export const AlertsValue = optionMap(
   {
     /** The operators' receiver: an address under the rules of a channel's endpoint. */
     webhook: z.optional(text),

@@ -3,6 +3,7 @@ import { isTimeZone } from '../../billing/budget-period.ts';
 import {
   daysUpTo,
   flag,
+  optionMap,
   positiveInteger,
   rowId,
   secondsUpTo,
@@ -39,7 +40,7 @@ export const settingValues = {
     text.check(z.toLowerCase(), z.regex(urlBeginning, wantedBeginning)),
     'a list (or a string set) of beginnings of URLs',
   ),
-  limits: z.strictObject(
+  limits: optionMap(
     {
       default_output_tokens: z._default(positiveInteger, defaultSettings.limits.defaultOutputTokens),
       request_seconds: z._default(secondsUpTo(890), defaultSettings.limits.requestSeconds),

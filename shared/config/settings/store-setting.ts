@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { daysUpTo, flag, positiveInteger } from '../rows/attribute-schemas.ts';
+import { daysUpTo, flag, optionMap, positiveInteger } from '../rows/attribute-schemas.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 
 const { days, eventMinutes } = defaultSettings.store;
@@ -8,7 +8,7 @@ const { days, eventMinutes } = defaultSettings.store;
 export const StoreValue = z.union(
   [
     flag,
-    z.strictObject({
+    optionMap({
       all_keys: z._default(flag, true),
       days: z._default(daysUpTo(365), days),
       event_minutes: z._default(positiveInteger, eventMinutes),

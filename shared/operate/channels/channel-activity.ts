@@ -16,6 +16,8 @@ export interface ChannelActivity {
   /** `2026-11-22`, in UTC. Undefined: none in these days. */
   lastCall: string | undefined;
   lastFailure: string | undefined;
+  /** Calls of the last day that had some, if all of them failed; else 0. */
+  failing: number;
 }
 
 export const noActivity: ChannelActivity = {
@@ -23,6 +25,7 @@ export const noActivity: ChannelActivity = {
   failures: 0,
   lastCall: undefined,
   lastFailure: undefined,
+  failing: 0,
 };
 
 /** By id of the channel, of an id beyond 200 characters these. Pure. */
@@ -32,7 +35,11 @@ export function activityOf(served: readonly ServedDay[]): Map<string, ChannelAct
     const { calls = 0, failures = 0 } = figures.counts;
     if (channel === undefined || calls === 0) continue;
     const known = found.get(channel) ?? noActivity;
+    // Rows are sorted by day, and a day has one for each model.
+    const before = known.lastCall === day ? known.failing : 0;
+    const allFailed = failures === calls && (known.lastCall !== day || known.failing > 0);
     found.set(channel, {
+      failing: allFailed ? before + calls : 0,
       calls: known.calls + calls,
       failures: known.failures + failures,
       lastCall: later(known.lastCall, day),
@@ -43,6 +50,10 @@ export function activityOf(served: readonly ServedDay[]): Map<string, ChannelAct
 }
 
 const later = (a: string | undefined, b: string): string => (a === undefined || a < b ? b : a);
+
+/** A channel that is on and whose last calls all failed. */
+export const isFailing = ({ state }: { state: string }, { failing }: ChannelActivity): boolean =>
+  state === 'on' && failing > 0;
 
 /**
  * Undefined: nobody knows, because there are no sums of earlier days: the relay is young, was upgraded, or nobody called any

@@ -38,7 +38,7 @@ const earlierDaysMax = 13;
 /** What a page reads at most for last calls and failures, beside its figures. */
 const earlierBytesMax = 1_200_000;
 
-/** Of 300 models on several channels, a day is some 150 KB. Days before it are read as far as they are few enough. */
+/** Of 300 models on several channels, a day is some 250 KB. Days before it are read as far as they are few enough. */
 export async function viewChannels(ports: Ports): Promise<ChannelsView> {
   const { clock, ledger, pages, tables, target } = ports;
   const nowMs = clock.now();

@@ -4,7 +4,8 @@ import { keyDoubts, offeredNames, type BesideKeys } from '../../config/marks/key
 import { validateAccountRow, validateKeyRow } from '../../config/marks/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { emptyRows, type ConfigRows } from '../../config/config-rows.ts';
-import { readRow } from '../../config/rows/read-row.ts';
+import { shownHash } from '../../config/rows/key-row.ts';
+import { readRow, textOf } from '../../config/rows/read-row.ts';
 import type { ValidationResult } from '../../config/validation-result.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
@@ -62,7 +63,7 @@ export async function checkTables(
 const noKeys = 'account: has grants, but no key, so nobody can spend them';
 
 const accountsOf = (rows: RawRow[]): ReadonlySet<string> =>
-  new Set(rows.map(({ account }) => String(account)));
+  new Set(rows.map((row) => textOf(row, 'account')));
 
 /** @param alone checks only the file's rows; otherwise they override rows of the tables */
 export async function checkFile(
@@ -110,7 +111,9 @@ const validated = (
     const doubts = beside && problem === undefined ? keyDoubts(row, beside) : [];
     const warnings = [warning ?? [], doubts].flat();
     if (problem === undefined && warnings.length === 0) return [];
-    const key = keyNames[table].map((name) => String(row[name])).join(' ');
+    const key = keyNames[table]
+      .map((name) => (name === 'hash' ? shownHash(textOf(row, name)) : textOf(row, name)))
+      .join(' ');
     return [{ table, key, problem, warning: warnings.length > 0 ? warnings.join('; ') : undefined }];
   });
 

@@ -4,6 +4,7 @@
  */
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
 import { emptyQuota, reservedOf } from '../../billing/quota-item.ts';
+import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
@@ -34,7 +35,7 @@ export async function planCloseAccount(ports: OperatorPorts, account: string): P
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
   const item = quota?.row ?? emptyQuota(account);
   const [available, reserved] = [item.available, reservedOf(item)];
-  const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => String(each.row['hash']));
+  const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
   const isClosed = row['enabled'] === false && keys.length === 0;
   const today = isoTime(clock.now()).slice(0, 10);
   const next = nextSteps({ account, available, reserved }, { today, isClosed });

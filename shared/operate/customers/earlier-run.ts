@@ -1,6 +1,7 @@
 /** Finds what an earlier run of `customer new` left, and refuses an account that is somebody's already. Writes nothing. */
 import type { WrittenGrant } from '../../billing/grant.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
+import { textOf } from '../../config/rows/read-row.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -44,10 +45,10 @@ export async function earlierRun(ports: OperatorPorts, account: string): Promise
     grants: grants.flat(),
     keys: keys
       .filter(({ enabled }) => enabled !== false)
-      .map(({ hash, hint, _created: created }) => ({
-        hash: String(hash),
-        hint: String(hint),
-        created: typeof created === 'string' ? created : 'a time that is not known',
+      .map((key) => ({
+        hash: textOf(key, 'hash'),
+        hint: textOf(key, 'hint'),
+        created: textOf(key, '_created') || 'a time that is not known',
       })),
   };
 }

@@ -1,4 +1,5 @@
 /** What an earlier answer to a leaked key did, for whoever asks again: its reply was lost, or somebody else was quicker. Writes nothing. */
+import { textOf } from '../../config/rows/read-row.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { FoundKey } from './find-key.ts';
@@ -25,8 +26,8 @@ export async function earlierLeak(
     at,
     successor: successor && {
       state: successor.state,
-      hash: String(successor.row['hash']),
-      hint: String(successor.row['hint']),
+      hash: textOf(successor.row, 'hash'),
+      hint: textOf(successor.row, 'hint'),
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Changes attributes of a key's row: whose it is, what it may call, its limits. `carryOutWrites` carries it out. */
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { namedModels } from '../../config/marks/key-doubts.ts';
-import { plainValue } from '../../config/rows/read-row.ts';
+import { plainValue, textOf } from '../../config/rows/read-row.ts';
 import { findAccount } from '../find-account.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -49,7 +49,7 @@ export async function planMoveKey(
 ): Promise<EditKeyPlan> {
   const [key] = [await findKey(ports, written), await findAccount(ports, account)];
   const plan = editOf(ports, key, { account });
-  const from = String(key.row['account']);
+  const from = textOf(key.row, 'account');
   return {
     ...plan,
     questions: plan.changes.length > 0 ? [`Let ${account} pay for ${key.name}?`] : [],

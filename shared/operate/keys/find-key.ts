@@ -1,4 +1,6 @@
 /** Finds the one key that matches an operator's text. */
+import { shownHash } from '../../config/rows/key-row.ts';
+import { textOf } from '../../config/rows/read-row.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -31,7 +33,7 @@ export async function findKey({ tables }: OperatorPorts, written: string): Promi
     (row) =>
       row['hint'] === wanted ||
       row['hash'] === fullHash ||
-      (isHashPrefix && String(row['hash']).startsWith(wanted.toLowerCase())),
+      (isHashPrefix && textOf(row, 'hash').startsWith(wanted.toLowerCase())),
   );
   const [row] = found;
   if (row === undefined) throw usageFailure('no key has this hash or hint: see `key list`');
@@ -39,10 +41,10 @@ export async function findKey({ tables }: OperatorPorts, written: string): Promi
     const names = found.map((each) => nameOf(each)).join(', ');
     throw usageFailure(`${found.length} keys fit: ${names}. Give more of the hash.`);
   }
-  return { hash: String(row['hash']), name: nameOf(row), row };
+  return { hash: textOf(row, 'hash'), name: nameOf(row), row };
 }
 
 function nameOf(row: RawRow): string {
-  const hint = typeof row['hint'] === 'string' ? row['hint'] : 'key';
-  return `${hint} (hash ${String(row['hash']).slice(0, 12)}, account ${String(row['account'])})`;
+  const hash = shownHash(textOf(row, 'hash')).slice(0, 12);
+  return `${textOf(row, 'hint') || 'key'} (hash ${hash}, account ${textOf(row, 'account') || 'unreadable'})`;
 }

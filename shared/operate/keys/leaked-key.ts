@@ -2,6 +2,7 @@
  * Answers a leaked key: refuses it at once and makes its successor in one transaction, and only then reads what it was used
  * for, so that reading costs no time in which it works.
  */
+import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -46,7 +47,7 @@ export async function planLeakedKey(
   const since = sinceMs ?? (earlier ? Date.parse(earlier.at) : nowMs) - dayMs;
   if (since >= nowMs) throw usageFailure('--since: wanted a time before now');
   const { state, why, row: read } = keyState({ ...row, enabled: true }, nowMs);
-  const account = read?.account ?? String(row['account']);
+  const account = textOf(row, 'account');
   const hasSuccessor = !alone && !earlier && state === 'usable';
   const refused: RowWrite = {
     kind: 'update',

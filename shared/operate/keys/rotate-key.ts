@@ -1,4 +1,5 @@
 /** Creates a key with the attributes of an old one and sets the old key's expiry, both in one transaction. */
+import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { Failure, usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -50,8 +51,8 @@ export async function planRotateKey(
     effect: [`a new key of account ${read.account}: ${why}`, `${old.name} works until ${end}`],
     questions: [graceHours === 0 ? `Refuse ${old.name} at once?` : `Let ${old.name} end at ${end}?`],
     warnings: earlier.map(
-      ({ row: { hash, hint } }) =>
-        `it was rotated before: ${String(hint)} replaces it already; nobody has that key? key disable ${String(hash).slice(0, 12)}`,
+      ({ row }) =>
+        `it was rotated before: ${textOf(row, 'hint')} replaces it already; nobody has that key? key disable ${textOf(row, 'hash').slice(0, 12)}`,
     ),
     account: read.account,
     rights: why,

@@ -56,9 +56,9 @@ function checkBeginning(from: string, { id, own, nowMs }: { id: number; own: unk
     throw usageFailure(
       `--from ${from}: wanted a time to come; without --from rule ${id} itself changes at once`,
     );
-  if (fromMs <= Date.parse(String(own)))
+  if (typeof own === 'string' && fromMs <= Date.parse(own))
     throw usageFailure(
-      `--from ${from}: rule ${id} begins at ${String(own)} and would take over then; change it itself, without --from`,
+      `--from ${from}: rule ${id} begins at ${own} and would take over then; change it itself, without --from`,
     );
 }
 

@@ -1,4 +1,5 @@
 /** View: what an operator does about a request that was refused, failed or was slow. */
+import { listOf, text, type Fields } from './line-fields.ts';
 import type { LoggedRequest } from './logged-request.ts';
 import { shellWord } from '../shell-word.ts';
 
@@ -9,12 +10,33 @@ interface Known {
   code: string;
   reason: string;
   why: string;
+  /** The last channel that was tried and not asked, for want of its secret. */
+  unread: string | undefined;
 }
 
 const ops = (words: string): string => `npx --no relay-ops ${words}`;
 
 /** The first whose pattern fits code and reason. */
 const advice: readonly [RegExp, (known: Known) => string][] = [
+  // An upstream's own code may be one of the relay's, too.
+  [
+    /^context_length_exceeded /,
+    () => 'the prompt is longer than the model takes: a shorter one, or an alias with a longer model',
+  ],
+  [
+    /upstream_(refused|status)_404$/,
+    ({ channel, model }) =>
+      `${channel} has no such address, or no model of this name: its row in channels, endpoint (most end in /v1) and mapper of ${model || 'the model'}; ${ops(`channel sync ${channel} --dry-run`)} lists what it has`,
+  ],
+  [
+    / upstream_refused_\d+$/,
+    () => 'the upstream refused the request itself: the customer changes the field that its error names',
+  ],
+  [
+    /upstream_secret unread$/,
+    ({ unread }) =>
+      `the secret of ${unread} is not there or cannot be read, so it was not asked: ${ops('check')} names the reference; ${ops('secret put')} stores it, and on one machine the variable of env: is set before the start`,
+  ],
   [
     / quota_insufficient$/,
     ({ account }) =>
@@ -58,14 +80,6 @@ const advice: readonly [RegExp, (known: Known) => string][] = [
       `no enabled channel serves ${model || 'the model'}, or it has no price: ${ops('channel list')}, ${ops(`charge explain ${model || 'MODEL'}`)}`,
   ],
   [/^relay_closed /, () => 'the setting relay_closed closes the relay for all'],
-  [
-    /^context_length_exceeded /,
-    () => 'the prompt is longer than the model takes: a shorter one, or an alias with a longer model',
-  ],
-  [
-    / upstream_refused_\d+$/,
-    () => 'the upstream refused the request itself: the customer changes the field that its error names',
-  ],
   [
     /^(insufficient_quota|upstream_unavailable) upstream_account|_(401|402|403)\b|upstream_secret\b/,
     ({ channel }) =>
@@ -122,10 +136,12 @@ export function nextStep({ line, story }: LoggedRequest): string | undefined {
     code,
     reason: of('reason'),
     why: of('why'),
+    unread: unreadSecretOf(story?.fields),
   };
   const { why, channel } = known;
   if (code !== '' || known.reason !== '') {
-    const [, say] = advice.find(([pattern]) => pattern.test(`${code} ${known.reason}`)) ?? [];
+    const said = `${code} ${known.reason}${known.unread === undefined ? '' : ' unread'}`;
+    const [, say] = advice.find(([pattern]) => pattern.test(said)) ?? [];
     return say?.(known) ?? 'the customer changes the request: the error that it got names the field';
   }
   if (why.includes('slow'))
@@ -137,8 +153,12 @@ export function nextStep({ line, story }: LoggedRequest): string | undefined {
   return undefined;
 }
 
-function firstTried(story: Readonly<Record<string, unknown>> | undefined): string | undefined {
-  const tried: unknown = story?.['tried'];
-  const [first] = Array.isArray(tried) ? (tried as { channel?: unknown }[]) : [];
-  return typeof first?.channel === 'string' ? first.channel : undefined;
-}
+const firstTried = (story: Fields = {}): string | undefined =>
+  text(listOf(story, 'tried')[0], 'channel') || undefined;
+
+/** An upstream that was asked and refused the key has said something. */
+const unreadSecretOf = (story: Fields = {}): string | undefined =>
+  listOf(story, 'tried')
+    .filter((one) => text(one, 'outcome') === 'upstream_secret' && text(one, 'code') === '')
+    .map((one) => text(one, 'channel'))
+    .at(-1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { laterAccounts } from '../../../functions/compose/later-accounts.ts';
-import { laterTracing } from '../../../functions/compose/later-adapters.ts';
+import { later, laterTracing } from '../../../functions/compose/later-adapters.ts';
 import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
 import { hello } from '../../support/core-rig.ts';
 
@@ -35,6 +35,20 @@ describe('an adapter that could not be loaded', () => {
     for (let call = 0; call < 3; call += 1) expect((await rig.call(small)).status).toBe(200);
     expect(traced).toEqual([false, true, true]);
     expect(rig.faults).toMatchObject([{ message: 'no memory' }]);
+  });
+
+  it('is loaded once, by the first call, and has all that each call is given', async () => {
+    let loads = 0;
+    const calls: unknown[][] = [];
+    const port = later<{ note: (first: number) => Promise<void> }>(async () => {
+      loads += 1;
+      return { note: async (...given) => void calls.push(given) };
+    });
+    expect((await Promise.resolve(port)) === port && loads === 0).toBe(true);
+    const { note }: { note: (...given: number[]) => Promise<void> } = port;
+    await note(1, 2, 3);
+    await note(4);
+    expect({ loads, calls }).toEqual({ loads: 1, calls: [[1, 2, 3], [4]] });
   });
 
   it('of accounts fails its call, and is tried again by the next one', async () => {

@@ -29,6 +29,17 @@ describe('what a console makes of a value is understood', () => {
     expect(read(attributes)).toMatchObject({ row: expected });
   });
 
+  it('NULL, as tools write null: an attribute and a member of a map that is NULL is absent', () => {
+    const nothing = { priority: null, state: null, region: null, cost: null, mapper: { 'gpt-4o': null } };
+    expect(read({ ...nothing, params: { stream: null, drop: null } })).toEqual(
+      read({ params: {}, mapper: {}, state: false }),
+    );
+    expect(key({ enabled: null, models: null, budget: null })).toEqual(key({}));
+    // In what goes into requests, null is a value.
+    const set = { reasoning: null, deep: { none: null } };
+    expect(read({ params: { set } })).toMatchObject({ row: { params: { set } } });
+  });
+
   it('a note: attributes that start with _ are dropped', () => {
     expect(read({ _problem: 'old', _note: { by: 'ann' }, _: 1 })).toEqual(read({}));
     expect(read({})).toHaveProperty('row');
@@ -53,7 +64,10 @@ describe('a bad attribute of a channel is named, with what was found and what is
     [{ priority: 1.5 }, 'priority: found 1.5, wanted a whole number'],
     [{ priority: '5e3' }, 'priority: found "5e3", wanted a whole number'],
     [{ priority: '9'.repeat(19) }, 'priority: found "9999999999999999999", wanted a whole number'],
-    [{ priority: null }, 'priority: found null, wanted a whole number'],
+    [{ models: null }, 'models: found nothing, wanted a list'],
+    [{ models: [null] }, 'models[0]: found null, wanted a model name'],
+    [{ params: new Set([1]) }, 'params: found a set, wanted a map {set'],
+    [{ params: new Uint8Array() }, 'params: found binary data, wanted a map {set'],
     [{ weight: -1 }, 'weight: found -1, wanted a number of 0 or more'],
     [{ models: 'gpt-4o' }, 'models: found "gpt-4o", wanted a list (or a string set) of model names'],
     [{ models: undefined }, 'models: found nothing, wanted a list'],

@@ -121,7 +121,7 @@ describe('the snapshot', () => {
 });
 
 describe('a switch that cannot be read', () => {
-  it.each(['on', 1, null, ['true'], ''])('keeps a channel off and says so: state %j', (state) => {
+  it.each(['on', 1, ['true'], ''])('keeps a channel off and says so: state %j', (state) => {
     const { snapshot, results } = compile({ channels: [channel({ state })] });
     expect(snapshot.channels).toEqual([]);
     expect(snapshot.models).toEqual([]);

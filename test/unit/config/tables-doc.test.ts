@@ -63,9 +63,13 @@ function attributePaths(schema: unknown, prefix = ''): string[] {
 function innerShape(schema: unknown): Record<string, unknown> {
   const { def } = schema as { def: z.core.$ZodTypeDef & Record<string, unknown> };
   if (def.type === 'object') return def['shape'] as Record<string, unknown>;
-  const inner = def['innerType'] ?? def['element'] ?? def['valueType'];
+  const inner = def['innerType'] ?? def['element'] ?? def['valueType'] ?? mapOf(def['out']);
   return inner === undefined ? {} : innerShape(inner);
 }
+
+/** The map that a pipe of `optionMap` ends in. */
+const mapOf = (out: unknown): unknown =>
+  (out as { def?: { type?: unknown } } | undefined)?.def?.type === 'object' ? out : undefined;
 
 describe.each(Object.keys(readers))('docs/tables.md, %s', (table) => {
   it('has examples that can be pasted: each is read without a problem or a warning', () => {

@@ -1,6 +1,7 @@
 /** The options that every command has, defined here alone: what standard output holds, and where the run works. */
 import { Option, type Command } from 'commander';
 import type { TargetOptions } from '../../session/target.ts';
+import { parseCount } from '../terminal/option-values.ts';
 import type { Format } from '../terminal/terminal.ts';
 
 /** Some commands have another `--region`, the upstream's: there the environment or the profile names that of the relay. */
@@ -29,6 +30,19 @@ export function addCommonOptions(program: Command): void {
 /** For commands whose result is a list. */
 export const listing = (command: Command): Command =>
   command.addOption(new Option('--csv', 'print CSV with a header').conflicts('json'));
+
+/** For lists that a program has whole. What it leaves open, people see so many of. */
+export const limiting = (command: Command, rows: string): Command =>
+  command.option(
+    '--limit <n>',
+    `${rows} at most (default: ${shownMax}; with --json or --csv all)`,
+    parseCount,
+  );
+
+export const limitOf = (format: Format, limit: number | undefined): number =>
+  limit ?? (format === 'text' ? shownMax : Infinity);
+
+const shownMax = 50;
 
 export function formatOf(command: Command): Format {
   const { json, csv } = command.opts<{ json?: boolean; csv?: boolean }>();

@@ -19,9 +19,9 @@ import { usageFailure } from '../../../../shared/operate/operator-failure.ts';
 import { carryOutWrites } from '../../../../shared/operate/row-writes.ts';
 import type { RawRow } from '../../../../shared/operate/row-tables.ts';
 import type { CommandContext, Run } from '../command/command-context.ts';
-import { listing } from '../command/common-options.ts';
+import { limiting, limitOf, listing } from '../command/common-options.ts';
 import { writes } from '../command/writing.ts';
-import { parseCount, parseList, parseNumber } from '../terminal/option-values.ts';
+import { parseList, parseNumber } from '../terminal/option-values.ts';
 import { countProgress } from '../terminal/progress.ts';
 import { printCustomer } from './print-customer.ts';
 import { closeFacts, printClosed } from './print-closed.ts';
@@ -41,7 +41,10 @@ export function addCustomerCommands(program: Command, context: CommandContext): 
 
   addNew(customer, context);
 
-  listing(customer.command('list').description('balance, plan, spent this month, last call'))
+  limiting(
+    listing(customer.command('list').description('balance, plan, spent this month, last call')),
+    'customers',
+  )
     .addOption(
       new Option(
         '--sort <by>',
@@ -50,7 +53,6 @@ export function addCustomerCommands(program: Command, context: CommandContext): 
         .choices(['name', 'spent', 'dry', ...balanceOrders])
         .default('name'),
     )
-    .option('--limit <n>', 'customers at most', parseCount, 50)
     .option('--name <text>', 'only those whose name contains it (not with spent and dry)')
     .option('--after <next>', 'the next page, as the page before said (sorted by name)')
     .action(onTables(list));
@@ -102,13 +104,23 @@ function addNew(customer: Command, { writing }: CommandContext): void {
 
 interface ListOptions {
   sort: 'name' | SpendingOrder | BalanceOrder;
-  limit: number;
+  limit?: number;
   name?: string;
   after?: string;
 }
 
-async function list({ ports, terminal }: Run, { sort, limit, name, after }: ListOptions): Promise<void> {
-  if (sort === 'name') return printCustomers(terminal, await listCustomers(ports, { name, after, limit }));
+async function list({ ports, terminal }: Run, { sort, name, after, ...options }: ListOptions): Promise<void> {
+  const limit = limitOf(terminal.format, options.limit);
+  if (sort === 'name') {
+    let page = await listCustomers(ports, { name, after, limit });
+    // A table of more than one request goes on in its own order.
+    while (limit === Infinity && page.next !== undefined) {
+      const more = await listCustomers(ports, { name, after: page.next, limit });
+      const problems = [...page.problems, ...more.problems];
+      page = { ...more, customers: [...page.customers, ...more.customers], problems };
+    }
+    return printCustomers(terminal, page);
+  }
   if (after !== undefined) throw usageFailure('--after goes with --sort name');
   if (sort !== 'spent' && sort !== 'dry') {
     const progress = countProgress(terminal, 'accounts read');

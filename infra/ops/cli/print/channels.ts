@@ -1,5 +1,6 @@
 /** Prints channels and the answers of their upstreams. */
 import {
+  isFailing,
   isIdle,
   noActivity,
   type ActivityView,
@@ -32,13 +33,14 @@ export function printChannels(terminal: Terminal, channels: ListedChannel[], vie
       'calls_14d',
       'failures_14d',
       'idle',
+      'failing',
     ],
     rows: channels.map((channel) => withActivity(channel, of(channel.id), view)),
     table: () => [
       ['ID', 'STATE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'LAST CALL', 'FAILED', 'MODELS'],
       ...channels.map((channel) => [
         channel.id,
-        channel.state,
+        isFailing(channel, of(channel.id)) ? 'failing' : channel.state,
         String(channel.priority ?? '-'),
         String(channel.weight ?? '-'),
         channel.endpoint ?? '-',
@@ -53,6 +55,11 @@ export function printChannels(terminal: Terminal, channels: ListedChannel[], vie
   if (terminal.format !== 'text') return;
   problems.forEach(terminal.remark);
   for (const { id, state, problem, warning } of channels) {
+    const { failing, lastCall } = of(id);
+    if (isFailing({ state }, of(id)))
+      terminal.remark(
+        `${id} fails: all of its ${failing} calls of ${lastCall} did; \`channel test ${id}\` asks it`,
+      );
     if (isIdle(state, of(id), view)) terminal.remark(`${id}: no call since ${since}`);
     if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
     if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
@@ -67,6 +74,7 @@ const withActivity = (channel: ListedChannel, activity: ChannelActivity, view: A
     failures_14d: activity.failures,
     // null: unknown.
     idle: isIdle(channel.state, activity, view) ?? null,
+    failing: isFailing(channel, activity),
   });
 
 /** Throws a Failure when no chat completion came back. */

@@ -1,4 +1,5 @@
 /** Prints keys. Only this file shows a new key: once, when it is created. */
+import { shownHash } from '../../../../shared/config/rows/key-row.ts';
 import type { KeyCheck } from '../../../../shared/operate/keys/check-key.ts';
 import type { MadeKey, NewKeyPlan } from '../../../../shared/operate/keys/create-key.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
@@ -63,10 +64,8 @@ const marks = new Set(['_created', '_replaces', '_by', '_at', '_problem', '_warn
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 /** Anything longer than a hint is none. */
 export const hintText = (hint: unknown): string => textOf(hint).slice(0, hintCharacters) || '-';
-/** Whole only if it is one: a key may stand in its place. */
-export const hashText = (hash: unknown): string =>
-  /^[0-9a-f]{64}$/i.test(textOf(hash)) ? textOf(hash) : shortHash(hash);
-export const shortHash = (hash: unknown): string => textOf(hash).slice(0, shownHashCharacters);
+export const hashText = (hash: unknown): string => shownHash(textOf(hash));
+export const shortHash = (hash: unknown): string => hashText(hash).slice(0, shownHashCharacters);
 
 const wordsOf: Partial<Record<KeyCheck['state'], string>> = {
   kind: 'of the wrong kind',

@@ -31,7 +31,11 @@ const columns = [
 
 export function printRequests(
   terminal: Terminal,
-  { requests, scannedBytes }: { requests: readonly ListedRequest[]; scannedBytes: number },
+  {
+    requests,
+    scannedBytes,
+    limit,
+  }: { requests: readonly ListedRequest[]; scannedBytes: number; limit: number },
 ): void {
   terminal.printList({
     columns,
@@ -46,6 +50,8 @@ export function printRequests(
     ],
     empty: 'none',
   });
+  if (requests.length >= limit)
+    terminal.remark(`the newest ${limit} alone: see --limit, --since and --until`);
   terminal.remark(
     `${requests.length} requests; ${megabytes(scannedBytes)} were read. Each one's story: request ID`,
   );

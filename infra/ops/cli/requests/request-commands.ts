@@ -76,7 +76,7 @@ export function addRequestCommands(program: Command, { onTables }: CommandContex
           const source = await ports.log.source();
           if (!source) throw new Failure('it is not known where the log of this relay is');
           terminal.remark(scopeWords(source, search, expectedBytes(source, search, nowMs)));
-          printRequests(terminal, await listRequests(ports, search));
+          printRequests(terminal, { ...(await listRequests(ports, search)), limit });
         },
       ),
     );

@@ -4,20 +4,22 @@ import type { WrittenGrant } from '../../../../shared/billing/grant.ts';
 import { listGrants, showGrant, type GrantsWanted } from '../../../../shared/operate/accounts/list-grants.ts';
 import { Failure } from '../../../../shared/operate/operator-failure.ts';
 import type { CommandContext } from '../command/command-context.ts';
-import { listing } from '../command/common-options.ts';
-import { parseCount } from '../terminal/option-values.ts';
+import { limiting, limitOf, listing } from '../command/common-options.ts';
 import { countProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 export function addGrantCommands(program: Command, { onTables }: CommandContext): void {
   const grant = program.command('grant').description('top-ups and corrections: what was written and applied');
-  listing(grant.command('list').description('list grants, those that are not applied first'))
+  limiting(
+    listing(grant.command('list').description('list grants, those that are not applied first')),
+    'grants',
+  )
     .option('--account <name>', 'only those of this account (default: reads the whole table)')
     .option('--open', 'only those that are not applied, or that the relay does not take')
-    .option('--limit <n>', 'grants at most', parseCount, 50)
     .action(
-      onTables(async ({ ports, terminal }, options: GrantsWanted) => {
-        const { grants, count } = await listGrants(ports, options, countProgress(terminal, 'grants read'));
+      onTables(async ({ ports, terminal }, options: Partial<GrantsWanted>) => {
+        const wanted = { ...options, limit: limitOf(terminal.format, options.limit) };
+        const { grants, count } = await listGrants(ports, wanted, countProgress(terminal, 'grants read'));
         printGrants(terminal, grants);
         if (count > grants.length) terminal.remark(`${count} in all: see --limit`);
       }),

@@ -49,8 +49,8 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
   const quotas = dynamoQuotaStore(tablesOn(store.documents), target.stack);
 
   return {
-    close: async (write) => explained(quotas.close(write)),
-    chargeLate: async (charge) => explained(quotas.chargeLate(charge)),
+    close: async (...given) => explained(quotas.close(...given)),
+    chargeLate: async (...given) => explained(quotas.chargeLate(...given)),
     // An index has no consistent reads, but its entries are a tenth of the rows.
     ledgerAccounts: () =>
       accountsIn(pages(paginateScan({ client }, { ...at('ledger'), IndexName: 'by_id' }), explained)),

@@ -65,11 +65,11 @@ export function dynamoPaymentStore(client: DynamoDBClient, stack: string, author
 export function explainedPaymentStore({ client, target, explained }: Store, author: RowAuthor): PaymentStore {
   const store = dynamoPaymentStore(client, target.stack, author);
   return {
-    find: (id) => explained(store.find(id)),
-    write: (change) => explained(store.write(change)),
-    hasAccount: (account) => explained(store.hasAccount(account)),
-    all: async function* all() {
-      yield* await explained(Array.fromAsync(store.all()));
+    find: (...given) => explained(store.find(...given)),
+    write: (...given) => explained(store.write(...given)),
+    hasAccount: (...given) => explained(store.hasAccount(...given)),
+    all: async function* all(...given) {
+      yield* await explained(Array.fromAsync(store.all(...given)));
     },
   };
 }

@@ -92,7 +92,8 @@ describe('an event of a table that operators edit', () => {
       models: { SS: ['m'] },
       rpm: { N: '0' },
       enabled: { BOOL: true },
-      expires_at: { NULL: true },
+      store: { NULL: true },
+      expires_at: { BS: ['AQ=='] },
       official: { M: { a: { L: [{ B: 'AQ==' }] } } },
     };
     await store.put('keys', { hash, account: 'a', rpm: 0 });
@@ -105,7 +106,7 @@ describe('an event of a table that operators edit', () => {
     });
     const key = await readRow(store, 'keys', hash);
     expect(key?.['_problem']).toBe(
-      'official: found a map, wanted true or false; expires_at: found null, wanted an ISO 8601 time with its zone, ' +
+      'official: found a map, wanted true or false; expires_at: found a set, wanted an ISO 8601 time with its zone, ' +
         'such as 2026-12-31T00:00:00Z; rpm: found 0, wanted a whole number of 1 or more; until this is mended, the key is refused',
     );
     expect((await readRow(store, 'accounts', 'a'))?.['_problem']).toBe(

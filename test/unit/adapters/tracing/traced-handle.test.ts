@@ -88,6 +88,9 @@ describe('the trace of a call', () => {
       clock: systemClock,
       random: { next: () => 0.5 },
       log,
+      keys: {},
+      quotas: {},
+      secrets: {},
       stored: {},
     } as unknown as ChatPorts;
     const traced = tracedHandle({

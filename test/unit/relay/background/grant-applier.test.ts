@@ -87,7 +87,10 @@ describe('a grant', () => {
     ['ten decimals', { amount: '0.0000000001' }],
     ['nothing', { amount: '0' }],
     ['a trillion', { amount: '1000000000000' }],
-    ['a map', { amount: { M: {} } }],
+    ['a map', { amount: { M: { N: { NULL: true } } } }],
+    ['NULL', { amount: { NULL: true }, reason: { NULL: true } }],
+    // Lambda passes them as a text, `1000`.
+    ['bytes', { amount: { B: Buffer.from('1000', 'base64') } }],
     ['a misspelt attribute', { amount: '5', reasn: 'gift' }],
   ])('of %s is marked with what is wanted, and holds up no other', async (_, typed) => {
     await rig.put(account, 'bad', typed);

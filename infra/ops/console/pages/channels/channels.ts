@@ -4,6 +4,7 @@ import {
   type ChannelsView,
   type ChannelWithSums,
 } from '../../../../../shared/operate/channels/channel-sums.ts';
+import { isFailing } from '../../../../../shared/operate/channels/channel-activity.ts';
 import { figureColumns } from '../../layout/figure-columns.ts';
 import type { Page } from '../../layout/frame.ts';
 import { html, nothing, type Markup } from '../../layout/markup.ts';
@@ -81,9 +82,14 @@ const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): 
     ],
   });
 
-export function stateOf({ state, rests }: Pick<ChannelWithSums, 'state' | 'rests'>, nowMs: number): Markup {
+export function stateOf(
+  { state, rests, activity }: Pick<ChannelWithSums, 'state' | 'rests' | 'activity'>,
+  nowMs: number,
+): Markup {
   if (state === 'bad') return badge('not used', 'bad');
   if (state === 'off') return badge('off');
   const [first] = rests;
+  if (isFailing({ state }, activity))
+    return html`${badge('failing', 'bad')} ${first ? badge(restWords(first, nowMs), 'warning') : nothing}`;
   return first ? badge(restWords(first, nowMs), 'warning') : badge('ready', 'good');
 }

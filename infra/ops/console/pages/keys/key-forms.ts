@@ -1,4 +1,5 @@
 /** What is done to a key: checked, rotated, disabled. */
+import { textOf } from '../../../../../shared/config/rows/read-row.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../../../shared/operate/keys/rotate-key.ts';
 import { checkKey } from '../../../../../shared/operate/keys/check-key.ts';
 import { planDisableKey } from '../../../../../shared/operate/keys/disable-key.ts';
@@ -21,7 +22,7 @@ export function keyFormPages(routes: Routes): void {
 const disablePage = async (visit: Visit, tried?: Tried): Promise<Page> => {
   const { name, row } = await findKey(visit.ports, visit.part('hash'));
   return {
-    title: `Disable ${String(row['hint'])}`,
+    title: `Disable ${textOf(row, 'hint')}`,
     section: 'keys',
     above: [['keys', 'Keys']],
     body: html`<p>${name}: calls with it are refused within 30 seconds. Its row stays.</p>
@@ -48,7 +49,7 @@ async function proposeDisable({ ports, part }: Visit): Promise<Proposal> {
 const rotatePage = async (visit: Visit, tried?: Tried): Promise<Page> => {
   const { name, row } = await findKey(visit.ports, visit.part('hash'));
   return {
-    title: `Rotate ${String(row['hint'])}`,
+    title: `Rotate ${textOf(row, 'hint')}`,
     section: 'keys',
     above: [['keys', 'Keys']],
     body: html`<p>A new key with the same rights; ${name} works on for a while.</p>

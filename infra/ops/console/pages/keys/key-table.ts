@@ -1,4 +1,5 @@
 /** Keys as a table: by their hints, since nothing else of them is stored. */
+import { shownHash } from '../../../../../shared/config/rows/key-row.ts';
 import type { KeyView } from '../../../../../shared/operate/keys/list-keys.ts';
 import { writtenTime } from '../../layout/times.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../layout/markup.ts';
@@ -51,7 +52,9 @@ export function keyTable(
       {
         title: 'Hash',
         show: ({ row }) =>
-          html`<code title="${shownValue(row['hash'])}">${shownValue(row['hash']).slice(0, 8)}</code>`,
+          html`<code title="${shownHash(shownValue(row['hash']))}"
+            >${shownHash(shownValue(row['hash'])).slice(0, 8)}</code
+          >`,
       },
       ...(options.readOnly
         ? []

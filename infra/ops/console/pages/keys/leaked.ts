@@ -1,5 +1,6 @@
 /** A key that strangers may have: refused at once, replaced, and what it was used for, as `key leaked` does it. */
 import { formatYuan } from '../../../../../shared/billing/amount.ts';
+import { textOf } from '../../../../../shared/config/rows/read-row.ts';
 import { viewKeyUse, type KeyUse } from '../../../../../shared/operate/keys/key-use.ts';
 import {
   carryOutLeakedKey,
@@ -37,7 +38,7 @@ export function leakedKeyPages(routes: Routes): void {
 const leakedPage = async (visit: Visit, tried?: Tried): Promise<Page> => {
   const { name, row } = await findKey(visit.ports, visit.part('hash'));
   return {
-    title: `Leaked: ${String(row['hint'])}`,
+    title: `Leaked: ${textOf(row, 'hint')}`,
     section: 'keys',
     above: [['keys', 'Keys']],
     body: html`<p class="lead">
