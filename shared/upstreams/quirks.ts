@@ -18,6 +18,7 @@ export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh',
 export const callIdForms = ['max64', 'max40', 'alnum9'] as const;
 export const systemPlaces = ['anywhere', 'first'] as const;
 export const nullContents = ['null', 'empty'] as const;
+export const unknownFieldChoices = ['pass', 'drop'] as const;
 export const returnedFields = ['reasoning_content', 'thought_signature'] as const;
 
 /** Fields beside OpenAI's of an answer, which clients that keep a whole message send back with it. */

@@ -3,7 +3,6 @@ import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatRequest } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
-import { priceFields } from '../../price-fields.ts';
 import { knownEffort, refusedSampling } from '../../quirks.ts';
 import { inputItems } from './request-input.ts';
 import { sentTools } from './request-tools.ts';
@@ -55,7 +54,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const { sent, dropped } = droppable(request, settings);
   const tools = sentTools(call, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
-  const passed = ownForm ? passedFields(unknown, settings) : {};
+  const passed = ownForm ? passedFields(unknown) : {};
   dropped.push(...unsentFields(unknown, ownForm ? { ...passed, ...ownUnknown(unknown) } : {}));
   const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
@@ -114,7 +113,7 @@ const refused = (param: string): CannotCarry =>
 /** The fields that may be dropped: which are sent, and the names of the others. */
 function droppable(
   request: ChatRequest,
-  { allow, quirks }: RequestSettings,
+  { quirks }: RequestSettings,
 ): { sent: JsonRecord; dropped: string[] } {
   const given = withoutNulls(request);
   const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
@@ -122,21 +121,16 @@ function droppable(
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
     if (given[field] === undefined) continue;
-    const isAllowed = !priceFields.includes(field) || allow.includes(field);
     const isKnown = !quirks.fields || quirks.fields.has(field);
-    if (isAllowed && isKnown && !refused.includes(field)) sent[field] = given[field];
+    if (isKnown && !refused.includes(field)) sent[field] = given[field];
     else dropped.push(field);
   }
   return { sent, dropped };
 }
 
 /** The client's fields that go up as they are. */
-const passedFields = (unknown: JsonRecord, { allow }: RequestSettings): JsonRecord =>
-  Object.fromEntries(
-    Object.entries(unknown).filter(
-      ([field]) => !relaysFields.has(field) && (!priceFields.includes(field) || allow.includes(field)),
-    ),
-  );
+const passedFields = (unknown: JsonRecord): JsonRecord =>
+  Object.fromEntries(Object.entries(unknown).filter(([field]) => !relaysFields.has(field)));
 
 /** The names of unknown fields that are not sent. */
 const unsentFields = (unknown: JsonRecord, sent: JsonRecord): string[] =>
