@@ -299,7 +299,8 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
     return undefined;
   };
   const { form, request, beginning } = call;
-  refuseStored(request, allowed);
+  const path = storedPath(request, allow);
+  if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
   const unknown = Object.entries(call.unknown).filter(([field, value]) => {
     const isRefused =
       dropsUnknown ||
@@ -327,18 +328,22 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
 const isOtherCase = (field: string): boolean =>
   sameCase(field) !== field && chatFieldNames.has(sameCase(field));
 
-/** Throws CannotCarry. */
-function refuseStored({ messages }: ChatRequest, allowed: ReadonlySet<string>): void {
+/** The path of what the messages name that is stored at the vendor, and that a row does not allow. Undefined: nothing. */
+export function storedPath({ messages }: ChatRequest, allow: readonly string[]): string | undefined {
+  const allowed = new Set(allow.map(folded));
   for (const [i, message] of messages.entries()) {
     const { content } = message;
     const found = Array.isArray(content) ? storedIn(content, allowed, `messages[${i}].content`) : undefined;
     // An earlier answer with sound, by the vendor's id.
     const isSound = isRecord(message['audio']) && !allowed.has('audio');
-    const path = found ?? (isSound ? `messages[${i}].audio` : undefined);
-    if (path !== undefined)
-      throw new CannotCarry(path, `'${path}' names what is kept at the provider, which is not yours here.`);
+    if (found !== undefined) return found;
+    if (isSound) return `messages[${i}].audio`;
   }
+  return undefined;
 }
+
+export const storedMessage = (path: string): string =>
+  `'${path}' names something that is stored at the provider. Send its content instead: the relay keeps no files.`;
 
 /** What an earlier answer quoted. */
 const quotes = new Set(['annotations', 'citations']);

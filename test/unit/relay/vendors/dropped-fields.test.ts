@@ -237,12 +237,15 @@ describe('of a chat client, before anything is charged', () => {
   it("a file of the operator's organisation is refused, unless the row allows it", async () => {
     const content = [{ type: 'file', file: { file_id: 'file-of-another-tenant' } }];
     const asked = { ...hi, messages: [{ role: 'user', content }] };
-    const rig = rigOf({});
+    // Though the balance would not cover what such a file may hold.
+    const rig = new BillingRig({ channels: [{}] }).granted(yuan);
     const answer = await rig.call(asked);
     expect([answer.status, rig.sent.length, rig.item?.spent]).toEqual([400, 0, 0n]);
     expect(JSON.parse(answer.text)).toMatchObject({
       error: { type: 'invalid_request_error', param: 'messages[0].content[0].file.file_id' },
     });
+    const allowing = rigOf({ allow: ['file_id'] });
+    expect([(await allowing.call(asked)).status, allowing.sent.length]).toEqual([200, 1]);
   });
 
   it('a budget of thinking beyond the limit is lowered, so that an honest count is one that can be', async () => {
