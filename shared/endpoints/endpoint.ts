@@ -176,6 +176,8 @@ export interface SentFacts {
   toolChoice?: string | undefined;
   /** The limit on output tokens that was sent. Null: none was. Absent: nothing is sent yet. */
   outputTokensMax?: number | null | undefined;
+  /** The upstream may honestly count more than limit and input say. Absent: it may not. */
+  isMultiplied?: boolean | undefined;
   /** The service tier that the upstream used, if it said so. */
   serviceTier?: string | undefined;
   /** Stop sequences that were not sent, and at which the relay ends the text. */

@@ -44,6 +44,8 @@ export interface SentBody {
   toolChoice?: string | undefined;
   /** The limit on output tokens that was sent, if any. */
   outputTokensMax?: number | undefined;
+  /** The upstream may honestly count more than limit and input say. Absent: it may not. */
+  isMultiplied?: boolean | undefined;
   /** true: a repeat without the limit would send one that is no lower. */
   limitIsLeast?: boolean | undefined;
   /** Stop sequences that were not sent, because there is no field for them: the relay ends the text at them. */

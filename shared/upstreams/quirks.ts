@@ -19,6 +19,7 @@ export const callIdForms = ['max64', 'max40', 'alnum9'] as const;
 export const systemPlaces = ['anywhere', 'first'] as const;
 export const nullContents = ['null', 'empty'] as const;
 export const returnedFields = ['reasoning_content', 'thought_signature', 'thinking'] as const;
+export const unknownFieldChoices = ['pass', 'drop'] as const;
 
 /** A user's turn where the vendor wants one and nobody wrote it. */
 export const continuation = 'Continue.';

@@ -24,73 +24,123 @@ export interface VendorCounts {
   cacheIsApart?: boolean | 'unsure';
 }
 
-type Name = Exclude<keyof VendorCounts, 'cacheIsApart'>;
-const names: readonly Name[] = [
-  'input',
-  'output',
-  'total',
-  'reasoning',
-  'cached',
-  'written',
-  'writtenForMinutes',
-  'writtenForHour',
-];
+/** What is known of the input. */
+interface InputCounts {
+  /** All of it, what was read and written included. Undefined: only parts of it are known. */
+  whole?: number | undefined;
+  /** The count of the event that said so, before what was apart was added. */
+  own?: number | undefined;
+  cached?: number | undefined;
+  written?: number | undefined;
+  writtenForHour?: number | undefined;
+}
 
-/** The counts of one answer, which may come in several events. */
+/**
+ * The counts of one answer, which may come in several events. Of the input the last event that counts it holds, as one
+ * set with its parts: some vendors estimate at the start and count at the end. Of the output the largest holds, since it
+ * only grows.
+ */
 export class UsageCounts {
-  readonly #largest: Partial<Record<Name, number>> = {};
-  #cacheIsApart: VendorCounts['cacheIsApart'] = false;
+  #input: InputCounts = {};
+  #output: number | undefined;
+  #reasoning: number | undefined;
+  #total: number | undefined;
 
-  /** The larger of each count is kept: vendors repeat counts in part, as zeros, or grown. Undefined is ignored. */
+  /** Undefined is ignored. */
   push(counts: VendorCounts | undefined): void {
     if (!counts) return;
-    this.#cacheIsApart = counts.cacheIsApart || this.#cacheIsApart;
-    for (const name of names) {
-      const count = countOf(counts[name]);
-      if (count !== undefined) this.#largest[name] = Math.max(this.#largest[name] ?? count, count);
-    }
+    const [own, output, total, reasoning] = [counts.input, counts.output, counts.total, counts.reasoning].map(
+      countOf,
+    );
+    const parts = partsOf(counts);
+    this.#input =
+      own === undefined
+        ? withParts(this.#input, parts)
+        : corrected(this.#input, { ...parts, own, whole: wholeOf(own, parts, counts) });
+    this.#total = total ?? this.#total;
+    this.#reasoning = larger(this.#reasoning, reasoning);
+    this.#output = larger(this.#output, outputOf(this.#input.whole, { output, total, reasoning }));
   }
 
   /** Undefined: neither input nor output is known. */
   get reported(): ReportedUsage | undefined {
-    const { total, reasoning, cached, writtenForMinutes = 0, writtenForHour } = this.#largest;
-    const apart = writtenForMinutes + (writtenForHour ?? 0);
-    const written = apart > 0 ? Math.max(this.#largest.written ?? 0, apart) : this.#largest.written;
-    // A part below zero is no count, and must not make the input smaller.
-    const input = this.#input(Math.max(cached ?? 0, 0) + Math.max(written ?? 0, 0));
-    const output = this.#output(input);
-    if (input === undefined && output === undefined) return undefined;
-    return {
-      input: input ?? (total !== undefined && total >= Number(output) ? total - Number(output) : undefined),
-      output,
-      cached,
-      written,
-      writtenForHour,
-      reasoning,
-    };
+    const { whole, cached, written, writtenForHour } = this.#input;
+    const output = this.#output;
+    if (whole === undefined && output === undefined) return undefined;
+    const left = this.#total === undefined ? -1 : this.#total - Number(output);
+    const input = whole ?? (left >= 0 ? left : undefined);
+    return { input, output, cached, written, writtenForHour, reasoning: this.#reasoning };
   }
+}
 
-  #input(cache: number): number | undefined {
-    const { input, output = 0, total } = this.#largest;
-    if (input === undefined) return undefined;
-    const isApart =
-      this.#cacheIsApart === 'unsure'
-        ? cache > input || (cache > 0 && total === input + cache + output)
-        : this.#cacheIsApart;
-    return isApart ? input + cache : input;
-  }
+const larger = (known: number | undefined, count: number | undefined): number | undefined =>
+  count === undefined ? known : Math.max(known ?? count, count);
 
-  /**
-   * What a total has beyond input and output is output: thinking that the vendor counts apart. Without a total, reasoning
-   * that is larger than the output is not in it.
-   */
-  #output(input: number | undefined): number | undefined {
-    const { output, total, reasoning = 0 } = this.#largest;
-    if (input !== undefined && input >= 0 && total !== undefined && total >= input + (output ?? 0))
-      return total - input;
-    if (output === undefined || total !== undefined || reasoning <= output) return output;
-    return output + reasoning;
-  }
+type Parts = Pick<InputCounts, 'cached' | 'written' | 'writtenForHour'>;
+
+/** Only the parts that the event names. */
+function partsOf(counts: VendorCounts): Parts {
+  const [cached, named, forMinutes = 0, writtenForHour] = [
+    counts.cached,
+    counts.written,
+    counts.writtenForMinutes,
+    counts.writtenForHour,
+  ].map(countOf);
+  const apart = forMinutes + (writtenForHour ?? 0);
+  const written = apart > 0 ? Math.max(named ?? 0, apart) : named;
+  return {
+    ...(cached !== undefined && { cached }),
+    ...(written !== undefined && { written }),
+    ...(writtenForHour !== undefined && { writtenForHour }),
+  };
+}
+
+/** A part below zero is no count, and must not make the input smaller. */
+const cacheOf = ({ cached = 0, written = 0 }: Parts): number => Math.max(cached, 0) + Math.max(written, 0);
+
+function wholeOf(own: number, parts: Parts, { cacheIsApart, total, output }: VendorCounts): number {
+  const cache = cacheOf(parts);
+  const isApart =
+    cacheIsApart === 'unsure'
+      ? cache > own || (cache > 0 && countOf(total) === own + cache + (countOf(output) ?? 0))
+      : cacheIsApart;
+  return isApart && own >= 0 ? own + cache : own;
+}
+
+/**
+ * A later count replaces all that was known, unless it says nothing: some vendors send zero where they do not know, and
+ * some repeat what they said without some of its parts.
+ */
+function corrected(known: InputCounts, said: InputCounts & { own: number }): InputCounts {
+  if (known.whole === undefined) return { ...known, ...said };
+  const isUnknown = said.own < 0 || (said.own === 0 && cacheOf(said) <= cacheOf(known));
+  const isRepeat = (['own', 'cached', 'written', 'writtenForHour'] as const).every(
+    (name) => said[name] === undefined || said[name] === known[name],
+  );
+  return isUnknown || isRepeat ? known : said;
+}
+
+/** Parts without a count of the input are parts of what is known of it, never more. */
+function withParts(known: InputCounts, parts: Parts): InputCounts {
+  if (cacheOf(parts) === 0) return { ...parts, ...known };
+  const { whole = 0 } = known;
+  const { cached } = parts;
+  const isMore = cached !== undefined && whole > 0 && cached > whole;
+  return { ...known, ...parts, ...(isMore && { cached: whole }) };
+}
+
+/**
+ * What a total has beyond input and output is output: thinking that the vendor counts apart. Without a total, reasoning
+ * that is larger than the output is not in it.
+ */
+function outputOf(
+  input: number | undefined,
+  { output, total, reasoning = 0 }: Record<'output' | 'total' | 'reasoning', number | undefined>,
+): number | undefined {
+  if (input !== undefined && input >= 0 && total !== undefined && total >= input + (output ?? 0))
+    return total - input;
+  if (output === undefined || total !== undefined || reasoning <= output) return output;
+  return output + reasoning;
 }
 
 /** Digits as text are a count too: JSON writers of 64-bit integers send them. -1: not a number, which no count can be. */

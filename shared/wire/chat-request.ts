@@ -116,14 +116,14 @@ export const ChatRequest = z.looseObject({
 export type ChatRequest = z.infer<typeof ChatRequest>;
 
 /** The fields that the relay knows. */
-const known: ReadonlySet<string> = new Set(Object.keys(ChatRequest.shape));
+export const chatFieldNames: ReadonlySet<string> = new Set(Object.keys(ChatRequest.shape));
 
 /** Splits a checked body into the fields that the relay knows and the others. */
 export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: JsonRecord } {
   const entries = Object.entries(body);
-  const unknown = entries.filter(([field]) => !known.has(field));
+  const unknown = entries.filter(([field]) => !chatFieldNames.has(field));
   if (unknown.length === 0) return { request: body, unknown: {} };
-  const request = Object.fromEntries(entries.filter(([field]) => known.has(field))) as ChatRequest;
+  const request = Object.fromEntries(entries.filter(([field]) => chatFieldNames.has(field))) as ChatRequest;
   return { request, unknown: Object.fromEntries(unknown) };
 }
 

@@ -8,13 +8,20 @@ export const hasContent = (chunk: ChatChunk): boolean =>
   );
 
 /** All text of a delta, including the names and arguments of tool calls. */
-export function deltaText(delta: ChatDelta): string {
+export const deltaText = (delta: ChatDelta): string => visibleText(delta) + besideText(delta);
+
+/** The text of the answer itself and of its calls. */
+export function visibleText(delta: ChatDelta): string {
   const calls = (delta.tool_calls ?? []).map(
     ({ function: called, custom }) =>
       (called?.name ?? '') + (called?.arguments ?? '') + (custom?.name ?? '') + (custom?.input ?? ''),
   );
-  return (delta.content ?? '') + (delta.reasoning_content ?? '') + (delta.refusal ?? '') + calls.join('');
+  return (delta.content ?? '') + calls.join('');
 }
+
+/** Text beside the answer: reasoning that the vendor shows, and why it refuses. */
+export const besideText = ({ reasoning_content: reasoning = '', refusal = '' }: ChatDelta): string =>
+  reasoning + refusal;
 
 /**
  * What one answer makes a process keep, in bytes. Every place that accumulates adds what it keeps; what only passes

@@ -4,7 +4,7 @@ import type { UsageFault, UsageFlag } from './usage-flags.ts';
 
 /** What the counts of one answer are compared with. Functions are slow and called only when needed. */
 export interface UsageBounds {
-  streamed: Pick<StreamedText, 'below' | 'unbiased'>;
+  streamed: Pick<StreamedText, 'visible' | 'all'>;
   inputBelow(): number;
   inputUnbiased(): number;
   inputMax(): number;
@@ -32,7 +32,9 @@ interface Counted {
 
 /**
  * Takes each count that the upstream reported and that is plausible, and estimates the others, input and output each for
- * itself. Reasoning may be hidden, so output above the streamed text is plausible up to the limit.
+ * itself. Reasoning may be hidden, so output above the streamed text is plausible up to the limit. It may also be shown
+ * and not counted, so of a whole answer only text and calls say how many tokens there are at least. The count of one that
+ * broke off may be from its start.
  */
 export function checkedUsage(reported: ReportedUsage = {}, bounds: UsageBounds): CheckedUsage {
   const input = inputOf(reported, bounds);
@@ -73,14 +75,15 @@ function inputOf({ input, cached = 0, written = 0 }: ReportedUsage, bounds: Usag
 }
 
 function outputOf({ output }: ReportedUsage, { streamed, outputMax, isCut }: UsageBounds): Counted {
-  const estimated = (fault: UsageFault): Counted => ({ count: streamed.unbiased, fault });
+  const estimated = (fault: UsageFault): Counted => ({ count: streamed.all.unbiased, fault });
   if (output === undefined) return estimated(isCut ? 'partial' : 'absent');
   if (!isPossible(output)) return estimated('impossible');
   // One token is not below the estimate of a short text, but none is too few for any.
-  const isNone = output === 0 && streamed.unbiased > 0;
-  if (isNone || output < shareMin * streamed.below) return estimated(isCut ? 'partial' : 'low');
+  const { below, unbiased } = isCut ? streamed.all : streamed.visible;
+  const isNone = output === 0 && unbiased > 0;
+  if (isNone || output < shareMin * below) return estimated(isCut ? 'partial' : 'low');
   // Above the limit the text shows what was written; its estimate must not be more than the upstream itself asks for.
-  const isHigh = output > outputMax && output > streamed.unbiased;
+  const isHigh = output > outputMax && output > streamed.all.unbiased;
   return isHigh ? estimated('high') : { count: output };
 }
 

@@ -2,22 +2,38 @@ import type { ChatContentPart } from '../../wire/chat-request.ts';
 import type { EstimatedCall } from '../estimate/input-tokens.ts';
 import { TextShape } from '../estimate/text-shape.ts';
 
+/** Estimates of a text. */
+export interface TextTokens {
+  /** No tokenizer counts fewer, apart from the error that `shareMin` allows for. */
+  below: number;
+  unbiased: number;
+}
+
 /** The text of one answer, counted while it is streamed. One pass over each piece, on the hot path. */
 export class StreamedText {
-  readonly #shape = new TextShape();
+  readonly #visible = new TextShape();
+  readonly #beside = new TextShape();
 
-  add(text: string): void {
-    this.#shape.add(text);
+  /**
+   * `visible`: text and calls, which every vendor counts as output. `beside`: what some write and do not count, such as
+   * summaries of reasoning, results of their own tools, words about a refusal.
+   */
+  add(visible: string, beside: string): void {
+    this.#visible.add(visible);
+    this.#beside.add(beside);
   }
 
-  /** No tokenizer counts fewer, apart from the error that `shareMin` allows for. */
-  get below(): number {
-    return this.#shape.tokensFromBelow;
+  get visible(): TextTokens {
+    return { below: this.#visible.tokensFromBelow, unbiased: Math.ceil(this.#visible.tokens) };
   }
 
   /** What is charged when the upstream's count is not used. Hidden reasoning is not in it. */
-  get unbiased(): number {
-    return Math.ceil(this.#shape.tokens);
+  get all(): TextTokens {
+    const [visible, beside] = [this.#visible, this.#beside];
+    return {
+      below: visible.tokensFromBelow + beside.tokensFromBelow,
+      unbiased: Math.ceil(visible.tokens + beside.tokens),
+    };
   }
 }
 
@@ -27,11 +43,23 @@ export class StreamedText {
  */
 export function inputBelow({ request }: EstimatedCall): number {
   const text = new TextShape();
-  for (const { content } of request.messages) {
-    if (typeof content === 'string') text.cut().add(content);
-    else for (const part of content ?? []) if (part.type === 'text') text.cut().add(part.text ?? '');
+  for (const { role, content } of request.messages) {
+    const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
+    for (const part of parts) {
+      const said = part.type === 'text' ? (part.text ?? '') : '';
+      text.cut().add(role === 'assistant' ? said.slice(endOfThinking(said)) : said);
+    }
   }
   return text.tokensFromBelow;
+}
+
+/** Templates of chat models leave out what an earlier turn has before the last of these. */
+const thinkingEnd = /<\/(?:\w{1,16}:)?think(?:ing)?>|\[\/THINK\]/g;
+
+function endOfThinking(text: string): number {
+  let end = 0;
+  for (const { 0: tag, index } of text.matchAll(thinkingEnd)) end = index + tag.length;
+  return end;
 }
 
 /** Prompts that vendors put before the caller's. The longest known has about 700 tokens. */

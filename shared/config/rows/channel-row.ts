@@ -8,6 +8,7 @@ import {
   nullContents,
   returnedFields,
   systemPlaces,
+  unknownFieldChoices,
 } from '../../upstreams/quirks.ts';
 import { channelTypeNames, ownAttributes } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
@@ -50,10 +51,12 @@ const Params = optionMap(
     /** Fields that are not sent to this upstream. */
     drop: z._default(textList, []),
     /**
-     * Fields that change the model or the price at the upstream, and tools that run there. They are dropped
-     * unless they are listed here.
+     * Fields that change the model or the price at the upstream, that steer a gateway there or name what is stored
+     * there, and tools that run there. They are dropped unless they are listed here.
      */
     allow: z._default(textList, []),
+    /** `drop`: fields that the relay does not know are dropped, too, unless `allow` lists them. Absent: `pass`. */
+    unknown_fields: named(unknownFieldChoices),
     max_output_tokens: z.optional(positiveInteger),
     /** false: `stream: true` is never sent; the upstream's JSON answer is converted to a stream. */
     stream: z._default(flag, true),

@@ -6,7 +6,7 @@ import type { CheckedUsage } from '../../billing/usage/checked-usage.ts';
 import { StreamedText } from '../../billing/usage/estimates.ts';
 import type { Machine } from '../../stream/machine.ts';
 import type { ChatChunk, ChatUsage } from '../../wire/chat-response.ts';
-import { deltaText, hasContent } from '../../wire/chunk-content.ts';
+import { besideText, hasContent, visibleText } from '../../wire/chunk-content.ts';
 
 export interface Measure extends CheckedUsage {
   /** The answer had content. */
@@ -51,7 +51,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     this.#anyContent ||= hasContent(chunk);
     for (const { delta, finish_reason: reason } of chunk.choices) {
       if (reason === 'length') this.#atLimit = true;
-      this.#streamed.add(deltaText(delta));
+      this.#streamed.add(visibleText(delta), besideText(delta));
     }
     return [this.#withQuota(chunk)];
   }

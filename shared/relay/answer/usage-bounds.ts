@@ -30,7 +30,9 @@ export function usageBounds(
   return {
     inputBelow: () => inputBelow(asked),
     inputUnbiased: () => inputUnbiased(request),
-    inputMax: () => inputMax({ request, unknown: { ...call.unknown, putBack } }) + hosted,
-    outputMax: limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
+    // What multiplies was allowed by the row, and its limits are the vendor's own.
+    inputMax: () =>
+      sent.isMultiplied ? Infinity : inputMax({ request, unknown: { ...call.unknown, putBack } }) + hosted,
+    outputMax: sent.isMultiplied ? Infinity : limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };
 }

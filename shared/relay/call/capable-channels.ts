@@ -1,6 +1,10 @@
-/** Leaves out channels of which a probe found that they cannot do what a call needs. Must never leave out others. */
+/**
+ * Leaves out channels of which a probe found that they cannot do what a call needs, and those whose row does not allow
+ * what its messages name at the vendor. Must never leave out others.
+ */
 import type { ChatRequest } from '../../wire/chat-request.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { storedMessage, storedPath } from '../../upstreams/restricted-fields.ts';
 import type { Serving } from './candidate.ts';
 import { channelLimits } from './output-limit.ts';
 import { lacks, type NeededCapability, type ServedModel } from './serving-channels.ts';
@@ -44,6 +48,12 @@ export function capableOf(
         param,
         `The model "${model}" does not support '${param}' here.`,
       );
+  }
+  const stored = storedPath(request, []);
+  if (stored !== undefined) {
+    candidates = candidates.filter(({ channel }) => storedPath(request, channel.params.allow) === undefined);
+    if (candidates.length === 0)
+      throw new InvalidRequest('unsupported_parameter', stored, storedMessage(stored));
   }
   if (candidates === serving.candidates) return serving;
   return { ...serving, candidates: Object.freeze(candidates), limits: channelLimits(candidates) };

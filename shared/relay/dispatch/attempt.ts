@@ -88,10 +88,10 @@ export class Attempt {
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
     const { usage, serviceTier } = this.#reader ?? {};
-    const { dropped = [], effort, toolChoice, stop } = this.#built?.sent ?? {};
+    const { dropped = [], effort, toolChoice, isMultiplied, stop } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
-    const sent = { dropped: named, effort, toolChoice, outputTokensMax, serviceTier, stop };
+    const sent = { dropped: named, effort, toolChoice, outputTokensMax, isMultiplied, serviceTier, stop };
     return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#state() };
   }
 

@@ -7,11 +7,12 @@ import type { JsonRecord } from '../../wire/json-record.ts';
 import type { StatePart } from '../../wire/turn-state.ts';
 import type { CallIds } from '../calls/call-ids.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
-import type { Dialect, Repeat, SentBody } from '../dialect.ts';
+import type { Dialect, Repeat, RequestSettings, SentBody } from '../dialect.ts';
 import { defaultDialect } from '../dialects/dialects.ts';
 import type { UpstreamRequest } from '../exchange.ts';
 import type { KnownTexts } from '../errors/withheld-texts.ts';
-import type { LimitField, Quirks } from '../quirks.ts';
+import type { LimitField, Quirks, unknownFieldChoices } from '../quirks.ts';
+import { boundedBody, permittedCall } from '../restricted-fields.ts';
 import { channelQuirks, type QuirkParams } from './channel-quirks.ts';
 import { lostFields } from './channel-lost-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
@@ -28,6 +29,7 @@ export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
     set: JsonRecord;
     drop: string[];
     allow: string[];
+    unknown_fields?: (typeof unknownFieldChoices)[number] | undefined;
     max_output_tokens?: number | undefined;
     stream: boolean;
     include_usage: boolean;
@@ -85,6 +87,20 @@ const withoutLimit = <Settings extends Pick<ChannelCall, 'without'>>(settings: S
   without: new Set<Repeat>([...settings.without, 'limit']),
 });
 
+/** The call in a dialect, as far as the row permits it. Throws CannotCarry. */
+export function sentBody(
+  dialect: Pick<Dialect, 'body'>,
+  asked: CanonicalCall,
+  settings: RequestSettings & { dropsUnknown: boolean },
+): SentBody {
+  const permitted = permittedCall(asked, settings);
+  const written = dialect.body(permitted.call, settings);
+  const { set, drop } = settings;
+  const { body, lowered, isMultiplied } = boundedBody(written.body, { set, limit: written.outputTokensMax });
+  const dropped = [...permitted.dropped, ...written.dropped, ...lowered];
+  return { ...written, body, isMultiplied, dropped: lostFields(asked, { body, dropped, drop, set }) };
+}
+
 /** Throws CannotCarry. */
 export function channelRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
   const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
@@ -110,11 +126,11 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     callIds: asked.callIds,
     without: asked.without,
   };
-  const usual = dialect.body(asked.call, settings);
+  const dropsUnknown = params.unknown_fields === 'drop';
+  const usual = sentBody(dialect, asked.call, { ...settings, dropsUnknown });
   const { outputTokensMax = 0, limitIsLeast = false } = usual;
   const isRefused = outputTokensMax >= (asked.refusedLimit ?? Infinity) && !limitIsLeast;
-  const written = isRefused ? dialect.body(asked.call, withoutLimit(settings)) : usual;
-  const sent = { ...written, dropped: lostFields(asked.call, { ...params, ...written }) };
+  const sent = isRefused ? sentBody(dialect, asked.call, { ...withoutLimit(settings), dropsUnknown }) : usual;
   const awsScope = type.awsScope?.(channel);
   const url =
     type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??

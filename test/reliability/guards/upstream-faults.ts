@@ -166,7 +166,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F12'],
     file: 'shared/billing/usage/checked-usage.ts',
-    find: 'if (isNone || output < shareMin * streamed.below)',
+    find: 'if (isNone || output < shareMin * below)',
     replace: 'if (output < 0)',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'shows and logs an estimate instead of zeros beside an answer',
@@ -190,7 +190,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F13'],
     file: 'shared/billing/usage/checked-usage.ts',
-    find: 'if (isNone || output < shareMin * streamed.below)',
+    find: 'if (isNone || output < shareMin * below)',
     replace: 'if (isNone)',
     test: 'test/unit/billing/checked-usage.test.ts',
     name: 'are not less',

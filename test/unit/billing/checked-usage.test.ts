@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { checkedUsage, type UsageBounds } from '../../../shared/billing/usage/checked-usage.ts';
+import type { TextTokens } from '../../../shared/billing/usage/estimates.ts';
 import { flagText, isImplausible, type UsageFlag } from '../../../shared/billing/usage/usage-flags.ts';
 import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
 
+const streamedOf = (visible: TextTokens, all = visible): UsageBounds['streamed'] => ({ visible, all });
+
 /** Input between 80 and 120 tokens with at most 1,000 bytes, output between 40 and 60 with a limit of 500. */
 const bounds: UsageBounds = {
-  streamed: { below: 40, unbiased: 60 },
+  streamed: streamedOf({ below: 40, unbiased: 60 }),
   inputBelow: () => 80,
   inputUnbiased: () => 120,
   inputMax: () => 1_000,
@@ -55,7 +58,7 @@ describe('the charged counts', () => {
   });
 
   it('follow the streamed text above the limit: an upstream that wrote on is not charged more than it says', () => {
-    const streamed = { below: 4_000, unbiased: 6_000 };
+    const streamed = streamedOf({ below: 4_000, unbiased: 6_000 });
     expect(short({ input: 100, output: 4_800 }, { streamed })).toEqual([100, 4_800, undefined]);
     expect(short({ input: 100, output: 6_001 }, { streamed })).toEqual([100, 6_000, 'output:high']);
   });
@@ -69,11 +72,24 @@ describe('the charged counts', () => {
   });
 
   it('of an answer without text may be zero', () => {
-    expect(short({ input: 100, output: 0 }, { streamed: { below: 0, unbiased: 0 } })).toEqual([
+    expect(short({ input: 100, output: 0 }, { streamed: streamedOf({ below: 0, unbiased: 0 }) })).toEqual([
       100,
       0,
       undefined,
     ]);
+  });
+
+  it('have the vendor’s count of an answer whose reasoning is shown and not counted, unless it broke off', () => {
+    const streamed = streamedOf({ below: 10, unbiased: 15 }, { below: 90, unbiased: 120 });
+    expect(short({ input: 100, output: 28, reasoning: 20 }, { streamed })).toEqual([100, 28, undefined]);
+    expect(short({ input: 100, output: 6 }, { streamed })).toEqual([100, 120, 'output:low']);
+    expect(short({ input: 100, output: 28 }, { streamed, isCut: true })).toEqual([
+      100,
+      120,
+      'output:partial',
+    ]);
+    const beside = streamedOf({ below: 0, unbiased: 0 }, { below: 90, unbiased: 120 });
+    expect(short({ input: 100, output: 0 }, { streamed: beside })).toEqual([100, 0, undefined]);
   });
 
   it('read the whole call only for an input above its estimate', () => {

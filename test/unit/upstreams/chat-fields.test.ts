@@ -66,8 +66,6 @@ describe('fields that an upstream does not know', () => {
 
 describe('what a channel says of a request', () => {
   it.each([
-    ['a price field is named', { service_tier: 'flex' }, {}, {}, ['service_tier']],
-    ['unless the channel allows it', { service_tier: 'flex' }, {}, { allow: ['service_tier'] }, []],
     ['a replaced field is not', { seed: 1 }, {}, { set: { seed: 2 } }, []],
     [
       'one of two sampling fields is named',
@@ -97,14 +95,6 @@ describe('what a channel says of a request', () => {
       body: { max_tokens: 40 },
     });
     expect(send({}, {}, limits).outputTokensMax).toBe(40);
-    const thinking = { thinking: { type: 'enabled', budget_tokens: 64_000 }, thinking_budget: 64_000 };
-    expect(send(thinking, {}, limits).body).toMatchObject({
-      thinking: { type: 'enabled', budget_tokens: 40 },
-      thinking_budget: 40,
-    });
-    expect(send({ n_predict: 9, num_predict: 9, max_new_tokens: 9, best_of: 9 }, {}, limits).body).toEqual(
-      send({}, {}, limits).body,
-    );
     expect(send({}).outputTokensMax).toBeUndefined();
     const { body, outputTokensMax } = send(
       { max_tokens: 90 },

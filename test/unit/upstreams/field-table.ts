@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CannotCarry, type Dialect, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { sentBody } from '../../../shared/upstreams/types/channel-request.ts';
 import type { CanonicalCall } from '../../../shared/wire/canonical-call.ts';
 import type { ChatRequest } from '../../../shared/wire/chat-request.ts';
 import { isRecord } from '../../../shared/wire/json-record.ts';
@@ -36,7 +37,7 @@ export function outcome(
   const without: ChatRequest = { ...question, ...base };
   const bodyOf = (request: ChatRequest, others: Record<string, unknown>) => {
     const call: CanonicalCall = { form, request, unknown: others };
-    return dialect.body(call, settingsWith({ model: 'm', ...settings }));
+    return sentBody(dialect, call, { ...settingsWith({ model: 'm', ...settings }), dropsUnknown: false });
   };
   try {
     const { body, dropped } = bodyOf({ ...without, ...more }, unknown);

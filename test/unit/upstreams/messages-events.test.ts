@@ -444,7 +444,7 @@ describe('usage', () => {
       { input: 1, output: 2 },
     ],
     [
-      'takes the larger of each count',
+      'takes no zero for a count, and the larger output',
       [
         { input_tokens: 9, cache_read_input_tokens: 5, output_tokens: 1 },
         { input_tokens: 0, cache_read_input_tokens: 5, output_tokens: 7 },

@@ -132,16 +132,9 @@ describe('the body', () => {
       ['logit_bias'],
     ],
     [
-      'has no service tier where the row does not allow it',
+      'has the vendor’s name of a service tier',
       { service_tier: 'default' },
       {},
-      base,
-      ['service_tier'],
-    ],
-    [
-      'has a service tier only where the row allows it',
-      { service_tier: 'default' },
-      { allow: ['service_tier'] },
       { ...base, service_tier: 'standard_only' },
       [],
     ],

@@ -85,6 +85,47 @@ describe('the usage of each vendor means the same', () => {
       { input: 52, output: 30, cached: 40 },
     ],
     [
+      'GLM in Messages: an estimate of the input at the start, its counts at the end',
+      [
+        messagesCounts({ input_tokens: 34_824, output_tokens: 0 }),
+        messagesCounts({ input_tokens: 3_883, cache_read_input_tokens: 30_464, output_tokens: 120 }),
+      ],
+      { input: 34_347, output: 120, cached: 30_464 },
+    ],
+    [
+      'Qwen in Messages: what was read comes at the end without the input, of which it is a part',
+      [
+        messagesCounts({ input_tokens: 3_602, output_tokens: 0 }),
+        messagesCounts({ cache_read_input_tokens: 3_604, output_tokens: 41 }),
+      ],
+      { input: 3_602, output: 41, cached: 3_602 },
+    ],
+    [
+      'a gateway that repeats the input of the start without what was read and written beside it',
+      [
+        messagesCounts({ input_tokens: 21, cache_creation_input_tokens: 900, cache_read_input_tokens: 10 }),
+        messagesCounts({ input_tokens: 21, output_tokens: 393 }),
+      ],
+      { input: 931, output: 393, cached: 10, written: 900 },
+    ],
+    [
+      'a gateway that has nothing but zeros at the start',
+      [
+        messagesCounts({ input_tokens: 0, output_tokens: 0 }),
+        messagesCounts({ cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }),
+        messagesCounts({ input_tokens: 0, cache_read_input_tokens: 40, output_tokens: 7 }),
+      ],
+      { input: 40, output: 7, cached: 40 },
+    ],
+    [
+      'a server that counts a prompt anew at the end: its total is that of the last count, too',
+      [
+        chat({ prompt_tokens: 100, completion_tokens: 0, total_tokens: 100 }),
+        chat({ prompt_tokens: 40, completion_tokens: 10, total_tokens: 50 }),
+      ],
+      { input: 40, output: 10 },
+    ],
+    [
       'Bedrock in its own framing, with the counts of a compatible model',
       [chat({ prompt_tokens: 70, completion_tokens: 12, total_tokens: 82 })],
       { input: 70, output: 12 },
@@ -268,13 +309,14 @@ describe('a count', () => {
       { input: 3, output: 14, reasoning: 10 },
     ],
     [
-      'is the larger of what several events say, each for itself',
+      'of the input is the last one with its parts, of the output the largest',
       [
         { prompt_tokens: 5, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 2 } },
         { prompt_tokens: 0, completion_tokens: 9, prompt_tokens_details: null },
-        { prompt_tokens: 4, completion_tokens: -1 },
+        { prompt_tokens: -4, completion_tokens: 3 },
+        { prompt_tokens: 7, completion_tokens: -1, prompt_tokens_details: { cached_tokens: 3 } },
       ],
-      { input: 5, output: 9, cached: 2 },
+      { input: 7, output: 9, cached: 3 },
     ],
     ['is none in an empty object', [{}], undefined],
     ['is none where only a part of the input is known', [{ cached_tokens: 4 }], undefined],

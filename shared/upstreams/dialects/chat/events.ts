@@ -7,7 +7,7 @@ import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
-import { serviceTierOf } from '../../price-fields.ts';
+import { serviceTierOf } from '../../restricted-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
 import { UsageCounts } from '../../usage-counts.ts';
 import { DeclaredNames } from './calls/declared-names.ts';

@@ -1,5 +1,4 @@
 /** Leaves out what one upstream does not take, by name, and never what would change the answer's meaning. */
-import { priceFields } from '../../price-fields.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
 import { echoedFields, knownEffort, limitFields, refusedSampling, type Quirks } from '../../quirks.ts';
@@ -26,7 +25,7 @@ const binding = new Map<string, (value: unknown) => boolean>([
 ]);
 
 /** `asked`: all fields but the model and the conversation. Throws CannotCarry. */
-export function fittedFields(asked: JsonRecord, { quirks, allow }: RequestSettings): FittedFields {
+export function fittedFields(asked: JsonRecord, { quirks }: RequestSettings): FittedFields {
   const body = { ...asked };
   const dropped: string[] = [];
   const drop = (field: string): void => {
@@ -34,7 +33,6 @@ export function fittedFields(asked: JsonRecord, { quirks, allow }: RequestSettin
     delete body[field];
     dropped.push(field);
   };
-  for (const field of priceFields) if (!allow.includes(field)) drop(field);
   for (const [field, value] of Object.entries(body)) {
     if (!quirks.fields || quirks.fields.has(field)) continue;
     if (binding.get(field)?.(value) === true)

@@ -1,5 +1,5 @@
 /** Limits on output tokens. Never asks for more than the channel's maximum and what the balance covers. */
-import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import type { JsonRecord } from '../../../wire/json-record.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { limitFields } from '../../quirks.ts';
 
@@ -39,13 +39,4 @@ function lowerLimits(body: JsonRecord, settings: RequestSettings): void {
   const sent = fieldsOf(settings).filter((field) => typeof body[field] === 'number');
   for (const field of sent) body[field] = Math.min(Number(body[field]), max);
   if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = max;
-  lowerBudgets(body, max);
-}
-
-/** Some upstreams let a budget for thinking exceed the limit of the answer. */
-function lowerBudgets(body: JsonRecord, max: number): void {
-  const { thinking, thinking_budget: budget } = body;
-  if (typeof budget === 'number') body['thinking_budget'] = Math.min(budget, max);
-  if (!isRecord(thinking) || typeof thinking['budget_tokens'] !== 'number') return;
-  body['thinking'] = { ...thinking, budget_tokens: Math.min(thinking['budget_tokens'], max) };
 }

@@ -4,7 +4,7 @@ import type { ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { toolName, wrappedTool } from '../../calls/custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
-import { callersTools } from '../../price-fields.ts';
+import { callersTools } from '../../restricted-fields.ts';
 import { knownTool } from './fields.ts';
 
 export interface SentTools {

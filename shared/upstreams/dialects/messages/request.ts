@@ -52,9 +52,7 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
   });
   const hasCacheKey = typeof request.prompt_cache_key === 'string' && request.prompt_cache_key !== '';
   const prompt = withBreakpoints({ tools: tools.tools, system, turns }, { ...rules, hasCacheKey });
-  const tier = settings.allow.includes('service_tier')
-    ? serviceTiers.get(request.service_tier ?? '')
-    : undefined;
+  const tier = serviceTiers.get(request.service_tier ?? '');
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
   const sequences = stopSequences(request);

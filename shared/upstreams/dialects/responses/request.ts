@@ -3,7 +3,6 @@ import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatRequest } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
-import { priceFields } from '../../price-fields.ts';
 import { knownEffort, refusedSampling } from '../../quirks.ts';
 import { cutHere, stopSequences } from '../../stop-sequences.ts';
 import { inputItems } from './request-input.ts';
@@ -59,7 +58,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   if (tools.droppedHosted) dropped.push('tools');
   const { prompt_cache_options: cache, prompt_cache_retention: retention } = unknown;
   const passed = ownForm
-    ? passedFields(unknown, settings)
+    ? passedFields(unknown)
     : withoutNulls({ prompt_cache_options: cache, prompt_cache_retention: retention });
   dropped.push(...unsentFields(unknown, ownForm ? { ...passed, ...ownUnknown(unknown) } : passed));
   const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
@@ -119,7 +118,7 @@ const refused = (param: string): CannotCarry =>
 /** The fields that may be dropped: which are sent, and the names of the others. */
 function droppable(
   request: ChatRequest,
-  { allow, quirks }: RequestSettings,
+  { quirks }: RequestSettings,
 ): { sent: JsonRecord; dropped: string[] } {
   const given = withoutNulls(request);
   const dropped: string[] = noFields.filter((field) => given[field] !== undefined);
@@ -127,21 +126,16 @@ function droppable(
   const sent: JsonRecord = {};
   for (const field of [...sameFields, 'logprobs', 'top_logprobs']) {
     if (given[field] === undefined) continue;
-    const isAllowed = !priceFields.includes(field) || allow.includes(field);
     const isKnown = !quirks.fields || quirks.fields.has(field);
-    if (isAllowed && isKnown && !refused.includes(field)) sent[field] = given[field];
+    if (isKnown && !refused.includes(field)) sent[field] = given[field];
     else dropped.push(field);
   }
   return { sent, dropped };
 }
 
 /** The client's fields that go up as they are. */
-const passedFields = (unknown: JsonRecord, { allow }: RequestSettings): JsonRecord =>
-  Object.fromEntries(
-    Object.entries(unknown).filter(
-      ([field]) => !relaysFields.has(field) && (!priceFields.includes(field) || allow.includes(field)),
-    ),
-  );
+const passedFields = (unknown: JsonRecord): JsonRecord =>
+  Object.fromEntries(Object.entries(unknown).filter(([field]) => !relaysFields.has(field)));
 
 /** The names of unknown fields that are not sent. */
 const unsentFields = (unknown: JsonRecord, sent: JsonRecord): string[] =>

@@ -17,7 +17,7 @@ const textChunk = (content: string, index = 0): ChatChunk =>
   chunkOf({ choices: [{ index, delta: { content }, logprobs: null, finish_reason: null }] });
 
 /** What was streamed as completion, and whether the answer broke off as prompt. */
-const check = ({ unbiased }: StreamedText, isCut: boolean): CheckedUsage => ({
+const check = ({ all: { unbiased } }: StreamedText, isCut: boolean): CheckedUsage => ({
   flags: [],
   usage: { prompt_tokens: Number(isCut), completion_tokens: unbiased, total_tokens: unbiased },
 });

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { hmacPseudonym } from '../../../../shared/adapters/system/node-hmac.ts';
 import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
+import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig } from '../../../support/core-rig.ts';
 
 const documents: Record<string, object> = {
@@ -246,4 +247,74 @@ describe("Codex's usual request", () => {
     // No vendor's schema has it.
     expect(sent).not.toContain('client_metadata');
   });
+});
+
+describe('of a chat client, before anything is charged', () => {
+  const hi = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
+  const whole = (usage: object) => ({ steps: [JSON.stringify({ ...documents['chat'], usage })] });
+  const rigOf = (params: object, usage: object = {}): BillingRig =>
+    new BillingRig({ channels: [{ params }] }).upstream(whole(usage)).granted(10_000n * yuan);
+
+  it('what steers a gateway behind the upstream does not go up, and is named', async () => {
+    const steering = {
+      api_base: 'https://evil.example',
+      API_KEY: 'sk-x',
+      fallbacks: ['gpt-5'],
+      Model: 'gpt-5',
+    };
+    const rig = rigOf({});
+    const answer = await rig.call({ ...hi, ...steering, made_up: 1 });
+    expect(answer.headers['x-relay-dropped']).toBe('Model, api_base, API_KEY, fallbacks');
+    expect(Object.keys(asRecord(rig.sent[0]?.json))).toEqual([
+      'model',
+      'messages',
+      'made_up',
+      'max_tokens',
+      'stream',
+      'stream_options',
+    ]);
+  });
+
+  it('what the relay does not know does not go up where the row says so', async () => {
+    const rig = rigOf({ unknown_fields: 'drop', allow: ['logit_bias'] });
+    const answer = await rig.call({ ...hi, made_up: 1, logit_bias: {}, seed: 7 });
+    expect(answer.headers['x-relay-dropped']).toBe('made_up');
+    expect(rig.sent[0]?.json).toMatchObject({ logit_bias: {}, seed: 7 });
+  });
+
+  it("a file of the operator's organisation is refused, unless the row allows it", async () => {
+    const content = [{ type: 'file', file: { file_id: 'file-of-another-tenant' } }];
+    const asked = { ...hi, messages: [{ role: 'user', content }] };
+    // Though the balance would not cover what such a file may hold.
+    const rig = new BillingRig({ channels: [{}] }).granted(yuan);
+    const answer = await rig.call(asked);
+    expect([answer.status, rig.sent.length, rig.item?.spent]).toEqual([400, 0, 0n]);
+    expect(JSON.parse(answer.text)).toMatchObject({
+      error: { type: 'invalid_request_error', param: 'messages[0].content[0].file.file_id' },
+    });
+    const allowing = rigOf({ allow: ['file_id'] });
+    expect([(await allowing.call(asked)).status, allowing.sent.length]).toEqual([200, 1]);
+  });
+
+  it('a budget of thinking beyond the limit is lowered, so that an honest count is one that can be', async () => {
+    const honest = { prompt_tokens: 7, completion_tokens: 700 };
+    const rig = rigOf({}, honest);
+    const answer = await rig.call({ ...hi, max_tokens: 700, reasoning: { max_tokens: 30_000 } });
+    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 700, reasoning: { max_tokens: 700 } });
+    expect(answer.headers['x-relay-dropped']).toBe('reasoning.max_tokens');
+    expect(rig.item?.last).toMatchObject({ completionTokens: 700, flag: undefined });
+  });
+
+  it.each([
+    [[], 'output:high', undefined],
+    [['reasoning.mode'], undefined, 'pro'],
+  ])(
+    'what multiplies the price goes up with %j alone, and its high count is believed',
+    async (allow, flag, mode) => {
+      const rig = rigOf({ allow }, { prompt_tokens: 7, completion_tokens: 4_000 });
+      await rig.call({ ...hi, max_tokens: 700, reasoning: { mode: 'pro' } });
+      expect(asRecord(asRecord(rig.sent[0]?.json)['reasoning'])['mode']).toBe(mode);
+      expect(rig.item?.last?.flag).toBe(flag);
+    },
+  );
 });

@@ -1,0 +1,433 @@
+/**
+ * What of a call goes up only where the channel's row allows it by name: fields that change its price, steer a gateway
+ * behind us, name what the operator's organisation keeps at the vendor, or limit the output by another name than the one
+ * that the balance covers. All dialects and endpoints come through here. Must never change the call, nor drop content:
+ * what cannot be left out is CannotCarry.
+ */
+import type { CanonicalCall } from '../wire/canonical-call.ts';
+import { chatFieldNames, type ChatRequest, type ChatTool } from '../wire/chat-request.ts';
+import { isRecord, type JsonRecord } from '../wire/json-record.ts';
+import { CannotCarry, type RequestSettings } from './dialect.ts';
+import { limitNames } from './quirks.ts';
+
+/** Fields are named by their path. Names are compared without case, `_` and `-`, as some servers read them. */
+
+/** Make an answer count more than its limit and its input say: several runs, summaries of the conversation. */
+const multiplying = [
+  'reasoning.mode',
+  'context_management',
+  'compaction',
+  'multi_agent',
+  'prediction',
+  'best_of',
+  'num_return_sequences',
+  'parameters.num_return_sequences',
+  'num_generations',
+  'candidate_count',
+  'n_samples',
+  'num_beams',
+  'beam_width',
+  'use_beam_search',
+  'compound_custom',
+];
+
+/** Move a call to another model or price tier than the billed one, or are charged beside tokens. */
+const priced = [
+  ...multiplying,
+  'service_tier',
+  'speed',
+  'performance_config',
+  'inference_geo',
+  'background',
+  'models',
+  'fallbacks',
+  'preset',
+  'route',
+  'provider',
+  'provider_options',
+  'plugins',
+  'web_search',
+  'web_search_options',
+  'enable_web_search',
+  'search_parameters',
+  'search_options',
+  'search_settings',
+  'enable_search',
+  'enable_code_interpreter',
+  'vl_high_resolution_images',
+  'caching',
+  'connectors',
+  'data_sources',
+  'mcp_servers',
+  'modalities',
+  'audio',
+  'image_config',
+];
+
+/** Limits that an upstream may follow instead of the one that the balance covers. Lowered to it where they are allowed. */
+const otherLimits = [
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'max_new_tokens',
+  'max_gen_len',
+  'max_length',
+  'max_out_tokens',
+  'max_output_len',
+  'max_response_output_tokens',
+  'max_tokens_to_generate',
+  'max_tokens_to_sample',
+  'max_token_count',
+  'tokens_to_generate',
+  'n_predict',
+  'num_predict',
+  'options.num_predict',
+  'parameters.max_length',
+  'parameters.max_new_tokens',
+  'parameters.max_tokens',
+  'generation_config',
+  'inference_config',
+  'text_generation_config',
+];
+
+/** Budgets of thinking, which some upstreams count beside the limit, and what allowed configurations hold. Lowered to it. */
+const budgets = [
+  'thinking.budget_tokens',
+  'thinking_budget',
+  'thinking_token_budget',
+  'thinking_config.thinking_budget',
+  'max_thinking_tokens',
+  'max_reasoning_tokens',
+  'reasoning.max_tokens',
+  'reasoning_budget',
+  'chat_template_kwargs.thinking_budget',
+  'chat_template_kwargs.thinking_token_budget',
+  'chat_template_kwargs.reasoning_budget',
+  'generation_config.max_output_tokens',
+  'generation_config.thinking_config.thinking_budget',
+  'inference_config.max_tokens',
+  'text_generation_config.max_token_count',
+];
+
+/** Say to a gateway or server behind us where to go, with whose key, how often, in front of whom, with which weights. */
+const steering = [
+  'api_base',
+  'base_url',
+  'api_key',
+  'api_type',
+  'apiVersion',
+  'organization',
+  'custom_llm_provider',
+  'user_config',
+  'deployment_id',
+  'engine',
+  'model_id',
+  'model_info',
+  'model_list',
+  'fallback_models',
+  'context_window_fallbacks',
+  'content_policy_fallbacks',
+  'default_fallbacks',
+  'disable_fallbacks',
+  'headers',
+  'extra_headers',
+  'default_headers',
+  'provider_specific_header',
+  'extra_query',
+  'extra_body',
+  'additional_model_request_fields',
+  'allowed_openai_params',
+  'drop_params',
+  'num_retries',
+  'max_retries',
+  'timeout',
+  'request_timeout',
+  'stream_timeout',
+  'force_timeout',
+  'cooldown_time',
+  'input_cost_per_token',
+  'output_cost_per_token',
+  'cache',
+  'guardrails',
+  'guardrail_config',
+  'callbacks',
+  'success_callback',
+  'failure_callback',
+  'proxy_server_request',
+  'ssl_verify',
+  'tags',
+  'virtual_key',
+  'config',
+  'anthropic_beta',
+  'betas',
+  'user_security_context',
+  'deferred',
+  'lora_path',
+  'lora_request',
+  'adapter_id',
+  'adapter_source',
+  'api_token',
+  'cache_salt',
+  'extra_key',
+  'priority',
+  'rid',
+  'request_id',
+  'routing_key',
+  'data_parallel_rank',
+  'bootstrap_host',
+  'bootstrap_port',
+  'bootstrap_room',
+  'kv_transfer_params',
+  'vllm_xargs',
+  'session_params',
+  'custom_params',
+  'custom_logit_processor',
+  'logits_processors',
+  'chat_template',
+  'prompt_embeds',
+  'image_embeds',
+  'audio_embeds',
+  'input_embeds',
+  'keep_alive',
+  'options.num_ctx',
+  'options.num_gpu',
+  'options.main_gpu',
+  'options.num_thread',
+];
+/** Whole families of them. */
+const steeringFamilies = /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse)[_-]/;
+
+/** Name what the operator's organisation keeps at the vendor: no tenant's, or another's. */
+const stored = [
+  'container',
+  'skills',
+  'prompt',
+  'prompt_id',
+  'prompt_variables',
+  'conversation',
+  'previous_response_id',
+  'chat_id',
+  'session_id',
+];
+/** The same at any depth of content, of hosted tools and of fields that the relay does not know. */
+const storedIds = [
+  'file_id',
+  'file_ids',
+  'file_uri',
+  'container_id',
+  'vector_store_id',
+  'vector_store_ids',
+  'knowledge_base_id',
+  'knowledge_base_ids',
+  'skill_id',
+  'skill_ids',
+  'conversation_id',
+  'thread_id',
+  'assistant_id',
+  'agent_id',
+  'cached_content',
+];
+/** Parts of contents that are nothing else, or tensors, which servers unpack as code. */
+const restrictedParts = ['container_upload', 'image_file', 'image_embeds', 'audio_embeds', 'prompt_embeds'];
+
+/** Fields by name, each with the fields inside it. Of one without any the whole is meant. */
+type Rules = Map<string, Rules>;
+
+function rulesOf(paths: readonly string[]): Rules {
+  const rules: Rules = new Map();
+  for (const path of paths) {
+    let inner = rules;
+    for (const name of path.split('.').map(folded)) {
+      const next: Rules = inner.get(name) ?? new Map<string, Rules>();
+      inner.set(name, next);
+      inner = next;
+    }
+  }
+  return rules;
+}
+
+/** Upper case first: it has fewer letters that are equal to others by case alone, as servers in Go compare names. */
+const sameCase = (name: string): string => name.toUpperCase().toLowerCase();
+const folded = (name: string): string => sameCase(name).replaceAll(/[_-]/g, '');
+
+const restricted = rulesOf([...priced, ...otherLimits, ...steering, ...stored, ...storedIds]);
+const steers = rulesOf(steering);
+const multiplies = rulesOf(multiplying);
+const lowerable = rulesOf([...otherLimits, ...budgets]);
+const idNames = new Set(storedIds.map(folded));
+const partTypes = new Set(restrictedParts.map(folded));
+const ownLimits: ReadonlySet<string> = new Set(limitNames);
+
+/** A copy in which the fields of `rules` are what `change` makes of them, or are gone. `source` where nothing changes. */
+function changed(
+  source: JsonRecord,
+  rules: Rules,
+  change: (path: string, value: unknown) => unknown,
+  path = '',
+): JsonRecord {
+  let copy: JsonRecord | undefined;
+  for (const [field, value] of Object.entries(source)) {
+    const inner = rules.get(folded(field));
+    if (!inner || value === undefined || value === null) continue;
+    const at = path + field;
+    let next: unknown = value;
+    if (inner.size === 0) next = change(at, value) ?? undefined;
+    else if (isRecord(value)) next = changed(value, inner, change, `${at}.`);
+    if (next === value) continue;
+    copy ??= { ...source };
+    if (next === undefined) delete copy[field];
+    else copy[field] = next;
+  }
+  return copy ?? source;
+}
+
+type Permissions = Pick<RequestSettings, 'allow'> & { dropsUnknown: boolean };
+
+export interface PermittedCall {
+  call: CanonicalCall;
+  /** The paths of what was left out. */
+  dropped: string[];
+}
+
+/** The call as it may go up. Throws CannotCarry for content that a tenant must not name. */
+export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Permissions): PermittedCall {
+  const allowed = new Set(allow.map(folded));
+  const dropped: string[] = [];
+  const permit = (path: string, value: unknown): unknown => {
+    if (allowed.has(folded(path))) return value;
+    dropped.push(path);
+    return undefined;
+  };
+  const { form, request, beginning } = call;
+  const path = storedPath(request, allow);
+  if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
+  const unknown = Object.entries(call.unknown).filter(([field, value]) => {
+    const isRefused =
+      dropsUnknown ||
+      steeringFamilies.test(sameCase(field)) ||
+      isOtherCase(field) ||
+      (typeof value === 'object' && storedIn(value, allowed, field) !== undefined);
+    return !isRefused || permit(field, value) !== undefined;
+  });
+  const { service_tier: tier, ...others } = request;
+  const isTierKept = (tier ?? undefined) === undefined || permit('service_tier', tier) !== undefined;
+  const tools = request.tools && permittedTools(request, allowed, dropped);
+  return {
+    call: {
+      form,
+      beginning,
+      request: { ...(isTierKept ? request : others), ...tools },
+      unknown: changed(Object.fromEntries(unknown), restricted, permit),
+      ...(call.served && { served: changed(call.served, restricted, permit) }),
+    },
+    dropped,
+  };
+}
+
+/** A field of the relay's own written in another case, which some servers take for it. */
+const isOtherCase = (field: string): boolean =>
+  sameCase(field) !== field && chatFieldNames.has(sameCase(field));
+
+/** The path of what the messages name that is stored at the vendor, and that a row does not allow. Undefined: nothing. */
+export function storedPath({ messages }: ChatRequest, allow: readonly string[]): string | undefined {
+  const allowed = new Set(allow.map(folded));
+  for (const [i, message] of messages.entries()) {
+    const { content } = message;
+    const found = Array.isArray(content) ? storedIn(content, allowed, `messages[${i}].content`) : undefined;
+    // An earlier answer with sound, by the vendor's id.
+    const isSound = isRecord(message['audio']) && !allowed.has('audio');
+    if (found !== undefined) return found;
+    if (isSound) return `messages[${i}].audio`;
+  }
+  return undefined;
+}
+
+export const storedMessage = (path: string): string =>
+  `'${path}' names something that is stored at the provider. Send its content instead: the relay keeps no files.`;
+
+/** What an earlier answer quoted. */
+const quotes = new Set(['annotations', 'citations']);
+
+/** The path of the first id of something stored. The depth of a body is bounded, so that of this recursion is. */
+function storedIn(value: unknown, allowed: ReadonlySet<string>, path: string): string | undefined {
+  if (Array.isArray(value)) {
+    for (const [i, one] of value.entries()) {
+      const found = typeof one === 'object' ? storedIn(one, allowed, `${path}[${i}]`) : undefined;
+      if (found !== undefined) return found;
+    }
+  } else if (isRecord(value)) {
+    const { type } = value;
+    const kind = typeof type === 'string' ? folded(type) : '';
+    if (partTypes.has(kind) && !allowed.has(kind)) return `${path}.type`;
+    for (const [field, inner] of Object.entries(value)) {
+      const at = `${path}.${field}`;
+      const name = folded(field);
+      if (idNames.has(name) && isId(inner) && !allowed.has(name)) return at;
+      // Its id may have any name.
+      if (name === 'source' && isRecord(inner) && inner['type'] === 'file' && !allowed.has('fileid'))
+        return at;
+      if (typeof inner !== 'object' || quotes.has(field)) continue;
+      const found = storedIn(inner, allowed, at);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/** Not the property of that name in a schema. */
+const isId = (value: unknown): boolean =>
+  typeof value === 'string' || (Array.isArray(value) && value.some((each) => typeof each === 'string'));
+
+/** Tools that run at the upstream go up without what is stored there, callers' tools without what steers. */
+function permittedTools(
+  { tools, tool_choice: choice }: ChatRequest,
+  allowed: ReadonlySet<string>,
+  dropped: string[],
+): Partial<ChatRequest> {
+  const left = new Set<string>();
+  const kept = (tools ?? []).flatMap((tool): ChatTool[] => {
+    if (callersTools.has(tool.type)) {
+      const drop = (path: string): undefined => void dropped.push(`tools[].${path}`);
+      return [changed(tool, steers, drop) as ChatTool];
+    }
+    const isContainer = typeof tool['container'] === 'string' && !allowed.has('containerid');
+    if (!isContainer && storedIn(tool, allowed, 'tools') === undefined) return [tool];
+    left.add(tool.type);
+    return [];
+  });
+  if (left.size > 0) dropped.push('tools');
+  const isLost = isRecord(choice) && left.has(String(choice['type']));
+  return { tools: kept, ...(isLost && { tool_choice: 'auto' }) };
+}
+
+/**
+ * Limits by other names are lowered to the limit that goes up, but for those that the row sets. `isMultiplied`: the
+ * upstream may honestly count more than limit and input say.
+ */
+export function boundedBody(
+  body: JsonRecord,
+  { set, limit = Infinity }: { set: object; limit: number | undefined },
+): { body: JsonRecord; lowered: string[]; isMultiplied: boolean } {
+  const lowered: string[] = [];
+  const lower = (path: string, value: unknown): unknown => {
+    const isWithin = Number(value) >= 0 && Number(value) <= limit;
+    const [field = path] = path.split('.');
+    if (limit === Infinity || isWithin || isRecord(value) || ownLimits.has(path) || Object.hasOwn(set, field))
+      return value;
+    lowered.push(path);
+    return limit;
+  };
+  let isMultiplied = false;
+  changed(body, multiplies, (_path, value) => {
+    isMultiplied = true;
+    return value;
+  });
+  return { body: changed(body, lowerable, lower), lowered, isMultiplied };
+}
+
+/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
+export const callersTools: ReadonlySet<string> = new Set(['function', 'custom']);
+
+/** The service tier that an upstream says it used, which clients are shown: one short word, or none. */
+export const serviceTierOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^[\w-]{1,32}$/.test(value) ? value : undefined;

@@ -1,0 +1,227 @@
+import { describe, expect, it } from 'vitest';
+import type { Dialect, RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
+import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
+import { sentBody } from '../../../shared/upstreams/types/channel-request.ts';
+import type { CanonicalCall } from '../../../shared/wire/canonical-call.ts';
+import { splitKnown, type ChatRequest } from '../../../shared/wire/chat-request.ts';
+import type { JsonRecord } from '../../../shared/wire/json-record.ts';
+import { settingsWith } from '../../support/dialect-parts.ts';
+
+interface Asked extends Partial<RequestSettings> {
+  /** The endpoint in whose form the client wrote. Absent: that of the dialect. */
+  form?: string;
+  dropsUnknown?: boolean;
+}
+
+const dialects = new Map<string, Dialect>(
+  await Promise.all(dialectNames.map(async (name) => [name, await loadDialect(name)] as const)),
+);
+
+function sent(
+  name: string,
+  fields: JsonRecord,
+  { form = name, dropsUnknown = false, ...more }: Asked = {},
+): SentBody {
+  const dialect = dialects.get(name);
+  if (!dialect) throw new Error(name);
+  const messages = [{ role: 'user', content: 'hi' }];
+  const call: CanonicalCall = { form, ...splitKnown({ model: 'm', messages, ...fields } as ChatRequest) };
+  return sentBody(dialect, call, { ...settingsWith(more), dropsUnknown });
+}
+
+/** A field by its path, with a value that stands nowhere else. */
+const fieldOf = (path: string): JsonRecord => {
+  const [name = '', ...inner] = path.split('.');
+  return { [name]: inner.length > 0 ? fieldOf(inner.join('.')) : 'sentinel' };
+};
+
+/** As servers, gateways and vendors name them. */
+const price = `service_tier speed performance_config performanceConfig inference_geo background prediction models fallbacks
+  preset route provider providerOptions plugins web_search_options search_parameters search_options search_settings
+  enable_search compound_custom data_sources mcp_servers modalities audio image_config extra_body reasoning.mode
+  context_management compaction`;
+const limits = `max_new_tokens max_tokens_to_sample n_predict num_predict best_of maxTokens maxOutputTokens max_output_tokens
+  options.num_predict generationConfig.maxOutputTokens generation_config.max_output_tokens inferenceConfig.maxTokens
+  num_return_sequences parameters.max_new_tokens MAX_TOKENS Max_Completion_Tokens`;
+const steering = `api_base base_url api_key custom_llm_provider user_config deployment_id engine model_id fallback_models
+  headers extra_headers num_retries mock_response lora_path cache_salt priority prompt_embeds image_embeds
+  litellm_metadata litellm_credential_name aws_sts_endpoint azure_ad_token vertex_credentials apiBase API_BASE api-base
+  Model STREAM ſervice_tier kv_transfer_params custom_logit_processor chat_template`;
+const stored = `container skills prompt conversation previous_response_id thread_id file_ids vector_store_ids
+  cached_content session_id`;
+const names = (list: string): string[] => list.split(/\s+/);
+const all = [price, limits, steering, stored].flatMap(names);
+
+describe.each(dialectNames)('what goes up only where the row allows it, in %s', (name) => {
+  const wholes = new Set(['generationConfig', 'generation_config', 'inferenceConfig']);
+  it.each(all)('is left out and named: %s', (path) => {
+    for (const form of ['chat', 'responses']) {
+      const { body, dropped } = sent(name, fieldOf(path), { form });
+      expect(JSON.stringify(body)).not.toContain('sentinel');
+      const [top = ''] = path.split('.');
+      const isWhole = form !== name || wholes.has(top);
+      expect(dropped.some((each) => each === path || (isWhole && each === top))).toBe(true);
+    }
+  });
+
+  it('holds no id of a stored file, container or store, at any depth of what the relay does not know', () => {
+    for (const value of [
+      { attachments: [{ file_id: 'sentinel' }] },
+      { documents: { a: [{ source: { type: 'file', id: 'sentinel' } }] } },
+      { resources: { inner: { vectorStoreIds: ['sentinel'] } } },
+      { google: { cachedContent: 'sentinel' } },
+    ]) {
+      const { body, dropped } = sent(name, value);
+      expect([JSON.stringify(body).includes('sentinel'), dropped]).toEqual([false, Object.keys(value)]);
+    }
+  });
+
+  it.each([
+    [{ type: 'file', file: { file_id: 'file-1' } }, 'file.file_id'],
+    [{ type: 'document', source: { type: 'file', file_id: 'file-1' } }, 'source'],
+    [{ type: 'document', source: { type: 'file', id: 'file-1' } }, 'source'],
+    [{ type: 'container_upload', file_id: 'file-1' }, 'type'],
+    [{ type: 'input_image', fileId: 'file-1' }, 'fileId'],
+    [
+      { type: 'document', source: { type: 'content', content: [{ source: { file_id: 'f' } }] } },
+      'source.content[0].source.file_id',
+    ],
+    [{ type: 'image_embeds', image_embeds: 'AAAA' }, 'type'],
+  ])('refuses %j', (part, path) => {
+    const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is in it?' }, part] }];
+    const param = `messages[0].content[1].${path}`;
+    expect(() => sent(name, { messages }, { form: 'chat' })).toThrow(
+      expect.objectContaining({ name: 'CannotCarry', param }),
+    );
+  });
+
+  it('refuses an earlier answer with sound by its id', () => {
+    const messages = [{ role: 'assistant', content: null, audio: { id: 'audio_1' } }];
+    expect(() => sent(name, { messages })).toThrow(expect.objectContaining({ param: 'messages[0].audio' }));
+  });
+});
+
+describe('what goes up in chat', () => {
+  it('is what the row allows by name, and is no longer named', () => {
+    for (const path of all.filter((each) => !/^(max_output_tokens)$/.test(each))) {
+      const { body, dropped } = sent('chat', fieldOf(path), { allow: [path] });
+      const [top = ''] = path.split('.');
+      const isWhole = path.startsWith('generation') || path.startsWith('inference');
+      if (!isWhole) expect([path, body[top] !== undefined, dropped]).toEqual([path, true, []]);
+    }
+    const messages = [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }];
+    expect(sent('chat', { messages }, { allow: ['file_id'] }).body).toMatchObject({ messages });
+  });
+
+  it('is every other field, though it looks like one of them', () => {
+    const fields = {
+      logit_bias: { 50256: -100 },
+      reasoning: { enabled: true, effort: 'low' },
+      options: { temperature: 0 },
+      chat_template_kwargs: { enable_thinking: false },
+      guided_json: {
+        type: 'object',
+        properties: { file_id: { type: 'string' }, headers: { type: 'object' } },
+      },
+      made_up: [{ id: 'x' }],
+    };
+    const { body, dropped } = sent('chat', fields);
+    expect([body, dropped]).toEqual([expect.objectContaining(fields), []]);
+  });
+
+  it('keeps the names that a tool’s own schema has, and no steering beside them', () => {
+    const parameters = {
+      type: 'object',
+      properties: { file_id: { type: 'string' }, api_base: { type: 'string' } },
+    };
+    const tool = { type: 'function', function: { name: 'read', parameters } };
+    const { body, dropped } = sent('chat', { tools: [{ ...tool, api_base: 'https://evil.example' }] });
+    expect([body['tools'], dropped]).toEqual([[tool], ['tools[].api_base']]);
+  });
+
+  it('has no unknown field where the row drops them, but for those that it allows', () => {
+    const { body, dropped } = sent(
+      'chat',
+      { made_up: 1, logit_bias: {}, temperature: 1 },
+      { dropsUnknown: true, allow: ['logit_bias'] },
+    );
+    expect([body['made_up'], body['logit_bias'], body['temperature'], dropped]).toEqual([
+      undefined,
+      {},
+      1,
+      ['made_up'],
+    ]);
+  });
+});
+
+describe('a tool that runs at the upstream and is allowed', () => {
+  const choice = { tool_choice: { type: 'file_search' } };
+  it.each([
+    ['file_search', { vector_store_ids: ['vs_1'] }, 'vector_store_ids'],
+    ['code_interpreter', { container: 'cntr_1' }, 'container_id'],
+    ['code_interpreter', { container: { type: 'auto', file_ids: ['file-1'] } }, 'file_ids'],
+    ['shell', { environment: { skills: [{ skill_id: 'skill_1' }] } }, 'skill_id'],
+  ])('%s goes up without what is stored there: %j', (type, more, name) => {
+    const tools = [{ type, ...more }];
+    const { body, dropped } = sent('responses', { tools, ...choice }, { allow: [type] });
+    expect([body['tools'], body['tool_choice'], dropped]).toEqual([undefined, undefined, ['tools']]);
+    expect(sent('responses', { tools }, { allow: [type, name] }).body['tools']).toEqual(tools);
+  });
+
+  it('goes up where it names nothing', () => {
+    const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }];
+    expect(sent('responses', { tools }, { allow: ['code_interpreter'] }).body['tools']).toEqual(tools);
+  });
+});
+
+describe('a limit by another name', () => {
+  const budgets = {
+    thinking: { type: 'enabled', budget_tokens: 64_000 },
+    thinking_budget: '64000',
+    reasoning: { max_tokens: -1, enabled: true },
+    chat_template_kwargs: { thinking_budget: 64_000 },
+  };
+  const lowered = {
+    thinking: { type: 'enabled', budget_tokens: 40 },
+    thinking_budget: 40,
+    reasoning: { max_tokens: 40, enabled: true },
+    chat_template_kwargs: { thinking_budget: 40 },
+  };
+  it.each<[string, JsonRecord, Asked]>([
+    ['of the balance', {}, { outputTokensLimit: 50, maxOutputTokens: 40 }],
+    ['of the client', { max_tokens: 40 }, {}],
+  ])('of thinking is lowered to the limit %s, and named', (_whose, more, settings) => {
+    const { body, dropped } = sent('chat', { ...budgets, ...more }, settings);
+    expect(body).toMatchObject(lowered);
+    expect(dropped).toEqual([
+      'thinking.budget_tokens',
+      'thinking_budget',
+      'reasoning.max_tokens',
+      'chat_template_kwargs.thinking_budget',
+    ]);
+  });
+
+  it('stays below the limit, and without one', () => {
+    const below = { thinking_budget: 30, max_tokens: 40 };
+    expect(sent('chat', below)).toMatchObject({ body: below, dropped: [] });
+    expect(sent('chat', budgets)).toMatchObject({ body: budgets, dropped: [] });
+  });
+
+  it('is lowered where the row allows it, but not what the row sets', () => {
+    const settings = { allow: ['maxTokens'], set: { thinking_budget: 99 } };
+    const { body, dropped } = sent('chat', { max_tokens: 40, maxTokens: 5_000 }, settings);
+    expect([body, dropped]).toEqual([
+      expect.objectContaining({ max_tokens: 40, maxTokens: 40, thinking_budget: 99 }),
+      ['maxTokens'],
+    ]);
+  });
+});
+
+it('a field that multiplies what is counted is known to have been sent', () => {
+  const pro = { reasoning: { mode: 'pro' } };
+  const isMultiplied = (fields: JsonRecord, settings: Asked): unknown =>
+    sent('responses', fields, settings).isMultiplied;
+  expect(isMultiplied(pro, {})).toBe(false);
+  expect(isMultiplied(pro, { allow: ['reasoning.mode'] })).toBe(true);
+  expect(isMultiplied({}, { set: { context_management: [{ type: 'compaction' }] } })).toBe(true);
+});
