@@ -21,6 +21,7 @@ const refusals = {
   json_too_wide: [400, 'invalid_request_error'],
   model_not_found: [404, 'invalid_request_error'],
   response_not_found: [404, 'invalid_request_error'],
+  previous_response_not_found: [400, 'invalid_request_error'],
   not_found: [404, 'invalid_request_error'],
   method_not_allowed: [405, 'invalid_request_error'],
   insufficient_quota: [429, 'quota_exceeded_error'],
