@@ -131,10 +131,10 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
       if (held && held.checkedAt > sinceMs) return held.snapshot;
       const isTransient = cause === undefined || cause instanceof StoreUnavailable;
       // Callers with an older configuration begin again together, so that a store in trouble is asked once a second.
-      const waitMs = held ? failedAt + retryAfterMs - clock.now() : pauseMs;
+      const waitMs = Math.max(pauseMs, held ? failedAt + retryAfterMs - clock.now() : 0);
       if (!isTransient || clock.now() + waitMs >= untilMs)
         throw new StoreUnavailable('The configuration cannot be read.', { cause });
-      if (cause !== undefined) await clock.sleep(Math.max(0, waitMs));
+      if (cause !== undefined) await clock.sleep(waitMs);
     }
   };
 
