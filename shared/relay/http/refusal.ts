@@ -24,6 +24,7 @@ const refusals = {
   previous_response_not_found: [400, 'invalid_request_error'],
   not_found: [404, 'invalid_request_error'],
   method_not_allowed: [405, 'invalid_request_error'],
+  websocket_not_offered: [426, 'invalid_request_error'],
   insufficient_quota: [429, 'quota_exceeded_error'],
   request_in_progress: [409, 'invalid_request_error'],
   request_already_completed: [409, 'invalid_request_error'],
