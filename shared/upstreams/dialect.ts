@@ -81,7 +81,7 @@ export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   /** The counts that the upstream reported so far, see `UsageCounts`. They are in no chunk: the meter checks them first. */
   readonly usage: ReportedUsage | undefined;
   /**
-   * The parts of the first choice's turn so far, if any of them is opaque; else undefined. Complete once a finish
+   * The parts of the first choice's turn so far, if they say more than the visible turn; else undefined. Complete once a finish
    * chunk was returned.
    */
   readonly state: readonly StatePart[] | undefined;
