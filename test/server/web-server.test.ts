@@ -339,7 +339,7 @@ test('requests beyond the bound get 503; probes are answered', async () => {
   expect(await Promise.all(held)).toMatchObject([{ status: 200 }, { status: 200 }]);
 });
 
-test('a request to upgrade the connection is answered as any other, by the relay', async () => {
+test('a request to upgrade the connection is answered by the relay, as all are', async () => {
   const stand = await serving(({ headers }) =>
     Promise.resolve({ status: 426, body: headers['upgrade'] ?? '' }),
   );

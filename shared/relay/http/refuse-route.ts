@@ -49,7 +49,9 @@ const asksForWebsocket = ({ method, headers }: RelayRequest): boolean =>
   method === 'GET' &&
   (headers['upgrade']?.toLowerCase() === 'websocket' ||
     headers['sec-websocket-key'] !== undefined ||
-    headers['openai-beta']?.includes('responses_websockets') === true);
+    Object.entries(headers).some(
+      ([name, value]) => name.endsWith('-beta') && value?.includes('responses_websockets'),
+    ));
 
 const belowBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
 
