@@ -48,6 +48,8 @@ export interface SentBody {
   limitIsLeast?: boolean | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
   wrapped: ReadonlySet<string>;
+  /** What of the client's form no message holds went up in its place. Absent: it did not. */
+  carriesItems?: boolean | undefined;
 }
 
 /** A field that this upstream cannot be sent and that must not be dropped. Another candidate may take it. */

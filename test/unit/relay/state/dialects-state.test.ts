@@ -242,7 +242,7 @@ const claude = (stop: string, ...blocks: Step[][]): Step[] => [
 const encrypted = { type: 'reasoning.encrypted', id: 'r', index: 0, data: 'b3BhcXVl' };
 
 describe('the items of an answer whose client keeps the state', () => {
-  it.each<[string, object, Step[], string, (rig: CoreRig) => unknown, unknown]>([
+  it.each<[string, Record<string, unknown>, Step[], string, (rig: CoreRig) => unknown, unknown]>([
     [
       'reasoning before a text and before a call (responses)',
       { dialect: 'responses' },
