@@ -280,7 +280,7 @@ describe('the items of an answer whose client keeps the state', () => {
       { dialect: 'messages' },
       claude('tool_use', think(0, 'b25l'), say(1, 'I look.'), think(2, 'dHdv'), look(3)),
       'reasoning,message,reasoning,function_call',
-      (rig) => (assistantSent(rig)?.['content'] as { type: string }[]).map(({ type }) => type),
+      (rig) => (asRecord(assistantSent(rig))['content'] as { type: string }[]).map(({ type }) => type),
       ['thinking', 'text', 'thinking', 'tool_use'],
     ],
     [
@@ -288,7 +288,7 @@ describe('the items of an answer whose client keeps the state', () => {
       { dialect: 'messages' },
       claude('end_turn', think(0, 'b25l'), say(1, 'Seen.')),
       'reasoning,message',
-      (rig) => (assistantSent(rig)?.['content'] as { type: string }[]).map(({ type }) => type),
+      (rig) => (asRecord(assistantSent(rig))['content'] as { type: string }[]).map(({ type }) => type),
       ['thinking', 'text'],
     ],
     [
@@ -318,7 +318,7 @@ describe('the items of an answer whose client keeps the state', () => {
         ...end,
       ],
       'reasoning,message,reasoning,function_call',
-      (rig) => (assistantSent(rig)?.['reasoning_details'] as unknown[]).at(-1),
+      (rig) => (asRecord(assistantSent(rig))['reasoning_details'] as unknown[]).at(-1),
       encrypted,
     ],
   ])('stand in their order: %s', async (_name, row, steps, order, found, wanted) => {
