@@ -129,6 +129,6 @@ export interface RequestSettings {
 
 /**
  * What an upstream may refuse on its own account, so that the same candidate is asked once more without it:
- * `limit` on output tokens, `state` of earlier turns, `include` of encrypted reasoning.
+ * `limit` on output tokens, `state` of earlier turns, `include` of encrypted reasoning, `items` that no message holds.
  */
-export type Repeat = 'limit' | 'state' | 'include';
+export type Repeat = 'limit' | 'state' | 'include' | 'items';

@@ -14,7 +14,7 @@ export interface OtherDialect {
 
 export interface RefusedForm {
   error: UpstreamError;
-  sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'>;
+  sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast' | 'carriesItems'>;
   variant: Variant;
   /** Other dialects that the channel's type may speak and that this refusal may ask for. */
   otherDialects: readonly OtherDialect[];
@@ -37,9 +37,11 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
 const without = (variant: Variant, repeat: Repeat): Variant | undefined =>
   variant.without.has(repeat) ? undefined : { ...variant, without: new Set([...variant.without, repeat]) };
 
-function refusedPart({ error: { code, param } }: RefusedForm): Repeat | undefined {
+function refusedPart({ error: { code, param }, sent }: RefusedForm): Repeat | undefined {
   if (refusedState.has(textOf(code) ?? '')) return 'state';
   if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
+  // Older models do not know the newest items, which come back with each turn of their client.
+  if (sent.carriesItems === true && /^input\[/.test(textOf(param) ?? '')) return 'items';
   return echoedField.test(textOf(param) ?? '') ? 'state' : undefined;
 }
 

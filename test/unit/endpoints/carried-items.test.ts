@@ -117,6 +117,25 @@ describe('towards an upstream of the same form', () => {
   });
 });
 
+it('an upstream that does not know them is asked once more, as one of another form is', async () => {
+  const error = { message: "Invalid value: 'agent_message'.", param: 'input[1].type', code: 'invalid_value' };
+  const refusal = { status: 400, steps: [JSON.stringify({ error })] };
+  const rig = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream(refusal, {
+    steps: answers['responses'] ?? [],
+  });
+  const body = { model: 'm', input: history, reasoning: { effort: 'low' } };
+  const { status, headers } = await rig.post(body, { path: '/v1/responses' });
+  expect([status, headers['x-relay-attempts'], rig.sent.length]).toEqual([200, '1', 2]);
+  const again = asRecord(rig.sent.at(-1)?.json);
+  const texts = ['one', 'Message from /root to /root/worker:\nRead the log.', 'two'];
+  expect(again).toMatchObject({ input: texts.map(messageOf), reasoning: { effort: 'high' } });
+  expect((again['tools'] as Json[]).map(({ name }) => name)).toEqual(['look', 'search']);
+  expect(headers['x-relay-dropped']).toContain('mcp_call');
+  const always = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream(refusal, refusal, refusal);
+  expect((await always.post(body, { path: '/v1/responses' })).status).toBe(400);
+  expect(always.sent).toHaveLength(2);
+});
+
 describe.each([
   ['chat', {}],
   ['messages', { dialect: 'messages' }],

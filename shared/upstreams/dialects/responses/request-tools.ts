@@ -34,7 +34,7 @@ export function sentTools(
   const itemTools = new Map<JsonRecord, JsonRecord[]>();
   let droppedHosted = false;
   for (const tool of request.tools ?? []) {
-    const item = ownForm ? items?.tools.get(tool) : undefined;
+    const item = items?.tools.get(tool);
     const tools = item ? (itemTools.get(item) ?? []) : own;
     if (item) itemTools.set(item, tools);
     if (tool.type === 'function') tools.push(functionTool(tool, ownForm));

@@ -50,12 +50,12 @@ const relaysFields = new Set([
 export function responsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request } = call;
   const ownForm = call.form === 'responses';
-  const carried = ownForm ? call.items : undefined;
+  const carried = ownForm && !settings.without.has('items') ? call.items : undefined;
   const asked = carried ? carried.effort : request.reasoning_effort;
   const unknown = withoutNulls({ ...call.unknown, ...(ownForm && call.served) });
   refuse(request, ownForm ? {} : unknown);
   const { sent, dropped } = droppable(request, settings);
-  const tools = sentTools(call, settings, ownForm);
+  const tools = sentTools({ ...call, items: carried }, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
   const passed = ownForm ? passedFields(unknown, settings) : {};
   dropped.push(...unsentFields(unknown, ownForm ? { ...passed, ...ownUnknown(unknown) } : {}));
@@ -99,7 +99,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
     wrapped: tools.wrapped,
-    carriesItems: ownForm,
+    carriesItems: carried !== undefined,
   };
 }
 
