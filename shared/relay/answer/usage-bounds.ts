@@ -27,10 +27,11 @@ export function usageBounds(
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
   // States of earlier turns go up too, though no client sent them.
   const putBack = [...call.states.values()];
+  const carried = call.items && [...call.items.after.values(), ...call.items.instead.values()];
   return {
     inputBelow: () => inputBelow(asked),
     inputUnbiased: () => inputUnbiased(request),
-    inputMax: () => inputMax({ request, unknown: { ...call.unknown, putBack } }) + hosted,
+    inputMax: () => inputMax({ request, unknown: { ...call.unknown, putBack, carried } }) + hosted,
     outputMax: limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };
 }

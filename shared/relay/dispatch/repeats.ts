@@ -41,7 +41,7 @@ function refusedPart({ error: { code, param }, sent }: RefusedForm): Repeat | un
   if (refusedState.has(textOf(code) ?? '')) return 'state';
   if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
   // Older models do not know the newest items, which come back with each turn of their client.
-  if (sent.carriesItems === true && /^input\[/.test(textOf(param) ?? '')) return 'items';
+  if (sent.carriesItems === true && textOf(param)?.startsWith('input[')) return 'items';
   return echoedField.test(textOf(param) ?? '') ? 'state' : undefined;
 }
 

@@ -172,6 +172,15 @@ it.each([
   }
 });
 
+it("takes an upstream's count of what no message holds", async () => {
+  const usage = { input_tokens: 9_000, output_tokens: 1, total_tokens: 9_001 };
+  const steps = [data({ type: 'response.completed', response: { status: 'completed', output: [], usage } })];
+  const rig = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream({ steps });
+  const input = [user('one'), { ...ran, output: 'seen '.repeat(9_000) }];
+  const { text } = await rig.post({ model: 'm', input }, { path: '/v1/responses' });
+  expect(asRecord(JSON.parse(text))['usage']).toMatchObject({ input_tokens: 9_000 });
+});
+
 it('counts what no message holds in the reservation, and in no lower bound', () => {
   const estimate = (output: string) =>
     estimateInput(responsesEndpoint.read({ model: 'm', input: [user('one'), { ...ran, output }] }, {}).call);
