@@ -52,6 +52,8 @@ export interface SentBody {
   stop?: readonly string[] | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
   wrapped: ReadonlySet<string>;
+  /** What of the client's form no message holds went up in its place. Absent: it did not. */
+  carriesItems?: boolean | undefined;
 }
 
 /** A field that this upstream cannot be sent and that must not be dropped. Another candidate may take it. */
@@ -85,7 +87,7 @@ export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   /** The counts that the upstream reported so far, see `UsageCounts`. They are in no chunk: the meter checks them first. */
   readonly usage: ReportedUsage | undefined;
   /**
-   * The parts of the first choice's turn so far, if any of them is opaque; else undefined. Complete once a finish
+   * The parts of the first choice's turn so far, if they say more than the visible turn; else undefined. Complete once a finish
    * chunk was returned.
    */
   readonly state: readonly StatePart[] | undefined;
@@ -132,6 +134,6 @@ export interface RequestSettings {
 /**
  * What an upstream may refuse on its own account, so that the same candidate is asked once more without it:
  * `limit` on output tokens, `state` of earlier turns (the vendor's replacement goes up), `echoes`, the fields for such
- * state (nothing does), `include` of encrypted reasoning.
+ * state (nothing does), `include` of encrypted reasoning, `items` that no message holds.
  */
-export type Repeat = 'limit' | 'state' | 'echoes' | 'include';
+export type Repeat = 'limit' | 'state' | 'echoes' | 'include' | 'items';

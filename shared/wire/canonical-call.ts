@@ -1,4 +1,4 @@
-import type { ChatMessage, ChatRequest } from './chat-request.ts';
+import type { ChatMessage, ChatRequest, ChatTool } from './chat-request.ts';
 import type { JsonRecord } from './json-record.ts';
 
 /** A call as every upstream dialect reads it, whichever endpoint it came through. */
@@ -22,4 +22,20 @@ export interface CanonicalCall {
    * another system message. Absent: with the messages of the request.
    */
   readonly beginning?: readonly ChatMessage[] | undefined;
+  /** Absent: the client's form has none, or the call. */
+  readonly items?: CarriedItems | undefined;
+}
+
+/** Parts of a conversation in the client's form that no message can hold. They go up in their place to an upstream of the same form. */
+export interface CarriedItems {
+  /** By the message that they follow. Undefined: they stand before all messages. */
+  readonly after: ReadonlyMap<ChatMessage | undefined, readonly JsonRecord[]>;
+  /** By the message that an item is elsewhere. */
+  readonly instead: ReadonlyMap<ChatMessage, JsonRecord>;
+  /** The tools of the request that an item declares, with their item. Elsewhere they are as the others. */
+  readonly tools: ReadonlyMap<ChatTool, JsonRecord>;
+  /** The effort that the request asks for besides its items. Elsewhere the effort of the last item counts. */
+  readonly effort: string | undefined;
+  /** What upstreams of other forms miss, for the header that says so. */
+  readonly lost: readonly string[];
 }

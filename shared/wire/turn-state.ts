@@ -6,11 +6,11 @@ import type { JsonRecord } from './json-record.ts';
 
 /**
  * One part of a turn, in the order of the answer, so that the turn can be rebuilt exactly. `text`: a stretch of
- * visible text, by its length in UTF-16 code units. `call`: a tool call, by its index. `opaque`: what the vendor
- * wants back; only the dialect that wrote it reads it.
+ * visible text, by its length in UTF-16 code units, with the phase that the vendor gave it. `call`: a tool call, by its
+ * index. `opaque`: what the vendor wants back; only the dialect that wrote it reads it.
  */
 export type StatePart =
-  | { readonly text: number }
+  | { readonly text: number; readonly phase?: string }
   | { readonly call: number }
   | { readonly opaque: JsonRecord };
 
@@ -30,15 +30,18 @@ export interface TurnState {
   readonly origin: StateOrigin;
   /** The ids of the turn's tool calls as the client saw them, by index. */
   readonly callIds: readonly string[];
+  /** Up to the last opaque one at least: what was sealed in the middle of a turn does not name what followed. */
   readonly parts: readonly StatePart[];
 }
 
 /**
- * Cuts a turn's text into the stretches of its layout. Clients that keep messages apart may come back with a line feed
- * between them. Undefined: the client changed the text.
+ * Cuts a turn's text into the stretches of its layout, and the text that followed them if the layout does not end with
+ * text itself. Clients that keep messages apart may come back with a line feed between them. Undefined: the client
+ * changed the text.
  */
 export function stretchesOf(text: string, parts: readonly StatePart[]): string[] | undefined {
   const lengths = parts.flatMap((part) => ('text' in part ? [part.text] : []));
+  let partial: string[] | undefined;
   for (const separator of ['', '\n']) {
     const stretches: string[] = [];
     let at = 0;
@@ -48,6 +51,9 @@ export function stretchesOf(text: string, parts: readonly StatePart[]): string[]
     }
     const isExact = stretches.every((stretch, i) => stretch.length === lengths[i]);
     if (isExact && stretches.join(separator) === text) return stretches;
+    if (isExact && separator === '') partial = stretches;
   }
-  return undefined;
+  const followed = text.slice(partial?.join('').length);
+  const endsWithText = 'text' in (parts.at(-1) ?? {});
+  return endsWithText ? partial?.with(-1, `${partial.at(-1) ?? ''}${followed}`) : partial?.concat(followed);
 }

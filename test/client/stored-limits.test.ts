@@ -38,6 +38,11 @@ async function refusal(answer: Response): Promise<object> {
   return { status: answer.status, code: error.code, param: error.param };
 }
 const notFound = (param: string) => ({ status: 404, code: 'response_not_found', param });
+const previousNotFound = {
+  status: 400,
+  code: 'previous_response_not_found',
+  param: 'previous_response_id',
+};
 const invalid = (param: string) => ({ status: 400, code: 'invalid_value', param });
 
 beforeAll(async () => {
@@ -91,7 +96,7 @@ describe.each(unreadable)('an id that is %s, by %s', (id, by) => {
     const previous = await ask('POST', '', { key, body: { previous_response_id: ids[id] } });
     const field = 'previous_response_id';
     expect(await refusal(previous)).toMatchObject(
-      isStoring ? notFound(field) : { status: 400, param: field },
+      isStoring ? previousNotFound : { status: 400, param: field },
     );
     const item = `msg_${ids[id]?.replace('resp-', '')}_0`;
     const referring = await ask('POST', '', { key, body: { input: [{ type: 'item_reference', id: item }] } });
@@ -122,7 +127,7 @@ test.each<[id: string, path: string, expected: object]>([
 
 test.each<[body: object, expected: object]>([
   [{ previous_response_id: 7 }, { status: 400, param: 'previous_response_id' }],
-  [{ previous_response_id: '' }, notFound('previous_response_id')],
+  [{ previous_response_id: '' }, previousNotFound],
   [{ input: [{ type: 'item_reference', id: 7 }] }, { status: 400, param: 'input[0].id' }],
   [{ store: 'yes' }, { status: 400, param: 'store' }],
   [{ background: true, store: false }, invalid('background')],
@@ -196,7 +201,7 @@ describe('a conversation', () => {
       }),
     );
     const answer = await ask('POST', '', { body: { previous_response_id: turns[2] } });
-    expect(await refusal(answer)).toEqual(notFound('previous_response_id'));
+    expect(await refusal(answer)).toEqual(previousNotFound);
     expect(await refusal(await ask('GET', `/${turns[1]}`))).toEqual(notFound('id'));
     expect((await ask('GET', `/${turns[2]}`)).status).toBe(200);
     const list = await ask('GET', `/${turns[2]}/input_items`);

@@ -1,5 +1,5 @@
 /** Stored responses by the official client, on the running stack. */
-import OpenAI, { NotFoundError } from 'openai';
+import OpenAI, { APIError } from 'openai';
 import type { ResponseItem } from 'openai/resources/responses/responses';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { textStream, toolLoop } from '../support/upstream-scripts.ts';
@@ -77,17 +77,26 @@ describe('a response that is stored', () => {
       ask('three', after.id),
       ask([{ type: 'item_reference', id: first.output[0]?.id ?? '' }]),
     ]);
-    const refused = { status: 'rejected', reason: { status: 404, code: 'response_not_found' } };
-    expect(gone).toMatchObject(Array.from(gone, () => refused));
+    const missing = { status: 404, code: 'response_not_found' };
+    const resend = { status: 400, code: 'previous_response_not_found', param: 'previous_response_id' };
+    const reasons = [missing, missing, missing, resend, resend, missing];
+    expect(gone).toMatchObject(reasons.map((reason) => ({ status: 'rejected', reason })));
   });
 
-  test.each<[string, (reader: OpenAI, id: string) => Promise<unknown>]>([
+  const notFound = { status: 404, code: 'response_not_found' };
+  const resend = { status: 400, code: 'previous_response_not_found' };
+
+  test.each<[string, (reader: OpenAI, id: string) => Promise<unknown>, object?]>([
     ['retrieve', (reader, id) => reader.responses.retrieve(id)],
     ['list the items of', (reader, id) => reader.responses.inputItems.list(id)],
     ['delete', (reader, id) => reader.responses.delete(id)],
     ['cancel', (reader, id) => reader.responses.cancel(id)],
-    ['go on from', (reader, id) => reader.responses.create({ model, input: 'x', previous_response_id: id })],
-  ])('no stranger can %s', async (_case, act) => {
+    [
+      'go on from',
+      (reader, id) => reader.responses.create({ model, input: 'x', previous_response_id: id }),
+      resend,
+    ],
+  ])('no stranger can %s', async (_case, act, answer = notFound) => {
     const { id } = await ask('secret');
     const unknown = `${id.slice(0, -4)}0000`;
     for (const [reader, asked] of [
@@ -95,8 +104,8 @@ describe('a response that is stored', () => {
       [client, unknown],
     ] as const) {
       const refused = await act(reader, asked).catch((error: unknown) => error);
-      expect(refused).toBeInstanceOf(NotFoundError);
-      expect(refused).toMatchObject({ status: 404, code: 'response_not_found' });
+      expect(refused).toBeInstanceOf(APIError);
+      expect(refused).toMatchObject(answer);
     }
     expect(stack.upstream.requests).toHaveLength(1);
   });

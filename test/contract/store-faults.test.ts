@@ -172,7 +172,25 @@ describe('a configuration that is old', () => {
     expect((await environment.post()).status).toBe(200);
   });
 
-  test('is asked for once by refusals of ten seconds, and a store that does not answer gives 503 and no refusal', async () => {
+  test('serves a model that was added a second ago, and is asked for once a second by names that nobody serves', async () => {
+    await relay.publish('main', ['m']);
+    const environment = relay.environment();
+    await environment.post();
+    const reads = () => relay.store.counts.calls['dynamodb.BatchGetItem'] ?? 0;
+    const before = reads();
+    for (let second = 1; second <= 5; second += 1) {
+      environment.sleep(1_000);
+      const names = Array.from({ length: 20 }, (_, i) => `invented-${second}-${i}`);
+      await Promise.all(names.map((model) => environment.post({ model })));
+      expect(reads()).toBe(before + second);
+    }
+    await relay.publish('main', ['m', 'added']);
+    expect((await environment.post({ model: 'added' })).status).toBe(404);
+    environment.sleep(1_000);
+    expect((await environment.post({ model: 'added' })).status).toBe(200);
+  });
+
+  test('is asked for once by refusals of one second, and a store that does not answer gives 503 and no refusal', async () => {
     await relay.publish('main', ['m']);
     const environment = relay.environment();
     await environment.post();

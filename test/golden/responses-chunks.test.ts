@@ -16,7 +16,8 @@ function rendered(one: ChunkCase, stream: boolean): string {
   const facts = answerFacts({
     sent: () => one.sent ?? { dropped: [] },
     opaqueParts: () => opaqueParts,
-    sealedState: (id) => (opaqueParts > 0 ? `relay1.${opaqueParts} parts for ${id}` : undefined),
+    sealedState: (id) =>
+      opaqueParts > 0 ? `relay1.${opaqueParts} parts for ${id}`.padEnd(one.sealLength ?? 0) : undefined,
   });
   const body = { model: 'm', input: 'hi', ...one.request, stream };
   const renderer = responsesEndpoint.read(body, {}).renderer(identity, facts);
@@ -43,31 +44,60 @@ describe('the seals of an answer', () => {
   const ask = { reasoning: { summary: 'auto' }, include: ['reasoning.encrypted_content'] };
   const think = { delta: { reasoning_content: 'Hm.' } };
   const say = { delta: { content: 'So.' } };
-  const sealsOf = (steps: ChunkCase['steps']): [number, unknown][] => {
-    const { output } = readByGrammar(readEvents(rendered({ request: ask, steps }, true)));
-    return output.flatMap((item, place): [number, unknown][] =>
-      'encrypted_content' in item ? [[place, item.encrypted_content]] : [],
+  const call = { index: 0, id: 'a', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
+  const look = { delta: { tool_calls: [call] } };
+  const sealsOf = (steps: ChunkCase['steps'], sealLength = 0): [number, string][] => {
+    const { output } = readByGrammar(readEvents(rendered({ request: ask, steps, sealLength }, true)));
+    return output.flatMap((item, place): [number, string][] =>
+      'encrypted_content' in item ? [[place, String(item.encrypted_content).trimEnd()]] : [],
     );
   };
-  const pairs = Array.from({ length: 200 }, (_, i) => [{ ...think, opaqueParts: i + 1 }, say]).flat();
+  const pairs = (count: number) =>
+    Array.from({ length: count }, (_, i) => [{ ...think, opaqueParts: i + 1 }, say]).flat();
 
-  it('are two at most, in the first reasoning and at the end, however often thinking and text alternate', () => {
-    expect(sealsOf(pairs)).toEqual([
+  it('stand before the text that they led to, each with the state so far', () => {
+    expect(sealsOf(pairs(3))).toEqual([
       [0, 'relay1.1 parts for rs_r1_0'],
-      [400, 'relay1.200 parts for rs_r1_400'],
+      [2, 'relay1.2 parts for rs_r1_2'],
+      [4, 'relay1.3 parts for rs_r1_4'],
     ]);
   });
 
-  it('are in the reasoning at the end, without an item more, if it ends with reasoning', () => {
-    const seals = sealsOf([...pairs, { ...think, opaqueParts: 201 }]);
-    expect(seals).toEqual([
-      [0, 'relay1.1 parts for rs_r1_0'],
-      [400, 'relay1.201 parts for rs_r1_400'],
-    ]);
+  it('stop at 128 KB until the end, however often thinking and text alternate', () => {
+    const first = Array.from({ length: 8 }, (_, i) => [2 * i, `relay1.${i + 1} parts for rs_r1_${2 * i}`]);
+    expect(sealsOf(pairs(200), 16 * 1024)).toEqual([...first, [400, 'relay1.200 parts for rs_r1_400']]);
+    const reasoningAtEnd = [...pairs(200), { ...think, opaqueParts: 201 }];
+    expect(sealsOf(reasoningAtEnd, 16 * 1024)).toEqual([...first, [400, 'relay1.201 parts for rs_r1_400']]);
   });
 
   it('hold reasoning that only lengthened a part', () => {
-    expect(sealsOf([{ ...think, opaqueParts: 1 }, say, think, say]).map(([place]) => place)).toEqual([0, 4]);
+    expect(sealsOf([{ ...think, opaqueParts: 1 }, say, think, say]).map(([place]) => place)).toEqual([0, 2]);
+  });
+
+  it('hold details of reasoning that came without text', () => {
+    const details = { delta: { reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }] } };
+    const seals = sealsOf([{ ...think, opaqueParts: 1 }, say, details, look]);
+    expect(seals.map(([place]) => place)).toEqual([0, 2]);
+  });
+
+  it('wait with what follows an open call, and are one for all that waited', () => {
+    const patch = { index: 1, id: 'b', type: 'custom' as const, custom: { name: 'p', input: '*' } };
+    const steps = [
+      { delta: { tool_calls: [patch] } },
+      { ...say, opaqueParts: 1 },
+      { ...look, opaqueParts: 2 },
+      say,
+    ];
+    const { output } = readByGrammar(readEvents(rendered({ request: ask, steps }, true)));
+    expect(output.map(({ type }) => type)).toEqual([
+      'custom_tool_call',
+      'reasoning',
+      'message',
+      'reasoning',
+      'function_call',
+      'message',
+    ]);
+    expect(sealsOf(steps).map(([place]) => place)).toEqual([1, 3]);
   });
 });
 

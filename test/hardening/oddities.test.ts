@@ -132,6 +132,19 @@ describe('a method', () => {
     },
   );
 
+  test.each<Record<string, string>>([
+    { upgrade: 'websocket', connection: 'Upgrade, close', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' },
+    { 'openai-beta': 'responses_websockets=2026-02-06', connection: 'close' },
+  ])('GET that wants a websocket gets 426, on which Codex goes on over HTTP: %j', async (headers) => {
+    const lines = Object.entries({ host: 'relay', ...headers }).map(([name, value]) => `${name}: ${value}`);
+    const answer = await exchange(
+      stack.origin,
+      `GET /v1/responses HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 426 /);
+    expect(answer).toContain('"code":"websocket_not_offered"');
+  });
+
   test('HEAD is answered as GET is, without a body', async () => {
     const head = await fetch(`${stack.origin}/v1/models`, { method: 'HEAD' });
     expect(head.status).toBe(200);

@@ -339,6 +339,18 @@ test('requests beyond the bound get 503; probes are answered', async () => {
   expect(await Promise.all(held)).toMatchObject([{ status: 200 }, { status: 200 }]);
 });
 
+test('a request to upgrade the connection is answered by the relay, as all are', async () => {
+  const stand = await serving(({ headers }) =>
+    Promise.resolve({ status: 426, body: headers['upgrade'] ?? '' }),
+  );
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const headers = { connection: 'Upgrade', upgrade: 'websocket' };
+  const upgrade = { method: 'GET', path: '/v1/responses', headers, agent };
+  expect(await exchange(stand, upgrade)).toMatchObject({ status: 426, text: 'websocket' });
+  expect(await exchange(stand, { agent })).toMatchObject({ status: 426, text: '' });
+});
+
 async function* words(count: number, stop?: Promise<void>) {
   for (let at = 0; at < count; at += 1) yield `word ${at};`;
   await stop;

@@ -130,7 +130,7 @@ export class ForegroundStory {
     else if (tries > 1) this.#isDeleted = undefined;
   }
 
-  /** A later call finds the turn, or is the same 404. */
+  /** A later call finds the turn, or is told to send the conversation. */
   async #goOn(id: string, keptStatus: number): Promise<void> {
     const stage = this.#stage;
     const input = stage.input.replace(/pieces=\d+ gap=\d+/, 'pieces=1 gap=0');
@@ -138,9 +138,13 @@ export class ForegroundStory {
     this.#calls += 1;
     const { status, text } = await stage.own({ method: 'POST', path: '', body });
     const items = await stage.own({ method: 'GET', path: `/${id}/input_items` });
-    hold(status === keptStatus, `GET answers ${keptStatus}, going on ${status}: ${text}`);
     hold(items.status === keptStatus, `GET answers ${keptStatus}, input_items ${items.status}`);
-    if (keptStatus === 404) return hold(codeOf(text) === 'response_not_found', `a 404 says ${text}`);
+    if (keptStatus === 404)
+      return hold(
+        status === 400 && codeOf(text) === 'previous_response_not_found',
+        `GET answers 404, going on ${status}: ${text}`,
+      );
+    hold(status === keptStatus, `GET answers ${keptStatus}, going on ${status}: ${text}`);
     hold(items.text.includes(stage.input), `the input is not listed: ${items.text}`);
     const next = JSON.parse(text) as Stored;
     if (next.status === 'completed')

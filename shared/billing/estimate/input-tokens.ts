@@ -3,7 +3,7 @@ import type { ChatContentPart, ChatMessage } from '../../wire/chat-request.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import { TextShape } from './text-shape.ts';
 
-export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown'>;
+export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items'>;
 
 /** Estimates of a request's input, in whole tokens. */
 export interface InputEstimate {
@@ -47,11 +47,18 @@ export async function mediaFor(
 }
 
 /** `media`: for requests with content beside text. */
-export function estimateInput({ request, unknown }: EstimatedCall, media?: MediaEstimator): InputEstimate {
+export function estimateInput(
+  { request, unknown, items }: EstimatedCall,
+  media?: MediaEstimator,
+): InputEstimate {
   const { messages, ...fields } = request;
   const text = new TextShape();
   const beside = { ...perRequest };
   let unknownPart: string | undefined;
+  // Only some upstreams are sent them, so no count is too small for lack of them.
+  const carried = new TextShape();
+  for (const list of items?.after.values() ?? []) addStructures(carried, list);
+  for (const item of items?.instead.values() ?? []) addStructures(carried, [item]);
   const count = ({ above, unbiased }: Overhead): void => {
     beside.above += above;
     beside.unbiased += unbiased;
@@ -71,7 +78,7 @@ export function estimateInput({ request, unknown }: EstimatedCall, media?: Media
     }
   }
   return {
-    above: Math.ceil(text.tokensFromAbove + beside.above),
+    above: Math.ceil(text.tokensFromAbove + carried.tokensFromAbove + beside.above),
     unbiased: Math.ceil(text.tokens + beside.unbiased),
     below: Math.floor(text.tokensFromBelow),
     unknownPart,

@@ -4,6 +4,7 @@ import type { InputItem } from './responses-request.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { compactByClient } from './compaction.ts';
 import { sealPrefix } from '../../wire/seal-prefix.ts';
+import { carriedTypes, ItemsFound } from './carried-items.ts';
 import { contentOfParts, contentParts } from './read-content.ts';
 import { Turn, type CallOutput, type OutputQueues } from './read-turn.ts';
 import { checkNameLength, flatToolName } from './tool-names.ts';
@@ -25,6 +26,8 @@ export interface ConvertedInput {
   sealed: Map<ChatMessage, SealedState>;
   /** A sealed item of another provider was left out. A refusal would end the session, which sends it each time. */
   foreignLeftOut: boolean;
+  /** What no message can hold. */
+  found: ItemsFound;
 }
 
 /** What the items stand in. */
@@ -42,6 +45,7 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
   const outputs = collectOutputs(items);
   const messages: ChatMessage[] = [];
   const sealed = new Map<ChatMessage, SealedState>();
+  const found = new ItemsFound();
   let turn: Turn | undefined;
   const closeTurn = (): void => {
     for (const one of turn?.messages(outputs, sealed) ?? []) messages.push(one);
@@ -50,21 +54,23 @@ export function responsesInputToChat(items: readonly PlacedItem[], context: Item
   for (const placed of items) {
     const { item, param } = placed;
     const type = itemType(item);
-    if (type === 'additional_tools') continue;
     const said = type === 'message' ? message(item, param) : undefined;
     if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
     else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(placed));
     else if (callTypes.has(type)) (turn ??= new Turn()).call(toolCall(item, param, context));
+    // Calls that are made at once stay one turn.
+    else if (type === 'additional_tools') messages.push(...found.add(item, messages.at(-1)));
     else {
       closeTurn();
       if (said) messages.push(said);
+      else if (carriedTypes.includes(type)) messages.push(...found.add(item, messages.at(-1)));
       else if (!outputTypes.has(type) && !foreignSummaries.has(type)) throw unsupported(item, param);
     }
   }
   closeTurn();
   if (!context.isPart) refuseOrphans(outputs);
   const foreignLeftOut = items.some(({ item }) => foreignSummaries.has(itemType(item)));
-  return { messages, sealed, foreignLeftOut };
+  return { messages, sealed, foreignLeftOut, found };
 }
 
 /** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */

@@ -1,4 +1,5 @@
 import type { PlacedItem } from '../endpoint.ts';
+import { declaresTools } from './carried-items.ts';
 import type { ResponsesTool } from './responses-request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
@@ -9,6 +10,8 @@ export interface ConvertedTools {
   tools: ChatTool[];
   /** The declared tools, by flat name. */
   declared: Map<string, DeclaredTool>;
+  /** Those that an item of the input declares, with their item. */
+  byItem: Map<ChatTool, JsonRecord>;
   /**
    * The number of tools that few upstreams support, such as `web_search`, and of those that nobody does, such as a
    * function without a name.
@@ -20,20 +23,20 @@ export interface ConvertedTools {
 interface PlacedTool {
   tool: JsonRecord;
   param: string;
+  /** The item that declares it. Absent: the request does. */
+  item?: JsonRecord;
 }
 
 /** The tools of a request with their places: its own, then those in input items, as newer coding agents declare them. */
 export const placedTools = (own: readonly ResponsesTool[], items: readonly PlacedItem[]): PlacedTool[] => [
   ...own.map((tool, i) => ({ tool, param: `tools[${i}]` })),
-  ...items.flatMap(({ item, param }) =>
-    item.type === 'additional_tools' && Array.isArray(item['tools'])
-      ? innerTools(item['tools'], `${param}.tools`)
-      : [],
-  ),
+  ...items.filter(declaresTools).flatMap(({ item, param }) => innerTools(item, { param, item })),
 ];
 
-const innerTools = (tools: readonly unknown[], param: string): PlacedTool[] =>
-  tools.flatMap((tool, i) => (isRecord(tool) ? [{ tool, param: `${param}[${i}]` }] : []));
+const innerTools = ({ tools }: JsonRecord, outer: Omit<PlacedTool, 'tool'>): PlacedTool[] =>
+  (Array.isArray(tools) ? tools : []).flatMap((tool: unknown, i) =>
+    isRecord(tool) ? [{ ...outer, tool, param: `${outer.param}.tools[${i}]` }] : [],
+  );
 
 /**
  * Converts Responses tools to chat form. The tools of a namespace get joined names. The first tool of a name is
@@ -41,7 +44,7 @@ const innerTools = (tools: readonly unknown[], param: string): PlacedTool[] =>
  * run them. Throws InvalidRequest for a name that is too long, and for nothing else.
  */
 export function responsesToolsToChat(tools: readonly PlacedTool[]): ConvertedTools {
-  const converted: ConvertedTools = { tools: [], declared: new Map(), dropped: 0 };
+  const converted: ConvertedTools = { tools: [], declared: new Map(), byItem: new Map(), dropped: 0 };
   for (const tool of tools) addTool(converted, tool, undefined);
   return converted;
 }
@@ -52,21 +55,24 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
   const callers = type === 'function' || type === 'custom';
   if (callers || type === 'namespace') checkNameLength({ name }, placed.param);
   const named = typeof name === 'string' && name !== '';
+  const push = (one: ChatTool): void => {
+    converted.tools.push(one);
+    if (placed.item) converted.byItem.set(one, placed.item);
+  };
   if (named && type === 'namespace' && namespace === undefined && Array.isArray(tool['tools'])) {
-    const inner = innerTools(tool['tools'], `${placed.param}.tools`);
-    for (const one of inner) addTool(converted, one, name);
+    for (const one of innerTools(tool, placed)) addTool(converted, one, name);
     return;
   }
   if (!named || !callers) {
     converted.dropped += 1;
     const hosted = typeof type === 'string' && !callers && type !== 'namespace' && namespace === undefined;
-    if (hosted) converted.tools.push({ ...placed.tool, type });
+    if (hosted) push({ ...placed.tool, type });
     return;
   }
   const flat = flatToolName(name, namespace);
   if (converted.declared.has(flat)) return;
   converted.declared.set(flat, { kind: type, name, namespace });
-  converted.tools.push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
+  push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
 }
 
 /**

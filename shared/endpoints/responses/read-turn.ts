@@ -55,8 +55,11 @@ export class Turn {
   #message(): ChatMessage {
     const parts = this.#said.flatMap(({ content }) => partsOfContent(content));
     const content = this.#sealed ? exactContent(parts) : contentOfParts(parts);
+    // A state has the phases of the earlier ones.
+    const { phase } = this.#said.at(-1) ?? {};
     return {
       ...this.#said[0],
+      ...(phase !== undefined && { phase }),
       role: 'assistant',
       content: content === '' ? null : content,
       ...(this.#calls.length > 0 && { tool_calls: this.#calls }),

@@ -1,4 +1,5 @@
 import type { ChatMessage, ChatRequest } from '../../wire/chat-request.ts';
+import type { CarriedItems } from '../../wire/canonical-call.ts';
 import type { JsonRecord } from '../../wire/json-record.ts';
 import type { ResponsesRequest } from './responses-request.ts';
 import type {
@@ -25,6 +26,7 @@ export interface ConvertedRequest {
   droppedTools: number;
   sealed: Map<ChatMessage, SealedState>;
   foreignLeftOut: boolean;
+  items: CarriedItems | undefined;
   /** The whole conversation, the items of stored turns first. */
   placed: readonly PlacedItem[];
   /** Undefined: the answer is not stored. */
@@ -55,6 +57,7 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     messages: conversation,
     sealed,
     foreignLeftOut,
+    found,
   } = responsesInputToChat(placed, {
     declared,
     isPart: unread !== undefined,
@@ -70,6 +73,7 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     model: request.model,
     messages,
     ...chatFields(request),
+    ...(found.effort !== undefined && { reasoning_effort: found.effort }),
     ...chosen,
     ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
   };
@@ -82,6 +86,11 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     droppedTools: dropped,
     sealed,
     foreignLeftOut,
+    items: found.items({
+      first: messages[0] === conversation[0] ? undefined : messages[0],
+      tools: converted.byItem,
+      effort: request.reasoning?.effort ?? undefined,
+    }),
     placed,
     storage: storage?.reading.asked(request, own),
     unread,

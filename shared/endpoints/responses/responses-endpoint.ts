@@ -25,6 +25,7 @@ export const responsesEndpoint: Endpoint = {
         unknown: unknownFields(request),
         served: servedFields(request),
         beginning,
+        items: converted.items,
       },
       contents: () => contentsOf({ placed }),
       storage: converted.storage,

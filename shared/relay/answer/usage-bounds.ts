@@ -27,12 +27,15 @@ export function usageBounds(
   const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
   // States of earlier turns go up too, though no client sent them.
   const putBack = [...call.states.values()];
+  const carried = call.items && [...call.items.after.values(), ...call.items.instead.values()];
   return {
     inputBelow: () => inputBelow(asked),
     inputUnbiased: () => inputUnbiased(request),
     // What multiplies was allowed by the row, and its limits are the vendor's own.
     inputMax: () =>
-      sent.isMultiplied ? Infinity : inputMax({ request, unknown: { ...call.unknown, putBack } }) + hosted,
+      sent.isMultiplied
+        ? Infinity
+        : inputMax({ request, unknown: { ...call.unknown, putBack, carried } }) + hosted,
     outputMax: sent.isMultiplied ? Infinity : limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
   };
 }

@@ -4,7 +4,6 @@
  */
 import { StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { Refusal } from '../http/refusal.ts';
-import { refusalAgeMsMax } from '../ports/stores/config-store.ts';
 import { readKey } from './access.ts';
 import type { ChatCall } from './chat-call.ts';
 import type { ChatPorts } from './chat-ports.ts';
@@ -13,6 +12,11 @@ import type { ChatPorts } from './chat-ports.ts';
 const keyAgeMsMax = 5_000;
 /** The same of what forbids to store: another environment may have just stored what the request goes on from. */
 const storageAgeMsMax = 1_000;
+/**
+ * The same of the configuration that has no such model: whoever adds one calls it as soon as the list has it. Names that
+ * callers invent so cost an environment one read a second.
+ */
+const modelsAgeMsMax = 1_000;
 
 export interface Refused {
   error: unknown;
@@ -41,7 +45,7 @@ export async function hasChanged(
     );
   if (!(error instanceof Refusal)) return false;
   const { code } = error.body.error;
-  if (code === 'model_not_found') return (await ports.config.notOlderThan(refusalAgeMsMax)) !== seen.snapshot;
+  if (code === 'model_not_found') return (await ports.config.notOlderThan(modelsAgeMsMax)) !== seen.snapshot;
   if (code !== 'model_not_allowed' && code !== 'official_not_allowed') return false;
   return isOtherKey(keyAgeMsMax);
 }

@@ -21,7 +21,7 @@ export interface RefusedForm {
   error: UpstreamError;
   /** The body that was sent. */
   body: string;
-  sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'>;
+  sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast' | 'carriesItems'>;
   variant: Variant;
   /** Other dialects that the channel's type may speak and that this refusal may ask for. */
   otherDialects: readonly OtherDialect[];
@@ -50,6 +50,8 @@ function refusedPart(refused: RefusedForm): Repeat | undefined {
   const { code, param } = refused.error;
   if (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)) return 'state';
   if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
+  // Older models do not know the newest items, which come back with each turn of their client.
+  if (refused.sent.carriesItems === true && textOf(param)?.startsWith('input[')) return 'items';
   return echoedField.test(textOf(param) ?? '') ? 'echoes' : undefined;
 }
 

@@ -12,6 +12,11 @@ export function refuseRoute(request: RelayRequest): Refusal {
   const found = [...routesAt(path), ...storedRoutesAt(path)];
   const methods = found.flatMap(methodsOf);
   const [route] = found;
+  if (path === responsesRoute.path && asksForWebsocket(request))
+    return refuse(
+      'websocket_not_offered',
+      `Websockets are not offered here. Send a JSON body with POST ${baseUrl}${belowBase(path)}; with "stream": true the answer comes as server-sent events.`,
+    );
   if (route && !methods.includes(method)) {
     const hint =
       route.name === 'chat' || route.name === 'responses'
@@ -38,6 +43,15 @@ export function refuseRoute(request: RelayRequest): Refusal {
     `${shown(path)} is not offered here. This relay offers ${offered()}. Its base URL is ${baseUrl}.`,
   );
 }
+
+/** Codex goes on over HTTP at once after a 426, and tries again for 20 s after any other status. Distributions leave out `upgrade`. */
+const asksForWebsocket = ({ method, headers }: RelayRequest): boolean =>
+  method === 'GET' &&
+  (headers['upgrade']?.toLowerCase() === 'websocket' ||
+    headers['sec-websocket-key'] !== undefined ||
+    Object.entries(headers).some(
+      ([name, value]) => name.endsWith('-beta') && value?.includes('responses_websockets'),
+    ));
 
 const belowBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
 

@@ -21,6 +21,7 @@ export type BillableCall = Pick<
   | 'identity'
   | 'request'
   | 'unknown'
+  | 'items'
   | 'model'
   | 'alias'
   | 'key'

@@ -30,7 +30,7 @@ const readAtOnce = 8;
 
 const field = 'previous_response_id';
 
-/** Throws the refusal `response_not_found`, and InvalidRequest for a conversation that is too long. */
+/** Throws the refusals of what is not found, and InvalidRequest for a conversation that is too long. */
 export async function conversationOf(
   ports: ReadPorts,
   account: string,
@@ -186,19 +186,26 @@ function checkLength(
 
 const quoted = (id: string): string => `'${id.replaceAll(/[^\w-]/g, '?').slice(0, 64)}'`;
 
-/** One text for what is foreign, unknown, malformed, deleted and expired. */
+/** Clients send the whole conversation on this code. One text for what is foreign, unknown, malformed, deleted and expired. */
 const notFound = (id: string): Refusal =>
-  refuse('response_not_found', `Previous response with id ${quoted(id)} not found.`, { param: field });
+  refuse('previous_response_not_found', `Previous response with id ${quoted(id)} not found.`, {
+    param: field,
+  });
 
 const broken = (id: string): Refusal =>
   refuse(
-    'response_not_found',
+    'previous_response_not_found',
     `Previous response with id ${quoted(id)} not found as a whole: a response before it is no longer stored. Send the conversation as input.`,
     { param: field },
   );
 
+/** An item that a stored turn refers to is missing in what the call goes on from. */
 const itemNotFound = ({ id, param }: ItemReference): Refusal =>
-  refuse('response_not_found', `Item with id ${quoted(id)} not found.`, { param });
+  refuse(
+    param === field ? 'previous_response_not_found' : 'response_not_found',
+    `Item with id ${quoted(id)} not found.`,
+    { param },
+  );
 
 const tooManyTurns = (): InvalidRequest =>
   new InvalidRequest(

@@ -47,8 +47,14 @@ const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? valu
 
 /** `body`, `dropped`: what the dialect made of the call, and left out. `drop`, `set`: the channel's own. */
 export function lostFields(
-  { request, unknown }: CanonicalCall,
-  { body, dropped, drop, set }: Pick<SentBody, 'body' | 'dropped'> & { drop: readonly string[]; set: object },
+  { request, unknown, items }: CanonicalCall,
+  {
+    body,
+    dropped,
+    drop,
+    set,
+    carriesItems,
+  }: Pick<SentBody, 'body' | 'dropped' | 'carriesItems'> & { drop: readonly string[]; set: object },
 ): string[] {
   const asked = { ...unknown, ...request };
   const losesState =
@@ -57,5 +63,8 @@ export function lostFields(
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   const isLost = (field: string): boolean =>
     !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]);
-  return [...new Set([...dropped, ...left, ...(losesState ? ['reasoning'] : [])])].filter(isLost);
+  const lostItems = carriesItems === true ? [] : (items?.lost ?? []);
+  return [...new Set([...dropped, ...left, ...lostItems, ...(losesState ? ['reasoning'] : [])])].filter(
+    isLost,
+  );
 }

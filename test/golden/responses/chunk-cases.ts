@@ -16,6 +16,8 @@ export interface ChunkCase {
   finish?: 'stop' | 'length' | 'tool_calls';
   usage?: ChatUsage;
   sent?: SentFacts;
+  /** Of each seal, at least. */
+  sealLength?: number;
 }
 
 const text = (content: string): ChunkStep => ({ delta: { content } });

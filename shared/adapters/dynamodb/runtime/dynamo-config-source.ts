@@ -26,7 +26,7 @@ import { physicalTableName } from '../../../tables/table-names.ts';
 const freshMs = factsFreshMs;
 /** How long a request waits for a newer configuration when an older one is available. */
 const waitMsMax = 300;
-/** How long requests are served without a new read after a failed read. */
+/** How long nothing is read anew after a failed read, while there is an older configuration. */
 const retryAfterMs = 1000;
 /** How long an answer waits that must not come from an old configuration: for two reads that take a second each. */
 const renewMsMax = 2500;
@@ -122,15 +122,19 @@ export function dynamoConfigSource(parts: ConfigSourceParts): DynamoConfigSource
   };
 
   const renewed = async (ageMsMax: number): Promise<Snapshot> => {
+    // Counted from here, so that a read that began later is new enough however long it takes.
+    const sinceMs = clock.now() - ageMsMax;
     const untilMs = clock.now() + (held ? renewMsMax : firstReadMsMax);
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
-      if (held && clock.now() - held.checkedAt < ageMsMax) return held.snapshot;
+      if (held && held.checkedAt > sinceMs) return held.snapshot;
       const cause = await joinUntil(join(), untilMs);
-      if (held && clock.now() - held.checkedAt < ageMsMax) return held.snapshot;
+      if (held && held.checkedAt > sinceMs) return held.snapshot;
       const isTransient = cause === undefined || cause instanceof StoreUnavailable;
-      if (!isTransient || clock.now() + pauseMs >= untilMs)
+      // Callers with an older configuration begin again together, so that a store in trouble is asked once a second.
+      const waitMs = Math.max(pauseMs, held ? failedAt + retryAfterMs - clock.now() : 0);
+      if (!isTransient || clock.now() + waitMs >= untilMs)
         throw new StoreUnavailable('The configuration cannot be read.', { cause });
-      if (cause !== undefined) await clock.sleep(pauseMs);
+      if (cause !== undefined) await clock.sleep(waitMs);
     }
   };
 

@@ -138,6 +138,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     for (const each of [logprobs, delta.annotations]) if (each && each.length > 0) this.#kept.value(each);
     if (delta.phase !== undefined) items.phase(delta.phase);
     const events: ResponsesEvent[] = [];
+    if (delta.reasoning_content || delta.reasoning_details) items.reasoned();
     if (delta.reasoning_content && this.#asked.summary)
       events.push(...items.reasoning(delta.reasoning_content));
     if (delta.content) events.push(...items.text(delta.content, logprobs));

@@ -8,6 +8,11 @@ import { ItemQueue } from './item-queue.ts';
 import { MessageWriter } from './message-item.ts';
 import { ReasoningWriter } from './reasoning-item.ts';
 
+/**
+ * How much of seals, in characters, one answer has before its end. Each seal holds the state so far, since clients may
+ * keep the last one alone: without a bound they would grow with the square of an answer that reasons again and again.
+ */
+const sealsLengthMax = 128 * 1024;
 /** What an item takes beside its texts: its ids and the events that open it. */
 const itemBytes = 1024;
 /** The same of a part of a message. */
@@ -26,8 +31,8 @@ export interface ItemsContext {
 
 /**
  * The output items of an answer. Text after a call or after reasoning is a message of its own. The state of the turn
- * stands in the first reasoning item that closes with one; if more of it came later, the last item has the whole. Each
- * seal holds the state so far, so a seal in every reasoning item would grow with the square of the answer.
+ * stands, sealed, in a reasoning item before the text or the call that it led to, as far as it is known by then; what
+ * comes later is in an item after it. Each seal holds the state so far, and the last one all of it.
  */
 export class AnswerItems {
   readonly #context: ItemsContext;
@@ -38,8 +43,9 @@ export class AnswerItems {
   #annotations: Annotation[] = [];
   /** The phase that the upstream said last. */
   #phase: string | undefined;
-  /** The number of opaque parts that the last seal had. */
+  /** The number of opaque parts that the last seal has, or will have when its item closes. */
   #sealedParts = 0;
+  #sealsLength = 0;
   /** Reasoning came after the last seal. It may lengthen an opaque part. */
   #reasonedSince = false;
   #ending = false;
@@ -59,8 +65,12 @@ export class AnswerItems {
     this.#phase = phase;
   }
 
-  reasoning(text: string): ResponsesEvent[] {
+  /** Reasoning came, shown or not. */
+  reasoned(): void {
     this.#reasonedSince = true;
+  }
+
+  reasoning(text: string): ResponsesEvent[] {
     const last = this.#queue.last;
     if (last instanceof ReasoningWriter) return this.#queue.write(last, last.summary(text));
     const { item, events } = this.#openReasoning();
@@ -93,9 +103,10 @@ export class AnswerItems {
     const text = piece.function?.arguments ?? piece.custom?.input ?? '';
     const known = this.#calls.get(piece.index);
     if (known) return this.#queue.has(known) ? this.#queue.write(known, known.input(text)) : [];
+    const state = this.#stateBefore();
     const call = this.#newCall(piece);
     this.#calls.set(piece.index, call);
-    return [...this.#queue.add(call), ...this.#queue.write(call, call.input(text))];
+    return [...state, ...this.#queue.add(call), ...this.#queue.write(call, call.input(text))];
   }
 
   /** Closes all items; then comes the state that no item has yet. `finish`: the finish reason. */
@@ -107,9 +118,9 @@ export class AnswerItems {
       status: cut ? 'incomplete' : 'completed',
       phase: cut ? undefined : phase,
     });
-    if (!this.#hasUnsealed()) return events;
-    const opening = this.#openReasoning().events;
-    return [...events, ...opening, ...this.#queue.end({ status: 'completed', phase: undefined })];
+    const state = this.#stateBefore();
+    if (state.length === 0) return events;
+    return [...events, ...state, ...this.#queue.end({ status: 'completed', phase: undefined })];
   }
 
   /** The open message, unless the upstream said that another phase began. */
@@ -118,27 +129,40 @@ export class AnswerItems {
     const phase = this.#phase;
     if (last instanceof MessageWriter && (phase === undefined || phase === last.phase))
       return { item: last, events: [] };
+    const state = this.#stateBefore();
     const outputIndex = this.#nextIndex();
     const item = new MessageWriter(`msg_${this.#context.suffix}_${outputIndex}`, outputIndex, phase);
-    return { item, events: this.#queue.add(item) };
+    return { item, events: [...state, ...this.#queue.add(item)] };
   }
 
-  #openReasoning(): { item: ReasoningWriter; events: ResponsesEvent[] } {
+  /** Opens an item for the state that led to what comes now, unless reasoning is open, which takes it when it closes. */
+  #stateBefore(): ResponsesEvent[] {
+    const isOpen = this.#queue.last instanceof ReasoningWriter;
+    if (isOpen || !this.#takesState()) return [];
+    return this.#openReasoning(() => true).events;
+  }
+
+  /** `hasState`: whether the item gets the state, asked when it closes. */
+  #openReasoning(hasState = () => this.#takesState()): { item: ReasoningWriter; events: ResponsesEvent[] } {
     const outputIndex = this.#nextIndex();
     const id = `rs_${this.#context.suffix}_${outputIndex}`;
-    const item = new ReasoningWriter(id, outputIndex, () => this.#seal(id, outputIndex));
+    const item = new ReasoningWriter(id, outputIndex, () => (hasState() ? this.#seal(id) : undefined));
     return { item, events: this.#queue.add(item) };
   }
 
-  #seal(id: string, outputIndex: number): string | undefined {
-    const { state } = this.#context;
-    const isLast = this.#ending && outputIndex === this.#queue.nextIndex - 1;
-    const due = this.#sealedParts === 0 || (isLast && this.#hasUnsealed());
-    const sealed = due ? state?.sealedState(id) : undefined;
-    if (!state || sealed === undefined) return undefined;
-    this.#sealedParts = state.opaqueParts();
-    this.#reasonedSince = false;
+  #seal(id: string): string | undefined {
+    const sealed = this.#context.state?.sealedState(id);
+    this.#sealsLength += sealed?.length ?? 0;
     return sealed;
+  }
+
+  /** Whether there is state that no item has, which one item then gets. */
+  #takesState(): boolean {
+    const isDue = this.#hasUnsealed() && (this.#ending || this.#sealsLength < sealsLengthMax);
+    if (!isDue) return false;
+    this.#sealedParts = this.#context.state?.opaqueParts() ?? 0;
+    this.#reasonedSince = false;
+    return true;
   }
 
   /** Whether the client's last seal may lack some of the state. */

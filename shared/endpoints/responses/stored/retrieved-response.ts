@@ -2,7 +2,7 @@
 import type { JsonRecord } from '../../../wire/json-record.ts';
 
 /**
- * The response with the state of its turn as a last item, for a client that goes on without the store. Answers that have
+ * The response with the state of its turn as a first item, for a client that goes on without the store. Answers that have
  * a seal already, because their client asked for it, stay as they are.
  */
 export function withSeal(response: JsonRecord, seal: string | undefined): JsonRecord {
@@ -15,7 +15,7 @@ export function withSeal(response: JsonRecord, seal: string | undefined): JsonRe
     summary: [],
     encrypted_content: seal,
   };
-  return { ...response, output: [...output, item] };
+  return { ...response, output: [item, ...output] };
 }
 
 const isSealed = (item: JsonRecord): boolean => typeof item['encrypted_content'] === 'string';

@@ -20,7 +20,7 @@ export interface ConfigSource {
   notOlderThan(ageMsMax: number): Promise<Snapshot>;
 }
 
-/** No refusal is given from an older configuration. Together with the compile, an edit is then live within 10 s. */
+/** The relay is not called closed from an older configuration, nor the account shown by one. Together with the compile, an edit is then live within 10 s. */
 export const refusalAgeMsMax = 8_000;
 
 /** Public lists are kept by the distribution for 5 s on top. */

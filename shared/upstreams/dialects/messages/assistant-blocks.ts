@@ -15,7 +15,10 @@ export interface AssistantTurn {
   state: readonly StatePart[] | undefined;
 }
 
-/** Thinking goes up as it came, at its place among text and calls; before both if the client changed the text. */
+/**
+ * Thinking goes up as it came, at its place among text and calls; before both if the client changed the text. What the
+ * layout does not name follows it, text before calls.
+ */
 export function assistantBlocks({ message, path, ids, state }: AssistantTurn): JsonRecord[] {
   const calls = (message.tool_calls ?? []).map((call, index) => callBlock(call, ids[index] ?? ''));
   const text = textOf(message, path);
@@ -24,7 +27,9 @@ export function assistantBlocks({ message, path, ids, state }: AssistantTurn): J
 }
 
 function rebuilt(state: readonly StatePart[], text: string, calls: readonly JsonRecord[]): JsonRecord[] {
-  const stretches = hasEachCall(state, calls.length) ? stretchesOf(text, state) : undefined;
+  const named = state.flatMap((part) => ('call' in part ? [part.call] : []));
+  const isOfCalls = new Set(named).size === named.length && named.every((index) => index < calls.length);
+  const stretches = isOfCalls ? stretchesOf(text, state) : undefined;
   if (!stretches) {
     return [
       ...state.flatMap((part) => ('opaque' in part ? thinking(part.opaque) : [])),
@@ -32,18 +37,13 @@ function rebuilt(state: readonly StatePart[], text: string, calls: readonly Json
       ...calls,
     ];
   }
-  return state.flatMap((part) => {
+  const blocks = state.flatMap((part) => {
     if ('opaque' in part) return thinking(part.opaque);
     if ('call' in part) return calls.slice(part.call, part.call + 1);
     return textBlocks(stretches.shift() ?? '');
   });
-}
-
-/** Whether the layout accounts for each call once. */
-function hasEachCall(state: readonly StatePart[], calls: number): boolean {
-  const indexes = state.flatMap((part) => ('call' in part ? [part.call] : []));
-  const isComplete = new Set(indexes).size === calls && indexes.every((index) => index < calls);
-  return indexes.length === calls && isComplete;
+  const followed = calls.filter((_, index) => !named.includes(index));
+  return [...blocks, ...textBlocks(stretches.join('')), ...followed];
 }
 
 /** Nothing but thinking is opaque here; anything else comes from a damaged store. */

@@ -224,11 +224,11 @@ function readCitation(value: unknown): { url: string; title: string }[] {
   return /^https?:\/\//i.test(url) ? [{ url, title: textOf(value['title']) }] : [];
 }
 
-/** An empty text is no part: it would not be sent back. */
+/** An empty text is no part: it would not be sent back. Thinking is one when it is whole: it goes back as it was signed. */
 function statePart(block: Block): StatePart[] {
   if (block.kind === 'text') return block.length === 0 ? [] : [{ text: block.length }];
   if (block.kind === 'redacted_thinking') return [{ opaque: block.source }];
-  if (block.kind === 'thinking') return [{ opaque: thinkingBlock(block) }];
+  if (block.kind === 'thinking') return block.isOpen ? [] : [{ opaque: thinkingBlock(block) }];
   const index = block.call?.index;
   return index === undefined ? [] : [{ call: index }];
 }

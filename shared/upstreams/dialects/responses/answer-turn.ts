@@ -51,15 +51,15 @@ export class AnswerTurn {
     return this.#roleSent;
   }
 
-  /** The parts in their order, if any of them is opaque. */
+  /** The parts in their order, if they say more than the visible turn. */
   get state(): StatePart[] | undefined {
     const parts = this.#slots.flatMap(({ item, text }): StatePart[] => {
       const { phase, opaque, callIndex } = item;
-      if (text !== undefined) return [...(phase === undefined ? [] : [{ opaque: { phase } }]), { text }];
+      if (text !== undefined) return [{ text, ...(phase !== undefined && { phase }) }];
       if (opaque) return [{ opaque: { item: opaque } }];
       return callIndex === undefined ? [] : [{ call: callIndex }];
     });
-    return parts.some((part) => 'opaque' in part) ? parts : undefined;
+    return parts.some((part) => 'opaque' in part || 'phase' in part) ? parts : undefined;
   }
 
   /** Keeps the place of a call or an opaque item, which may be known whole only later. */

@@ -1,4 +1,5 @@
 /** Converts canonical messages to the input items of Responses. A pure function of each message and those before it. */
+import type { CarriedItems } from '../../../wire/canonical-call.ts';
 import type { ChatMessage, ChatToolCall } from '../../../wire/chat-request.ts';
 import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
@@ -11,13 +12,38 @@ import { turnItems } from './request-turn.ts';
 export interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'without'> {
   /** false: calls of custom tools go up as function calls with one text `input`. */
   customTools: boolean;
+  /** What no message holds. Undefined: nothing. */
+  carried: CarriedItems | undefined;
+  /** The tools that carried items declare, as they go up. */
+  itemTools: ReadonlyMap<JsonRecord, readonly JsonRecord[]>;
 }
 
 /** Throws CannotCarry. */
 export function inputItems(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
   const input = new InputItems(messages, settings);
-  const items = messages.flatMap((message, i) => input.itemsOf(message, `messages[${i}].content`));
+  const { carried } = settings;
+  const after = (message: ChatMessage | undefined): JsonRecord[] =>
+    (carried?.after.get(message) ?? []).flatMap((item) => carriedItem(item, settings));
+  const items = messages.flatMap((message, i) => {
+    const own = carriedMessage(message, settings) ?? input.itemsOf(message, `messages[${i}].content`);
+    return [...own, ...after(message)];
+  });
+  items.unshift(...after(undefined));
   return settings.quirks.system === 'first' ? withSystemFirst(items) : items;
+}
+
+/** An item that only adds tools says nothing without them. */
+function carriedItem(item: JsonRecord, { itemTools, without }: InputSettings): JsonRecord[] {
+  const tools = itemTools.get(item) ?? [];
+  if (item['type'] === 'additional_tools') return tools.length > 0 ? [{ ...item, tools }] : [];
+  if (without.has('state') && 'encrypted_content' in item) return [];
+  return [item['type'] === 'tool_search_output' ? { ...item, tools } : item];
+}
+
+/** The item that a message is here. What is encrypted in it may be another origin's: without it, it is a message. */
+function carriedMessage(message: ChatMessage, { carried, without }: InputSettings): JsonRecord[] | undefined {
+  const item = carried?.instead.get(message);
+  return item && !without.has('state') ? [item] : undefined;
 }
 
 /** Phases are no secret of another origin, so they stay where encrypted items are left out. */

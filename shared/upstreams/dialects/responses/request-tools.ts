@@ -16,17 +16,27 @@ export interface SentTools {
   droppedHosted: boolean;
   /** See SentBody. */
   wrapped: Set<string>;
+  /** The tools that items of the input declare: they stay where they were added, so that what was cached before them holds. */
+  itemTools: Map<JsonRecord, JsonRecord[]>;
 }
 
 type ToolSettings = Pick<RequestSettings, 'allow' | 'quirks'>;
 
 /** `ownForm`: the client wrote Responses, so that hosted tools are in the form of this upstream. */
-export function sentTools({ request }: CanonicalCall, settings: ToolSettings, ownForm: boolean): SentTools {
+export function sentTools(
+  { request, items }: CanonicalCall,
+  settings: ToolSettings,
+  ownForm: boolean,
+): SentTools {
   const wraps = settings.quirks.customTools === false;
   const wrapped = new Set<string>();
-  const tools: JsonRecord[] = [];
+  const own: JsonRecord[] = [];
+  const itemTools = new Map<JsonRecord, JsonRecord[]>();
   let droppedHosted = false;
   for (const tool of request.tools ?? []) {
+    const item = items?.tools.get(tool);
+    const tools = item ? (itemTools.get(item) ?? []) : own;
+    if (item) itemTools.set(item, tools);
     if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
     else if (tool.type === 'custom' && wraps) {
       tools.push(functionTool(wrappedTool(tool), false));
@@ -35,14 +45,15 @@ export function sentTools({ request }: CanonicalCall, settings: ToolSettings, ow
     else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);
     else droppedHosted = true;
   }
-  const left = { droppedHosted, wrapped, changedChoice: undefined };
-  if (tools.length === 0) return { ...left, tools: undefined, choice: {} };
+  const tools = own.length > 0 ? own : undefined;
+  const left = { droppedHosted, wrapped, itemTools, tools, changedChoice: undefined };
+  const all = [...own, ...[...itemTools.values()].flat()];
+  if (all.length === 0) return { ...left, choice: {} };
   const asked = request.tool_choice;
-  const choice = toolChoice(asked, tools);
+  const choice = toolChoice(asked, all);
   const parallel = request.parallel_tool_calls;
   return {
     ...left,
-    tools,
     choice: {
       ...(choice !== undefined && { tool_choice: choice }),
       ...(typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),

@@ -30,13 +30,15 @@ export function turnItems({ message, parts = [], callItem }: TurnReading): JsonR
   };
   for (const part of parts) {
     if ('opaque' in part) {
-      const { item, phase: kept } = part.opaque;
+      // Older seals have the phase of a text before it.
+      const { item, phase: before } = part.opaque;
       if (isRecord(item) && item['type'] === 'reasoning') reasoning.push(item);
       else if (isRecord(item)) items.push(item);
-      if (typeof kept === 'string') phase = { phase: kept };
+      if (typeof before === 'string') phase = { phase: before };
     } else if ('text' in part) {
       const stretch = stretches.shift() ?? '';
-      add(stretch === '' ? undefined : messageItem(textPart(stretch), phase));
+      const kept = part.phase === undefined ? phase : { phase: part.phase };
+      add(stretch === '' ? undefined : messageItem(textPart(stretch), kept));
       phase = phases;
     } else {
       const call = calls.get(part.call);

@@ -51,10 +51,12 @@ const relaysFields = new Set([
 export function responsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request } = call;
   const ownForm = call.form === 'responses';
+  const carried = ownForm && !settings.without.has('items') ? call.items : undefined;
+  const asked = carried ? carried.effort : request.reasoning_effort;
   const unknown = withoutNulls({ ...call.unknown, ...(ownForm && call.served) });
   refuse(request, ownForm ? {} : unknown);
   const { sent, dropped } = droppable(request, settings);
-  const tools = sentTools(call, settings, ownForm);
+  const tools = sentTools({ ...call, items: carried }, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
   const { prompt_cache_options: cache, prompt_cache_retention: retention } = unknown;
   const passed = ownForm
@@ -69,13 +71,18 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const body: JsonRecord = withoutUndefined({
     model: settings.model,
     tools: tools.tools,
-    input: inputItems(request.messages, { ...settings, customTools: settings.quirks.customTools !== false }),
+    input: inputItems(request.messages, {
+      ...settings,
+      customTools: settings.quirks.customTools !== false,
+      carried,
+      itemTools: tools.itemTools,
+    }),
     ...passed,
     ...tools.choice,
     store: false,
     include: included(sent, own, settings),
     text: textField(request, own),
-    reasoning: reasoningField(request, own, settings),
+    reasoning: reasoningField(asked, own, settings),
     max_output_tokens: outputLimit(request, settings),
     ...sent,
     logprobs: undefined,
@@ -86,17 +93,18 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   if (settings.stream) body['stream'] = true;
   const { effort } = asRecord(body['reasoning']);
   const { verbosity } = asRecord(body['text']);
-  if (isText(request.reasoning_effort) && !isText(effort)) dropped.push('reasoning_effort');
+  if (isText(asked) && !isText(effort)) dropped.push('reasoning_effort');
   if (isText(request.verbosity) && !isText(verbosity)) dropped.push('verbosity');
   const limit = body['max_output_tokens'];
   return {
     body,
     dropped,
-    ...(isText(effort) && effort !== request.reasoning_effort && { effort }),
+    ...(isText(effort) && effort !== asked && { effort }),
     ...(typeof limit === 'number' && { outputTokensMax: limit }),
     toolChoice: tools.changedChoice,
     stop: cutHere(stopSequences(request)),
     wrapped: tools.wrapped,
+    carriesItems: carried !== undefined,
   };
 }
 
@@ -174,11 +182,10 @@ function textField(
 
 /** A summary is asked for only by clients of Responses, since Chat Completions has no field for it. */
 function reasoningField(
-  request: ChatRequest,
+  asked: ChatRequest['reasoning_effort'],
   own: JsonRecord,
   { quirks }: RequestSettings,
 ): JsonRecord | undefined {
-  const asked = request.reasoning_effort;
   const effort = typeof asked === 'string' ? knownEffort(asked, quirks.efforts ?? efforts) : undefined;
   const sent = withoutNulls({ ...asRecord(own['reasoning']), effort });
   return Object.keys(sent).length > 0 ? sent : undefined;

@@ -175,9 +175,15 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
       const echoed = output.map((item) =>
         Object.fromEntries(Object.entries(item).filter(([field]) => field !== 'id')),
       );
-      const answer = await rig.post({ ...body, input: [...body.input, ...echoed, result] }, { path });
-      expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
-      expect(found(rig)).toEqual(wanted);
+      // Answers of older versions have the reasoning last, and their sessions go on.
+      const older = echoed.toSorted(
+        (one, other) => Number(one['type'] === 'reasoning') - Number(other['type'] === 'reasoning'),
+      );
+      for (const items of [echoed, older]) {
+        const answer = await rig.post({ ...body, input: [...body.input, ...items, result] }, { path });
+        expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
+        expect(found(rig)).toEqual(wanted);
+      }
       expect([rig.turnStates.puts, rig.turnStates.reads]).toEqual([0, []]);
     },
   );
@@ -188,6 +194,159 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
     const other = new CoreRig({ beside: rig, channels: [{ ...row, id: 'other' }] }).upstream({ steps });
     const answer = await other.post(chatTurn2);
     expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'reasoning']);
+  });
+});
+
+/** One item of a Responses vendor, from its first event to its last. */
+const items = (...list: Record<string, unknown>[]): Step[] => [
+  ...list.flatMap((item, output_index) => [
+    event('response.output_item.added', { output_index, item: { ...item, encrypted_content: null } }),
+    event('response.output_item.done', { output_index, item }),
+  ]),
+  event('response.completed', { response: { id: 'resp_1', status: 'completed', output: list } }),
+];
+const message = (text: string, phase: string) => ({
+  type: 'message',
+  id: `msg_${phase}`,
+  role: 'assistant',
+  phase,
+  content: [{ type: 'output_text', text, annotations: [] }],
+});
+const again = { ...reasoning, id: 'rs_again', encrypted_content: 'gAAAAAB_again' };
+const block = (index: number, start: object, ...deltas: object[]): Step[] => [
+  event('content_block_start', { index, content_block: start }),
+  ...deltas.map((delta) => event('content_block_delta', { index, delta })),
+  event('content_block_stop', { index }),
+];
+const think = (index: number, signature: string): Step[] =>
+  block(
+    index,
+    { type: 'thinking', thinking: '', signature: '' },
+    { type: 'thinking_delta', thinking: `Hm ${index}.` },
+    { type: 'signature_delta', signature },
+  );
+const say = (index: number, text: string): Step[] =>
+  block(index, { type: 'text', text: '' }, { type: 'text_delta', text });
+const look = (index: number): Step[] =>
+  block(
+    index,
+    { type: 'tool_use', id, name: 'look', input: {} },
+    { type: 'input_json_delta', partial_json: '{}' },
+  );
+const claude = (stop: string, ...blocks: Step[][]): Step[] => [
+  messagesAnswer[0] ?? '',
+  ...blocks.flat(),
+  event('message_delta', { delta: { stop_reason: stop }, usage: { output_tokens: 5 } }),
+  event('message_stop', {}),
+];
+const encrypted = { type: 'reasoning.encrypted', id: 'r', index: 0, data: 'b3BhcXVl' };
+
+describe('the items of an answer whose client keeps the state', () => {
+  it.each<[string, Record<string, unknown>, Step[], string, (rig: CoreRig) => unknown, unknown]>([
+    [
+      'reasoning before a text and before a call (responses)',
+      { dialect: 'responses' },
+      items(reasoning, message('I look.', 'commentary'), again, functionCall),
+      'reasoning,message,reasoning,function_call',
+      (rig) =>
+        lastSent(rig, 'input')
+          .slice(1, 5)
+          .map(({ type, phase }) => [type, phase]),
+      [
+        ['reasoning', undefined],
+        ['message', 'commentary'],
+        ['reasoning', undefined],
+        ['function_call', undefined],
+      ],
+    ],
+    [
+      'reasoning before each of two texts (responses)',
+      { dialect: 'responses' },
+      items(reasoning, message('I look.', 'commentary'), again, message('Seen.', 'final_answer')),
+      'reasoning,message,reasoning,message',
+      (rig) =>
+        lastSent(rig, 'input')
+          .slice(1, 5)
+          .map(({ type, phase }) => [type, phase]),
+      [
+        ['reasoning', undefined],
+        ['message', 'commentary'],
+        ['reasoning', undefined],
+        ['message', 'final_answer'],
+      ],
+    ],
+    [
+      'thinking before a text and before a call (messages)',
+      { dialect: 'messages' },
+      claude('tool_use', think(0, 'b25l'), say(1, 'I look.'), think(2, 'dHdv'), look(3)),
+      'reasoning,message,reasoning,function_call',
+      (rig) => (asRecord(assistantSent(rig))['content'] as { type: string }[]).map(({ type }) => type),
+      ['thinking', 'text', 'thinking', 'tool_use'],
+    ],
+    [
+      'thinking before the last text (messages)',
+      { dialect: 'messages' },
+      claude('end_turn', think(0, 'b25l'), say(1, 'Seen.')),
+      'reasoning,message',
+      (rig) => (asRecord(assistantSent(rig))['content'] as { type: string }[]).map(({ type }) => type),
+      ['thinking', 'text'],
+    ],
+    [
+      'a signature that comes with its call, after a text (chat)',
+      { type: 'gemini' },
+      [chunk({ content: 'I look.' }), call({ extra_content: signature }), ...end],
+      'message,reasoning,function_call',
+      (rig) => valueAt(assistantSent(rig), ['tool_calls', 0, 'extra_content']),
+      signature,
+    ],
+    [
+      'a signature that comes after its call (chat)',
+      { type: 'gemini' },
+      [call(), chunk({ tool_calls: [{ index: 0, extra_content: signature }] }), ...end],
+      'function_call,reasoning',
+      (rig) => valueAt(assistantSent(rig), ['tool_calls', 0, 'extra_content']),
+      signature,
+    ],
+    [
+      'details that come after a text (chat)',
+      {},
+      [
+        chunk({ reasoning: 'Hm.', reasoning_details: [{ type: 'reasoning.text', index: 1, text: 'Hm.' }] }),
+        chunk({ content: 'I look.' }),
+        chunk({ reasoning_details: [encrypted] }),
+        call(),
+        ...end,
+      ],
+      'reasoning,message,reasoning,function_call',
+      (rig) => (asRecord(assistantSent(rig))['reasoning_details'] as unknown[]).at(-1),
+      encrypted,
+    ],
+  ])('stand in their order: %s', async (_name, row, steps, order, found, wanted) => {
+    const rig = new CoreRig({ channels: [row] }).upstream({ steps });
+    const path = '/v1/responses';
+    const body = {
+      model: 'm',
+      input: [{ role: 'user', content: 'hi' }],
+      tools: [{ type: 'function', name: 'look', parameters }],
+      include: ['reasoning.encrypted_content'],
+      stream: true,
+    };
+    const { text } = await rig.post(body, { path });
+    const last = asRecord(frames(text.replaceAll(/^event: .*\n/gm, '')).at(-1))['response'];
+    const output = asRecord(last)['output'] as Record<string, unknown>[];
+    expect(output.map(({ type }) => type).join()).toBe(order);
+    const called = output.some(({ type }) => type === 'function_call');
+    const next = called
+      ? { type: 'function_call_output', call_id: id, output: 'seen' }
+      : { role: 'user', content: 'Go on.' };
+    const older = output.toSorted(
+      (one, other) => Number(one['type'] === 'reasoning') - Number(other['type'] === 'reasoning'),
+    );
+    for (const list of [output, older]) {
+      const answer = await rig.post({ ...body, input: [...body.input, ...list, next] }, { path });
+      expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
+      expect(found(rig)).toEqual(wanted);
+    }
   });
 });
 

@@ -146,8 +146,8 @@ describe('a key that may store', () => {
       const branch = await chain.answered({ input, previous_response_id: id, store: false });
       expect(branch).toMatchObject({ store: false, previous_response_id: id });
       expect(errorOf(await chain.post({ input, previous_response_id: branch['id'] }))).toMatchObject({
-        status: 404,
-        code: 'response_not_found',
+        status: 400,
+        code: 'previous_response_not_found',
         param: 'previous_response_id',
       });
     }
@@ -161,7 +161,7 @@ describe('a key that may store', () => {
     const item = asRecord((output as Json[])[0])['id'];
     const other = { authorization: 'Bearer sk-other' };
     const after = await chain.post({ input: 'b', previous_response_id: id }, other);
-    expect(errorOf(after)).toMatchObject({ status: 404, code: 'response_not_found' });
+    expect(errorOf(after)).toMatchObject({ status: 400, code: 'previous_response_not_found' });
     const referring = await chain.post({ input: [{ type: 'item_reference', id: item }] }, other);
     expect(errorOf(referring)).toMatchObject({
       status: 404,

@@ -122,7 +122,7 @@ describe('a call that goes on from an unknown response', () => {
     const { rig, reads, post } = rigOf({ rpm: 2 });
     rig.granted(yuan);
     const answers = [await post(onward), await post(onward), await post(onward)];
-    expect(answers.map(({ status }) => status)).toEqual([404, 404, 429]);
+    expect(answers.map(({ status }) => status)).toEqual([400, 400, 429]);
     expect(reads).toHaveBeenCalledTimes(2);
     expect(rig.store.sent).toEqual([]);
   });
@@ -149,8 +149,8 @@ describe('a call that goes on from an unknown response', () => {
     const { rig, reads, post } = rigOf();
     rig.granted(yuan);
     const key = { 'idempotency-key': 'one' };
-    expect(refusal(await post(onward, key))).toBe('404 response_not_found previous_response_id');
-    expect(refusal(await post(onward, key))).toBe('404 response_not_found previous_response_id');
+    expect(refusal(await post(onward, key))).toBe('400 previous_response_not_found previous_response_id');
+    expect(refusal(await post(onward, key))).toBe('400 previous_response_not_found previous_response_id');
     expect(reads).toHaveBeenCalledTimes(2);
     expect(rig.store.sent).toEqual([]);
   });

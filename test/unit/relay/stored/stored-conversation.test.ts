@@ -149,8 +149,8 @@ describe('what cannot be read is not found, and all of it alike', () => {
       await put(1);
       const refusal = await after(id).catch((error: unknown) => error);
       expect(refusal).toMatchObject({
-        status: 404,
-        body: { error: { code: 'response_not_found', param: 'previous_response_id' } },
+        status: 400,
+        body: { error: { code: 'previous_response_not_found', param: 'previous_response_id' } },
       });
       expect(String(refusal).length).toBeLessThan(200);
       expect(String(refusal)).not.toMatch(/[<>\n]/);
@@ -174,8 +174,8 @@ describe('what cannot be read is not found, and all of it alike', () => {
     await put(40);
     await stored.responses.remove(account, idOf(3));
     await expect(after(idOf(40))).rejects.toMatchObject({
-      status: 404,
-      body: { error: { code: 'response_not_found', param: 'previous_response_id' } },
+      status: 400,
+      body: { error: { code: 'previous_response_not_found', param: 'previous_response_id' } },
     });
     expect((await after(idOf(2))).earlier).toHaveLength(2);
   });
@@ -234,7 +234,7 @@ describe('references to items', () => {
     expect([...(await after(idOf(2))).referred.keys()]).toEqual([`msg_${suffixOf(1)}_0`]);
     await stored.responses.remove(account, idOf(1));
     await expect(after(idOf(2))).rejects.toMatchObject({
-      body: { error: { code: 'response_not_found', param: 'previous_response_id' } },
+      body: { error: { code: 'previous_response_not_found', param: 'previous_response_id' } },
     });
   });
 

@@ -94,7 +94,7 @@ describe('a response that is stored', () => {
     expect((await closed.create({})).status).toBe(403);
   });
 
-  it('has the state of its turn as a last item only where that is asked for', async () => {
+  it('has the state of its turn as first item only where that is asked for', async () => {
     const rig = new StoredRig();
     const { id, answer } = await stored(rig);
     const found = (await rig.stored.responses.read('acme', [id])).get(id);
@@ -102,8 +102,8 @@ describe('a response that is stored', () => {
     expect((await rig.ask(`GET /${id}`)).json).toEqual(answer);
     for (const field of ['include', 'include[]', 'include[0]']) {
       const { json } = await rig.ask(`GET /${id}?${field}=reasoning.encrypted_content`);
-      expect((json['output'] as Value[]).slice(0, -1)).toEqual(answer['output']);
-      expect((json['output'] as Value[]).at(-1)).toMatchObject({
+      expect((json['output'] as Value[]).slice(1)).toEqual(answer['output']);
+      expect((json['output'] as Value[])[0]).toMatchObject({
         id: `${id.replace('resp-', 'rs_')}_state`,
         type: 'reasoning',
         encrypted_content: 'sealed',

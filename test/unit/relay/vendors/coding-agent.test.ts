@@ -34,6 +34,7 @@ async function session(models: readonly string[], withImages: boolean) {
   const input: Json[] = [message('developer', 'You are a coding agent.')];
   const seen: Json[] = [];
   const headers: (string | undefined)[] = [];
+  const orders: string[] = [];
   let posts = 0;
   for (const [at, name] of ['exec_command', 'apply_patch', 'agents__spawn'].entries()) {
     if (at === 1) input.push(message('developer', 'Be careful from now on.'));
@@ -61,6 +62,7 @@ async function session(models: readonly string[], withImages: boolean) {
       const last = asRecord(frames(answer.text.replaceAll(/^event: .*\n/gm, '')).at(-1));
       const output = (asRecord(last['response'])['output'] as unknown[]).map(asRecord);
       input.push(...output.map(sentBack));
+      orders.push(output.map(({ type }) => String(type)).join());
       const calls = output.filter(({ type }) => String(type).endsWith('_call'));
       seen.push(...calls);
       for (const { type, call_id: callId } of calls) {
@@ -74,14 +76,14 @@ async function session(models: readonly string[], withImages: boolean) {
       if (calls.length === 0) break;
     }
   }
-  return { rig, seen, headers };
+  return { rig, seen, headers, orders };
 }
 
 describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (model) => {
   it.each([false, true])(
     'calls tools of every kind, and nothing is refused (images: %s)',
     async (withImages) => {
-      const { rig, seen, headers } = await session([model], withImages);
+      const { rig, seen, headers, orders } = await session([model], withImages);
       expect(rig.objections).toEqual([]);
       const made = seen.map(({ type, name, namespace, input }) => [type, name, namespace, input]);
       // A user's message of images alone is the last text that the scripted models look at.
@@ -99,6 +101,8 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
       ];
       expect(made).toEqual(isSteered ? wanted : expect.anything());
       expect(new Set(headers)).toEqual(new Set(['tools']));
+      // What the vendor wants back stands before what it led to, so the last item is the message or a call.
+      expect(orders.filter((order) => /reasoning/.test(order.slice(1)))).toEqual([]);
       const prefixes = rig.calls.map(({ body }) => sentPrefix(body));
       // A row that wants one system message, first, moves the later one to the front.
       if (model.startsWith('picky')) return;

@@ -1,0 +1,136 @@
+/**
+ * Items of histories that no message can hold: Codex's own, and those of tools that ran elsewhere. They go up in their place
+ * to upstreams of the same form. Elsewhere they are read as far as they mean something. A type that is not in the table is
+ * refused, because it could hold what the model must see.
+ */
+import type { ChatMessage, ChatTool } from '../../wire/chat-request.ts';
+import type { CarriedItems } from '../../wire/canonical-call.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../wire/json-record.ts';
+import type { PlacedItem } from '../endpoint.ts';
+
+/** By type, the fields that go up. Others could name what is the operator's, or have a price. */
+const carriedFields: Record<string, readonly string[]> = {
+  additional_tools: ['role'],
+  agent_message: ['author', 'recipient'],
+  agent_reasoning: ['text', 'encrypted_content'],
+  configuration_update: [],
+  mcp_approval_request: ['id', 'server_label', 'name', 'arguments'],
+  mcp_approval_response: ['approval_request_id', 'approve', 'reason'],
+  mcp_call: ['id', 'server_label', 'name', 'arguments', 'output', 'error', 'status', 'approval_request_id'],
+  mcp_list_tools: ['id', 'server_label', 'tools', 'error'],
+  tool_search_call: ['call_id', 'execution', 'arguments', 'status'],
+  tool_search_output: ['call_id', 'execution', 'status'],
+};
+export const carriedTypes: readonly string[] = Object.keys(carriedFields);
+/** Elsewhere their effect is the same, or there is nothing to miss. */
+const missedNowhere = new Set([
+  'additional_tools',
+  'agent_message',
+  'agent_reasoning',
+  'configuration_update',
+]);
+
+interface ItemsContext {
+  /** A message that stands before all items. */
+  first: ChatMessage | undefined;
+  /** The converted tools that items declare, with their items. */
+  tools: ReadonlyMap<ChatTool, JsonRecord>;
+  /** The effort of the request itself. */
+  effort: string | undefined;
+}
+
+/** The items of one request, which are found while its input is read. */
+export class ItemsFound {
+  readonly #after = new Map<ChatMessage | undefined, JsonRecord[]>();
+  readonly #instead = new Map<ChatMessage, JsonRecord>();
+  readonly #lost = new Set<string>();
+  /** What goes up of an item, by the item: its tools are known apart. */
+  readonly #carried = new Map<JsonRecord, JsonRecord>();
+  /** The effort that the last update sets. */
+  effort: string | undefined;
+
+  /** `before`: the message that the item follows. Returns how the item is read elsewhere; nothing: it is left out. */
+  add(item: JsonRecord, before: ChatMessage | undefined): ChatMessage[] {
+    const type = String(item['type']);
+    const fields = (carriedFields[type] ?? []).filter((field) => (item[field] ?? undefined) !== undefined);
+    const carried: JsonRecord = {
+      type,
+      ...Object.fromEntries(fields.map((field) => [field, item[field]])),
+      ...(type === 'agent_message' && { content: agentParts(item) }),
+      ...(type === 'configuration_update' && updateOf(item)),
+    };
+    this.#carried.set(item, carried);
+    if (!missedNowhere.has(type) || (type === 'configuration_update' && 'text' in carried))
+      this.#lost.add(type);
+    const { effort } = asRecord(carried['reasoning']);
+    if (typeof effort === 'string') this.effort = effort;
+    if (type === 'agent_message') return [this.#agentMessage(carried)];
+    this.#after.set(before, [...(this.#after.get(before) ?? []), carried]);
+    return [];
+  }
+
+  /** Undefined: there are none. */
+  items({ first, tools, effort }: ItemsContext): CarriedItems | undefined {
+    if (this.#carried.size === 0) return undefined;
+    const leading = this.#after.get(undefined);
+    if (first && leading) {
+      this.#after.delete(undefined);
+      this.#after.set(first, leading);
+    }
+    const declared = [...tools].flatMap(([tool, item]) => {
+      const carried = this.#carried.get(item);
+      return carried ? [[tool, carried] as const] : [];
+    });
+    return {
+      after: this.#after,
+      instead: this.#instead,
+      tools: new Map(declared),
+      effort,
+      lost: [...this.#lost],
+    };
+  }
+
+  /** What one agent says to another is a user's message elsewhere. */
+  #agentMessage(carried: JsonRecord): ChatMessage {
+    const { author, recipient, content } = carried;
+    const parts = recordsIn(content);
+    const texts = parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
+    if (texts.length < parts.length) this.#lost.add('agent_message');
+    const heading = `Message from ${nameOf(author)} to ${nameOf(recipient)}:`;
+    const message: ChatMessage = { role: 'user', content: [heading, ...texts].join('\n') };
+    this.#instead.set(message, carried);
+    return message;
+  }
+}
+
+/** The items whose tools are declared as those of the request are. */
+export const declaresTools = ({ item }: PlacedItem): boolean =>
+  (item['type'] === 'additional_tools' || item['type'] === 'tool_search_output') &&
+  Array.isArray(item['tools']);
+
+const nameOf = (value: unknown): string =>
+  typeof value === 'string' && value !== '' ? value.slice(0, 200) : 'an agent';
+
+const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
+
+const agentParts = ({ content }: JsonRecord): JsonRecord[] =>
+  recordsIn(typeof content === 'string' ? [{ text: content }] : content).flatMap(agentPart);
+
+/** Codex calls a text encrypted that it got from the model as it is, so only what looks encrypted is taken to be. */
+function agentPart({ text, encrypted_content: encrypted }: JsonRecord): JsonRecord[] {
+  if (typeof text === 'string') return [{ type: 'input_text', text }];
+  if (typeof encrypted !== 'string') return [];
+  return encrypted.startsWith('gAAAA')
+    ? [{ type: 'encrypted_content', encrypted_content: encrypted }]
+    : [{ type: 'input_text', text: encrypted }];
+}
+
+/** A request may set more, which has a price. */
+function updateOf({ reasoning, text }: JsonRecord): JsonRecord {
+  const { effort } = asRecord(reasoning);
+  const { format, verbosity } = asRecord(text);
+  return {
+    ...(typeof effort === 'string' && effort !== '' && { reasoning: { effort } }),
+    ...((format ?? verbosity ?? undefined) !== undefined && { text: { format, verbosity } }),
+  };
+}

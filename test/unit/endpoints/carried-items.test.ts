@@ -1,0 +1,190 @@
+/** Items that no message can hold, through the core: as they go up in their place, and as they are read elsewhere. */
+import { describe, expect, it } from 'vitest';
+import { estimateInput } from '../../../shared/billing/estimate/input-tokens.ts';
+import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import { asRecord } from '../../../shared/wire/json-record.ts';
+import { CoreRig, data, hello, type Step } from '../../support/core-rig.ts';
+
+type Json = Record<string, unknown>;
+const user = (text: string): Json => ({ role: 'user', content: text });
+const tool = (name: string): Json => ({
+  type: 'function',
+  name,
+  parameters: { type: 'object' },
+  strict: false,
+});
+const encrypted = { type: 'encrypted_content', encrypted_content: 'gAAAAABencrypted' };
+const agentMessage = {
+  type: 'agent_message',
+  id: 'amsg_1',
+  author: '/root',
+  recipient: '/root/worker',
+  content: [{ type: 'input_text', text: 'Read the log.' }, encrypted],
+};
+const update = { type: 'configuration_update', reasoning: { effort: 'high', mode: 'pro' } };
+const added = { type: 'additional_tools', role: 'developer', tools: [tool('look')] };
+const search = { type: 'tool_search_call', call_id: 'ts_1', execution: 'client', arguments: { query: 'x' } };
+const found = {
+  type: 'tool_search_output',
+  call_id: 'ts_1',
+  execution: 'client',
+  tools: [tool('search'), { type: 'mcp', server_label: 's', server_url: 'https://a.example' }],
+};
+const ran = { type: 'mcp_call', id: 'mcp_1', server_label: 's', name: 'n', arguments: '{}', output: 'seen' };
+const history = [
+  user('one'),
+  agentMessage,
+  added,
+  update,
+  search,
+  found,
+  ran,
+  { type: 'agent_reasoning', text: 'Hm.' },
+  user('two'),
+];
+
+const answers: Record<string, Step[]> = {
+  responses: [data({ type: 'response.completed', response: { status: 'completed', output: [] } })],
+  messages: [
+    data({ type: 'message_start', message: { role: 'assistant', content: [], usage: {} } }),
+    data({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'Yes.' } }),
+    data({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: {} }),
+    data({ type: 'message_stop' }),
+  ],
+};
+
+async function sent(
+  row: Json,
+  body: Json,
+): Promise<{ body: Json; status: number; dropped: string | undefined }> {
+  const rig = new CoreRig({ channels: [row] }).upstream({ steps: answers[String(row['dialect'])] ?? hello });
+  const { status, headers } = await rig.post({ model: 'm', ...body }, { path: '/v1/responses' });
+  return { body: asRecord(rig.sent.at(-1)?.json), status, dropped: headers['x-relay-dropped'] };
+}
+const messageOf = (text: string): Json => ({
+  type: 'message',
+  role: 'user',
+  content: [{ type: 'input_text', text }],
+});
+
+describe('towards an upstream of the same form', () => {
+  const row = { dialect: 'responses' };
+  const { id: _id, ...ownMessage } = agentMessage;
+
+  it('items go up in their places, without what has a price or is hosted, and the effort of the request stays', async () => {
+    const { body } = await sent(row, { input: history, reasoning: { effort: 'low' } });
+    expect(body['input']).toEqual([
+      messageOf('one'),
+      ownMessage,
+      added,
+      { type: 'configuration_update', reasoning: { effort: 'high' } },
+      search,
+      { ...found, tools: [tool('search')] },
+      ran,
+      { type: 'agent_reasoning', text: 'Hm.' },
+      messageOf('two'),
+    ]);
+    expect([body['tools'], body['reasoning']]).toEqual([undefined, { effort: 'low' }]);
+  });
+
+  it('what is added later changes nothing before it', async () => {
+    const base = { tools: [tool('base')], instructions: 'Be brief.' };
+    const first = await sent(row, { ...base, input: [added, user('one')] });
+    const next = [{ role: 'assistant', content: 'Yes.' }, { ...added, tools: [tool('more')] }, user('two')];
+    const second = await sent(row, { ...base, input: [added, user('one'), ...next] });
+    expect(second.body['tools']).toEqual(first.body['tools']);
+    expect((second.body['input'] as Json[]).slice(0, 3)).toEqual(first.body['input']);
+  });
+
+  it('a tool that only an item declares can be chosen, and is called by the names of its client', async () => {
+    const files = { type: 'namespace', name: 'fs', tools: [tool('list')] };
+    const { body } = await sent(row, {
+      input: [{ ...added, tools: [files] }, user('one')],
+      tool_choice: { type: 'function', name: 'list', namespace: 'fs' },
+    });
+    expect(body).toMatchObject({
+      input: [{ ...added, tools: [tool('fs__list')] }, {}],
+      tool_choice: { type: 'function', name: 'fs__list' },
+    });
+  });
+
+  it('a text that Codex only calls encrypted goes up as text', async () => {
+    const content = [{ ...encrypted, encrypted_content: 'Read the log.' }];
+    const { body } = await sent(row, { input: [{ ...agentMessage, content }] });
+    expect(body['input']).toEqual([
+      { ...ownMessage, content: [{ type: 'input_text', text: 'Read the log.' }] },
+    ]);
+  });
+});
+
+it('an upstream that does not know them is asked once more, as one of another form is', async () => {
+  const error = { message: "Invalid value: 'agent_message'.", param: 'input[1].type', code: 'invalid_value' };
+  const refusal = { status: 400, steps: [JSON.stringify({ error })] };
+  const rig = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream(refusal, {
+    steps: answers['responses'] ?? [],
+  });
+  const body = { model: 'm', input: history, reasoning: { effort: 'low' } };
+  const { status, headers } = await rig.post(body, { path: '/v1/responses' });
+  expect([status, headers['x-relay-attempts'], rig.sent.length]).toEqual([200, '1', 2]);
+  const again = asRecord(rig.sent.at(-1)?.json);
+  const texts = ['one', 'Message from /root to /root/worker:\nRead the log.', 'two'];
+  expect(again).toMatchObject({ input: texts.map(messageOf), reasoning: { effort: 'high' } });
+  expect((again['tools'] as Json[]).map(({ name }) => name)).toEqual(['look', 'search']);
+  expect(headers['x-relay-dropped']).toContain('mcp_call');
+  const always = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream(refusal, refusal, refusal);
+  expect((await always.post(body, { path: '/v1/responses' })).status).toBe(400);
+  expect(always.sent).toHaveLength(2);
+});
+
+describe.each([
+  ['chat', {}],
+  ['messages', { dialect: 'messages' }],
+])('towards an upstream of another form (%s)', (_form, row) => {
+  it('agents speak as users, tools are those of the request, the last effort counts, and what is lost is named', async () => {
+    const { body, status, dropped } = await sent(row, { input: history, reasoning: { effort: 'low' } });
+    expect(status).toBe(200);
+    const text = JSON.stringify(body['messages']);
+    expect(text.indexOf('Message from /root to /root/worker:\\nRead the log.')).toBeGreaterThan(
+      text.indexOf('one'),
+    );
+    expect(text).not.toMatch(/gAAAA|mcp_call|tool_search|configuration_update/);
+    expect(JSON.stringify(body['tools'])).toMatch(/"look".*"search"/);
+    expect(JSON.stringify(body)).toMatch(/"(reasoning_)?effort":"high"/);
+    expect(dropped?.split(/, ?/)).toEqual(
+      expect.arrayContaining(['agent_message', 'tool_search_call', 'tool_search_output', 'mcp_call']),
+    );
+  });
+});
+
+it.each([
+  { type: 'agent_message' },
+  { type: 'agent_message', author: 5, recipient: null, content: null },
+  { type: 'agent_message', content: [null, 5, { type: 'input_image', image_url: 'http://10.0.0.1/' }] },
+  { type: 'agent_reasoning', content: [{ type: 'input_file', file_id: 'file_1' }] },
+  { type: 'configuration_update', reasoning: 'high', text: [] },
+  { type: 'tool_search_output', tools: 'none' },
+  ...['list_tools', 'approval_request', 'approval_response'].map((one) => ({ type: `mcp_${one}`, id: 'x' })),
+])('never refuses a history for %j', async (item) => {
+  for (const row of [{}, { dialect: 'responses' }]) {
+    const { status, body } = await sent(row, { input: [user('one'), item] });
+    expect(status).toBe(200);
+    expect(JSON.stringify(body)).not.toMatch(/10\.0\.0\.1|file_1/);
+  }
+});
+
+it("takes an upstream's count of what no message holds", async () => {
+  const usage = { input_tokens: 9_000, output_tokens: 1, total_tokens: 9_001 };
+  const steps = [data({ type: 'response.completed', response: { status: 'completed', output: [], usage } })];
+  const rig = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream({ steps });
+  const input = [user('one'), { ...ran, output: 'seen '.repeat(9_000) }];
+  const { text } = await rig.post({ model: 'm', input }, { path: '/v1/responses' });
+  expect(asRecord(JSON.parse(text))['usage']).toMatchObject({ input_tokens: 9_000 });
+});
+
+it('counts what no message holds in the reservation, and in no lower bound', () => {
+  const estimate = (output: string) =>
+    estimateInput(responsesEndpoint.read({ model: 'm', input: [user('one'), { ...ran, output }] }, {}).call);
+  const [short, long] = [estimate('seen'), estimate('seen '.repeat(1000))];
+  expect(long.above - short.above).toBeGreaterThan(900);
+  expect(long.below).toBe(short.below);
+});
