@@ -136,7 +136,8 @@ export function reserveExpression(write: ReserveWrite): Expression {
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
   if (parts !== undefined) c.conditions.push(hasParts(c, parts));
   const needed = atLeast === entry.amount ? amount : c.value('atLeast', numberAttribute(atLeast));
-  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));
+  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));
+  if (entry.amount > 0n) c.conditions.push(hasNoOverdraft(c));
   c.set.push(
     `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
     `${available} = ${available} - ${amount}`,
@@ -160,11 +161,11 @@ export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
   const refund = refundOf(write);
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
+  if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));
   if (overdrawn !== undefined) {
     c.conditions.push(hasParts(c, overdrawn));
     markOverdraft(c);
   } else if (refund < 0n) c.conditions.push(mayTake(c, part, -refund));
-  if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
   add(c.path('available'), c.value('refund', numberAttribute(refund)));
   add(c.path('spent'), c.value('charge', numberAttribute(closeRecord.charge)));

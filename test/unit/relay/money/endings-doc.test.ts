@@ -112,7 +112,11 @@ const endings: Record<string, Ending> = {
     leaveAfter: 1,
     milli: 11n,
   },
-  'you have disconnected before a JSON answer is whole': { scripts: [{ steps: slow }], leaveAfter: 1, milli: 11n },
+  'you have disconnected before a JSON answer is whole': {
+    scripts: [{ steps: slow }],
+    leaveAfter: 1,
+    milli: 11n,
+  },
   'a stream breaks off after content, with counts': {
     scripts: [{ steps: [delta('a'), usage(7, 2), reset] }],
     body: stream,
