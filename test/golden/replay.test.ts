@@ -122,7 +122,7 @@ const thoughtIn = (content: unknown): string =>
 
 /** Arguments as JSON, whatever blanks they have; the input of custom tools is text. */
 function call({ name, arguments: json, input }: JsonRecord): string {
-  const value: unknown = typeof json === 'string' ? JSON.parse(json || '{}') : (json ?? input);
+  const value: unknown = typeof json === 'string' ? JSON.parse(json || '{}') : (json ?? input ?? {});
   return `${textOf(name)} ${JSON.stringify(value)}`;
 }
 
@@ -134,7 +134,8 @@ function ofCompletion({ choices, usage }: OpenAI.ChatCompletion): Seen {
   return {
     text: textOf(content) || saidIn(content),
     reasoning: textOf(named) || textOf(reasoning) || thoughtIn(content),
-    calls: (isRecord(legacy) ? [legacy] : called).map(call),
+    // Snowflake has a call of nothing beside its texts.
+    calls: (isRecord(legacy) ? [legacy] : called.filter(({ name }) => name)).map(call),
     finish: choice?.finish_reason === 'function_call' ? 'tool_calls' : (choice?.finish_reason ?? ''),
     // xAI and others count reasoning in the total alone.
     usage: usage && [
