@@ -18,6 +18,7 @@ import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.t
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import type { KeyLookup } from '../../shared/relay/ports/stores/key-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
+import { zlibInflate } from '../../shared/adapters/system/zlib-inflate.ts';
 import type { SealKey } from '../../shared/adapters/system/environment.ts';
 import { MemoryLearnedFacts } from './memory-learned-facts.ts';
 import { MemoryRefusalCounts } from './memory-refusal-counts.ts';
@@ -253,6 +254,7 @@ export class CoreRig {
       searchProvider: () => ({ search: (query) => this.#search(query) }),
       health: this.health,
       idempotency: this.idempotency,
+      inflate: zlibInflate,
       sealer: aesSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
       turnStates: this.turnStates,
       stored: this.stored,
