@@ -34,8 +34,8 @@ describe('a bad row that is still there', () => {
     expect(snapshot.plans).toMatchObject([{ level: 1, price: 5 }]);
     expect(results.map(({ problem }) => problem)).toEqual([
       `priority: found "high", wanted a whole number; ${kept}`,
-      `output: found "cheap", wanted a number of 0 or more; ${kept}`,
-      `price: found -5, wanted a number of 0 or more; ${kept}`,
+      `output: found "cheap", wanted a number of 0 or more, with a point for decimals, such as 0.018; ${kept}`,
+      `price: found -5, wanted a number of 0 or more, with a point for decimals, such as 0.018; ${kept}`,
     ]);
   });
 

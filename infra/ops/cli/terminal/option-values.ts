@@ -1,6 +1,7 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
+import { parseDecimal } from '../../../../shared/billing/amount.ts';
 import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 
 export function parseList(written: string): string[] {
@@ -71,14 +72,20 @@ export function parsePrice(
   return { ...earlier, [model.trim()]: parsePricePair(prices) };
 }
 
-/** `0.018/0.072` or `0.018 0.072`: input and output. */
+/** As amounts are read everywhere, and not below zero. */
+const isAmount = (written: string): boolean =>
+  parseDecimal(written, 0) !== undefined && Number(written) >= 0 && Number.isFinite(Number(written));
+
+/** `18/72` or `18 72`: input and output. */
 export function parsePricePair(written: string): PricePair {
-  const pair = written.trim().split(/[\s/,]+/);
+  const pair = written.trim().split(/[\s/]+/);
   const [input = Number.NaN, output = Number.NaN] = pair.map((price) =>
-    /^\d+(\.\d+)?$/.test(price) ? Number(price) : Number.NaN,
+    isAmount(price) ? Number(price) : Number.NaN,
   );
   if (pair.length !== 2 || Number.isNaN(input + output))
-    throw new InvalidArgumentError('Wanted the prices of input and output, such as 0.018/0.072.');
+    throw new InvalidArgumentError(
+      'Wanted the prices of input and output, with a point for decimals, such as 18/72 or 0.15/0.6.',
+    );
   if (input + output === 0)
     throw new InvalidArgumentError('A model that costs nothing is named with --free.');
   return { input, output };
@@ -109,6 +116,7 @@ export const parseMoment = (written: string): number =>
 /** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
 export function parseDecimalText(written: string): string {
   const decimal = written.trim().replace(/%$/, '');
-  if (!/^\d+(\.\d+)?$/.test(decimal)) throw new InvalidArgumentError('Wanted a number, such as 7.2.');
+  if (!isAmount(decimal))
+    throw new InvalidArgumentError('Wanted a number, with a point for decimals, such as 7.2.');
   return decimal;
 }
