@@ -63,6 +63,16 @@ const ratesOf = ({ input, output, cached_input, cache_write, cache_write_1h }: W
 
 export const toPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
 
+/** As vendors publish prices, and as people are shown and asked them; rows have them for 1,000 tokens. */
+export const perMillion = (perThousand: number): string =>
+  formatDecimal(toPico(perThousand) * 1_000n, priceDecimals);
+
+/** Undefined: it is no amount. */
+export function perThousand(perMillion: number | string): number | undefined {
+  const pico = parseDecimal(perMillion, priceDecimals - 3);
+  return pico === undefined ? undefined : Number(formatDecimal(pico, priceDecimals));
+}
+
 /** The tier of a call: all of its input counts, whatever of it came from a cache. */
 export const tierFor = (tiers: Tiers, inputTokens: number): Tier =>
   tiers.findLast(({ above }) => inputTokens > above) ?? tiers[0];

@@ -2,6 +2,7 @@
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
 import { parseDecimal } from '../../../../shared/billing/amount.ts';
+import { perThousand } from '../../../../shared/billing/price.ts';
 import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 
 export function parseList(written: string): string[] {
@@ -55,20 +56,20 @@ export function parseCount(written: string): number {
   return Number(written);
 }
 
-/** Yuan per 1,000 tokens. */
-interface PricePair {
+/** Yuan per 1,000 tokens, as rows have them. */
+export interface PricePair {
   input: number;
   output: number;
 }
 
-/** `gpt-4o=0.018/0.072`, added to those of earlier options. */
-export function parsePrice(
+/** `gpt-4o=18/72`, added to those of earlier options. */
+export function parseModelPrice(
   written: string,
   earlier: Record<string, PricePair> = {},
 ): Record<string, PricePair> {
   const [, model, prices] = /^([^=]+)=(.+)$/.exec(written.trim()) ?? [];
   if (model === undefined || prices === undefined)
-    throw new InvalidArgumentError('Wanted a model and its price, such as gpt-4o=0.018/0.072.');
+    throw new InvalidArgumentError('Wanted a model and its price, per million tokens, such as gpt-4o=18/72.');
   return { ...earlier, [model.trim()]: parsePricePair(prices) };
 }
 
@@ -76,19 +77,27 @@ export function parsePrice(
 const isAmount = (written: string): boolean =>
   parseDecimal(written, 0) !== undefined && Number(written) >= 0 && Number.isFinite(Number(written));
 
-/** `18/72` or `18 72`: input and output. */
-export function parsePricePair(written: string): PricePair {
-  const pair = written.trim().split(/[\s/]+/);
-  const [input = Number.NaN, output = Number.NaN] = pair.map((price) =>
-    isAmount(price) ? Number(price) : Number.NaN,
-  );
-  if (pair.length !== 2 || Number.isNaN(input + output))
+/** Yuan per million tokens, as yuan per 1,000. */
+export function parsePrice(written: string): number {
+  const price = isAmount(written) ? perThousand(written) : undefined;
+  if (price === undefined)
     throw new InvalidArgumentError(
-      'Wanted the prices of input and output, with a point for decimals, such as 18/72 or 0.15/0.6.',
+      'Wanted yuan per million tokens, with a point for decimals, such as 18 or 0.15.',
     );
-  if (input + output === 0)
+  return price;
+}
+
+/** `18/72` or `18 72`: input and output, yuan per million tokens. */
+export function parsePricePair(written: string): PricePair {
+  const [input, output, ...more] = written.trim().split(/[\s/]+/);
+  if (input === undefined || output === undefined || more.length > 0)
+    throw new InvalidArgumentError(
+      'Wanted the prices of input and output per million tokens, such as 18/72.',
+    );
+  const pair = { input: parsePrice(input), output: parsePrice(output) };
+  if (pair.input + pair.output === 0)
     throw new InvalidArgumentError('A model that costs nothing is named with --free.');
-  return { input, output };
+  return pair;
 }
 
 /** A number of tokens. */
