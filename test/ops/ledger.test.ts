@@ -117,7 +117,7 @@ describe('request', () => {
     expect(run.errors).toBe('it is not known where the log of this relay is; only the tables were asked\n');
     for (const words of [
       `request ${settled} of account acme`,
-      'rule 1: 0.018 yuan per 1,000 input tokens, 0.072 per 1,000 output tokens',
+      'rule 1: 18 yuan per million input tokens, 72 per million output tokens',
       '0.3 yuan of the balance',
       '12 input and 40 output tokens, which the relay estimated (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',
