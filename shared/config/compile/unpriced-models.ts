@@ -39,7 +39,7 @@ function wordsIn(value: unknown): string[] {
   if (typeof value === 'string') return value.toLowerCase().match(/[\w.:/@*-]+/g) ?? [];
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
   if (value instanceof Set || Array.isArray(value)) return [...value].flatMap(wordsIn);
-  return Object.entries(value).flatMap(([name, inner]) => [...wordsIn(name), ...wordsIn(inner)]);
+  return Object.entries(value).flat().flatMap(wordsIn);
 }
 
 /** No rule may name models by a pattern; who writes one means all that begin so. */

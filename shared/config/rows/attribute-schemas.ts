@@ -28,9 +28,10 @@ export const accountName = rowId.check(
   z.refine((name) => !/#\d+$/.test(name), 'a name that does not end in # and digits'),
 );
 
+const isDecimal = (value: string): boolean => parseDecimal(value, 0) !== undefined;
+
 /** A number that may be written as text. `accepts` bounds it; `wanted` describes what is accepted. */
 function numberThat(wanted: string, accepts: (value: number) => boolean) {
-  const isDecimal = (value: string): boolean => parseDecimal(value, 0) !== undefined;
   const written = z.union([z.number(), z.string().check(z.refine(isDecimal, wanted))], wanted);
   const read = z.transform((value: number | string) => Number(value));
   return z.pipe(z.pipe(written, read), z.number(wanted).check(z.refine(accepts, wanted)));
