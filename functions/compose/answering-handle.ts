@@ -11,6 +11,7 @@ import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock } from '../../shared/adapters/system/system-clock.ts';
 import { systemRandom, timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
+import { zlibInflate } from '../../shared/adapters/system/zlib-inflate.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-upstream-transport.ts';
@@ -61,6 +62,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
     counters: laterKeyCounters({ client, stack }),
     health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),
     idempotency: laterIdempotency({ client, clock, stack }),
+    inflate: zlibInflate,
     sealer: aesSealer(readSealKeys()),
     // Without a key accounts are kept apart as well; only somebody who guesses names could then recognise them.
     pseudonym: hmacPseudonym(environment.pseudonymKey ?? stack),

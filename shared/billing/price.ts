@@ -63,6 +63,16 @@ const ratesOf = ({ input, output, cached_input, cache_write, cache_write_1h }: W
 
 export const toPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
 
+/** As vendors publish prices, and as people are shown and asked them; rows have them for 1,000 tokens. */
+export const perMillion = (perThousand: number): string =>
+  formatDecimal(toPico(perThousand) * 1_000n, priceDecimals);
+
+/** Undefined: it is no amount. */
+export function perThousand(perMillion: number | string): number | undefined {
+  const pico = parseDecimal(perMillion, priceDecimals - 3);
+  return pico === undefined ? undefined : Number(formatDecimal(pico, priceDecimals));
+}
+
 /** The tier of a call: all of its input counts, whatever of it came from a cache. */
 export const tierFor = (tiers: Tiers, inputTokens: number): Tier =>
   tiers.findLast(({ above }) => inputTokens > above) ?? tiers[0];
@@ -106,12 +116,16 @@ export function costOf(price: Price, tokens: TokenCounts): NanoYuan {
 export const inputCost = (price: Price, inputTokens: number): NanoYuan =>
   price.type === 'token-billing' ? costOf(price, { prompt_tokens: inputTokens, completion_tokens: 0 }) : 0n;
 
+/** Tokenizers exceed the estimate from above by so much at most (decision 25). */
+const estimateError = 1.05;
+
 /**
- * The highest prices that a call with at most that much input can come to: nobody knows beforehand what of it is read
- * from a cache or written to it.
+ * The highest prices that a call can come to whose input is estimated at so much at most: nobody knows beforehand what of
+ * it is read from a cache or written to it. A tier is reachable from an estimate just below its step, since a token more
+ * gives all tokens its prices.
  */
 export function mostRates(tiers: Tiers, inputTokensMax: number): { input: PicoYuan; output: PicoYuan } {
-  const reachable = tiers.filter(({ above }, at) => at === 0 || inputTokensMax > above);
+  const reachable = tiers.filter(({ above }, at) => at === 0 || inputTokensMax * estimateError > above);
   return {
     input: largest(reachable.flatMap(({ rates: { output: _output, ...inputs } }) => Object.values(inputs))),
     output: largest(reachable.map(({ rates }) => rates.output)),

@@ -24,7 +24,15 @@ export interface Snapshot {
   settings: Settings;
   /** Every model that an enabled channel serves, once each, in the order of the channels and their lists. */
   models: string[];
+  /** Those without a price that a row of charges names which cannot be read: refused while no rule prices them. */
+  unreadPrices?: string[];
 }
+
+/** Whether calls of a model are refused while no rule prices it. */
+export const needsPrice = (
+  { settings, unreadPrices }: Pick<Snapshot, 'settings' | 'unreadPrices'>,
+  model: string,
+): boolean => settings.unpricedModels === 'refuse' || unreadPrices?.includes(model) === true;
 
 /**
  * The snapshot before the first configuration is published, with empty lists.

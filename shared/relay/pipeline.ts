@@ -177,7 +177,7 @@ export async function payAndAnswer(
   const claim = keyed?.held;
   let bill: Bill | undefined;
   try {
-    const admitted = await Bill.admit(reservations, ports.clock, paying.call);
+    const admitted = await Bill.admit(reservations, ports, paying.call);
     const conversation = await stored?.conversationBefore(ports, paying.call.key.account, unread);
     const { call, asked, states } = conversation ? await paying.goingOn(conversation) : paying;
     if (stored && storage?.background)

@@ -159,7 +159,7 @@ async function begin(
     const { reserved, ...known } = await states.beside(async () => {
       const reservation = waiting && (await takeOver(ports, waiting, deadlineMs));
       if (waiting && !reservation) throw tooLate();
-      return (bill = await Bill.resume(reservations, ports.clock, { call, reservation }));
+      return (bill = await Bill.resume(reservations, ports, { call, reservation }));
     });
     await watch.look();
     if (watch.reason) throw refuse('unavailable', 'The response was stopped before it began.');

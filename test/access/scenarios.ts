@@ -167,6 +167,7 @@ export const scenarios: Scenario[] = [
   writing('channel on', 'openai'),
   writing('charge set', '1', 'output=0.08'),
   writing('charge set', '1', 'output=0.09', '--from', '2030-01-01'),
+  writing('charge price', 'm', '60/90'),
   writing('charge off', '2'),
   writing('plan set', '2', 'price=9'),
   writing('plan off', '2'),
@@ -190,7 +191,7 @@ export const scenarios: Scenario[] = [
   {
     command: 'init',
     words:
-      'init --id first --endpoint https://c.example.com/v1 --models m2 --price m2=0.001/0.002 --account me --amount 1 --wait 0 --yes'.split(
+      'init --id first --endpoint https://c.example.com/v1 --models m2 --price m2=1/2 --account me --amount 1 --wait 0 --yes'.split(
         ' ',
       ),
     input: 'sk-upstream',

@@ -154,9 +154,9 @@ describe('with 300 models, 5,000 customers and a long ledger', () => {
     const price = await confirmOf('charges/17', {
       type: 'token-billing',
       models: modelAt(16),
-      input: '0.02',
-      output: '0.019',
-      cached_input: '0.001',
+      input: '20',
+      output: '19',
+      cached_input: '1',
     });
     expect(price).toMatch(/price of vendor-4\/model-16 rises by 300 %/);
     // Of 300 models the edited one alone, beside the sum; also of those whose channel has long been off.
@@ -167,11 +167,11 @@ describe('with 300 models, 5,000 customers and a long ledger', () => {
     ]);
     expect(body).toMatch(/exact|within [\d.]+ %/);
     const [, again = ''] = /href="(charges\/17\?again=\w+)"/.exec(price) ?? [];
-    expect(await (await visitor.get(again)).text()).toContain(`value="0.02"`);
-    expect(await (await visitor.get('charges/17')).text()).not.toContain('value="0.02"');
+    expect(await (await visitor.get(again)).text()).toContain(`value="20"`);
+    expect(await (await visitor.get('charges/17')).text()).not.toContain('value="20"');
 
     // A later price is a rule of its own, as `charge set --from` makes it.
-    const rule = { type: 'token-billing', models: modelAt(16), input: '0.006', output: '0.019' };
+    const rule = { type: 'token-billing', models: modelAt(16), input: '6', output: '19' };
     const later = await confirmOf('charges/17', { ...rule, from: '2099-01-01T00:00:00Z' });
     expect(later).toContain(
       'rule 301 prices these models from 2099-01-01T00:00:00Z on; rule 17 stays until then',

@@ -121,7 +121,7 @@ describe('a browser in front of the console on the running stack', () => {
     await page.getByLabel('Input, yuan').first().fill('-1');
     await page.getByRole('button', { name: 'Check and go on' }).click();
     expect(await page.locator('#input-error').innerText()).toMatch(/found -1/);
-    await page.getByLabel('Input, yuan').first().fill('0.0015');
+    await page.getByLabel('Input, yuan').first().fill('1.5');
     await page.getByRole('button', { name: 'Check and go on' }).click();
     expect(await page.locator('table').first().innerText()).toMatch(/input\s+0\.001\s+0\.0015/);
     expect(await page.locator('.notice.warning').innerText()).toMatch(/rises by 50 %/);
@@ -132,7 +132,7 @@ describe('a browser in front of the console on the running stack', () => {
     await other.goto(`${base}charges/1`);
     await page.getByRole('button', { name: 'Write this' }).click();
     expect(await page.locator('main').innerText()).toContain('1 row is written');
-    await other.getByLabel('Output, yuan').fill('0.009');
+    await other.getByLabel('Output, yuan').fill('9');
     await other.getByRole('button', { name: 'Check and go on' }).click();
     expect(await other.locator('main').innerText()).toContain('was changed by somebody else meanwhile');
     // The plan that was carried out is not carried out again.
@@ -146,7 +146,7 @@ describe('a browser in front of the console on the running stack', () => {
     await page.getByRole('button', { name: 'Roll back' }).click();
     expect(await page.locator('main').innerText()).toContain('is written');
     await page.goto(`${base}charges/1`);
-    expect(await page.getByLabel('Input, yuan').first().inputValue()).toBe('0.001');
+    expect(await page.getByLabel('Input, yuan').first().inputValue()).toBe('1');
     // Answers to forms that were refused.
     expect(complaints.filter((each) => !/status of (422|409)/.test(each))).toEqual([]);
   });

@@ -34,7 +34,7 @@ const ask = async (model: string, key: string): Promise<number> => {
 
 it('after init nothing is free but what was named so: a model without a price is refused on the running stack', async () => {
   const words = ['init', '--id', 'first', '--endpoint', upstream.endpoint, '--no-secret', '--account', 'me'];
-  const models = ['--models', 'priced,unpriced,gratis', '--price', 'priced=1/2', '--free', 'gratis'];
+  const models = ['--models', 'priced,unpriced,gratis', '--price', 'priced=1000/2000', '--free', 'gratis'];
   const run = await runOpsAttended([...words, ...models, '--amount', '10'], variables(), [
     ['[openai]:', ''],
     ['(Enter: type prices):', ''],

@@ -21,6 +21,8 @@ beforeAll(async () => {
     rows: [
       ['channels', channel('steady')],
       ['channels', channel('broken', { priority: 'high' })],
+      ['channels', channel('mispriced')],
+      ['charges', { id: 1, type: 'token-billing', models: ['mispriced'], input: '0,018', output: 0.07 }],
       ['settings', { name: 'limits', value: { request_seconds: 'ten' } }],
     ],
   });
@@ -125,6 +127,12 @@ describe('while a load runs', () => {
         return (await stack.store.documents.send(new GetCommand(key))).Item?.['_problem'];
       }, markedWithin)
       .toMatch(/^value\.request_seconds: found "ten"/);
+  });
+
+  it('a model whose first price cannot be read is neither served nor listed; one without any is free', async () => {
+    expect(await ask('mispriced')).toBe(404);
+    expect(await offered()).not.toContain('mispriced');
+    expect(await offered()).toContain('steady');
   });
 
   it('a mended row loses its mark and is served', async () => {

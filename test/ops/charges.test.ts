@@ -65,8 +65,8 @@ describe('charge import', () => {
     );
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/8 +non-billing +- +- +local-model/);
-    expect(run.output).toMatch(/9 +token-billing +0.00252 +0.00378 +deepseek-chat/);
-    expect(run.output).toMatch(/10 +token-billing +0.0225 +0.09 +gpt-4o gpt-4o-2024-08-06/);
+    expect(run.output).toMatch(/9 +token-billing +2.52 +3.78 +deepseek-chat/);
+    expect(run.output).toMatch(/10 +token-billing +22.5 +90 +gpt-4o gpt-4o-2024-08-06/);
     expect(run.output).toContain('nothing was written: --dry-run');
     expect(run.output).toContain('1 US dollar = 7.2 yuan, plus 25 %');
     expect(run.output).toContain('4 models in 3 rules; 1 are priced already, 4 entries are no chat prices');
@@ -113,7 +113,7 @@ describe('charge import', () => {
 
   it('reads CSV', async () => {
     const run = await charge('import', file('prices.csv'), '--rate', '7', '--dry-run');
-    expect(run.output).toMatch(/token-billing +0.007 +0.014 +csv-model/);
+    expect(run.output).toMatch(/token-billing +7 +14 +csv-model/);
   });
 
   it('warns of a list that is not per token', async () => {
@@ -143,8 +143,10 @@ describe('charge list', () => {
     );
     const run = await charge('list');
     expect(run.code).toBe(0);
-    expect(run.output).toMatch(/60 +token-billing +1 \(cached 0.1, write 1h 2\) +0 +c/);
-    expect(run.output).toMatch(/1 +token-billing +1 +2 +gpt-4o[^]*7 +times-billing +- +0.01 +priced-already/);
+    expect(run.output).toMatch(/60 +token-billing +1000 \(cached 100, write 1h 2000\) +0 +c/);
+    expect(run.output).toMatch(
+      /1 +token-billing +1000 +2000 +gpt-4o[^]*7 +times-billing +- +0.01 per call +priced-already/,
+    );
     expect(run.errors).toContain('9: a rule with a lower id prices gpt-4o');
     expect(run.errors).toContain('50 is not used: type: found "per-token"');
     const json = JSON.parse((await charge('list', '--json')).output) as { id: number }[];
@@ -173,12 +175,12 @@ describe('charge explain', () => {
     expect(run.output.split('\n').slice(1)).toEqual([
       'long at 2026-11-22T00:00:00Z',
       expect.stringMatching(
-        /^ {2}price +rule 70: 0.02 yuan per 1,000 input tokens, 0.002 cached, .*; above 200000/,
+        /^ {2}price +rule 70: 20 yuan per million input tokens, 2 cached, .*; above 200000/,
       ),
-      '  input        1000 x 0.02 / 1,000 = 0.02',
-      '  cached       4000 x 0.002 / 1,000 = 0.008',
-      '  cache write  300 x 0.025 / 1,000 = 0.0075',
-      '  output       100 x 0.1 / 1,000 = 0.01',
+      '  input        1000 x 20 / 1,000,000 = 0.02',
+      '  cached       4000 x 2 / 1,000,000 = 0.008',
+      '  cache write  300 x 25 / 1,000,000 = 0.0075',
+      '  output       100 x 100 / 1,000,000 = 0.01',
       '  total        0.0455 yuan, rounded once, half up, to 9 decimals',
       '  ledger       70:tokens:0.02:0.1:0.002:0.025:0.02',
       '',
@@ -213,7 +215,7 @@ describe('charge list with dates', () => {
   it('shows when rules come into force', async () => {
     await rig.put('charges', { id: 80, type: 'times-billing', models: ['d'], output: 1, from: '2099-01-01' });
     const run = await charge('list');
-    expect(run.output).toMatch(/80 +times-billing +2099-01-01T00:00:00Z +- +1 +d/);
+    expect(run.output).toMatch(/80 +times-billing +2099-01-01T00:00:00Z +- +1 per call +d/);
     expect(JSON.parse((await charge('list', '--json')).output)).toContainEqual(
       expect.objectContaining({ id: 80, from: '2099-01-01T00:00:00Z' }),
     );

@@ -117,13 +117,13 @@ describe('request', () => {
     expect(run.errors).toBe('it is not known where the log of this relay is; only the tables were asked\n');
     for (const words of [
       `request ${settled} of account acme`,
-      'rule 1: 0.018 yuan per 1,000 input tokens, 0.072 per 1,000 output tokens',
+      'rule 1: 18 yuan per million input tokens, 72 per million output tokens',
       '0.3 yuan of the balance',
       '12 input and 40 output tokens, which the relay estimated (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',
       "0.002 yuan, by the channel's cost",
-      '12 x 0.018 / 1,000 = 0.000216',
-      '40 x 0.072 / 1,000 = 0.00288',
+      '12 x 18 / 1,000,000 = 0.000216',
+      '40 x 72 / 1,000,000 = 0.00288',
       '0.003096 yuan, rounded once',
       '0.296904 yuan to the balance',
       'it adds up',

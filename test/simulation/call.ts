@@ -1,3 +1,4 @@
+import { zlibInflate } from '../../shared/adapters/system/zlib-inflate.ts';
 import { parseYuan } from '../../shared/billing/amount.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage/call-charge.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
@@ -63,7 +64,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     const charges = mutation?.charges?.([...call.charges]) ?? call.charges;
     const queued = made.accepts !== undefined;
     const billed = { ...call, charges, queued };
-    const admitted = await Bill.admit(reservations, environment, billed);
+    const admitted = await Bill.admit(reservations, { clock: environment, inflate: zlibInflate }, billed);
     // As if more had been read for it meanwhile.
     bill = await admitted.open(queued ? { ...billed } : billed);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { zlibInflate } from '../../shared/adapters/system/zlib-inflate.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
 import {
@@ -64,7 +65,11 @@ export async function runLater(
   try {
     const reservation = waiting && (await takeOver(ports, waiting, deadlineMs));
     if (waiting && !reservation) return { ...nothing, stoodStill: environment.stoodStill };
-    const bill = await Bill.resume(reservations, environment, { call: { ...call, deadlineMs }, reservation });
+    const bill = await Bill.resume(
+      reservations,
+      { clock: environment, inflate: zlibInflate },
+      { call: { ...call, deadlineMs }, reservation },
+    );
     server.opened = true;
     return await answer(server, { random, call: { ...call, deadlineMs }, asked, bill });
   } catch (error) {

@@ -19,6 +19,7 @@ import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../
 import type { KeyLookup } from '../../shared/relay/ports/stores/key-store.ts';
 import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
 import { hmacPseudonym } from '../../shared/adapters/system/node-hmac.ts';
+import { zlibInflate } from '../../shared/adapters/system/zlib-inflate.ts';
 import type { SealKey } from '../../shared/adapters/system/environment.ts';
 import { MemoryLearnedFacts } from './memory-learned-facts.ts';
 import { MemoryRefusalCounts } from './memory-refusal-counts.ts';
@@ -255,6 +256,7 @@ export class CoreRig {
       health: this.health,
       idempotency: this.idempotency,
       pseudonym: hmacPseudonym('test'),
+      inflate: zlibInflate,
       sealer: aesSealer(this.#options.sealKeys ?? [{ number: 1, secret: 'first' }]),
       turnStates: this.turnStates,
       stored: this.stored,

@@ -48,6 +48,7 @@ export const commandPolicies: Readonly<Record<string, readonly PolicyName[]>> = 
   'charge import': operating,
   'charge show': reading,
   'charge set': operating,
+  'charge price': operating,
   'charge off': operating,
   'plan list': reading,
   'plan show': reading,

@@ -1,7 +1,9 @@
 import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatContentPart, ChatMessage } from '../../wire/chat-request.ts';
 import type { MediaEstimator } from './media-tokens.ts';
+import type { Inflate } from './pdf-size.ts';
 import { TextShape } from './text-shape.ts';
+import { windowTokens } from './window-tokens.ts';
 
 export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items'>;
 
@@ -36,14 +38,17 @@ const longText = 100;
 export const hasMedia = ({ messages }: EstimatedCall['request']): boolean =>
   messages.some(({ content }) => typeof content === 'object' && content?.some(({ type }) => type !== 'text'));
 
+/** By what the rule of a model says a picture has. */
+export type MediaReader = (imageTokens: number | undefined) => MediaEstimator;
+
 /** Loads what estimates pictures, files and sound. Undefined: the request has text alone. */
-export async function mediaFor(
+export async function mediaReaderFor(
   request: EstimatedCall['request'],
-  imageTokens: number | undefined,
-): Promise<MediaEstimator | undefined> {
+  inflate: Inflate,
+): Promise<MediaReader | undefined> {
   if (!hasMedia(request)) return undefined;
-  const { mediaEstimator } = await import('./media-tokens.ts');
-  return mediaEstimator(imageTokens);
+  const { mediaReader } = await import('./media-tokens.ts');
+  return mediaReader(inflate);
 }
 
 /** `media`: for requests with content beside text. */
@@ -54,6 +59,7 @@ export function estimateInput(
   const { messages, ...fields } = request;
   const text = new TextShape();
   const beside = { ...perRequest };
+  let mediaAbove = 0;
   let unknownPart: string | undefined;
   // Only some upstreams are sent them, so no count is too small for lack of them.
   const carried = new TextShape();
@@ -72,11 +78,17 @@ export function estimateInput(
     count(perMessage);
     addFields(text, message);
     for (const [index, part] of partsOf(message).entries()) {
-      const tokens = part.type === 'text' ? addText(text, part.text ?? '') : media?.(part);
-      if (tokens) count(tokens);
-      else if (part.type !== 'text') unknownPart ??= `messages[${at}].content[${index}]`;
+      if (part.type === 'text') {
+        text.cut().add(part.text ?? '');
+        continue;
+      }
+      const tokens = media?.(part);
+      if (!tokens) unknownPart ??= `messages[${at}].content[${index}]`;
+      mediaAbove += tokens?.above ?? 0;
+      beside.unbiased += tokens?.unbiased ?? 0;
     }
   }
+  beside.above += Math.min(windowTokens, mediaAbove);
   return {
     above: Math.ceil(text.tokensFromAbove + carried.tokensFromAbove + beside.above),
     unbiased: Math.ceil(text.tokens + beside.unbiased),
@@ -90,13 +102,6 @@ function partsOf({ content }: ChatMessage): ChatContentPart[] {
   return content ?? [];
 }
 
-const nothing: Overhead = { above: 0, unbiased: 0 };
-
-function addText(shape: TextShape, text: string): Overhead {
-  shape.cut().add(text);
-  return nothing;
-}
-
 function addFields(shape: TextShape, message: ChatMessage): void {
   const fields = { ...message, content: undefined };
   addStructures(shape, fields);
@@ -106,11 +111,11 @@ function addFields(shape: TextShape, message: ChatMessage): void {
 /** Structured fields, such as tools and schemas. All count, because any may become part of the prompt. */
 function addStructures(shape: TextShape, fields: object): void {
   for (const value of Object.values(fields))
-    if (typeof value === 'object' && value !== null) addText(shape, JSON.stringify(value));
+    if (typeof value === 'object' && value !== null) shape.cut().add(JSON.stringify(value));
 }
 
 /** Long text fields, such as `reasoning_content`. */
 function addLongTexts(shape: TextShape, fields: object): void {
   for (const value of Object.values(fields))
-    if (typeof value === 'string' && value.length > longText) addText(shape, value);
+    if (typeof value === 'string' && value.length > longText) shape.cut().add(value);
 }

@@ -1,34 +1,60 @@
+/**
+ * What pictures, files and sound count at most. What a part is its bytes say, not its name: upstreams look at these, too.
+ * Where they cannot be read to their end, the part counts for all that they could hold.
+ */
 import type { ChatContentPart } from '../../wire/chat-request.ts';
 import { asRecord } from '../../wire/json-record.ts';
-import { pictureSize } from './picture-size.ts';
+import { inflatedMax, pdfSize, type Inflate, type PdfSize } from './pdf-size.ts';
+import { isPicture, pictureSize } from './picture-size.ts';
 import { pictureTokens, type MediaTokens } from './picture-tokens.ts';
+import { soundSeconds } from './sound-length.ts';
+import { windowTokens } from './window-tokens.ts';
 
 /** Undefined: nobody knows how many tokens the part has. */
 export type MediaEstimator = (part: ChatContentPart) => MediaTokens | undefined;
 
-/** A page costs its text and its picture: vendors name 1,500 to 3,000 tokens and one picture. */
-const perPage: MediaTokens = { above: 4_600, unbiased: 2_000 };
-/** The most pages that vendors read of a file; of a file that only they can open, this many are assumed. */
-const pagesMax = 600;
-const unseenPages = 100;
-/** A page takes at least as many bytes, compressed. Only for files whose page tree is compressed. */
-const pageBytesMin = 1_024;
+/** A page costs its text and its picture, which vendors count with up to 1,600 tokens. */
+const pagePicture: MediaTokens = { above: 1_600, unbiased: 1_000 };
+/** A character of a page is a token at most. */
+const charactersUnbiased = 3;
+/** Tokens of a byte of a file that is text. */
+const perByte: MediaTokens = { above: 2.3, unbiased: 1 };
+/** Assumed of what nobody saw: a hundred pages. */
+const unseenUnbiased = 200_000;
+/** How much of it a byte may hold: no usual compression does better. */
+const heldByByte = 1_100;
 /** Vendors count 10 to 32 tokens for a second. */
 const perSecond: MediaTokens = { above: 32, unbiased: 10 };
-/** The fewest bytes that a second of sound takes, and the usual ones. */
-const soundBytes = new Map([
-  ['wav', { fewest: 8_000, usual: 48_000 }],
-  ['mp3', { fewest: 1_000, usual: 8_000 }],
-]);
+const unseen: MediaTokens = { above: windowTokens, unbiased: unseenUnbiased };
 
-/** `imageTokens`: what the billing rule says a picture has. Undefined: the vendors' formulas. */
-export function mediaEstimator(imageTokens: number | undefined): MediaEstimator {
-  return (part) => {
+/**
+ * Estimates the parts of one request, for each model that may answer it: each file is read once, and all of them together
+ * inflate no more than one may.
+ */
+export function mediaReader(inflate: Inflate): (imageTokens: number | undefined) => MediaEstimator {
+  const files = new Map<string, MediaTokens>();
+  let inflatedLeft = inflatedMax;
+  const sizeOfPdf = (bytes: string): PdfSize | undefined => {
+    const { size, inflated } = pdfSize(bytes, inflate, inflatedLeft);
+    inflatedLeft -= inflated;
+    return size;
+  };
+  const tokensOf = (data: string): MediaTokens => {
+    const known = files.get(data) ?? fileTokens(data, sizeOfPdf);
+    files.set(data, known);
+    return known;
+  };
+  return (imageTokens) => (part) => {
     if (part.type === 'image_url') {
+      const { url = '', detail } = part.image_url ?? {};
+      if (/^data:/i.test(url) && !isPicture(url)) return tokensOf(url);
       if (imageTokens !== undefined) return { above: imageTokens, unbiased: imageTokens };
-      return pictureTokens(pictureSize(part.image_url?.url ?? ''), part.image_url?.detail ?? undefined);
+      return pictureTokens(pictureSize(url), detail ?? undefined);
     }
-    if (part.type === 'file' && part.file) return fileTokens(part.file);
+    if (part.type === 'file' && part.file) {
+      const { file_data: data } = part.file;
+      return typeof data === 'string' ? tokensOf(data) : unseen;
+    }
     if (part.type === 'input_audio') return soundTokens(asRecord(part['input_audio']));
     // What the assistant said earlier: its text is counted like any other.
     return part.type === 'refusal'
@@ -39,40 +65,52 @@ export function mediaEstimator(imageTokens: number | undefined): MediaEstimator 
 
 const lengthOf = (text: unknown): number => (typeof text === 'string' ? text.length : 0);
 
-/** The bytes of base64, in a data URL or alone. */
-const bytesOf = (data: string): number => ((data.length - data.indexOf(',') - 1) * 3) / 4;
-
-function fileTokens({ file_data: data }: NonNullable<ChatContentPart['file']>): MediaTokens {
-  const pages = typeof data === 'string' ? pagesOf(data) : unseenPages;
-  return { above: pages * perPage.above, unbiased: pages * perPage.unbiased };
-}
-
-/** A file that is no PDF counts as if each of its bytes were text. */
-function pagesOf(data: string): number {
+function fileTokens(data: string, sizeOfPdf: (bytes: string) => PdfSize | undefined): MediaTokens {
   const bytes = bytesOf(data);
-  const encoded = data.slice(data.indexOf(',') + 1);
-  if (!encoded.startsWith('JVBERi0')) return Math.max(1, Math.ceil(bytes / perPage.unbiased));
-  const text = decoded(encoded);
-  const named = [...text.matchAll(/\/Type\s*\/Page(?![a-zA-Z])/g)].length;
-  const counted = [...text.matchAll(/\/Count\s+(\d{1,6})/g)].map(([, count]) => Number(count));
-  const pages = Math.max(named, ...counted);
-  return Math.min(pagesMax, pages > 0 ? pages : Math.ceil(bytes / pageBytesMin));
+  if (bytes === undefined) return unseen;
+  // Readers look for it in the first 1,024 bytes.
+  if (bytes.slice(0, 1_100).includes('%PDF')) {
+    const size = sizeOfPdf(bytes);
+    return size ? pdfTokens(size) : unseen;
+  }
+  // Control characters: it is no text, but a compressed or recorded something.
+  // eslint-disable-next-line no-control-regex
+  if (/[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(bytes)) return heldBy(bytes.length);
+  return { above: Math.ceil(bytes.length * perByte.above), unbiased: bytes.length * perByte.unbiased };
 }
 
-function decoded(encoded: string): string {
+const pdfTokens = ({ pages, characters }: PdfSize): MediaTokens => ({
+  above: Math.min(windowTokens, pages * pagePicture.above + characters),
+  unbiased: Math.min(windowTokens, pages * pagePicture.unbiased + characters / charactersUnbiased),
+});
+
+const heldBy = (bytes: number): MediaTokens => {
+  const above = Math.min(windowTokens, bytes * heldByByte);
+  return { above, unbiased: Math.min(above, unseenUnbiased) };
+};
+
+/** The bytes of a data URL, or of base64 alone, a character each. Undefined: upstreams may read it in several ways. */
+function bytesOf(data: string): string | undefined {
+  const [head] = /^data:[^,]{0,300},/i.exec(data) ?? [''];
+  const written = data.slice(head.length);
+  if (head !== '' && !/;base64,$/i.test(head)) return written.includes('%') ? undefined : written;
+  const encoded = /\s/.test(written) ? written.replace(/\s+/g, '') : written;
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(encoded)) return undefined;
   try {
     return atob(encoded);
   } catch {
-    return '';
+    return undefined;
   }
 }
 
 function soundTokens({ data, format }: Record<string, unknown>): MediaTokens | undefined {
-  const rate = soundBytes.get(String(format));
-  if (typeof data !== 'string' || !rate) return undefined;
+  if (typeof data !== 'string' || (format !== 'wav' && format !== 'mp3')) return undefined;
   const bytes = bytesOf(data);
+  if (bytes === undefined) return unseen;
+  const seconds = soundSeconds(bytes);
+  if (!seconds) return heldBy(bytes.length);
   return {
-    above: Math.ceil(bytes / rate.fewest) * perSecond.above,
-    unbiased: (bytes / rate.usual) * perSecond.unbiased,
+    above: Math.min(windowTokens, Math.ceil(seconds.most) * perSecond.above),
+    unbiased: Math.min(windowTokens, seconds.usual * perSecond.unbiased),
   };
 }

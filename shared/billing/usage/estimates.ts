@@ -1,6 +1,7 @@
 import type { ChatContentPart } from '../../wire/chat-request.ts';
 import type { EstimatedCall } from '../estimate/input-tokens.ts';
 import { TextShape } from '../estimate/text-shape.ts';
+import { windowTokens } from '../estimate/window-tokens.ts';
 
 /** Estimates of a text. */
 export interface TextTokens {
@@ -66,8 +67,6 @@ function endOfThinking(text: string): number {
 const hiddenTokens = 1_000;
 /** Source: OpenAI's token counting guide; its small models count a large picture at 36,835. */
 const tokensPerImageMax = 50_000;
-/** A document or recording may fill any model's context. */
-const tokensPerFileMax = 1_000_000;
 
 /** No upstream can have read more: a token has at least one byte. Slow: reads the whole call. */
 export function inputMax({ request, unknown }: EstimatedCall): number {
@@ -83,7 +82,9 @@ export function inputMax({ request, unknown }: EstimatedCall): number {
 
 function partMax(part: ChatContentPart): number {
   if (part.type === 'text') return bytesOf(part.text ?? '');
-  return part.type === 'image_url' ? tokensPerImageMax : tokensPerFileMax;
+  const isPicture = part.type === 'image_url' && !/^data:(?!image\/)/i.test(part.image_url?.url ?? '');
+  // A document or recording may fill any model's window.
+  return isPicture ? tokensPerImageMax : windowTokens;
 }
 
 const jsonBytes = (value: object): number => bytesOf(JSON.stringify(value));

@@ -2,6 +2,7 @@ import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { usedAliases } from './alias-checks.ts';
 import { emptyRows, type ConfigRows } from '../config-rows.ts';
 import { crossWarnings, nameOf, withWarnings } from './cross-checks.ts';
+import { namesShown } from '../marks/names-shown.ts';
 import { priceJumps } from '../marks/price-jumps.ts';
 import type { LearnedFact } from '../learned-fact.ts';
 import { channelReader } from './read-channel.ts';
@@ -10,6 +11,7 @@ import { readPlan } from './read-plan.ts';
 import { readSetting, settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
 import { storedChannel } from './stored-channel.ts';
+import { modelsNamedIn, unpricedModels } from './unpriced-models.ts';
 import { defaultSettings, type Settings } from '../settings/settings.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { RowResult } from '../validation-result.ts';
@@ -71,6 +73,14 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     settings: aliases ? { ...written, aliases: usedAliases(aliases, channels.rows) } : written,
     models: [...new Set(enabled.flatMap((channel) => channel.models))],
   };
+  const unread = raw.charges.filter((_, at) => charges.results[at]?.problem !== undefined);
+  const unreadPrices = modelsNamedIn(unread, unpricedModels(snapshot));
+  if (unreadPrices.length > 0) snapshot.unreadPrices = unreadPrices;
+  charges.results = charges.results.map((result, at) =>
+    result.problem === undefined
+      ? result
+      : sayingRefused(result, modelsNamedIn([raw.charges[at]], unreadPrices)),
+  );
   const tables = [channels, charges, plans, settings];
   const { unreadableSecrets = new Map(), learned = [] } = options;
   const warnings = crossWarnings(snapshot, { unreadableSecrets, learned, aliases, channels: channels.rows });
@@ -95,6 +105,11 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     ),
   };
 }
+
+const sayingRefused = (result: RowResult, models: string[]): RowResult =>
+  models.length === 0
+    ? result
+    : { ...result, problem: `${result.problem}; until then calls of ${namesShown(models)} are refused` };
 
 /** Settings of the deployment. Their form was checked when the stack was made; one that is wrong is not used. */
 function deploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings> {

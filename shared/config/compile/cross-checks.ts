@@ -1,5 +1,5 @@
 /** Warnings that depend on several tables. A row with such a warning is still used. */
-import { pricedModels, ruleOf, sinceMs } from '../../billing/price-rule.ts';
+import { ruleOf, sinceMs } from '../../billing/price-rule.ts';
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { LearnedFact } from '../learned-fact.ts';
@@ -11,18 +11,15 @@ import { aliasWarnings } from './alias-checks.ts';
 import { chargeDoubts, costDoubts } from '../marks/price-warnings.ts';
 import { namesShown } from '../marks/names-shown.ts';
 import { secretsOf } from './read-channel.ts';
-import type { Snapshot } from '../snapshot.ts';
+import { needsPrice, type Snapshot } from '../snapshot.ts';
+import { unpricedModels } from './unpriced-models.ts';
 import type { ConfigTable, RowResult } from '../validation-result.ts';
 
 type Warnings = Map<string, string[]>;
-type Config = Pick<Snapshot, 'channels' | 'charges' | 'plans' | 'settings' | 'models' | 'publishedAt'>;
-
-/** Models that channels serve but no billing rule in force names. */
-export function unpricedModels(config: Pick<Config, 'models' | 'charges' | 'publishedAt'>): string[] {
-  const { models, charges, publishedAt } = config;
-  const priced = pricedModels(charges, publishedAt * 1000);
-  return models.filter((model) => !priced.has(model));
-}
+type Config = Pick<
+  Snapshot,
+  'channels' | 'charges' | 'plans' | 'settings' | 'models' | 'publishedAt' | 'unreadPrices'
+>;
 
 /** What is known beside the configuration that requests are served with. */
 export interface KnownBeside {
@@ -61,8 +58,9 @@ export function crossWarnings(
       ...unservedCharge(charge, config),
     ]);
   if (aliases) {
-    const isRefused = config.settings.unpricedModels === 'refuse';
-    const offered = new Set(config.models.filter((model) => !isRefused || !unpriced.has(model)));
+    const offered = new Set(
+      config.models.filter((model) => !unpriced.has(model) || !needsPrice(config, model)),
+    );
     warnings.set(nameOf('settings', 'aliases'), aliasWarnings({ aliases, channels, offered }));
   }
   for (const plan of config.plans) warnings.set(nameOf('plans', plan.level), unservedPlanItems(plan, config));
@@ -114,13 +112,17 @@ function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly L
 
 export const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;
 
-function unpricedWarning(unpriced: string[], { settings }: Config): string[] {
-  if (unpriced.length === 0) return [];
-  const consequence =
-    settings.unpricedModels === 'free'
-      ? 'so calls are free'
-      : 'so, by the setting unpriced_models, calls are refused';
-  return [`models: no row of charges prices ${namesShown(unpriced)}, ${consequence}`];
+function unpricedWarning(unpriced: string[], config: Config): string[] {
+  const byConsequence = Map.groupBy(unpriced, (model) => {
+    if (config.settings.unpricedModels === 'refuse')
+      return 'so, by the setting unpriced_models, calls are refused';
+    return needsPrice(config, model)
+      ? 'but one that cannot be read names it, so calls are refused until that row is mended'
+      : 'so calls are free';
+  });
+  return [...byConsequence].map(
+    ([consequence, models]) => `models: no row of charges prices ${namesShown(models)}, ${consequence}`,
+  );
 }
 
 /** Whether another rule prices models of this one now, and, if this one is not in force yet, from then on. */

@@ -98,6 +98,13 @@ const safeSettings = new Map<unknown, StandIn>([
     },
   ],
   [
+    'unpriced_models',
+    {
+      raw: { name: 'unpriced_models', value: 'refuse' },
+      said: 'until this can be read, models without a price are refused',
+    },
+  ],
+  [
     'store',
     {
       raw: { name: 'store', value: false },

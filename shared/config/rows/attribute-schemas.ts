@@ -5,9 +5,9 @@
  * Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
  */
 import * as z from 'zod/mini';
+import { parseDecimal } from '../../billing/amount.ts';
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 
-const numeric = /^\s*-?\d+(\.\d+)?\s*$/;
 const truth = /^\s*(true|false)\s*$/i;
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
@@ -28,14 +28,19 @@ export const accountName = rowId.check(
   z.refine((name) => !/#\d+$/.test(name), 'a name that does not end in # and digits'),
 );
 
+const isDecimal = (value: string): boolean => parseDecimal(value, 0) !== undefined;
+
 /** A number that may be written as text. `accepts` bounds it; `wanted` describes what is accepted. */
 function numberThat(wanted: string, accepts: (value: number) => boolean) {
-  const written = z.union([z.number(), z.string().check(z.regex(numeric, wanted))], wanted);
+  const written = z.union([z.number(), z.string().check(z.refine(isDecimal, wanted))], wanted);
   const read = z.transform((value: number | string) => Number(value));
   return z.pipe(z.pipe(written, read), z.number(wanted).check(z.refine(accepts, wanted)));
 }
 
-export const amount = numberThat('a number of 0 or more', (value) => value >= 0);
+export const amount = numberThat(
+  'a number of 0 or more, with a point for decimals, such as 0.018',
+  (value) => value >= 0,
+);
 export const integer = numberThat('a whole number', Number.isSafeInteger);
 export const positiveInteger = integerBetween(1, Number.MAX_SAFE_INTEGER, 'a whole number of 1 or more');
 

@@ -3,7 +3,10 @@
  * rule itself would leave its models without a price until then.
  */
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
-import type { ConfigPlan } from '../config/apply-rows.ts';
+import { ruleOf } from '../../billing/price-rule.ts';
+import { planApply, type ConfigPlan } from '../config/apply-rows.ts';
+import { refuseChanged } from '../config/row-mark.ts';
+import { readCharges } from './list-charges.ts';
 import { onRows, planSetRow } from '../config/set-row.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
@@ -47,6 +50,62 @@ export async function planNewRule(
   const id = nextId(rows.charges);
   const plan = await planSetRow(onRows(ports, rows), { table: 'charges', key: id, attributes, isNew: true });
   return { plan, id };
+}
+
+/**
+ * Plans another price for one model of a rule that prices several: a rule of its own takes the model out of the shared one.
+ * The own rule is written first, so that the model has a price at every moment.
+ */
+export async function planSplitRule(
+  ports: Ports,
+  {
+    id,
+    model,
+    attributes,
+    seen,
+  }: { id: number; model: string; attributes: RawRow; seen?: string | undefined },
+): Promise<ConfigPlan> {
+  const rows = await ports.config.tables();
+  const rule = rows.charges.find((row) => attributeOf(row, 'id') === id);
+  if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
+  refuseChanged(`rule ${id}`, rule, seen);
+  const kept = plainRow(rule) as RawRow;
+  const models = Array.isArray(kept['models']) ? (kept['models'] as unknown[]) : [];
+  const others = models.filter((each) => each !== model);
+  if (others.length === models.length) throw usageFailure(`rule ${id} does not name ${model}`);
+  const edit = { table: 'charges', key: id, attributes, isNew: false } as const;
+  if (others.length === 0) return planSetRow(onRows(ports, rows), edit);
+  const own = { ...kept, ...attributes, id: nextId(rows.charges), models: [model] };
+  const text = JSON.stringify({ charges: [{ ...kept, models: others }, own] });
+  const plan = await planApply(onRows(ports, rows), { name: `rule ${own.id}`, text }, {});
+  const problem = plan.problems.find(({ written }) => written)?.finding.problem;
+  if (problem !== undefined) throw usageFailure(problem);
+  return {
+    ...plan,
+    changes: plan.changes.toSorted((a, b) => Number(b.kind === 'create') - Number(a.kind === 'create')),
+    effect: [`rule ${own.id} prices ${model} from now on, rule ${id} the others; live within 10 seconds.`],
+  };
+}
+
+/**
+ * Plans another price for a model, whichever rule prices it now.
+ * @param from ISO 8601: a rule of its own begins then. Absent: at once
+ */
+export async function planReprice(
+  ports: Ports,
+  { model, attributes, from }: { model: string; attributes: RawRow; from?: string | undefined },
+): Promise<ConfigPlan> {
+  const rows = await ports.config.tables();
+  const { charges } = readCharges(rows.charges as RawRow[]);
+  const rule = ruleOf(charges, model, ports.clock.now());
+  if (rule?.type !== 'token-billing')
+    throw usageFailure(
+      `${rule ? `rule ${rule.id} prices ${model} by ${rule.type}` : `no rule prices ${model}`}: see \`charge set\``,
+    );
+  const { id } = rule;
+  if (from === undefined) return planSplitRule(onRows(ports, rows), { id, model, attributes });
+  const own = { ...attributes, models: [model] };
+  return (await planAnnouncePrice(onRows(ports, rows), { id, from, attributes: own })).plan;
 }
 
 /** Of the rules in force the one with the latest beginning prices a model. What is no time is refused with the row. */

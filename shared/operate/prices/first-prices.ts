@@ -2,7 +2,7 @@
  * Plans what makes a new relay charge for its models: their rules, and the setting that refuses calls of a model without
  * one. A model is free only if it is named. Never changes a rule or a setting that is there.
  */
-import { toPico } from '../../billing/price.ts';
+import { perMillion, toPico } from '../../billing/price.ts';
 import { pricedModels, ruleOf } from '../../billing/price-rule.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
@@ -117,7 +117,7 @@ const rulesOfFree = (models: string[]): OwnRule[] =>
 const ruleWords = ({ models, input, output }: OwnRule): string =>
   input === undefined
     ? `${models.join(', ')}: free`
-    : `${models.join(', ')}: ${input} yuan per 1,000 input tokens, ${output} per 1,000 output tokens`;
+    : `${models.join(', ')}: ${perMillion(input)} yuan per million input tokens, ${perMillion(output ?? 0)} per million output tokens`;
 
 function createRule(row: RawRow): RowWrite {
   usable(readRow(ChargeRow, row), 'nothing was written: ');

@@ -69,7 +69,7 @@ export async function planImport(
       ),
     })),
     effect: [
-      `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per 1,000 tokens.`,
+      `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per million tokens.`,
       `${wanted.length} models in ${charges.length} rules; ${named.length - unpriced.length} are priced already, ${skipped} entries are no chat prices.`,
       ...(free.length > 0
         ? [

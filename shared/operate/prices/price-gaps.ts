@@ -1,6 +1,8 @@
 /** View: served models without a price, and priced models that nobody serves. */
 import { pricedModels } from '../../billing/price-rule.ts';
+import { readCharge } from '../../config/compile/read-charge.ts';
 import { readSetting } from '../../config/compile/read-setting.ts';
+import { modelsNamedIn } from '../../config/compile/unpriced-models.ts';
 import { usableChannels } from '../channels/find-channel.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { readCharges } from './list-charges.ts';
@@ -31,10 +33,14 @@ export async function serviceGaps({
   const unpriced = [...served].filter((model) => !priced.has(model)).toSorted();
   const row = settings.find(({ name }) => name === 'unpriced_models');
   const reading = row && readSetting(row);
-  const areRefused = reading !== undefined && 'row' in reading && reading.row.unpricedModels === 'refuse';
+  // One that cannot be read refuses, too.
+  const areRefused =
+    reading !== undefined && (!('row' in reading) || reading.row.unpricedModels === 'refuse');
+  const unread = charges.filter((raw) => 'problem' in readCharge(raw));
+  const refused = areRefused ? unpriced : modelsNamedIn(unread, unpriced);
   return {
-    free: areRefused ? [] : unpriced,
-    refused: areRefused ? unpriced : [],
+    free: unpriced.filter((model) => !refused.includes(model)),
+    refused,
     unused: [...priced].filter((model) => !served.has(model)).toSorted(),
   };
 }

@@ -72,7 +72,7 @@ const advice: readonly [RegExp, (known: Known) => string][] = [
   [
     /^model_not_found no_price$/,
     ({ model }) =>
-      `no rule of charges prices ${model || 'the model'}, and the setting unpriced_models refuses such calls: ${ops(`charge set new type=token-billing models=${model || 'MODEL'} input=YUAN output=YUAN`)}`,
+      `no rule of charges that can be read prices ${model || 'the model'}, so its calls are refused (${ops('check')} names rows with mistakes): ${ops(`charge set new type=token-billing models=${model || 'MODEL'} input=YUAN output=YUAN`)}`,
   ],
   [
     /^model_not_found /,

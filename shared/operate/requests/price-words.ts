@@ -16,10 +16,11 @@ function tierWords({ above, rates }: Tier): string {
     cached: cachedInput,
     'written to the cache': cacheWrite,
     'written to it for an hour': cacheWrite1h,
-  }).map(([name, rate]) => `, ${yuan(rate)} ${name}`);
+  }).map(([name, rate]) => `, ${million(rate)} ${name}`);
   const differs = [cachedInput, cacheWrite, cacheWrite1h].some((rate) => rate !== input);
   const tier = above > 0 ? `above ${above} input tokens, ` : '';
-  return `${tier}${yuan(input)} yuan per 1,000 input tokens${differs ? cache.join('') : ''}, ${yuan(output)} per 1,000 output tokens`;
+  return `${tier}${million(input)} yuan per million input tokens${differs ? cache.join('') : ''}, ${million(output)} per million output tokens`;
 }
 
+const million = (perThousand: PicoYuan): string => yuan(perThousand * 1_000n);
 const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);

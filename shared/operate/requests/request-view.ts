@@ -95,10 +95,10 @@ const productNames: Record<TokenKind, string> = {
   output: 'output',
 };
 
-/** The product is exact: unit prices have 12 decimals and are per 1,000 tokens. */
+/** The product is exact: unit prices have 12 decimals per 1,000 tokens. */
 export const productStep = ([kind, tokens, rate]: Product): RequestStep => [
   productNames[kind],
-  `${tokens} x ${formatDecimal(rate, priceDecimals)} / 1,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
+  `${tokens} x ${formatDecimal(rate * 1_000n, priceDecimals)} / 1,000,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
 ];
 
 /** Input and output always, of the cache only what there is. */

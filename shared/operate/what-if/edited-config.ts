@@ -1,9 +1,9 @@
 /** What models callers are offered by a configuration, and at what price. Pure. */
 import { pricedModels, priceOf } from '../../billing/price-rule.ts';
-import type { Snapshot } from '../../config/snapshot.ts';
+import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { isFree } from './changed-price.ts';
 
-export type EditedConfig = Pick<Snapshot, 'channels' | 'charges' | 'models' | 'settings'>;
+export type EditedConfig = Pick<Snapshot, 'channels' | 'charges' | 'models' | 'settings' | 'unreadPrices'>;
 
 export const unpricedOf = ({ models, charges }: EditedConfig, atMs: number): string[] => {
   const priced = pricedModels(charges, atMs);
@@ -12,7 +12,7 @@ export const unpricedOf = ({ models, charges }: EditedConfig, atMs: number): str
 
 export const isOffered = (config: EditedConfig, model: string, atMs: number): boolean =>
   config.models.includes(model) &&
-  (config.settings.unpricedModels === 'free' || pricedModels(config.charges, atMs).has(model));
+  (!needsPrice(config, model) || pricedModels(config.charges, atMs).has(model));
 
 /** Refused ones cost nothing either, but are not free. */
 export const isFreeIn = (config: EditedConfig, model: string, atMs: number): boolean =>

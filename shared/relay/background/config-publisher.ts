@@ -10,7 +10,7 @@ import {
 } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { authorsOf } from '../../config/compile/row-authors.ts';
-import { unpricedModels } from '../../config/compile/cross-checks.ts';
+import { unpricedModels } from '../../config/compile/unpriced-models.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
 import type { Clock } from '../ports/clock.ts';

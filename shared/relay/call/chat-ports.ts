@@ -3,6 +3,7 @@ import type { SearchSettings } from '../../config/settings/settings.ts';
 import type { ChannelHealth } from '../ports/stores/channel-health.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ConfigSource } from '../ports/stores/config-store.ts';
+import type { Inflate } from '../ports/inflate.ts';
 import type { IdempotencyStore } from '../ports/stores/idempotency-store.ts';
 import type { Random } from '../ports/ids.ts';
 import type { KeyCounters } from '../ports/stores/key-counters.ts';
@@ -30,6 +31,8 @@ export interface ChatPorts {
   health: ChannelHealth;
   idempotency: IdempotencyStore;
   sealer: Sealer;
+  /** For files whose size their bytes hide. */
+  inflate: Inflate;
   turnStates: TurnStateStore;
   learned: LearnedFacts;
   stored: StoredPorts;

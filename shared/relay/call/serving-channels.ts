@@ -5,7 +5,7 @@
 import { ruleOf } from '../../billing/price-rule.ts';
 import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import type { Snapshot } from '../../config/snapshot.ts';
+import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/fingerprint.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import type { Candidate, Serving } from './candidate.ts';
@@ -35,7 +35,7 @@ export class ServingChannels {
   find(snapshot: Snapshot, model: string, nowMs: number): ServedModel | undefined {
     const served = this.#served(snapshot, model);
     const isPriced = served && ruleOf(served.charges, model, nowMs) !== undefined;
-    return isPriced || snapshot.settings.unpricedModels !== 'refuse' ? served : undefined;
+    return isPriced || !needsPrice(snapshot, model) ? served : undefined;
   }
 
   /** Throws a Refusal when there are none. */

@@ -1,6 +1,6 @@
 /** The models that a caller can use, as `/v1/models` lists them. */
 import { pricedModels } from '../../billing/price-rule.ts';
-import type { Snapshot } from '../../config/snapshot.ts';
+import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import type { ModelEntry, ModelList } from '../../wire/public/catalog.ts';
 import type { RelayRequest } from '../http/http.ts';
 import { modelIdOf } from '../http/http-routes.ts';
@@ -8,12 +8,11 @@ import { refuse } from '../http/refusal.ts';
 
 /** All models that are served, without unpriced ones when the settings refuse those. */
 export function offeredModels(
-  snapshot: Pick<Snapshot, 'settings' | 'models' | 'charges'>,
+  snapshot: Pick<Snapshot, 'settings' | 'models' | 'charges' | 'unreadPrices'>,
   nowMs: number,
 ): string[] {
-  if (snapshot.settings.unpricedModels === 'free') return snapshot.models;
   const priced = pricedModels(snapshot.charges, nowMs);
-  return snapshot.models.filter((model) => priced.has(model));
+  return snapshot.models.filter((model) => priced.has(model) || !needsPrice(snapshot, model));
 }
 
 /** The aliases of which at least one model is offered. */

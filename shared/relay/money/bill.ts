@@ -2,7 +2,7 @@
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import { cacheCounts } from '../../billing/cache-counts.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/call-charge.ts';
-import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import { estimateInput, mediaReaderFor } from '../../billing/estimate/input-tokens.ts';
 import { costOf, formatPrice, mostRates, type Price, type TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatRequest } from '../../wire/chat-request.ts';
@@ -21,6 +21,7 @@ import { callTo } from '../call/serving-channels.ts';
 import type { ServingFacts } from '../call/serving-facts.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Inflate } from '../ports/inflate.ts';
 
 /** How a call ended, for its close record. */
 export interface CallEnding {
@@ -42,6 +43,11 @@ export interface BillReport {
   planSlot?: string;
   /** The reserved amount, if the charge is above it. */
   exceeded?: string;
+}
+
+export interface BillPorts {
+  clock: Clock;
+  inflate: Inflate;
 }
 
 interface BillParts {
@@ -85,12 +91,17 @@ export class Bill {
    * Throws a Refusal when the key's minute is full, or the account was short a moment ago; nothing is read or reserved.
    * @param call as far as it is read: what is read later only makes it cost more
    */
-  static async admit(reservations: Reservations, clock: Clock, call: BillableCall): Promise<AdmittedBill> {
-    const admitted = await priced(call, clock.now());
+  static async admit(
+    reservations: Reservations,
+    ports: BillPorts,
+    call: BillableCall,
+  ): Promise<AdmittedBill> {
+    const { clock } = ports;
+    const admitted = await priced(ports, call, clock.now());
     const rateCount = admitted.request && (await reservations.admit(admitted.request));
     return {
       async open(whole) {
-        const { costs, request } = whole === call ? admitted : await priced(whole, clock.now());
+        const { costs, request } = whole === call ? admitted : await priced(ports, whole, clock.now());
         const reservation = request && (await reservations.reserve({ ...request, rateCount }));
         return new Bill({ reservations, clock, call: whole, costs, reservation });
       },
@@ -100,11 +111,11 @@ export class Bill {
   /** Of a call whose reservation another invocation made and handed on. */
   static async resume(
     reservations: Reservations,
-    clock: Clock,
+    ports: BillPorts,
     { call, reservation }: { call: BillableCall; reservation: Reservation | undefined },
   ): Promise<Bill> {
-    const { costs } = await costsOf(call, call.startedMs);
-    return new Bill({ reservations, clock, call, costs, reservation });
+    const { costs } = await costsOf(ports, call, call.startedMs);
+    return new Bill({ reservations, clock: ports.clock, call, costs, reservation });
   }
 
   /** Leaves the reservation open, for another invocation that goes on with the call. */
@@ -230,20 +241,26 @@ const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
     : undefined;
 
 async function priced(
+  ports: BillPorts,
   call: BillableCall,
   nowMs: number,
 ): Promise<{ costs: BillParts['costs']; request: ReservationRequest | undefined }> {
-  const costed = await costsOf(call, nowMs);
+  const costed = await costsOf(ports, call, nowMs);
   return { costs: costed.costs, request: reservationRequestOf({ call, nowMs, ...costed }) };
 }
 
-async function costsOf(call: BillableCall, nowMs: number): Promise<Pick<ReservedCall, 'costs' | 'slots'>> {
-  const first = await costOfModel(call);
+async function costsOf(
+  { inflate }: BillPorts,
+  call: BillableCall,
+  nowMs: number,
+): Promise<Pick<ReservedCall, 'costs' | 'slots'>> {
+  const reader = await mediaReaderFor(call.request, inflate);
+  const first = costOfModel(call, reader);
   const { alias } = call;
   if (!alias) return { costs: [first] };
   const { slotsOfAlias } = await import('../../billing/plans/alias-slots.ts');
-  const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model)));
-  const costs: BillParts['costs'] = [first, ...(await Promise.all(later))];
+  const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model), reader));
+  const costs: BillParts['costs'] = [first, ...later];
   const priced = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
   return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, priced) };
 }

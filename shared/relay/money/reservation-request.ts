@@ -1,5 +1,5 @@
 /** Computes what a call reserves from the call, its price and the configuration. Must not read a store. */
-import { estimateInput, mediaFor } from '../../billing/estimate/input-tokens.ts';
+import { estimateInput, type MediaReader } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import { parseYuan } from '../../billing/amount.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
@@ -76,11 +76,11 @@ export function accountLimitsOf({
 
 type AccountLimits = Pick<ReserveNeed, 'accountConcurrency' | 'accountRpm' | 'accountTpm'>;
 
-/** The cost of the call's own model. */
-export async function costOfModel(call: BillableCall): Promise<CallCost> {
+/** The cost of the call's own model. `reader`: of content beside text. */
+export function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallCost {
   const { model, snapshot, request } = call;
   const limits = ruleLimitsOf(call);
-  const media = await mediaFor(request, limits.imageTokens);
+  const media = reader?.(limits.imageTokens);
   const input = estimateInput(call, media);
   const searchTokens = model.web ? searchTokensOf(snapshot) : 0;
   const output = outputLimit(call);

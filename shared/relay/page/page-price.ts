@@ -1,6 +1,6 @@
 /** Formats prices and plans as text. */
 import { formatDecimal } from '../../billing/amount.ts';
-import { priceDecimals, toPico, type WrittenRates } from '../../billing/price.ts';
+import { perMillion as millionPrice, priceDecimals, toPico, type WrittenRates } from '../../billing/price.ts';
 import { ruleOf, type PriceRule } from '../../billing/price-rule.ts';
 import type { PlanEntry } from '../../wire/public/catalog.ts';
 import { dateWords } from './page-dates.ts';
@@ -83,8 +83,7 @@ export const planLines = (plan: PlanEntry): { name: string; words: string }[] =>
   });
 
 /** Rows have prices of a thousand tokens. Exact: a float would show 0.30000000000000004. */
-const perMillion = (perThousand: number): string =>
-  `¥${formatDecimal(toPico(perThousand) * 1_000n, priceDecimals)}`;
+const perMillion = (perThousand: number): string => `¥${millionPrice(perThousand)}`;
 
 /** Never in scientific notation: 0.0000015, not 1.5e-6. */
 export const yuan = (amount: number): string => `¥${formatDecimal(toPico(amount), priceDecimals)}`;

@@ -142,7 +142,7 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S7'],
     file: 'shared/relay/call/serving-channels.ts',
-    find: "isPriced || snapshot.settings.unpricedModels !== 'refuse' ? served : undefined",
+    find: 'isPriced || !needsPrice(snapshot, model) ? served : undefined',
     replace: 'isPriced === false ? served : served',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'an unpriced model when those are refused',

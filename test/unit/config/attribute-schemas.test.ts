@@ -15,6 +15,7 @@ describe('what a console makes of a value is understood', () => {
     ['a number as text', { priority: ' 5 ' }, { priority: 5 }],
     ['a negative number as text', { priority: '-3' }, { priority: -3 }],
     ['a fraction as text', { weight: '0.5' }, { weight: 0.5 }],
+    ['powers of ten as text', { weight: '1e-3', priority: '5e3' }, { weight: 0.001, priority: 5_000 }],
     ['a flag as text', { state: 'False' }, { state: false }],
     ['a string set, which is sorted', { models: new Set(['b', 'a']) }, { models: ['a', 'b'] }],
     ['a list, which keeps its order', { models: ['b', 'a'] }, { models: ['b', 'a'] }],
@@ -62,13 +63,15 @@ it('an account has a name that keys of all tables can have', () => {
 describe('a bad attribute of a channel is named, with what was found and what is wanted', () => {
   it.each([
     [{ priority: 1.5 }, 'priority: found 1.5, wanted a whole number'],
-    [{ priority: '5e3' }, 'priority: found "5e3", wanted a whole number'],
     [{ priority: '9'.repeat(19) }, 'priority: found "9999999999999999999", wanted a whole number'],
     [{ models: null }, 'models: found nothing, wanted a list'],
     [{ models: [null] }, 'models[0]: found null, wanted a model name'],
     [{ params: new Set([1]) }, 'params: found a set, wanted a map {set'],
     [{ params: new Uint8Array() }, 'params: found binary data, wanted a map {set'],
-    [{ weight: -1 }, 'weight: found -1, wanted a number of 0 or more'],
+    [
+      { weight: -1 },
+      'weight: found -1, wanted a number of 0 or more, with a point for decimals, such as 0.018',
+    ],
     [{ models: 'gpt-4o' }, 'models: found "gpt-4o", wanted a list (or a string set) of model names'],
     [{ models: undefined }, 'models: found nothing, wanted a list'],
     [{ models: ['ok', 'not ok'] }, 'models[1]: found "not ok", wanted a model name: 1 to 128'],
@@ -177,7 +180,7 @@ describe('keys, charges and plans', () => {
     expect(readRow(ChargeRow, charge)).toEqual({ row: { ...charge, input: 0, output: 0, anonymous: false } });
     expect(readRow(ChargeRow, { ...charge, input: '-0.1' })).toHaveProperty(
       'problem',
-      'input: found "-0.1", wanted a number of 0 or more',
+      'input: found "-0.1", wanted a number of 0 or more, with a point for decimals, such as 0.018',
     );
   });
 
@@ -190,7 +193,7 @@ describe('keys, charges and plans', () => {
     for (const attribute of Object.keys(cache))
       expect(readRow(ChargeRow, { ...charge, [attribute]: -1 })).toHaveProperty(
         'problem',
-        `${attribute}: found -1, wanted a number of 0 or more`,
+        `${attribute}: found -1, wanted a number of 0 or more, with a point for decimals, such as 0.018`,
       );
   });
 

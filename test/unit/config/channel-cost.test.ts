@@ -18,7 +18,10 @@ describe('the attribute cost of a channel', () => {
     [{ a: { input: 1 } }, 'cost.a: found a map, wanted prices of both input and output, or per_call alone'],
     [{ a: {} }, 'wanted prices of both input and output'],
     [{ a: { per_call: 1, cached_input: 1 } }, 'wanted prices of both input and output'],
-    [{ a: { input: 1, output: -2 } }, 'cost.a.output: found -2, wanted a number of 0 or more'],
+    [
+      { a: { input: 1, output: -2 } },
+      'cost.a.output: found -2, wanted a number of 0 or more, with a point for decimals, such as 0.018',
+    ],
     [{ a: { input: 1, output: 2, currency: 'USD' } }, 'cost.a.rate: found nothing, wanted yuan for one unit'],
     [
       { a: { input: 1, output: 2, rate: 7 } },

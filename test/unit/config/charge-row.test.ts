@@ -1,6 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { readCharge } from '../../../shared/config/compile/read-charge.ts';
+import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
+import { readRow } from '../../../shared/config/rows/read-row.ts';
+import { parseDecimalText, parsePricePair } from '../../../infra/ops/cli/terminal/option-values.ts';
+import { typedNumber } from '../../../infra/ops/console/visit/typed-fields.ts';
 import { channel, compile } from './rows.ts';
+
+const rowOf = (reading: object, name: string): unknown =>
+  'row' in reading ? (reading.row as Record<string, unknown>)[name] : undefined;
+function tryOrNothing(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
 
 const row = (more: object = {}) => ({
   id: 1,
@@ -43,9 +57,13 @@ describe('a billing rule', () => {
     [{ tiers: [tier(200), tier(100)] }, 'wanted tiers in the order of above, each with an above of its own'],
     [{ tiers: [tier(200), tier(200)] }, 'wanted tiers in the order of above, each with an above of its own'],
     [{ tiers: [tier(0)] }, 'tiers[0].above: found 0, wanted a whole number of input tokens, 1 or more'],
-    [{ tiers: [{ above: 5, input: 1 }] }, 'tiers[0].output: found nothing, wanted a number of 0 or more'],
+    [
+      { tiers: [{ above: 5, input: 1 }] },
+      'tiers[0].output: found nothing, wanted a number of 0 or more, with a point for decimals, such as 0.018',
+    ],
     [{ tiers: [tier(5, { cached: 1 })] }, 'tiers[0].cached: found, but not known here'],
     [{ tiers: tier(5) }, 'wanted a list of {above, input, output,'],
+    [{ input: '0,018' }, 'input: found "0,018", wanted a number of 0 or more, with a point for decimals'],
     [{ input_factor: 0.9 }, 'input_factor: found 0.9, wanted a number from 1 to 4'],
     [{ input_factor: 5 }, 'input_factor: found 5, wanted a number from 1 to 4'],
     [{ image_tokens: 0.5 }, 'image_tokens: found 0.5, wanted a whole number of 1 or more'],
@@ -85,6 +103,25 @@ describe('a billing rule', () => {
       'input: absent, so input tokens are free (if that is meant, 0 says so)',
     );
   });
+});
+
+it('amounts are written alike in prices, grants, options and forms', () => {
+  const readers: [string, (written: string) => unknown][] = [
+    ['a price', (written) => rowOf(readCharge(row({ input: written })), 'input')],
+    [
+      'a grant',
+      (written) => rowOf(readRow(GrantRow, { account: 'a', grant_id: 'g', amount: written }), 'amount'),
+    ],
+    ['an option', (written) => tryOrNothing(() => parseDecimalText(written))],
+    ['a pair of prices', (written) => tryOrNothing(() => parsePricePair(`${written}/1`).input)],
+    ['a field', (written) => (typeof typedNumber(written) === 'number' ? typedNumber(written) : undefined)],
+  ];
+  for (const [name, read] of readers) {
+    for (const written of ['1e-3', '25e-1', '0.018', '2', '1.50', '1E+2'])
+      expect([name, written, read(written) !== undefined]).toEqual([name, written, true]);
+    for (const written of ['0,018', '1_000', '.5', '5.', '0x10', '1e', '+1', '¥1', '1e999'])
+      expect([name, written, read(written)]).toEqual([name, written, undefined]);
+  }
 });
 
 describe('rules with dates', () => {

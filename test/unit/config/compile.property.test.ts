@@ -66,7 +66,11 @@ it('comes out the same when it is compiled again from the rows that it kept, and
         const rows = JSON.parse(JSON.stringify(first.rows)) as ConfigRows;
         const content = canonicalContent(first.snapshot, first.rows);
         const fromKept = compile(rows);
-        expect(canonicalContent(fromKept.snapshot, fromKept.rows)).toBe(content);
+        // What rows name that cannot be read is not kept with those that can.
+        const { unreadPrices: _unread, ...readable } = first.snapshot;
+        expect(canonicalContent(fromKept.snapshot, fromKept.rows)).toBe(
+          canonicalContent(readable, first.rows),
+        );
         const again = compile(raw, { earlier: rows });
         expect(canonicalContent(again.snapshot, again.rows)).toBe(content);
       },

@@ -34,8 +34,8 @@ describe('a bad row that is still there', () => {
     expect(snapshot.plans).toMatchObject([{ level: 1, price: 5 }]);
     expect(results.map(({ problem }) => problem)).toEqual([
       `priority: found "high", wanted a whole number; ${kept}`,
-      `output: found "cheap", wanted a number of 0 or more; ${kept}`,
-      `price: found -5, wanted a number of 0 or more; ${kept}`,
+      `output: found "cheap", wanted a number of 0 or more, with a point for decimals, such as 0.018; ${kept}`,
+      `price: found -5, wanted a number of 0 or more, with a point for decimals, such as 0.018; ${kept}`,
     ]);
   });
 
@@ -49,6 +49,46 @@ describe('a bad row that is still there', () => {
     expect(compile({}, { earlier: twice.rows }).snapshot.channels).toEqual([]);
     const mended = compile({ channels: [channel({ priority: 4 })] }, { earlier: twice.rows });
     expect(mended.snapshot.channels).toMatchObject([{ priority: 4 }]);
+  });
+
+  it.each<[string, Record<string, unknown>, string[]]>([
+    ['an amount in words', { input: 'cheap' }, ['gpt-4o']],
+    ['a comma in an amount', { input: '0,018' }, ['gpt-4o']],
+    ['a name that is misspelt', { inputs: 0.018 }, ['gpt-4o']],
+    ['a type that there is not', { type: 'token billing' }, ['gpt-4o']],
+    ['names in one text', { models: 'GPT-4o, gpt-4o-mini' }, ['gpt-4o', 'gpt-4o-mini']],
+    ['a list as a text', { models: '["gpt-4o-mini"]' }, ['gpt-4o-mini']],
+    ['half of its names', { models: ['gpt-4o', 7, null] }, ['gpt-4o']],
+    ['a map of names', { models: { 'gpt-4o': true } }, ['gpt-4o']],
+    ['a pattern', { models: ['gpt-*'] }, ['gpt-4o', 'gpt-4o-mini']],
+    ['names in another attribute', { models: undefined, model: 'gpt-4o' }, ['gpt-4o']],
+    ['names that nobody can read', { models: 7 }, ['gpt-4o', 'gpt-4o-mini', 'claude']],
+    ['no names', { models: null }, ['gpt-4o', 'gpt-4o-mini', 'claude']],
+    ['an empty list of names', { models: [], type: 'x' }, []],
+    ['the names of others', { models: ['other'], type: 'x' }, []],
+  ])('keeps the models that it names from being free, if it never was good: %s', (_name, wrong, refused) => {
+    const channels = [channel({ models: ['gpt-4o', 'gpt-4o-mini', 'claude'] })];
+    const { snapshot, results } = compile({ channels, charges: [charge(wrong)] });
+    expect(snapshot.unreadPrices ?? []).toEqual(refused);
+    const [, marked] = results;
+    const said = `; until then calls of ${refused.join(', ')} are refused`;
+    expect(marked?.problem?.endsWith(said)).toBe(refused.length > 0);
+    expect(results[0]?.warning?.includes('so calls are free')).toBe(refused.length < 3);
+  });
+
+  it('keeps a model that it names anew from being free, beside those of its last good version', () => {
+    const channels = [channel({ models: ['gpt-4o', 'gpt-4o-mini'] })];
+    const { snapshot, results } = afterEdit(
+      { channels, charges: [charge()] },
+      { channels, charges: [charge({ models: ['gpt-4o', 'gpt-4o-mini'], input: '0,018' })] },
+    );
+    expect(snapshot.unreadPrices).toEqual(['gpt-4o-mini']);
+    expect(results[1]?.problem).toContain(`${kept}; until then calls of gpt-4o-mini are refused`);
+  });
+
+  it('leaves a model alone that another row prices', () => {
+    const charges = [charge(), charge({ id: 2, input: 'cheap' })];
+    expect(compile({ channels: [channel()], charges }).snapshot.unreadPrices).toBeUndefined();
   });
 
   it('is left out when it never was good', () => {
@@ -110,22 +150,28 @@ describe('a bad setting', () => {
     expect(results[0]?.problem).toBe(`value: found 5, wanted a text; ${kept}`);
   });
 
-  it('never keeps the relay open', () => {
+  it('never keeps the relay open, nor models free', () => {
     const { snapshot } = afterEdit(
       {
         settings: [
           { name: 'relay_closed', value: false },
           { name: 'subscription.enabled', value: true },
+          { name: 'unpriced_models', value: 'free' },
         ],
       },
       {
         settings: [
           { name: 'relay_closed', value: 'yes' },
           { name: 'subscription.enabled', value: 'no' },
+          { name: 'unpriced_models', value: 'refsue' },
         ],
       },
     );
-    expect(snapshot.settings).toMatchObject({ relayClosed: true, subscriptionEnabled: false });
+    expect(snapshot.settings).toMatchObject({
+      relayClosed: true,
+      subscriptionEnabled: false,
+      unpricedModels: 'refuse',
+    });
   });
 });
 

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { planAnnouncePrice, planNewRule } from '../../../shared/operate/prices/announce-price.ts';
+import {
+  planAnnouncePrice,
+  planNewRule,
+  planReprice,
+} from '../../../shared/operate/prices/announce-price.ts';
 import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
 import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
 
@@ -37,5 +41,35 @@ describe('a new rule', () => {
     const announced = { id: 1, from: '2126-01-01', attributes: { input: 3 } };
     const { plan } = await planAnnouncePrice(ports, announced);
     expect(plan.changes).toMatchObject([{ kind: 'create', row: { id: 2, models: ['m'], input: 3 } }]);
+  });
+});
+
+describe('another price for one model', () => {
+  const shared = { ...rule, models: ['m', 'n'], cached_input: 0.1 };
+  const attributes = { input: 3, output: 4 };
+  const planned = async (charges: object[], more: { from?: string } = {}) => {
+    const { ports } = operatorRig({ rows: { charges: charges as Record<string, unknown>[] } });
+    return (await planReprice(ports, { model: 'm', attributes, ...more })).changes;
+  };
+
+  it('splits a rule of several in one step, the new one first: at no moment is the model free', async () => {
+    expect(await planned([shared])).toMatchObject([
+      { kind: 'create', row: { id: 2, models: ['m'], input: 3, output: 4, cached_input: 0.1 } },
+      { kind: 'update', key: { id: 1 }, attributes: { models: ['n'] } },
+    ]);
+  });
+
+  it('changes a rule of its own, and begins later in a rule of its own', async () => {
+    expect(await planned([rule])).toMatchObject([{ kind: 'update', key: { id: 1 }, attributes }]);
+    expect(await planned([shared], { from: '2126-01-01' })).toMatchObject([
+      { kind: 'create', row: { id: 2, models: ['m'], input: 3, from: '2126-01-01' } },
+    ]);
+  });
+
+  it('is none of a model without a price by tokens', async () => {
+    await expect(planned([])).rejects.toThrow('no rule prices m');
+    await expect(planned([{ ...rule, type: 'non-billing' }])).rejects.toThrow(
+      'rule 1 prices m by non-billing',
+    );
   });
 });

@@ -78,6 +78,10 @@ const commandExamples: Readonly<Record<string, readonly string[]>> = {
     'charge import prices.csv --rate 7.2 --yes',
   ],
   'charge show': ['charge show 4'],
+  'charge price': [
+    'charge price gpt-4o 18/72',
+    'charge price gpt-4o 18/72 --cached 1.8 --from 2026-11-30T00:00:00+08:00',
+  ],
   'charge set': [
     'charge set 4 input=0.018 output=0.072',
     'charge set 4 --from 2026-11-30T00:00:00+08:00 input=0.02',

@@ -5,13 +5,13 @@ import { defaultChannelType } from '../../../../shared/upstreams/types/channel-t
 import { planInit } from './plan-init.ts';
 import type { InitOptions } from './init-questions.ts';
 import { addOwnAttributes, ownAttributesIn } from '../command/own-attributes.ts';
-import { parseDecimalText, parseList, parseNumber, parsePrice } from '../terminal/option-values.ts';
+import { parseDecimalText, parseList, parseModelPrice, parseNumber } from '../terminal/option-values.ts';
 import type { CommandContext } from '../command/command-context.ts';
 
 const notes = `
 Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
-Calls of models without a price are refused: each model wants --price, --prices or --free. Prices are yuan per 1,000
-tokens.`;
+Calls of models without a price are refused: each model wants --price, --prices or --free. Prices are yuan per
+million tokens.`;
 
 export function addInitCommand(program: Command, { writing }: CommandContext): void {
   const init = program
@@ -22,7 +22,7 @@ export function addInitCommand(program: Command, { writing }: CommandContext): v
     .option('--endpoint <url>', 'base address of the upstream (default: that of its type)');
   addOwnAttributes(init)
     .option('--models <a,b>', 'models to serve', parseList)
-    .option('--price <model=in/out>', 'price of a model; may be repeated', parsePrice)
+    .option('--price <model=in/out>', 'yuan per million tokens; may be repeated', parseModelPrice)
     .option('--prices <file>', 'public price list in US dollars, as `charge import` reads it')
     .option('--rate <yuan>', 'yuan for one US dollar, with --prices', parseDecimalText)
     .option('--markup <percent>', 'added on top, with --prices', parseDecimalText)

@@ -54,7 +54,7 @@ async function askTyped({ ask, remark }: Terminal, models: string[]): Promise<Re
   for (const model of models) {
     for (;;) {
       const written = await ask(
-        `Price of ${model}, yuan per 1,000 tokens: input/output (Enter: none, its calls are refused):`,
+        `Price of ${model}, yuan per million tokens: input/output (Enter: none, its calls are refused):`,
       );
       if (written === '') break;
       try {

@@ -1,5 +1,5 @@
 /** Prints billing rules and the plans that create them. */
-import type { WrittenRates } from '../../../../shared/billing/price.ts';
+import { perMillion, type WrittenRates } from '../../../../shared/billing/price.ts';
 import type { ImportPlan } from '../../../../shared/operate/prices/import-charges.ts';
 import type { NewCharge } from '../../../../shared/operate/prices/new-charges.ts';
 import type { ChargeList } from '../../../../shared/operate/prices/list-charges.ts';
@@ -9,16 +9,19 @@ import type { Terminal } from '../terminal/terminal.ts';
 
 const modelsShown = 6;
 
-/** Dates stand in it only if a rule has one. */
+/** In yuan per million tokens. Dates stand in it only if a rule has one. */
 export function chargeTable(charges: NewCharge[]): string[][] {
   const dated = charges.some(({ from }) => from !== undefined);
   const dateOf = (text: string): string[] => (dated ? [text] : []);
   return [
-    ['ID', 'TYPE', ...dateOf('FROM'), 'INPUT', 'OUTPUT', 'MODELS'],
+    ['ID', 'TYPE', ...dateOf('FROM'), 'INPUT/M', 'OUTPUT/M', 'MODELS'],
     ...charges.map((charge) => {
       const { id, type, from, models, output, tiers = [] } = charge;
       const more = models.length > modelsShown ? ` and ${models.length - modelsShown} more` : '';
-      const outputs = [output, ...tiers.map((tier) => `above ${tier.above}: ${tier.output}`)];
+      const outputs =
+        type === 'times-billing'
+          ? [`${output} per call`]
+          : [perMillion(output), ...tiers.map((tier) => `above ${tier.above}: ${perMillion(tier.output)}`)];
       return [
         String(id),
         type,
@@ -40,8 +43,8 @@ function inputPrices({ tiers = [], ...base }: NewCharge): string {
 function rateWords({ input, cached_input, cache_write, cache_write_1h }: WrittenRates): string {
   const cache = Object.entries({ cached: cached_input, write: cache_write, 'write 1h': cache_write_1h })
     .filter(([, price]) => price !== undefined)
-    .map(([name, price]) => `${name} ${price}`);
-  return cache.length > 0 ? `${input} (${cache.join(', ')})` : String(input);
+    .map(([name, price = 0]) => `${name} ${perMillion(price)}`);
+  return cache.length > 0 ? `${perMillion(input)} (${cache.join(', ')})` : perMillion(input);
 }
 
 export function printCharges(terminal: Terminal, { charges, shadowed, problems }: ChargeList): void {

@@ -1,6 +1,8 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
+import { parseDecimal } from '../../../../shared/billing/amount.ts';
+import { perThousand } from '../../../../shared/billing/price.ts';
 import { time } from '../../../../shared/config/rows/attribute-schemas.ts';
 
 export function parseList(written: string): string[] {
@@ -54,34 +56,48 @@ export function parseCount(written: string): number {
   return Number(written);
 }
 
-/** Yuan per 1,000 tokens. */
-interface PricePair {
+/** Yuan per 1,000 tokens, as rows have them. */
+export interface PricePair {
   input: number;
   output: number;
 }
 
-/** `gpt-4o=0.018/0.072`, added to those of earlier options. */
-export function parsePrice(
+/** `gpt-4o=18/72`, added to those of earlier options. */
+export function parseModelPrice(
   written: string,
   earlier: Record<string, PricePair> = {},
 ): Record<string, PricePair> {
   const [, model, prices] = /^([^=]+)=(.+)$/.exec(written.trim()) ?? [];
   if (model === undefined || prices === undefined)
-    throw new InvalidArgumentError('Wanted a model and its price, such as gpt-4o=0.018/0.072.');
+    throw new InvalidArgumentError('Wanted a model and its price, per million tokens, such as gpt-4o=18/72.');
   return { ...earlier, [model.trim()]: parsePricePair(prices) };
 }
 
-/** `0.018/0.072` or `0.018 0.072`: input and output. */
+/** As amounts are read everywhere, and not below zero. */
+const isAmount = (written: string): boolean =>
+  parseDecimal(written, 0) !== undefined && Number(written) >= 0 && Number.isFinite(Number(written));
+
+/** Yuan per million tokens, as yuan per 1,000. */
+export function parsePrice(written: string): number {
+  const price = isAmount(written) ? perThousand(written) : undefined;
+  if (price === undefined)
+    throw new InvalidArgumentError(
+      'Wanted yuan per million tokens, with a point for decimals, such as 18 or 0.15.',
+    );
+  return price;
+}
+
+/** `18/72` or `18 72`: input and output, yuan per million tokens. */
 export function parsePricePair(written: string): PricePair {
-  const pair = written.trim().split(/[\s/,]+/);
-  const [input = Number.NaN, output = Number.NaN] = pair.map((price) =>
-    /^\d+(\.\d+)?$/.test(price) ? Number(price) : Number.NaN,
-  );
-  if (pair.length !== 2 || Number.isNaN(input + output))
-    throw new InvalidArgumentError('Wanted the prices of input and output, such as 0.018/0.072.');
-  if (input + output === 0)
+  const [input, output, ...more] = written.trim().split(/[\s/]+/);
+  if (input === undefined || output === undefined || more.length > 0)
+    throw new InvalidArgumentError(
+      'Wanted the prices of input and output per million tokens, such as 18/72.',
+    );
+  const pair = { input: parsePrice(input), output: parsePrice(output) };
+  if (pair.input + pair.output === 0)
     throw new InvalidArgumentError('A model that costs nothing is named with --free.');
-  return { input, output };
+  return pair;
 }
 
 /** A number of tokens. */
@@ -109,6 +125,7 @@ export const parseMoment = (written: string): number =>
 /** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
 export function parseDecimalText(written: string): string {
   const decimal = written.trim().replace(/%$/, '');
-  if (!/^\d+(\.\d+)?$/.test(decimal)) throw new InvalidArgumentError('Wanted a number, such as 7.2.');
+  if (!isAmount(decimal))
+    throw new InvalidArgumentError('Wanted a number, with a point for decimals, such as 7.2.');
   return decimal;
 }

@@ -1,18 +1,17 @@
 /** What was typed into the fields of a row: numbers and lists as typed, JSON where an attribute is a map. */
+import { parseDecimal } from '../../../../shared/billing/amount.ts';
 import { usageFailure } from '../../../../shared/operate/operator-failure.ts';
 import type { RawRow } from '../../../../shared/operate/row-tables.ts';
 
 /** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
 export const typed = (text: string): string | undefined => (text === '' ? undefined : text);
 
-/** As people write a number. JavaScript reads `0x1F` as one too, and 1e400 as one that no row can hold. */
-const decimal = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
-
 /** Empty: the attribute is removed. A text that is no number stays one, for the row's schema to refuse. */
 export function typedNumber(text: string): number | string | undefined {
   if (text === '') return undefined;
   const number = Number(text);
-  return decimal.test(text) && Number.isFinite(number) ? number : text;
+  // JavaScript reads `0x1F` as one too, and 1e400 as one that no row can hold.
+  return parseDecimal(text, 0) !== undefined && Number.isFinite(number) ? number : text;
 }
 
 /** Names apart by commas, blanks or lines. */

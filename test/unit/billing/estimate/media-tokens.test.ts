@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { estimateInput, hasMedia } from '../../../../shared/billing/estimate/input-tokens.ts';
-import { mediaEstimator } from '../../../../shared/billing/estimate/media-tokens.ts';
+import { zlibInflate } from '../../../../shared/adapters/system/zlib-inflate.ts';
+import { mediaReader } from '../../../../shared/billing/estimate/media-tokens.ts';
 import { pictureSize } from '../../../../shared/billing/estimate/picture-size.ts';
+import { base64, dataUrl, printed, savedAgain } from '../../../support/pdf-files.ts';
 
 const encoded = (type: string, bytes: number[]): string =>
   `data:image/${type};base64,${btoa(String.fromCharCode(...bytes, ...Array<number>(24).fill(0)))}`;
+const mediaEstimator = mediaReader(zlibInflate);
 const text = (characters: string): number[] => Array.from(characters, (each) => each.charCodeAt(0));
 
 const png = (width: number, height: number): string => {
@@ -12,11 +15,48 @@ const png = (width: number, height: number): string => {
   return encoded('png', [...text('\u0089PNG\r\n\u001a\n'), 0, 0, 0, 13, ...text('IHDR'), ...size]);
 };
 
+const frame = [0xff, 0xc2, 0, 8, 8, 3, 0, 4, 0, 0];
+const fill = Array<number>(9).fill(0xff);
+const jpeg = (...segments: number[]): string =>
+  encoded('jpeg', [0xff, 0xd8, ...segments, 0xff, 0xda, ...Array<number>(8).fill(0)]);
+/** An extension of a GIF. */
+const note = [0x21, 0xfe, 2, 7, 7, 0];
+
 describe('the size of a picture', () => {
   it.each([
     ['PNG', png(1024, 768)],
-    ['GIF', encoded('gif', [...text('GIF89a'), 0, 4, 0, 3])],
-    ['JPEG', encoded('jpeg', [0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc2, 0, 17, 8, 3, 0, 4, 0])],
+    ['GIF', encoded('gif', [...text('GIF89a'), 0, 4, 0, 3, 0, 0, 0, 0x2c])],
+    ['JPEG', jpeg(0xff, 0xe0, 0, 4, 1, 2, ...frame)],
+    ['JPEG with fill bytes', jpeg(0xff, 0xff, 0xff, 0xe0, 0, 4, 1, 2, ...fill, ...frame)],
+    ['JPEG with a small frame before the large one', jpeg(0xff, 0xc0, 0, 8, 8, 0, 1, 0, 1, 0, ...frame)],
+    ['JPEG with a small frame behind the large one', jpeg(...frame, 0xff, 0xc0, 0, 8, 8, 0, 1, 0, 1, 0)],
+    ['JPEG with a picture of its own kind in it', jpeg(0xff, 0xe1, 0, 12, ...frame, ...frame)],
+    ['JPEG with what is no marker', jpeg(0, 1, 2, ...frame)],
+    ['JPEG with markers alone', jpeg(0xff, 0xd0, 0xff, 1, ...frame)],
+    [
+      'GIF whose first frame is larger than its screen',
+      encoded('gif', [
+        ...text('GIF89a'),
+        1,
+        0,
+        1,
+        0,
+        0x80,
+        0,
+        0,
+        ...Array<number>(6).fill(9),
+        ...note,
+        0x2c,
+        0,
+        1,
+        0,
+        1,
+        0,
+        3,
+        0,
+        2,
+      ]),
+    ],
     ['lossy WebP', encoded('webp', [...text('RIFF....WEBPVP8 ....'), 0, 0, 0, 0x9d, 1, 0x2a, 0, 4, 0, 3])],
     ['lossless WebP', encoded('webp', [...text('RIFF....WEBPVP8L....'), 0x2f, 0xff, 0xc3, 0xbf, 0])],
     ['extended WebP', encoded('webp', [...text('RIFF....WEBPVP8X....'), 0, 0, 0, 0, 0xff, 3, 0, 0xff, 2, 0])],
@@ -29,16 +69,37 @@ describe('the size of a picture', () => {
     'data:image/png;base64,!!!',
     encoded('bmp', text('BM')),
     encoded('png', []),
+    encoded('png', [...text('\u0089PNG\r\n\u001a\n'), 0, 0, 0, 13, ...text('CgBI')]),
+    jpeg(0xff, 0xe0, 0, 0),
+    encoded('gif', [...text('GIF89a'), 0, 4, 0, 3]),
   ])('is unknown in %s', (url) => expect(pictureSize(url)).toBeUndefined());
 });
 
+const file_url = { type: 'file', file: { file_url: 'https://a.example.com/x' } };
+
 describe('content beside text', () => {
   const picture = (url: string, detail?: string) => ({ type: 'image_url', image_url: { url, detail } });
-  const pdf = `%PDF-1.4 ${'<< /Type /Page >> '.repeat(3)} << /Type /Pages /Count 3 >>`;
-  const file = (data: string) => ({
-    type: 'file',
-    file: { file_data: `data:application/pdf;base64,${btoa(data)}` },
+  const file = (data: string) => ({ type: 'file', file: { file_data: data } });
+  const wav = (samples: number, { form = 1, bits = 16, said = samples * 2, block = 2 } = {}): string => {
+    const header = Buffer.alloc(44);
+    header.write('RIFF____WAVEfmt ', 'latin1');
+    header.writeUInt32LE(16, 16);
+    header.writeUInt16LE(form, 20);
+    header.writeUInt16LE(1, 22);
+    header.writeUInt32LE(samples, 24);
+    header.writeUInt32LE(said, 28);
+    header.writeUInt16LE(block, 32);
+    header.writeUInt16LE(bits, 34);
+    header.write('data', 36, 'latin1');
+    return header.toString('latin1') + '\0'.repeat(320_000 - 44);
+  };
+  const sound = (bytes: string, format = 'wav') => ({
+    type: 'input_audio',
+    input_audio: { format, data: base64(bytes) },
   });
+  const mp3 = (second: string) =>
+    sound(`ID3\u0004\0\0\0\0\0\u0002__\u00ff\u00fb${second}${'x'.repeat(63_985)}`, 'mp3');
+  const window = 1_050_000;
   it.each([
     ['a picture: the largest formula, and tiles', picture(png(1024, 1024)), undefined, 1659, 765],
     [
@@ -56,28 +117,61 @@ describe('content beside text', () => {
       765,
     ],
     ['a picture where the rule says it', picture(png(9, 9)), 1_000, 1000, 1000],
-    ['a PDF by its pages', file(pdf), undefined, 3 * 4600, 3 * 2000],
+    ['a PDF by its pages', file(dataUrl(printed(3, 'words '.repeat(300)))), undefined, 3 * 4600, 3 * 2000],
     [
-      'a PDF whose pages are hidden, by its bytes',
-      file(`%PDF-1.7 ${'x'.repeat(10_000)}`),
+      'a PDF under another name',
+      file(dataUrl(printed(3, 'words'), 'text/plain')),
       undefined,
-      10 * 4600,
-      20_000,
+      3 * 4600,
+      3 * 2000,
     ],
     [
-      'a file of another server',
-      { type: 'file', file: { file_url: 'https://a.example.com/x' } },
+      'a PDF that is called a picture',
+      picture(dataUrl(printed(3, 'words'), 'image/png')),
+      765,
+      3 * 4600,
+      3 * 2000,
+    ],
+    [
+      'a PDF behind other bytes',
+      file(dataUrl(`${'x'.repeat(1_000)}${printed(3, 'words')}`)),
       undefined,
-      460_000,
+      3 * 4600,
+      3 * 2000,
+    ],
+    [
+      'a PDF in lines',
+      file(dataUrl(printed(3, 'words')).replaceAll(/(.{70})/g, '$1\r\n')),
+      undefined,
+      3 * 4600,
+      3 * 2000,
+    ],
+    ['a PDF of 600 pages in 2 KB', file(dataUrl(savedAgain(600))), undefined, window, window],
+    ['a PDF that cannot be read', file(dataUrl('%PDF-1.7 nothing')), undefined, window, 200_000],
+    [
+      'base64 that some read and some do not',
+      file(dataUrl('%PDF-1.7').replace('JV', 'J-V')),
+      undefined,
+      window,
       200_000,
     ],
+    ['a text', file(dataUrl('a,b\n'.repeat(250), 'text/csv')), undefined, 2_300, 1_000],
+    ['a text that is not encoded', file(`data:text/plain,${'word '.repeat(200)}`), undefined, 2_300, 1_000],
     [
-      'sound by its bytes',
-      { type: 'input_audio', input_audio: { format: 'wav', data: 'A'.repeat(64_000) } },
+      'an archive',
+      file(dataUrl('PK\u0003\u0004'.repeat(100), 'application/zip')),
       undefined,
-      192,
-      10,
+      440_000,
+      200_000,
     ],
+    ['a file of another server', file_url, undefined, window, 200_000],
+    ['sound by the rate in its header', sound(wav(16_000)), undefined, 320, 100],
+    ['sound of one sample a second', sound(wav(1)), undefined, window, window],
+    ['sound whose rates differ', sound(wav(8_000, { said: 4_000_000, block: 200 })), undefined, 640, 200],
+    ['sound that is compressed', sound(wav(16_000, { form: 0x55 })), undefined, window, 200_000],
+    ['sound under another name', sound(`OggS${'\0'.repeat(96)}`, 'mp3'), undefined, 110_000, 110_000],
+    ['MP3 by its bytes', mp3('\u0090'), undefined, 64 * 32, 80],
+    ['MP3 whose frames do not say their rate', mp3('\0'), undefined, window, 200_000],
   ])('%s', (_name, part, imageTokens, above, unbiased) => {
     expect(mediaEstimator(imageTokens)(part)).toEqual({ above, unbiased });
   });

@@ -98,3 +98,28 @@ describe('a price with a cache and tiers', () => {
     await answer;
   });
 });
+
+describe('an input just below the step of a tier', () => {
+  const tiered = { ...byTokens, tiers: [{ above: 22, input: 2, output: 4 }] };
+
+  it('is held at the prices behind it, because a tokenizer may count a little more', async () => {
+    const rigWith = (granted: bigint): BillingRig =>
+      new BillingRig({ charges: [tiered] })
+        .upstream({ steps: [delta('Hello'), finish('stop'), usage(23, 78), done] })
+        .granted(granted);
+    const short = rigWith(200_000_000n);
+    expect((await short.call({ ...ask, max_tokens: 78 })).status).toBe(429);
+    expect(short.sent).toEqual([]);
+    const enough = rigWith(356_000_000n);
+    expect((await enough.call({ ...ask, max_tokens: 78 })).status).toBe(200);
+    // 23 x 2 + 78 x 4: below zero is the error of the estimate alone.
+    expect(enough.item?.available).toBe(-2_000_000n);
+  });
+
+  it('is not where the step is out of reach', async () => {
+    const rig = new BillingRig({ charges: [{ ...tiered, tiers: [{ above: 24, input: 2, output: 4 }] }] });
+    rig.upstream({ steps: hello }).granted(200_000_000n);
+    await rig.call({ ...ask, max_tokens: 78 });
+    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 78 });
+  });
+});

@@ -1,4 +1,5 @@
 /** The fields of a billing rule, with the relay's marks at those that they name; and the rule that was typed. */
+import { perMillion, perThousand } from '../../../../../shared/billing/price.ts';
 import type { RawRow } from '../../../../../shared/operate/row-tables.ts';
 import { withMarks, type RowMarks } from '../../layout/field-marks.ts';
 import type { Field } from '../../layout/form.ts';
@@ -9,9 +10,18 @@ import type { Visit } from '../../visit/visit.ts';
 const types = ['token-billing', 'times-billing', 'non-billing'] as const;
 export const typeWords = { 'token-billing': 'by token', 'times-billing': 'by call', 'non-billing': 'free' };
 
-/** What customers are shown, so that nobody types the one for the other. */
-const millionWords = (price: unknown): string =>
-  typeof price === 'number' ? ` Now ${Number((price * 1000).toPrecision(12))} for a million.` : '';
+/** As they are shown everywhere: for a million tokens. A price by call is one, and what is no number stays as it is. */
+const shownPrice = (row: RawRow, name: string): string => {
+  const price = row[name];
+  const isByToken = row['type'] !== 'times-billing' && typeof price === 'number';
+  return isByToken ? perMillion(price) : shownValue(price);
+};
+
+/** What is none stays as typed, for the row's schema to refuse. */
+function typedPrice(type: string, text: string): number | string | undefined {
+  const price = type === 'times-billing' ? undefined : perThousand(text);
+  return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
+}
 
 const own = ['type', 'models', 'input', 'output', 'cached_input', 'from'] as const;
 
@@ -43,24 +53,24 @@ export function fieldsOf(row: RawRow): Field[] {
       label: 'Input, yuan',
       width: 'third',
       input: 'decimal',
-      value: shownValue(row['input']),
-      help: html`For 1,000 tokens.${millionWords(row['input'])}`,
+      value: shownPrice(row, 'input'),
+      help: 'For a million tokens.',
     },
     {
       name: 'output',
       label: 'Output, yuan',
       width: 'third',
       input: 'decimal',
-      value: shownValue(row['output']),
-      help: html`For 1,000 tokens, or for a call.${millionWords(row['output'])}`,
+      value: shownPrice(row, 'output'),
+      help: 'For a million tokens, or by call for a call.',
     },
     {
       name: 'cached_input',
       label: 'Cached input, yuan',
       width: 'third',
       input: 'decimal',
-      value: shownValue(row['cached_input']),
-      help: html`For 1,000 tokens. Empty: as input.${millionWords(row['cached_input'])}`,
+      value: shownPrice(row, 'cached_input'),
+      help: 'For a million tokens. Empty: as input.',
     },
     {
       name: 'from',
@@ -75,7 +85,7 @@ export function fieldsOf(row: RawRow): Field[] {
       kind: 'area',
       value: Object.keys(others).length === 0 ? '' : JSON.stringify(others, null, 2),
       help: html`JSON: <code>tiers</code>, <code>cache_write</code>, <code>max_output_tokens</code> and
-        others.`,
+        others, as the table has them: prices for 1,000 tokens.`,
     },
   ];
   return withMarks(fields, marksOf(row));
@@ -86,9 +96,9 @@ export function attributesIn({ field }: Visit): RawRow {
     ...typedJson('others', field('others')),
     type: field('type'),
     models: typedList(field('models')),
-    input: typedNumber(field('input')),
-    output: typedNumber(field('output')),
-    cached_input: typedNumber(field('cached_input')),
+    input: typedPrice(field('type'), field('input')),
+    output: typedPrice(field('type'), field('output')),
+    cached_input: typedPrice(field('type'), field('cached_input')),
     from: typed(field('from')),
   };
 }

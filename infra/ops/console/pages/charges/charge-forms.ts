@@ -2,10 +2,14 @@
 import { refuseChanged, rowMark } from '../../../../../shared/operate/config/row-mark.ts';
 import { planSetRow } from '../../../../../shared/operate/config/set-row.ts';
 import { usageFailure } from '../../../../../shared/operate/operator-failure.ts';
-import { nextId, planAnnouncePrice } from '../../../../../shared/operate/prices/announce-price.ts';
+import {
+  nextId,
+  planAnnouncePrice,
+  planSplitRule,
+} from '../../../../../shared/operate/prices/announce-price.ts';
 import type { RawRow } from '../../../../../shared/operate/row-tables.ts';
 import { marksElsewhere } from '../../layout/field-marks.ts';
-import type { Tried } from '../../layout/form.ts';
+import type { Field, Tried } from '../../layout/form.ts';
 import { ownForm } from '../../visit/own-form.ts';
 import type { Page } from '../../layout/frame.ts';
 import { html } from '../../layout/markup.ts';
@@ -32,7 +36,7 @@ async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
 async function editPage(visit: Visit, tried?: Tried): Promise<Page> {
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
-  const fields = fieldsOf(row);
+  const fields = [...fieldsOf(row), ...onlyField(row)];
   return {
     title: `Rule ${id}`,
     section: 'charges',
@@ -47,17 +51,42 @@ async function editPage(visit: Visit, tried?: Tried): Promise<Page> {
   };
 }
 
+/** Of a rule with several models one can be given other prices in the same step. */
+function onlyField({ models }: RawRow): Field[] {
+  const names = models instanceof Set || Array.isArray(models) ? [...models].map(String) : [];
+  if (names.length < 2) return [];
+  const choices = [
+    ['', 'all models of the rule'] as const,
+    ...names.map((name) => [name, `${name} alone`] as const),
+  ];
+  return [
+    {
+      name: 'only',
+      label: 'For',
+      kind: 'choice',
+      value: '',
+      choices,
+      help: 'One alone: it gets a rule of its own with these prices, and the others keep theirs.',
+    },
+  ];
+}
+
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, nowMs, field } = visit;
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
   const attributes = { ...removed(otherAttributes(row, [])), ...attributesIn(visit) };
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
-  const from = field('from');
+  const [from, only] = [field('from'), field('only')];
   if (isLater(from) && !isLater(row['from'])) {
     refuseChanged(`rule ${id}`, row, field('seen'));
-    const { plan } = await planAnnouncePrice(ports, { id, from, attributes });
+    const own = only === '' ? attributes : { ...attributes, models: [only] };
+    const { plan } = await planAnnouncePrice(ports, { id, from, attributes: own });
     return rowProposal(visit, { plan, title: `Rule ${id}, from ${from}`, back: 'charges' });
+  }
+  if (only !== '') {
+    const plan = await planSplitRule(ports, { id, model: only, attributes, seen: field('seen') });
+    return rowProposal(visit, { plan, title: `Rule ${id}, ${only} alone`, back: 'charges' });
   }
   const edit = { table: 'charges', key: id, attributes, seen: field('seen'), isNew: false } as const;
   const plan = await planSetRow(ports, edit);

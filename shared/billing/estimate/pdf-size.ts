@@ -1,0 +1,443 @@
+/**
+ * What of a PDF an upstream may count: its pages, and the characters that they show. Pages and text are compressed up to
+ * a thousand times, and one piece of text may be shown many times, so the pages are walked as a reader walks them. What
+ * cannot be followed to its end has no size here, since whatever hides there may fill a model's whole window.
+ */
+
+/** Inflates a zlib stream that begins with the bytes, to one character a byte; undefined: damaged, or longer than that. */
+export type Inflate = (bytes: Uint8Array, lengthMax: number) => string | undefined;
+
+export interface PdfSize {
+  pages: number;
+  /** Characters of the pages, each page with no fewer than `charactersLeast`. */
+  characters: number;
+}
+
+/** The most pages that vendors read of a file. */
+export const pagesMax = 600;
+/** Vendors name up to 3,000 tokens of text for a page. */
+export const charactersLeast = 3_000;
+/** What 100 ms are enough for, with reading it. The text of as many pages as fit into a window is less. */
+export const inflatedMax = 4_194_304;
+/** What each stream counts for at least: to begin one takes as long as inflating so much. */
+const streamLeast = 4_096;
+/** How often what is drawn may be looked up. */
+const looksMax = 1_000_000;
+/** Of the objects in all, which are parsed whole. */
+const parsedMax = 1_000_000;
+const depthMax = 60;
+/** No window has more tokens; sums stop here. */
+const enough = 1e9;
+/** Fonts may say that one code stands for a text. Ligatures do, for three letters. */
+const lettersUsual = 3;
+
+interface Ref {
+  ref: number;
+}
+type Dict = Map<string, Value>;
+/** A name begins with its slash. Texts, truth values and null are null. */
+type Value = string | number | null | Ref | Dict | Value[];
+
+interface PdfObject {
+  value: Value;
+  /** Where the data of a stream begins. */
+  dataAt?: number | undefined;
+}
+
+class Unreadable extends Error {}
+
+const isRef = (value: Value | undefined): value is Ref =>
+  typeof value === 'object' && value !== null && 'ref' in value;
+
+/** `inflatedMost`: how much may be inflated, the rest of `inflatedMax`. Undefined: it cannot be read to its end. */
+export function pdfSize(
+  file: string,
+  inflate: Inflate,
+  inflatedMost: number,
+): { size: PdfSize | undefined; inflated: number } {
+  const pdf = new Pdf(file, inflate, inflatedMost);
+  try {
+    return { size: pdf.size(), inflated: pdf.inflated };
+  } catch (error) {
+    // A RangeError: it is nested deeper than the stack is.
+    if (!(error instanceof Unreadable || error instanceof RangeError)) throw error;
+    return { size: undefined, inflated: pdf.inflated };
+  }
+}
+
+const bytesOf = (text: string): Uint8Array => {
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+  return bytes;
+};
+
+class Pdf {
+  readonly #file: string;
+  readonly #bytes: Uint8Array;
+  readonly #inflate: Inflate;
+  readonly #inflatedMost: number;
+  inflated = 0;
+  #parseLeft = parsedMax;
+  #looks = 0;
+  /** Each with all of its versions: which of them counts is said in places that readers treat differently. */
+  readonly #objects = new Map<number, PdfObject[]>();
+  readonly #pages = new Map<number, PdfSize | undefined>();
+  readonly #shown = new Map<PdfObject, number>();
+  /** What pages may draw, by name. */
+  readonly #drawn = new Map<string, Set<PdfObject>>();
+  /** The largest of what a character code stands for. */
+  #letters = 1;
+
+  constructor(file: string, inflate: Inflate, inflatedMost: number) {
+    this.#file = file;
+    this.#bytes = bytesOf(file);
+    this.#inflate = inflate;
+    this.#inflatedMost = inflatedMost;
+  }
+
+  size(): PdfSize {
+    if (this.#file.includes('/Encrypt')) throw new Unreadable();
+    this.#readObjects();
+    const roots: Value[] = [];
+    for (const { value } of [...this.#objects.values()].flat()) this.#collect(value, roots);
+    const size = { pages: 0, characters: 0 };
+    for (const root of roots) {
+      const { pages, characters } = this.#sizeOf(root);
+      size.pages = Math.max(size.pages, pages);
+      size.characters = Math.max(size.characters, characters);
+    }
+    if (size.pages === 0) throw new Unreadable();
+    const characters = size.characters * Math.max(1, this.#letters / lettersUsual);
+    return { pages: size.pages, characters: Math.ceil(characters) };
+  }
+
+  #readObjects(): void {
+    const file = this.#file;
+    for (const { index } of file.matchAll(/[\s\0\d]obj(?=[\s\0<[(/%\d-])/g)) {
+      const head = /(\d{1,10})[\s\0]+\d{1,5}[\s\0]*$/.exec(file.slice(Math.max(0, index - 40), index + 1));
+      if (!head) throw new Unreadable();
+      const { value, end } = this.#parsed(file, index + 4);
+      const data = /^[\s\0]*stream(\r\n|\n|\r)/.exec(file.slice(end, end + 40));
+      this.#add(Number(head[1]), { value, dataAt: data ? end + data[0].length : undefined });
+    }
+    // Objects that are kept in streams: what readers tell them by is not the type alone.
+    for (const found of [...this.#objects.values()].flat()) {
+      const { value } = found;
+      if (!found.dataAt || !(value instanceof Map) || !value.has('/First') || !value.has('/N')) continue;
+      const first = this.#number(value.get('/First'));
+      const text = this.#text(found);
+      if (/[^\d\s\0]/.test(text.slice(0, first))) throw new Unreadable();
+      const heads = text.slice(0, first).match(/\d+/g) ?? [];
+      for (let at = 0; at + 1 < heads.length; at += 2)
+        this.#add(Number(heads[at]), this.#parsed(text, first + Number(heads[at + 1])));
+    }
+  }
+
+  #add(number: number, object: PdfObject): void {
+    const versions = this.#objects.get(number);
+    if (versions) versions.push(object);
+    else this.#objects.set(number, [object]);
+  }
+
+  #parsed(text: string, from: number): { value: Value; end: number } {
+    const parser = new Parser(text, from, this.#parseLeft);
+    const value = parser.value();
+    this.#parseLeft -= parser.at - from;
+    return { value, end: parser.at };
+  }
+
+  /** Finds the roots of pages, what may be drawn, and what fonts say of their codes. */
+  #collect(value: Value, roots: Value[]): void {
+    if (Array.isArray(value)) for (const item of value) this.#collect(item, roots);
+    if (!(value instanceof Map)) return;
+    for (const [name, item] of value) {
+      if (name === '/Pages' && isRef(item)) roots.push(item);
+      if (name === '/XObject') this.#collectDrawn(item);
+      if (name === '/ToUnicode' && isRef(item))
+        for (const font of this.#versions(item))
+          for (const [codes] of this.#text(font).matchAll(/<[0-9A-Fa-f\s]{5,}>/g))
+            this.#letters = Math.max(this.#letters, (codes.length - 2) / 4);
+      this.#collect(item, roots);
+    }
+  }
+
+  #collectDrawn(value: Value): void {
+    const dicts = isRef(value) ? this.#versions(value).map((object) => object.value) : [value];
+    for (const dict of dicts)
+      if (dict instanceof Map)
+        for (const [name, item] of dict)
+          if (isRef(item)) for (const form of this.#versions(item).filter(isForm)) this.#addDrawn(name, form);
+  }
+
+  #addDrawn(name: string, form: PdfObject): void {
+    const known = this.#drawn.get(name);
+    if (known) known.add(form);
+    else this.#drawn.set(name, new Set([form]));
+  }
+
+  #versions(value: Value | undefined): PdfObject[] {
+    const found = isRef(value) ? this.#objects.get(value.ref) : undefined;
+    if (!found) throw new Unreadable();
+    return found;
+  }
+
+  #number(value: Value | undefined): number {
+    if (isRef(value)) return Math.max(...this.#versions(value).map((object) => this.#number(object.value)));
+    if (typeof value !== 'number') throw new Unreadable();
+    return value;
+  }
+
+  /** Of a page, or of all pages below a node. A page that is named twice counts twice. */
+  #sizeOf(node: Value): PdfSize {
+    if (!isRef(node)) throw new Unreadable();
+    const known = this.#pages.get(node.ref);
+    if (known) return known;
+    // A node that leads to itself.
+    if (this.#pages.has(node.ref)) throw new Unreadable();
+    this.#pages.set(node.ref, undefined);
+    const size = { pages: 0, characters: 0 };
+    for (const { value } of this.#versions(node)) {
+      if (!(value instanceof Map)) continue;
+      const kids = value.has('/Kids')
+        ? this.#items(value.get('/Kids')).map((kid) => this.#sizeOf(kid))
+        : undefined;
+      const shown = (): number =>
+        this.#items(value.get('/Contents')).reduce<number>(
+          (sum, part) => sum + this.#most(this.#versions(part)),
+          0,
+        );
+      const pages = kids ? kids.reduce((sum, kid) => sum + kid.pages, 0) : 1;
+      const characters = kids
+        ? kids.reduce((sum, kid) => sum + kid.characters, 0)
+        : Math.max(charactersLeast, shown());
+      size.pages = Math.max(size.pages, Math.min(pages, pagesMax));
+      size.characters = Math.max(size.characters, Math.min(characters, enough));
+    }
+    this.#pages.set(node.ref, size);
+    return size;
+  }
+
+  /** A list, a reference to one, or one item alone. */
+  #items(value: Value | undefined): Value[] {
+    if (value === undefined || value === null) return [];
+    if (Array.isArray(value)) return value;
+    if (!isRef(value)) return [value];
+    const versions = this.#versions(value).map((object) => object.value);
+    const lists = versions.filter((version) => Array.isArray(version));
+    if (lists.length === 0) return [value];
+    if (lists.length < versions.length) throw new Unreadable();
+    return lists.flat();
+  }
+
+  #most(objects: Iterable<PdfObject>): number {
+    let most = 0;
+    for (const object of objects) {
+      this.#looks += 1;
+      if (this.#looks > looksMax) throw new Unreadable();
+      most = Math.max(most, this.#shownBy(object));
+    }
+    return most;
+  }
+
+  /** The characters that a page's content shows, with those of what it draws. */
+  #shownBy(object: PdfObject): number {
+    const { value } = object;
+    const known = this.#shown.get(object);
+    if (known !== undefined) return known;
+    this.#shown.set(object, 0);
+    if (value === null) return 0;
+    const { characters, named, hidden } = shownIn(this.#text(object));
+    let sum = characters;
+    for (const [name, times] of named) sum += times * this.#most(this.#drawn.get(name) ?? []);
+    if (hidden > 0) for (const forms of this.#drawn.values()) sum += hidden * this.#most(forms);
+    sum = Math.min(sum, enough);
+    this.#shown.set(object, sum);
+    return sum;
+  }
+
+  /** The data of a stream, decoded. */
+  #text({ value, dataAt }: PdfObject): string {
+    if (!(value instanceof Map) || dataAt === undefined) throw new Unreadable();
+    if (value.has('/F') || predicts(value.get('/DecodeParms') ?? value.get('/DP') ?? null))
+      throw new Unreadable();
+    const filter = value.get('/Filter') ?? [];
+    const filters = Array.isArray(filter) ? filter : [filter];
+    let text: string | undefined;
+    for (const name of filters) {
+      if (name === '/FlateDecode' || name === '/Fl') {
+        const bytes = text === undefined ? this.#bytes.subarray(dataAt) : bytesOf(text);
+        text = this.#inflate(bytes, this.#inflatedMost - this.inflated);
+      } else if (name === '/ASCII85Decode' || name === '/A85')
+        text = fromAscii85(text ?? this.#file.slice(dataAt));
+      else throw new Unreadable();
+      if (text === undefined) throw new Unreadable();
+      this.#countInflated(text.length);
+    }
+    if (text !== undefined) return text;
+    const length = value.has('/Length') ? this.#number(value.get('/Length')) : 0;
+    const end = this.#file.indexOf('endstream', dataAt);
+    if (end < 0) throw new Unreadable();
+    text = this.#file.slice(dataAt, Math.max(dataAt + length, end));
+    this.#countInflated(text.length);
+    return text;
+  }
+
+  #countInflated(length: number): void {
+    this.inflated += Math.max(length, streamLeast);
+    if (this.inflated > this.#inflatedMost) throw new Unreadable();
+  }
+}
+
+const isForm = ({ value }: PdfObject): boolean => value instanceof Map && value.get('/Subtype') !== '/Image';
+
+const predicts = (parms: Value): boolean => {
+  if (Array.isArray(parms)) return parms.some(predicts);
+  if (isRef(parms)) return true;
+  return parms instanceof Map && (parms.get('/Predictor') ?? 1) !== 1;
+};
+
+/** Five signs for four bytes; a whole zero group is one sign. Undefined: no such text. */
+function fromAscii85(text: string): string | undefined {
+  const end = text.indexOf('~>');
+  const signs = text
+    .slice(0, end)
+    .replace(/[\s\0]/g, '')
+    .replaceAll('z', '!!!!!');
+  if (end < 0 || /[^!-u]/.test(signs)) return undefined;
+  const padded = signs.padEnd(Math.ceil(signs.length / 5) * 5, 'u');
+  const bytes: string[] = [];
+  for (let at = 0; at < padded.length; at += 5) {
+    let group = 0;
+    for (let sign = at; sign < at + 5; sign += 1) group = group * 85 + padded.charCodeAt(sign) - 33;
+    bytes.push(
+      String.fromCharCode((group >>> 24) & 255, (group >>> 16) & 255, (group >>> 8) & 255, group & 255),
+    );
+  }
+  return bytes.join('').slice(0, Math.floor((signs.length * 4) / 5));
+}
+
+const drawing = /(?<![A-Za-z])Do(?![A-Za-z0-9])/g;
+
+/**
+ * A content stream: the bytes of its texts, and how often it draws what. `hidden`: draws in what only looks like a text,
+ * such as the data of a picture.
+ */
+function shownIn(text: string): { characters: number; named: Map<string, number>; hidden: number } {
+  let characters = 0;
+  let name = '';
+  let hidden = text.match(drawing)?.length ?? 0;
+  const named = new Map<string, number>();
+  const token = /\(|<[0-9A-Fa-f\s]+>|\/[^\s\0()<>[\]{}/%]*|(?<![A-Za-z])Do(?![A-Za-z0-9])/g;
+  for (let match = token.exec(text); match; match = token.exec(text)) {
+    const [found] = match;
+    if (found === '(') {
+      const end = endOfText(text, token.lastIndex);
+      characters += end - token.lastIndex - 1;
+      token.lastIndex = end;
+    } else if (found.startsWith('<')) characters += (found.length - 2) / 2;
+    else if (found === 'Do') {
+      named.set(name, (named.get(name) ?? 0) + 1);
+      hidden -= 1;
+    } else name = nameOf(found);
+  }
+  return { characters, named, hidden };
+}
+
+/** Behind the parenthesis that closes it. */
+function endOfText(text: string, from: number): number {
+  let depth = 1;
+  for (let at = from; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 92) at += 1;
+    else if (code === 40) depth += 1;
+    else if (code === 41 && (depth -= 1) === 0) return at + 1;
+  }
+  return text.length;
+}
+
+const nameOf = (written: string): string =>
+  !written.includes('#')
+    ? written
+    : written.replace(/#([0-9a-f]{2})/gi, (_, code: string) =>
+        String.fromCharCode(Number.parseInt(code, 16)),
+      );
+
+const namePattern = /\/[^\s\0()<>[\]{}/%]*/y;
+const refPattern = /\d{1,10}[\s\0]+\d{1,5}[\s\0]+R(?![A-Za-z0-9])/y;
+const plainPattern = /[+-]*[\d.]+|<[0-9A-Fa-f\s\0]*>|true|false|null/y;
+const blankPattern = /(?:[\s\0]+|%[^\r\n]*)*/y;
+
+/** Reads one value at a place of a text. */
+class Parser {
+  readonly #text: string;
+  readonly #end: number;
+  at: number;
+
+  constructor(text: string, at: number, lengthMax: number) {
+    this.#text = text;
+    this.#end = at + lengthMax;
+    this.at = at;
+  }
+
+  value(depth = 0): Value {
+    if (depth > depthMax || this.at > this.#end) throw new Unreadable();
+    const text = this.#text;
+    switch (this.#next()) {
+      case 40: // (
+        this.at = endOfText(text, this.at + 1);
+        return null;
+      case 47: // /
+        return nameOf(this.#take(namePattern) ?? '');
+      case 60: // <
+        return text.charCodeAt(this.at + 1) === 60 ? this.#dict(depth) : this.#plain();
+      case 91: // [
+        return this.#list(depth);
+      default:
+        return this.#plain();
+    }
+  }
+
+  #list(depth: number): Value[] {
+    const items: Value[] = [];
+    this.at += 1;
+    while (this.#next() !== 93) items.push(this.value(depth + 1));
+    this.at += 1;
+    return items;
+  }
+
+  #dict(depth: number): Dict {
+    const dict: Dict = new Map();
+    this.at += 2;
+    while (this.#next() !== 62) {
+      const key = this.value(depth + 1);
+      // Readers differ in which of two values for a key counts.
+      if (typeof key !== 'string' || dict.has(key)) throw new Unreadable();
+      dict.set(key, this.value(depth + 1));
+    }
+    this.at += 2;
+    return dict;
+  }
+
+  #plain(): Value {
+    const ref = this.#take(refPattern);
+    if (ref !== undefined) return { ref: Number.parseInt(ref, 10) };
+    const found = this.#take(plainPattern);
+    if (found === undefined) throw new Unreadable();
+    return /^[-+.\d]/.test(found) ? Number(found) || 0 : null;
+  }
+
+  /** The code of the next character, behind blanks and comments. */
+  #next(): number {
+    const code = this.#text.charCodeAt(this.at);
+    if (code > 37) return code;
+    this.#take(blankPattern);
+    return this.#text.charCodeAt(this.at);
+  }
+
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.#text)?.[0];
+    if (found !== undefined) this.at = pattern.lastIndex;
+    return found;
+  }
+}
