@@ -37,6 +37,7 @@ export function laterStored(parts: StoredParts, { functionName, ...invoked }: In
       read: true,
       readEach: true,
       heads: true,
+      lengths: true,
       remove: true,
       withdraw: true,
     }),

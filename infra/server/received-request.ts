@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { HostRequest } from '../../shared/adapters/http-entry/host-request.ts';
 
-export type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body'>>;
+export type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body' | 'room'>>;
 
 export function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
   const target = request.url ?? '/';

@@ -187,6 +187,14 @@ describe('a request body', () => {
     });
   });
 
+  test('shares its budget with what a request unpacks, which is free again at its end', async () => {
+    const stand = await serving(
+      ({ room }) => Promise.resolve({ body: String([room?.take(900_000), room?.take(900_000)]) }),
+      { bodyBytesMax: megabyte },
+    );
+    for (let i = 0; i < 2; i += 1) expect((await exchange(stand)).text).toBe('true,false');
+  });
+
   test('of a stranger is not kept: no room is no reason to say more than 403', async () => {
     const { go, handle, until } = holding();
     const stand = await serving(handle, { bodyBytesMax: megabyte });
