@@ -13,7 +13,7 @@ export function hostRequest(request: IncomingMessage, host: HostFacts): HostRequ
     path: mark < 0 ? target : target.slice(0, mark),
     query: mark < 0 ? '' : target.slice(mark + 1),
     headers: Object.fromEntries(
-      Object.entries(request.headers).map(([name, value]) => [name, value?.toString()]),
+      Object.entries(request.headersDistinct).map(([name, values]) => [name, values?.join(', ')]),
     ),
   };
 }
