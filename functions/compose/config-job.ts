@@ -17,7 +17,7 @@ import { rowMarker } from '../../shared/relay/background/row-marker.ts';
 
 export function configJob() {
   const environment = readEnvironment();
-  const { aws, local, publicHost, stack, version } = environment;
+  const { aws, envSecrets, local, publicHost, stack, version } = environment;
   const log = jsonLog(version);
   const metrics = configMetrics(stack);
   const client = documentsOn(backgroundClient(aws));
@@ -35,6 +35,7 @@ export function configJob() {
     secretCheck: secretCheck({ secrets, clock, local }),
     marks,
     local,
+    envSecrets,
     ownHost: publicHost,
     defaultLimits: readDefaultLimits(),
   });

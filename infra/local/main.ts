@@ -17,6 +17,9 @@ const sameSignalMs = 300;
 // The reader of the output may close its pipe (`npm start | head`). The stack must still shut down in order.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
+// Balances, the demo key and prompts in the log: files are for their owner alone, those of the emulator too.
+process.umask(0o077);
+
 let options: LocalOptions | undefined;
 let start: Promise<RunningStack> | undefined;
 let stack: RunningStack | undefined;

@@ -8,7 +8,8 @@ import { startSchedules } from './events/schedules.ts';
 import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
 import { createDistribution } from './distribution/distribution.ts';
 import { claimDataFolder } from './host/data-folder.ts';
-import { claimPort, explainingTakenPort } from './host/free-port.ts';
+import { createTablesPort, type TablesPort } from './host/for-programs.ts';
+import { explainingTakenPort } from './host/free-port.ts';
 import type { Log } from './host/log.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
 import type { LocalOptions } from './host/local-options.ts';
@@ -62,7 +63,8 @@ export async function startStack(settings: StackSettings, shown: Log): Promise<R
   const distribution = createDistribution();
   const port = await explainingTakenPort('PORT', settings.port, distribution.listen(settings.port));
   started.defer(() => distribution.close());
-  await lookAtTablesPort(settings);
+  const tables = await tablesPortOf(settings);
+  if (tables) started.defer(() => tables.close());
   started.defer(claimDataFolder(settings.dataFolder));
   const kept = started.adopt(keptLines(settings.dataFolder, { warn: shown }), (lines) => lines.close());
   const log = keepingLines(kept, shown);
@@ -72,6 +74,7 @@ export async function startStack(settings: StackSettings, shown: Log): Promise<R
     demo ? startDemoUpstream().then((server) => started.adopt(server, () => server.close())) : undefined,
     demo ? startVendors().then((servers) => started.adopt(servers, () => servers.close())) : undefined,
   ]);
+  tables?.open(emulator.endpoint);
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
   const logsApi = started.adopt(await startLogsApi(localStackName, kept), (api) => api.close());
@@ -120,7 +123,7 @@ export async function startStack(settings: StackSettings, shown: Log): Promise<R
   const running = started.move();
   return {
     origin: `http://127.0.0.1:${port}`,
-    dynamodbEndpoint: emulator.endpoint,
+    dynamodbEndpoint: tables ? `http://127.0.0.1:${tables.port}` : emulator.endpoint,
     logFile: kept.file,
     key,
     emulatorEnded: emulator.ended,
@@ -129,9 +132,15 @@ export async function startStack(settings: StackSettings, shown: Log): Promise<R
   };
 }
 
-/** Before anything else is started. */
-async function lookAtTablesPort({ dynamodbEndpoint, dynamodbPort: port }: StackSettings): Promise<void> {
-  if (dynamodbEndpoint === undefined) await explainingTakenPort('DYNAMODB_PORT', port, claimPort(port));
+/** Taken before anything else is started. Undefined: the tables are another program's. */
+async function tablesPortOf({
+  dynamodbEndpoint,
+  dynamodbPort,
+}: StackSettings): Promise<(TablesPort & { port: number }) | undefined> {
+  if (dynamodbEndpoint !== undefined) return undefined;
+  const tables = createTablesPort();
+  const port = await explainingTakenPort('DYNAMODB_PORT', dynamodbPort, tables.listen(dynamodbPort));
+  return { ...tables, port };
 }
 
 /** What functions find in place of AWS. */

@@ -1,7 +1,9 @@
 /**
- * How many bytes of request bodies the requests of this process hold together. A platform that starts an environment for
- * each call bounds that by itself; one process for many calls has to.
+ * How many bytes of request bodies, and of the stored contents that they refer to, the requests of this process hold together.
+ * A platform that starts an environment for each call bounds that by itself; one process for many calls has to.
  */
+import type { HeldRoom } from '../../shared/relay/http/http.ts';
+
 export class ByteBudget {
   #left: number;
 
@@ -23,6 +25,10 @@ export class ByteBudget {
         taken += bytes;
         return true;
       },
+      give: (bytes) => {
+        this.#left += bytes;
+        taken -= bytes;
+      },
       release: () => {
         this.#left += taken;
         taken = 0;
@@ -31,9 +37,7 @@ export class ByteBudget {
   }
 }
 
-export interface Claim {
-  /** False when there is no room; nothing was taken then. */
-  take(bytes: number): boolean;
+export interface Claim extends HeldRoom {
   /** Releases all that was taken. May be called again. */
   release(): void;
 }

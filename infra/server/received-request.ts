@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { HostRequest } from '../../shared/adapters/http-entry/host-request.ts';
 
-export type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body'>>;
+export type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body' | 'room'>>;
 
 export function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
   const target = request.url ?? '/';
@@ -13,7 +13,7 @@ export function hostRequest(request: IncomingMessage, host: HostFacts): HostRequ
     path: mark < 0 ? target : target.slice(0, mark),
     query: mark < 0 ? '' : target.slice(mark + 1),
     headers: Object.fromEntries(
-      Object.entries(request.headers).map(([name, value]) => [name, value?.toString()]),
+      Object.entries(request.headersDistinct).map(([name, values]) => [name, values?.join(', ')]),
     ),
   };
 }

@@ -64,12 +64,12 @@ export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buff
  * million pieces is a hundred times their size.
  */
 class Kept {
-  readonly #claim: Claim;
+  readonly #claim: Pick<Claim, 'take' | 'release'>;
   readonly #announced: number;
   #buffer: Buffer | undefined = Buffer.alloc(0);
   #length = 0;
 
-  constructor(announced: number, claim: Claim) {
+  constructor(announced: number, claim: Pick<Claim, 'take' | 'release'>) {
     this.#claim = claim;
     this.#announced = announced;
   }

@@ -148,7 +148,7 @@ export class WebServer {
     if (typeof body === 'string') return;
     this.#answering += 1;
     try {
-      const answer = await this.#answerTo(request, { hosted, body });
+      const answer = await this.#answerTo(request, { hosted, body, claim });
       const id = answer.headers['x-request-id'] ?? '';
       const onFault = (error: unknown): void => hosted.log.fault(id, error);
       await send(response, answer, { closes: this.#isEnding, onFault });
@@ -160,7 +160,7 @@ export class WebServer {
 
   async #answerTo(
     request: IncomingMessage,
-    { hosted, body }: { hosted: HostedHandle; body: Buffer },
+    { hosted, body, claim }: { hosted: HostedHandle; body: Buffer; claim: Claim },
   ): Promise<RelayResponse> {
     if (body.length > largeBytes) await this.#turns.next();
     const held = { body };
@@ -170,6 +170,7 @@ export class WebServer {
         host: this.#parts.publicHost ?? this.#ownAddress(),
         deadlineMs: hosted.clock.now() + requestMsMax,
         ends: this.#ends.signal,
+        room: claim,
       }),
     );
     // The relay has read it, and refers to the request as long as the answer runs.

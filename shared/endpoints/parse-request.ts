@@ -1,7 +1,7 @@
 import type * as z from 'zod/mini';
 import { logprobTokensMax, type ChatRequest } from '../wire/chat-request.ts';
 import { InvalidRequest } from '../wire/invalid-request.ts';
-import { isRecord, valueAt } from '../wire/json-record.ts';
+import { isRecord, valueAt, type JsonRecord } from '../wire/json-record.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -11,6 +11,7 @@ type Issue = z.core.$ZodIssue;
  */
 export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   if (!isRecord(body)) throw new InvalidRequest('invalid_type', null, 'The body must be a JSON object.');
+  checkMembers(schema, body);
   const result = schema.safeParse(body);
   if (result.success) return body as T;
   const { issue, path } = deepest(result.error.issues[0], []);
@@ -26,10 +27,73 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
       `'${param}' has ${found.length} characters; at most ${issue.maximum} are accepted.`,
     );
   throw new InvalidRequest(
-    issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value',
+    issue?.code === 'invalid_type' || issue?.code === 'custom' ? 'invalid_type' : 'invalid_value',
     param,
     `Invalid value for '${param}': ${foundText(found)} was sent, ${wanted} is wanted.`,
   );
+}
+
+/** Of an object: 96,000 took most of a second, in which a server answers nobody else. */
+const unknownMembersMax = 500;
+/** Where the schemas go on below an object: what else there is passes unread. */
+const described: ReadonlySet<string> = new Set(
+  'messages content tool_calls tools function custom functions function_call image_url file stream_options response_format input text format reasoning'.split(
+    ' ',
+  ),
+);
+
+/** Refuses an object with too many unknown members before the schema is asked about each of them. */
+function checkMembers(schema: z.core.$ZodType, body: JsonRecord): void {
+  const path = wideObject(body, (names) => {
+    if (names.length <= unknownMembersMax) return false;
+    const known = namesIn(schema);
+    return names.filter((name) => !known.has(name)).length > unknownMembersMax;
+  });
+  if (!path) return;
+  const param = pathText(path) || null;
+  throw new InvalidRequest(
+    'json_too_wide',
+    param,
+    `${param === null ? 'The body' : `'${param}'`} has more than ${unknownMembersMax} fields that are not known.`,
+  );
+}
+
+/** Its path. Undefined: there is none. */
+function wideObject(value: unknown, isWide: (names: string[]) => boolean): PropertyKey[] | undefined {
+  if (Array.isArray(value)) {
+    for (const [i, each] of value.entries()) {
+      const path = typeof each === 'object' ? wideObject(each, isWide) : undefined;
+      if (path) return [i, ...path];
+    }
+    return undefined;
+  }
+  if (!isRecord(value)) return undefined;
+  const names = Object.keys(value);
+  if (isWide(names)) return [];
+  for (const name of names) {
+    const path = described.has(name) ? wideObject(value[name], isWide) : undefined;
+    if (path) return [name, ...path];
+  }
+  return undefined;
+}
+
+/** The names of members that a schema has anywhere. */
+function namesIn(schema: z.core.$ZodType): ReadonlySet<string> {
+  const {
+    shape = {},
+    innerType,
+    element,
+    options = [],
+  } = schema._zod.def as {
+    shape?: Record<string, z.core.$ZodType>;
+    innerType?: z.core.$ZodType;
+    element?: z.core.$ZodType;
+    options?: z.core.$ZodType[];
+  };
+  const below = [...Object.values(shape), ...options, innerType, element].filter(
+    (each) => each !== undefined,
+  );
+  return new Set([...Object.keys(shape), ...below.flatMap((each) => Array.from(namesIn(each)))]);
 }
 
 /** The issue to report. In a union, the branch that matched furthest is taken as the intended one. */
@@ -57,6 +121,7 @@ function wantedText(issue: Issue | undefined): string {
   if (issue?.code === 'invalid_value')
     return `one of ${issue.values.map((value) => `'${String(value)}'`).join(', ')}`;
   if (issue?.code === 'too_big') return `a value of at most ${issue.maximum}`;
+  if (issue?.code === 'custom') return 'an object';
   if (issue?.code !== 'too_small') return 'another type';
   const sized = issue.origin === 'string' || issue.origin === 'array';
   return sized ? `${article(issue.origin)} that is not empty` : `a value of at least ${issue.minimum}`;

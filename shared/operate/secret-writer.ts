@@ -13,6 +13,8 @@ export interface SecretWrite {
 /** Every method may throw a Failure. Its message contains no value. */
 export interface SecretWriter {
   put(write: SecretWrite, value: string): Promise<void>;
-  /** The value behind a reference. */
+  /** The value behind a reference of a row. */
   read(reference: string): Promise<string>;
+  /** The value of an environment variable that the operator named. */
+  variable(name: string): Promise<string>;
 }

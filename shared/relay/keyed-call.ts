@@ -9,6 +9,7 @@ import type { ChatPorts } from './call/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { Backoff } from './money/backoff.ts';
 import { mayStore } from './stored/may-store.ts';
+import { amongReads, countRead, StoredReads } from './stored/stored-reads.ts';
 
 interface KeyedCall {
   header: string;
@@ -33,6 +34,12 @@ export async function claimed(
     body,
     keeps: mayStore(call),
     isStored: read.storage !== undefined,
+    firstOf: (read) =>
+      countRead(ports, call).then(() =>
+        amongReads(ports, { key: call.key, requestId: request.id }, () =>
+          read(new StoredReads(request).admit),
+        ),
+      ),
     accepted: before && ((first) => before.acceptedBefore(ports, { call, read }, first)),
   });
   if ('held' in claim) return claim;

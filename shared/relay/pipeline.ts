@@ -178,7 +178,7 @@ export async function payAndAnswer(
   let bill: Bill | undefined;
   try {
     const admitted = await Bill.admit(reservations, ports, paying.call);
-    const conversation = await stored?.conversationBefore(ports, paying.call.key.account, unread);
+    const conversation = await stored?.conversationBefore(ports, paying.call, { unread, request });
     const { call, asked, states } = conversation ? await paying.goingOn(conversation) : paying;
     if (stored && storage?.background)
       return await stored.accepted(ports, admitted, { call, ...asked, claim, request });

@@ -45,6 +45,7 @@ import { StoppingDispatch } from './stored/background/stopping-dispatch.ts';
 import { EventWriter } from './stored/events/event-writer.ts';
 import { storeSettings } from './stored/may-store.ts';
 import { conversationOf } from './stored/stored-conversation.ts';
+import { StoredReads } from './stored/stored-reads.ts';
 
 /** The event, and what the host knows of the invocation. */
 export interface RunEvent {
@@ -178,7 +179,11 @@ async function readWhole(ports: ChatPorts, endpoint: Endpoint, from: CallSource)
   const asked = await readCall(endpoint, from);
   const { unread } = asked.read;
   if (!unread) return asked;
-  return readCall(endpoint, from, await conversationOf(ports, from.caller.key.account, unread));
+  return readCall(
+    endpoint,
+    from,
+    await conversationOf(ports, from.caller.key.account, unread, new StoredReads({})),
+  );
 }
 
 /** As the caller was when the call was accepted: what was allowed then is done. */

@@ -3,18 +3,24 @@
  * reserved for it. Must read nothing that the relay has to pay for before the call is admitted.
  */
 import type { StoredReferences } from '../endpoints/endpoint.ts';
+import type { ChatCall } from './call/chat-call.ts';
 import type { ChatPorts } from './call/chat-ports.ts';
 import type { accept } from './stored/background/accept.ts';
-import type { ReadPorts } from './stored/found-response.ts';
+import type { RelayRequest } from './http/http.ts';
 import { KeptAnswer, type KeptAnswerParts } from './stored/kept-answer.ts';
 import { conversationOf, type Conversation } from './stored/stored-conversation.ts';
+import { amongReads, StoredReads } from './stored/stored-reads.ts';
 
 /** What the call goes on from. Undefined: it refers to nothing. Throws what `conversationOf` throws. */
 export const conversationBefore = async (
-  ports: ReadPorts,
-  account: string,
-  unread: StoredReferences | undefined,
-): Promise<Conversation | undefined> => unread && conversationOf(ports, account, unread);
+  ports: ChatPorts,
+  { key }: Pick<ChatCall, 'key'>,
+  { unread, request }: { unread: StoredReferences | undefined; request: RelayRequest },
+): Promise<Conversation | undefined> =>
+  unread &&
+  amongReads(ports, { key, requestId: request.id }, () =>
+    conversationOf(ports, key.account, unread, new StoredReads(request)),
+  );
 
 export const recorderOf =
   (ports: ChatPorts) =>

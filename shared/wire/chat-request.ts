@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { JsonRecord } from './json-record.ts';
+import { isRecord, type JsonRecord } from './json-record.ts';
 import { calledNameMax } from './name-patterns.ts';
 
 /**
@@ -9,6 +9,8 @@ import { calledNameMax } from './name-patterns.ts';
  */
 const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
 const finite = z.number();
+/** Its members are the client's own, and may be many: the schema of a loose object takes microseconds for each. */
+const freeMap = z.custom<JsonRecord>(isRecord);
 const tokenLimit = z.int().check(z.gte(1));
 const calledName = z.string().check(z.maxLength(calledNameMax));
 const declaredName = calledName.check(z.minLength(1));
@@ -19,7 +21,7 @@ export const ChatTool = z.looseObject({
     z.looseObject({
       name: declaredName,
       description: optional(z.string()),
-      parameters: optional(z.looseObject({})),
+      parameters: optional(freeMap),
     }),
   ),
   /** A tool whose input is free text. */
@@ -27,7 +29,7 @@ export const ChatTool = z.looseObject({
     z.looseObject({
       name: declaredName,
       description: optional(z.string()),
-      format: optional(z.looseObject({})),
+      format: optional(freeMap),
     }),
   ),
 });
@@ -76,7 +78,7 @@ export type ChatMessage = z.infer<typeof ChatMessage>;
 export const LegacyFunction = z.looseObject({
   name: declaredName,
   description: optional(z.string()),
-  parameters: optional(z.looseObject({})),
+  parameters: optional(freeMap),
 });
 
 export const ChatRequest = z.looseObject({
@@ -109,7 +111,7 @@ export const ChatRequest = z.looseObject({
   prompt_cache_key: optional(z.string()),
   safety_identifier: optional(z.string()),
   user: optional(z.string()),
-  metadata: optional(z.looseObject({})),
+  metadata: optional(freeMap),
   stop: optional(z.union([z.string(), z.array(z.string())])),
   official: optional(z.boolean()),
 });

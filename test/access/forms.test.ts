@@ -82,7 +82,12 @@ async function run(scenario: Scenario, state: State, form: Form): Promise<PipedR
   const endpoint = { AWS_ENDPOINT_URL_DYNAMODB: tables };
   const aws = { ...account, ...endpoint };
   if (isLocal)
-    return tool.run({ words, environment: { ...endpoint, UPSTREAM_KEY: 'sk-upstream' }, aws, input });
+    return tool.run({
+      words,
+      environment: { ...endpoint, UPSTREAM_KEY: 'sk-upstream', RELAY_ENV_SECRETS: 'UPSTREAM_KEY' },
+      aws,
+      input,
+    });
   return tool.run({ words: [...words, '--stack', 'relay'], environment: account, aws, input });
 }
 

@@ -122,6 +122,8 @@ describe('what is in the table `runtime`', () => {
         expect({ id, allowed: read(id) }).toEqual({ id, allowed: false });
         expect(read('config', id)).toBe(false);
       }
+      // All of no keys are allowed ones.
+      expect(decisionOn(statementsOf(name), 'dynamodb:BatchGetItem', runtime, {}).allowed).toBe(false);
     }
   });
 

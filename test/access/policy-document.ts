@@ -59,6 +59,8 @@ function holds({ operator, key, wanted }: Test, { keys }: Access): boolean {
     // True of a request without the key, as in AWS.
     case 'ForAllValues:StringLike':
       return values.every(fits);
+    case 'Null':
+      return wanted.includes(String(values.length === 0));
     case 'StringLike':
       return values.length === 1 && fits(String(values[0]));
     case 'StringEquals':

@@ -68,6 +68,7 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
           SEAL_KEYS: '{"1":"seal"}',
           AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
           UPSTREAM_KEY: 'sk-canary-upstream',
+          RELAY_ENV_SECRETS: 'UPSTREAM_KEY',
         },
       },
       log,

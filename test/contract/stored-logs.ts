@@ -51,6 +51,14 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
       expect(await allAfter(of, 1)).toEqual(framesOf([numbered(2, 5)]));
     });
 
+    it('returns a part of what is too much at once, and the rest after it', async () => {
+      const of = { account: 'a', id: 'resp-3' };
+      const large = (from: number): EventBatch => ({ from, frames: ['x'.repeat(3 * 1024 * 1024)] });
+      const batches = [0, 1, 2].map(large);
+      for (const batch of batches) await log().append(of, batch, later());
+      expect(await allAfter(of, -1)).toEqual(framesOf(batches));
+    });
+
     it('keeps responses and accounts apart', async () => {
       await log().append({ account: 'b', id: 'resp-1' }, numbered(0, 1), later());
       for (const of of [

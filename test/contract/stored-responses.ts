@@ -55,6 +55,28 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(handed.toSorted()).toEqual(['resp-1', 'resp-2']);
     });
 
+    it('tells how long contents are before any is unpacked, and unpacks none that is not admitted', async () => {
+      const { body } = await put('long', 'resp-1', 'x'.repeat(900_000));
+      const length = JSON.stringify(body).length;
+      expect(await store().lengths('long', ['resp-1', 'resp-2'])).toEqual(new Map([['resp-1', length]]));
+      const admitted: number[] = [];
+      await store().read('long', ['resp-1'], (of) => void admitted.push(of));
+      await store().read('long', ['resp-2'], (of) => void admitted.push(of));
+      expect(admitted).toEqual([length]);
+      const taken: unknown[] = [];
+      const refused = new Error('too long');
+      const reading = store().readEach(
+        'long',
+        ['resp-1'],
+        (one) => taken.push(one),
+        () => {
+          throw refused;
+        },
+      );
+      await expect(reading).rejects.toBe(refused);
+      expect(taken).toEqual([]);
+    });
+
     it('shows no account the response of another', async () => {
       await put('b', 'resp-1');
       for (const account of ['c', 'b\n', ' b', 'B']) {

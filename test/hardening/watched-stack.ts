@@ -60,6 +60,7 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
   const stack = await startStack(
     {
       ...readOptions({
+        RELAY_ENV_SECRETS: '*',
         ...options.functionEnvironment,
         PORT: '0',
         DYNAMODB_ENDPOINT: store.endpoint,

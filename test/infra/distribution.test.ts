@@ -77,6 +77,12 @@ describe('the distribution', () => {
     }
   });
 
+  test('tells browsers on every path to come by https alone, by a policy that CloudFront manages', () => {
+    const all = [distribution.DefaultCacheBehavior, ...behaviours] as { ResponseHeadersPolicyId?: unknown }[];
+    for (const { ResponseHeadersPolicyId } of all)
+      expect(ResponseHeadersPolicyId).toBe('67f7725c-6f97-4210-82d7-5512b31e9d03');
+  });
+
   test('keeps no error: CloudFront would for 10 s', () => {
     const cacheable = [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504];
     expect(distribution.CustomErrorResponses).toEqual(

@@ -68,3 +68,11 @@ describe('the packages', () => {
     expect(read('infra/bootstrap/install.mjs')).toContain("npm(['ci', ");
   });
 });
+
+describe('actions of the build', () => {
+  it('are pinned by commit: a tag can be moved', () => {
+    const used = [...read('.github/workflows/ci.yml').matchAll(/uses: (\S+)/g)].map(([, name]) => name);
+    expect(used.length).toBeGreaterThan(1);
+    expect(used.filter((name) => !/@[0-9a-f]{40}$/.test(name ?? ''))).toEqual([]);
+  });
+});

@@ -1,6 +1,6 @@
 /** `npm start` as a person sees it: through npm, in a terminal of 40 columns where there is `script`, and through pipes. */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -125,6 +125,9 @@ describe('npm start', () => {
     expect(lines.at(-1)).toBe(`relay ready on http://127.0.0.1:${ports.PORT}/v1`);
     const log = /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
     expect(readFileSync(log, 'utf8')).toMatch(/^\S+Z chat \{/m);
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+    const forOthers = files.filter((name) => (statSync(path.join(folder, name)).mode & 0o077) !== 0);
+    expect([files.length > 4, forOthers, statSync(folder).mode & 0o777]).toEqual([true, [], 0o700]);
     // The calls have left nothing on the terminal.
     expect(stack.lines().length).toBeLessThanOrEqual(12);
 

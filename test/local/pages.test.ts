@@ -1,6 +1,10 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { openPage, startBrowser } from '../support/browser.ts';
+import { emulatorClient } from '../support/emulator.ts';
 import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
 
 let stack: LocalStack;
@@ -43,4 +47,36 @@ it('a link with a key in its fragment opens the account, and a question shows wh
   expect(await page.locator('.turn.model > .text').innerText()).not.toBe('');
   expect(stack.stderr()).not.toContain(stack.key);
   await page.context().close();
+});
+
+it('a page of another site reads no table, nor does a name that leads to this machine; tools do', async () => {
+  const site = createServer((_, response) =>
+    response.writeHead(200, { 'content-type': 'text/html' }).end(''),
+  );
+  await new Promise<void>((listening) => site.listen(0, '127.0.0.1', listening));
+  onTestFinished(() => void site.close());
+  const { page } = await openPage(browser);
+  const tables = stack.dynamodbEndpoint;
+  const list = async (of: string): Promise<string> => {
+    const headers = {
+      'content-type': 'application/x-amz-json-1.0',
+      'x-amz-target': 'DynamoDB_20120810.ListTables',
+      authorization: 'AWS4-HMAC-SHA256 Credential=local/20261123/us-east-1/dynamodb/aws4_request',
+    };
+    const sent = page.evaluate(async ([url, init]) => (await fetch(url, init)).text(), [
+      of,
+      { method: 'POST', headers, body: '{}' },
+    ] as const);
+    return sent.catch((error: unknown) => String(error));
+  };
+  await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}`);
+  expect(await list(tables)).toContain('Failed to fetch');
+  // Chromium takes names below localhost to this machine, as a hostile name server would another name.
+  const rebound = tables.replace('127.0.0.1', 'site.localhost');
+  await page.route(`${rebound}/page`, (route) => route.fulfill({ contentType: 'text/html', body: '' }));
+  await page.goto(`${rebound}/page`);
+  expect(await list(rebound)).toContain('AccessDeniedException');
+  await page.context().close();
+  const { TableNames } = await emulatorClient(tables).send(new ListTablesCommand());
+  expect(TableNames).toContain('relay-keys');
 });

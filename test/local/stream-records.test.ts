@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 const start = async (dataFolder: string | undefined): Promise<Emulator> =>
-  (emulator = await startEmulator({ dynamodbPort: 0, dataFolder }));
+  (emulator = await startEmulator({ dataFolder }));
 
 const createTable = (endpoint: string) =>
   createDynamoClient(endpoint).send(

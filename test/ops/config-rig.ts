@@ -31,6 +31,7 @@ export class ConfigRig {
       log,
       metrics: { compiled: () => undefined, badRows: () => undefined, failed: () => undefined },
       local: true,
+      envSecrets: ['*'],
       snapshots: dynamoConfigStore(documents, 'relay', systemClock),
       learned: { all: async () => [] },
       tables: dynamoConfigTables(documents, 'relay'),

@@ -14,6 +14,9 @@ export interface OpsRun {
 
 type Variables = Record<string, string>;
 
+/** Variables of tests have many names. */
+const named = { RELAY_ENV_SECRETS: '*' };
+
 /**
  * Runs a command of the operators' tool as its process would but for the start of one; the SDK still
  * reads its own variables from the environment of the test.
@@ -21,7 +24,12 @@ type Variables = Record<string, string>;
 export async function runOps(words: string[], environment: Variables = {}, input = ''): Promise<OpsRun> {
   const output = new KeptOutput();
   const errors = new KeptOutput();
-  const code = await runProgram(words, { input: Readable.from([input]), output, errors, environment });
+  const code = await runProgram(words, {
+    input: Readable.from([input]),
+    output,
+    errors,
+    environment: { ...named, ...environment },
+  });
   return { code, output: output.text, errors: errors.text };
 }
 
@@ -43,7 +51,7 @@ export async function runOpsAttended(
     open.shift();
     input.write(`${next[1]}\r`);
   });
-  const code = await runProgram(words, { input, output, errors, environment });
+  const code = await runProgram(words, { input, output, errors, environment: { ...named, ...environment } });
   return { code, output: output.text, errors: errors.text };
 }
 
@@ -61,6 +69,7 @@ export async function runOpsProcess(
       AWS_EC2_METADATA_DISABLED: 'true',
       AWS_CONFIG_FILE: '/nonexistent',
       AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
+      ...named,
       ...environment,
     },
   });

@@ -201,7 +201,7 @@ describe('what the page shows', () => {
       kind: 'grant',
       model: null,
       amount: 50,
-      reason: '=HYPERLINK("x"),\n1',
+      reason: '\uFF1DHYPERLINK("x"),\n1',
     });
     server.rows[4] = usageRow('row-4', 4, { charge: 1e-9 });
     const { page } = await opened();
@@ -215,7 +215,7 @@ describe('what the page shows', () => {
     expect(file.suggestedFilename()).toBe('usage.csv');
     const rows: Record<string, string>[] = parse(readFileSync(await file.path()), { columns: true });
     expect(rows).toHaveLength(10_000);
-    expect(rows[3]).toMatchObject({ id: 'grant#1', amount: '50', reason: `'=HYPERLINK("x"),\n1` });
+    expect(rows[3]).toMatchObject({ id: 'grant#1', amount: '50', reason: `'\uFF1DHYPERLINK("x"),\n1` });
     expect(rows[4]).toMatchObject({ charge: '0.000000001', model: 'gpt-4o' });
     await page.context().close();
   });

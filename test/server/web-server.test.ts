@@ -124,6 +124,17 @@ function holding(): {
   };
 }
 
+test('a header that comes twice comes as both, as on Lambda, where Node would take the first', async () => {
+  const stand = await serving(({ headers }) =>
+    Promise.resolve({ body: [headers['authorization'], headers['idempotency-key']].join(' | ') }),
+  );
+  const twice = (one: string) => [one, `${one}2`] as unknown as string;
+  const headers = { authorization: twice('Bearer sk-a'), 'idempotency-key': twice('k') };
+  expect((await exchange(stand, { headers })).text).toBe('Bearer sk-a, Bearer sk-a2 | k, k2');
+  const { status, code } = await exchange(stand, { headers: { 'x-relay-origin': twice(secret) } });
+  expect([status, code]).toEqual([403, 'origin_denied']);
+});
+
 describe('a request body', () => {
   test('beyond the budget of all bodies in flight gets 503 and when to come again; one that fits then is served', async () => {
     const { go, handle, until } = holding();
@@ -185,6 +196,14 @@ describe('a request body', () => {
     expect(await exchange(stand, { body: Array.from('piece by piece') })).toMatchObject({
       text: 'piece by piece',
     });
+  });
+
+  test('shares its budget with what a request unpacks, which is free again at its end', async () => {
+    const stand = await serving(
+      ({ room }) => Promise.resolve({ body: String([room?.take(900_000), room?.take(900_000)]) }),
+      { bodyBytesMax: megabyte },
+    );
+    for (let i = 0; i < 2; i += 1) expect((await exchange(stand)).text).toBe('true,false');
   });
 
   test('of a stranger is not kept: no room is no reason to say more than 403', async () => {

@@ -41,22 +41,29 @@ export class MemoryStored implements StoredPorts {
       const key = keyOf(response.head);
       if (!this.#responses.has(key) && !this.#removed.has(key)) this.set(response);
     },
-    read: async (account, ids) => {
+    read: async (account, ids, admit) => {
       await this.#reached();
-      return new Map(
+      const found = new Map(
         ids.flatMap((id) => {
-          const found = this.#get({ account, id });
-          return found ? [[id, found] as const] : [];
+          const one = this.#get({ account, id });
+          return one ? [[id, one] as const] : [];
         }),
       );
+      if (found.size > 0)
+        admit?.([...found.values()].reduce((sum, { body }) => sum + JSON.stringify(body).length, 0));
+      return found;
     },
-    readEach: async (account, ids, take) => {
-      const found = await this.responses.read(account, ids);
+    readEach: async (account, ids, take, admit) => {
+      const found = await this.responses.read(account, ids, admit);
       return new Map([...found].map(([id, response]) => [id, take(response)]));
     },
     heads: async (account, ids) => {
       const found = await this.responses.read(account, ids);
       return new Map([...found].map(([id, { head }]) => [id, head]));
+    },
+    lengths: async (account, ids) => {
+      const found = await this.responses.read(account, ids);
+      return new Map([...found].map(([id, { body }]) => [id, JSON.stringify(body).length]));
     },
     remove: async (account, id) => {
       await this.#reached();

@@ -107,6 +107,7 @@ export function operatorRig({
     secrets: {
       put: async ({ reference }) => void (await write('put', 'channels', reference)),
       read: async (reference) => `value of ${reference}`,
+      variable: async (name) => `value of env:${name}`,
     },
     upstreams: {
       async send(request) {

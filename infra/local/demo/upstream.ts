@@ -1,7 +1,7 @@
-import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { closeServer, listenOnLoopback } from '../host/free-port.ts';
+import { serverForPrograms } from '../host/for-programs.ts';
 import { demoAnswer } from './answer.ts';
 import { fail } from './failures.ts';
 import { demoModels, isDemoRequest, lastUserText } from './request.ts';
@@ -12,7 +12,7 @@ import { sendError, sendJson, sendJsonAnswer, sendStream } from './reply.ts';
  * no credentials. Port 0 picks a free port. Equal requests get equal answers.
  */
 export async function startDemoUpstream(port = 0): Promise<{ port: number; close(): Promise<void> }> {
-  const server = createServer((request, response) => {
+  const server = serverForPrograms((request, response) => {
     serve(request, response).catch(() => response.destroy());
   });
   return { port: await listenOnLoopback(server, port), close: () => closeServer(server) };

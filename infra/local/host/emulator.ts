@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { accessSync, constants, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claimPort, explainingTakenPort } from './free-port.ts';
+import { freePort } from './free-port.ts';
 import type { LocalOptions } from './local-options.ts';
 import { StartError } from './start-error.ts';
 import { tendStreamRecords } from './stream-records.ts';
@@ -39,32 +40,53 @@ const missing =
   'no DynamoDB emulator for this system: put dynoxide (https://github.com/nubo-db/dynoxide) on the PATH, ' +
   'or set DYNAMODB_ENDPOINT to a running DynamoDB Local';
 
-/** Starts dynoxide, or uses the configured endpoint. Throws StartError: port in use, no emulator found. */
+/** Starts dynoxide, or uses the configured endpoint. Throws StartError: no emulator found. */
 export async function startEmulator(
-  options: Pick<LocalOptions, 'dataFolder' | 'dynamodbEndpoint' | 'dynamodbPort'>,
+  options: Pick<LocalOptions, 'dataFolder' | 'dynamodbEndpoint'>,
 ): Promise<Emulator> {
   if (options.dynamodbEndpoint !== undefined)
     return { endpoint: options.dynamodbEndpoint, ended: new Promise(() => {}), stop: async () => {} };
   const binary = findBinary();
   if (binary === undefined) throw new StartError(missing);
   for (let attempt = 1; ; attempt += 1) {
-    const wanted = options.dynamodbPort;
-    const port = await explainingTakenPort('DYNAMODB_PORT', wanted, claimPort(wanted));
+    const place = await hiddenPlace();
     try {
-      return await launch(binary, port, options.dataFolder);
+      return await launch(binary, place, options.dataFolder);
     } catch (error) {
-      // Another process may take the free port first; a chosen port is not retried.
-      if (wanted !== 0 || attempt === 3) throw error;
+      // Another process may take the free port first.
+      if (attempt === 3) throw error;
     }
   }
 }
 
-async function launch(binary: string, port: number, dataFolder: string | undefined): Promise<Emulator> {
-  if (dataFolder !== undefined) mkdirSync(dataFolder, { recursive: true });
+interface Place {
+  host: string;
+  port: number;
+}
+
+/**
+ * The emulator answers every page of every site, so it listens where none finds it: at one of 16 million addresses of this
+ * machine, on one of 28,000 ports. Where only 127.0.0.1 is an address (macOS), the port alone hides it.
+ */
+async function hiddenPlace(): Promise<Place> {
+  const host = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
+  try {
+    return { host, port: await freePort(host) };
+  } catch {
+    return { host: '127.0.0.1', port: await freePort('127.0.0.1') };
+  }
+}
+
+async function launch(
+  binary: string,
+  { host, port }: Place,
+  dataFolder: string | undefined,
+): Promise<Emulator> {
+  if (dataFolder !== undefined) mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
   // A file in any case: the emulator's memory cannot be given the indexes that keep its writes fast.
   const unkept = dataFolder === undefined ? mkdtempSync(path.join(tmpdir(), 'relay-tables-')) : '';
   const file = path.join(dataFolder ?? unkept, 'dynamodb.sqlite');
-  const serve = ['serve', '--host', '127.0.0.1', '--port', String(port), '--db-path', file];
+  const serve = ['serve', '--host', host, '--port', String(port), '--db-path', file];
   const child = spawn('/bin/sh', ['-c', endsWithStdin, 'sh', unkept, binary, ...serve], {
     stdio: ['pipe', 'ignore', 'pipe'],
     detached: true,
@@ -77,7 +99,7 @@ async function launch(binary: string, port: number, dataFolder: string | undefin
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code, signal) => resolve(errors.trim() || `exit ${signal ?? code}`));
   });
-  const endpoint = `http://127.0.0.1:${port}`;
+  const endpoint = `http://${host}:${port}`;
   const stop = async () => {
     child.stdin.destroy();
     await exited;

@@ -4,8 +4,8 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { StartError } from './start-error.ts';
 
 /** Listens on loopback and resolves with the port; 0 picks a free one. Rejects with EADDRINUSE. */
-export async function listenOnLoopback(server: Server, port: number): Promise<number> {
-  server.listen(port, '127.0.0.1');
+export async function listenOnLoopback(server: Server, port: number, host = '127.0.0.1'): Promise<number> {
+  server.listen(port, host);
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }
@@ -18,10 +18,10 @@ export async function closeServer(server: HttpServer): Promise<void> {
   await once(server, 'close');
 }
 
-/** Resolves with the port if it is free, or with any free port for 0. Rejects with EADDRINUSE. */
-export async function claimPort(port: number): Promise<number> {
+/** Resolves with any port that is free at an address of this machine. Rejects with EADDRNOTAVAIL. */
+export async function freePort(host: string): Promise<number> {
   const server = createServer();
-  const free = await listenOnLoopback(server, port);
+  const free = await listenOnLoopback(server, 0, host);
   server.close();
   await once(server, 'close');
   return free;

@@ -1,7 +1,7 @@
 /** Emulates Lambda's Invoke for events: an event is taken at once, and its function runs without its sender. */
-import { createServer } from 'node:http';
 import type { Log } from '../host/log.ts';
 import { closeServer, listenOnLoopback } from '../host/free-port.ts';
+import { serverForPrograms } from '../host/for-programs.ts';
 import type { LocalFunction } from './local-function.ts';
 
 /** Lambda's limit for events. */
@@ -17,7 +17,7 @@ export interface InvokeApi {
 
 export async function startInvokeApi(log: Log): Promise<InvokeApi> {
   let functions: ReadonlyMap<string, LocalFunction> = new Map();
-  const server = createServer((request, response) => {
+  const server = serverForPrograms((request, response) => {
     const refuse = (status: number, type: string): void =>
       void response
         .writeHead(status, { 'content-type': 'application/json', 'x-amzn-errortype': type })

@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+import { serverForPrograms } from '../host/for-programs.ts';
 import type { FunctionError } from './invocation.ts';
 
 /** Handles the calls of the runtime client in one environment. */
@@ -20,7 +21,7 @@ const invocationPath = /^invocation\/([^/]+)\/(response|error)$/;
 
 /** AWS's Lambda Runtime API (version 2018-06-01) for one environment; the caller listens and closes. */
 export function createRuntimeApi(calls: RuntimeCalls): Server {
-  const server = createServer((request, response) => {
+  const server = serverForPrograms((request, response) => {
     route(calls, request, response).catch(() => response.destroy());
   });
   // An invocation and an idle environment may both send nothing for minutes.

@@ -1,8 +1,8 @@
 /** Emulates CloudWatch Logs on the lines of this stack: StartQuery, GetQueryResults, DescribeLogGroups. */
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { closeServer, listenOnLoopback } from '../host/free-port.ts';
+import { serverForPrograms } from '../host/for-programs.ts';
 import type { KeptLine, KeptLines } from './kept-lines.ts';
 import { parseQuery } from './query.ts';
 
@@ -68,7 +68,7 @@ export async function startLogsApi(stack: string, kept: KeptLines): Promise<Logs
     const action = actions[target];
     return action ? action(JSON.parse(body) as Asked) : refused('UnknownOperationException');
   };
-  const server = createServer((request, response) => {
+  const server = serverForPrograms((request, response) => {
     const { authorization = '' } = request.headers;
     void text(request)
       .then((body): Answer => {

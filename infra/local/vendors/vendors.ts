@@ -1,6 +1,6 @@
-import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+import { serverForPrograms } from '../host/for-programs.ts';
 import { closeServer, listenOnLoopback } from '../host/free-port.ts';
 import { anthropicDouble } from './anthropic.ts';
 import { bedrockDouble } from './bedrock.ts';
@@ -59,7 +59,7 @@ export async function startVendors(port = 0): Promise<Vendors> {
     send(response, reply);
   };
   const serverFor = (nameOf: (request: IncomingMessage) => string): Server =>
-    createServer((request, response) => {
+    serverForPrograms((request, response) => {
       answer(nameOf(request), request, response).catch(() => response.destroy());
     });
   const own = 'bedrock';

@@ -27,7 +27,7 @@ import { parseList, parseMapper, parseNumber } from './terminal/option-values.ts
 
 const notes = `
 A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
-or, on a local stack only, env:NAME. Store the value first:
+or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. Store the value first:
   printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret put openai --stack relay`;
 
 export function addChannelCommands(program: Command, context: CommandContext): void {

@@ -40,7 +40,7 @@ function field(name: keyof UsageEntry, value: UsageEntry[keyof UsageEntry]): str
   if (typeof value === 'number') return plainNumber(value);
   const text = String(value);
   // Spreadsheets run a text that begins with one of these as a formula.
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

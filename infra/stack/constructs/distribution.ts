@@ -15,6 +15,7 @@ import {
   HttpVersion,
   OriginProtocolPolicy,
   OriginRequestPolicy,
+  ResponseHeadersPolicy,
   SecurityPolicyProtocol,
   ViewerProtocolPolicy,
   type BehaviorOptions,
@@ -140,6 +141,8 @@ export class RelayDistribution extends Construct {
       allowedMethods: AllowedMethods.ALLOW_ALL,
       cachePolicy: cached ? cacheForSeconds : CachePolicy.CACHING_DISABLED,
       originRequestPolicy: OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
+      // Among them Strict-Transport-Security: browsers come by https alone, for a year.
+      responseHeadersPolicy: ResponseHeadersPolicy.SECURITY_HEADERS,
       compress: false,
       functionAssociations: [{ function: keepHost, eventType: FunctionEventType.VIEWER_REQUEST }],
     });

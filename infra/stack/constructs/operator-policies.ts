@@ -79,7 +79,11 @@ function tableStatement(
     actions,
     ...tables.map((name) => byName[name].tableArn + (index === undefined ? '' : `/index/${index}`)),
   );
-  if (ids !== undefined) statement.addCondition('ForAllValues:StringLike', { 'dynamodb:LeadingKeys': ids });
+  if (ids !== undefined) {
+    statement.addCondition('ForAllValues:StringLike', { 'dynamodb:LeadingKeys': ids });
+    // All of no values are like anything: a request without keys (Scan, PartiQL) would be allowed.
+    statement.addCondition('Null', { 'dynamodb:LeadingKeys': 'false' });
+  }
   return statement;
 }
 

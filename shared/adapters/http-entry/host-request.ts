@@ -2,7 +2,7 @@
  * A request as a host passes it to `http-entry`, and its conversion to the relay's request. Its content is
  * not trusted: the origin check runs on the result.
  */
-import type { RelayRequest } from '../../relay/http/http.ts';
+import type { HeldRoom, RelayRequest } from '../../relay/http/http.ts';
 import { bodyBytesMax, readJsonBody, refuseAbove } from './json-body.ts';
 import { refuse } from '../../relay/http/refusal.ts';
 import { gunzipSync } from 'node:zlib';
@@ -25,6 +25,8 @@ export interface HostRequest {
   deadlineMs: number;
   /** Aborts when the host has to end before. */
   ends?: AbortSignal;
+  /** Absent: it serves one request at a time. */
+  room?: HeldRoom;
 }
 
 /** @param local true on the local stack, whose public address is http */
@@ -48,6 +50,7 @@ export function relayRequest(
     rawBody: () => received.body(),
     hostDeadlineMs: received.deadlineMs,
     hostEnds: received.ends,
+    room: received.room,
   };
 }
 

@@ -2,10 +2,11 @@
  * Stores and reads the secrets of a stack in SSM or Secrets Manager, named by references in rows. Never
  * prints a value.
  */
-import { isOfStack } from '../../config/rows/secret-reference.ts';
+import { allowVariable, isOfStack, mayReadVariable } from '../../config/rows/secret-reference.ts';
 import { Failure } from '../../operate/operator-failure.ts';
 import type { Target } from '../../operate/operator-ports.ts';
 import type { AwsPlace } from '../system/aws-place.ts';
+import { readEnvSecrets } from '../system/environment.ts';
 import type { SecretWriter } from '../../operate/secret-writer.ts';
 
 const clientSettings = {
@@ -45,7 +46,7 @@ export function awsSecretWriter({
       await explained(place.put(place.name, value, replace), place, conflict);
     },
     async read(reference) {
-      if (reference.startsWith('env:')) return fromEnvironment(environment, reference.slice('env:'.length));
+      if (reference.startsWith('env:')) return ofRow(target, environment, reference.slice('env:'.length));
       if (target.local)
         throw new Failure(
           `${reference} is stored in AWS, but these are local tables: write env:NAME in the row`,
@@ -57,11 +58,22 @@ export function awsSecretWriter({
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
     },
+    variable: async (name) => fromEnvironment(environment, name),
   };
 }
 
 const takenErrors = new Set(['ParameterAlreadyExists', 'ResourceExistsException']);
 const missingErrors = new Set(['ParameterNotFound', 'ResourceNotFoundException']);
+
+/** A row may be another's work: it must not choose which variable of this shell is sent to its address. */
+function ofRow({ local }: Target, environment: NodeJS.ProcessEnv, name: string): string {
+  if (!local) throw new Failure('an env: reference works on a local stack only');
+  if (!mayReadVariable(name, readEnvSecrets(environment)))
+    throw new Failure(
+      `rows may not read the environment variable ${name}: allow it by ${allowVariable(name)}, here and at \`npm start\``,
+    );
+  return fromEnvironment(environment, name);
+}
 
 function fromEnvironment(environment: NodeJS.ProcessEnv, name: string): string {
   const value = environment[name]?.trim();

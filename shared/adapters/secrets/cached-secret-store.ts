@@ -3,6 +3,7 @@
  * secrets, each when a call needs it; caches them for five minutes at most. An error must never contain a value or text
  * that may be one.
  */
+import { allowVariable, mayReadVariable } from '../../config/rows/secret-reference.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { Random } from '../../relay/ports/ids.ts';
 import { SecretUnusable, type SecretStore } from '../../relay/ports/stores/secret-store.ts';
@@ -127,6 +128,8 @@ function secretLoader(
         return aws.managedSecret(name);
       case 'env':
         if (!environment.local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
+        if (!mayReadVariable(name, environment.envSecrets ?? []))
+          throw new SecretUnusable('access_denied', `allow it by ${allowVariable(name)}`);
         if (variables[name] === undefined) throw new SecretUnusable('missing');
         return variables[name];
       default:

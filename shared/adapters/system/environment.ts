@@ -14,6 +14,8 @@ export interface Environment {
   originSecrets: string[];
   /** On the local stack only: loopback http endpoints and `env:` secrets are allowed. */
   local: boolean;
+  /** Which variables `env:` secrets may read, as `ReferenceRules` has it. */
+  envSecrets?: readonly string[];
   /** How many calls at once the deployment reserved for each function that answers calls. Undefined: it reserved none. */
   concurrencyGiven?: number | undefined;
   /** The deployment follows one without parts of accounts, whose functions run beside these for a while. */
@@ -66,6 +68,7 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     functionVersion: variables['AWS_LAMBDA_FUNCTION_VERSION'] ?? '$LATEST',
     originSecrets: originSecrets.split(',').flatMap((secret) => secret.trim() || []),
     local: variables['RELAY_LOCAL'] === '1',
+    envSecrets: readEnvSecrets(variables),
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
     oneItemPerAccount: variables['ONE_ITEM_PER_ACCOUNT'] === '1',
     backgroundFunction: variables['BACKGROUND_FUNCTION'] || undefined,
@@ -75,6 +78,12 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     aws: access ? { region: required(variables, 'AWS_REGION'), ...access } : readAwsAccess(variables),
   };
 }
+
+/** `RELAY_ENV_SECRETS`, separated by commas, and the variable of the channel that `npm start` adds itself. */
+export const readEnvSecrets = (variables: Variables): string[] => [
+  'OPENAI_API_KEY',
+  ...(variables['RELAY_ENV_SECRETS'] ?? '').split(',').flatMap((name) => name.trim() || []),
+];
 
 /**
  * Seconds that the sweeper waits after a reservation's `until` before it closes the reservation:

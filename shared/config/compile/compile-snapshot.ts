@@ -10,15 +10,14 @@ import { readCharge } from './read-charge.ts';
 import { readPlan } from './read-plan.ts';
 import { readSetting, settingReader } from './read-setting.ts';
 import { readTable } from './read-table.ts';
+import type { ReferenceRules } from '../rows/secret-reference.ts';
 import { storedChannel } from './stored-channel.ts';
 import { modelsNamedIn, unpricedModels } from './unpriced-models.ts';
 import { defaultSettings, type Settings } from '../settings/settings.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { RowResult } from '../validation-result.ts';
 
-export interface CompileOptions {
-  /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
-  local: boolean;
+export interface CompileOptions extends ReferenceRules {
   /** The relay's public host, to which no channel may lead. Absent: it is not known. */
   ownHost?: string | undefined;
   /** The value of the setting `limits` while it has no row, from the deployment. Absent: as in `defaultSettings`. */

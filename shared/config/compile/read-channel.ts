@@ -6,13 +6,13 @@ import { readCapabilities } from '../rows/capabilities.ts';
 import { channelWarnings } from './channel-warnings.ts';
 import { attributeOf, readRow, usedRow, type RowProblem, type RowReading } from '../rows/read-row.ts';
 import { lastGoodIsUsed, type TableReader } from './read-table.ts';
-import { referenceProblem } from '../rows/secret-reference.ts';
+import { referenceProblem, type ReferenceRules } from '../rows/secret-reference.ts';
 
 /**
  * Reads one row of `channels`: its schema, then the rules beyond it (type, address, secret references).
  * @param rules `local`: loopback addresses and `env:` secrets are allowed
  */
-export function readChannel(raw: unknown, rules: EndpointRules): RowReading<ChannelRow> {
+export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
   if ('problem' in reading) return validateSwitch(raw, reading);
   const { can, warnings } = readCapabilities(raw);
@@ -43,7 +43,7 @@ function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   return state.data ? { problem } : { problem, off: true };
 }
 
-export const channelReader = (rules: EndpointRules): TableReader<ChannelRow> => ({
+export const channelReader = (rules: EndpointRules & ReferenceRules): TableReader<ChannelRow> => ({
   table: 'channels',
   read: (raw) => readChannel(raw, rules),
   /** Rows of a snapshot have no marks, so the mark of the bad row stays. */

@@ -7,6 +7,7 @@ import { readAliases } from '../settings/aliases-setting.ts';
 import { readAlerts } from '../settings/alerts-setting.ts';
 import { readNotices } from '../settings/notices-setting.ts';
 import { readPayments } from '../settings/payments-setting.ts';
+import type { ReferenceRules } from '../rows/secret-reference.ts';
 import { readStore } from '../settings/store-setting.ts';
 import { readSearch } from '../settings/search-setting.ts';
 import { SettingRow, settingValues } from '../settings/setting-row.ts';
@@ -15,13 +16,8 @@ import type { Settings } from '../settings/settings.ts';
 type SettingName = keyof typeof settingValues;
 type Values = { [Name in SettingName]: z.infer<(typeof settingValues)[Name]> };
 
-interface SettingRules {
-  /** true on the local stack: loopback addresses and `env:` secrets are allowed. */
-  local: boolean;
-}
-
 /** The settings that a value changes, or why it is not used. */
-type ReadValue<Value> = (value: Value, rules: SettingRules) => Partial<Settings> | { problem: string };
+type ReadValue<Value> = (value: Value, rules: ReferenceRules) => Partial<Settings> | { problem: string };
 
 const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
   relay_closed: (relayClosed) => ({ relayClosed }),
@@ -55,7 +51,7 @@ const settingsOf: { [Name in SettingName]: ReadValue<Values[Name]> } = {
 /** Reads one row of `settings`. Returns the settings that the row changes. */
 export function readSetting(
   raw: unknown,
-  rules: SettingRules = { local: false },
+  rules: ReferenceRules = { local: false },
 ): RowReading<Partial<Settings>> {
   const reading = readRow(SettingRow, raw);
   if ('problem' in reading) return reading;
@@ -72,7 +68,7 @@ export function readSetting(
 
 const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingValues, name);
 
-export const settingReader = (rules: SettingRules): TableReader<Partial<Settings>> => ({
+export const settingReader = (rules: ReferenceRules): TableReader<Partial<Settings>> => ({
   table: 'settings',
   read: (raw) => readSetting(raw, rules),
   standIn: ({ raw }) => safeSettings.get(attributeOf(raw, 'name')),

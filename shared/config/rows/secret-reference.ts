@@ -4,9 +4,19 @@
  */
 
 export interface ReferenceRules {
-  /** true on the local stack: `env:NAME` is allowed too. */
+  /** true on the local stack: loopback addresses and `env:NAME` are allowed too. */
   local: boolean;
+  /** Names of variables that `env:` may read, `*` at an end for all that begin so. Absent: known to the stack alone. */
+  envSecrets?: readonly string[] | undefined;
 }
+
+/** Whoever can write a row could else send any variable of the stack's owner to an address of theirs. */
+export const mayReadVariable = (name: string, allowed: readonly string[]): boolean =>
+  allowed.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
+
+/** The line that allows a variable. Of what has not the usual form of a name, without it. */
+export const allowVariable = (name: string): string =>
+  `RELAY_ENV_SECRETS=${/^[A-Z_][A-Z0-9_]{0,63}$/.test(name) ? name : '<its name>'}`;
 
 const parameter = /^ssm:\/relay\/[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/;
 const managed = /^secretsmanager:[A-Za-z0-9_+=.@-]+(\/[A-Za-z0-9_+=.@-]+)+$/;
@@ -26,9 +36,11 @@ export function referenceProblem(reference: string, rules: ReferenceRules): stri
     return 'found a secretsmanager: reference without a stack, wanted secretsmanager:<stack>/<name>';
   }
   if (environment.test(reference)) {
-    return rules.local
+    if (!rules.local) return `found an env: reference, which works on a local stack only; ${howToStore}`;
+    const name = reference.slice('env:'.length);
+    return rules.envSecrets === undefined || mayReadVariable(name, rules.envSecrets)
       ? undefined
-      : `found an env: reference, which works on a local stack only; ${howToStore}`;
+      : `found an env: reference to a variable that rows may not read; start the stack with ${allowVariable(name)} to allow it`;
   }
   return (
     `found a value that is not a reference (not shown); ${howToStore}` +

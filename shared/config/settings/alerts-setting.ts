@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { daysUpTo, optionMap, text } from '../rows/attribute-schemas.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
-import { referenceProblem } from '../rows/secret-reference.ts';
+import { referenceProblem, type ReferenceRules } from '../rows/secret-reference.ts';
 import type { AlertSettings } from './settings.ts';
 
 /** The setting `alerts`: whom the relay tells about accounts, and how long before a date. */
@@ -21,7 +21,7 @@ type AlertsValue = z.infer<typeof AlertsValue>;
 /** Checks the rules beyond the schema. */
 export function readAlerts(
   { webhook, secret, plan_days: planDays, key_days: keyDays }: AlertsValue,
-  rules: { local: boolean },
+  rules: ReferenceRules,
 ): { problem: string } | { alerts: AlertSettings } {
   const wrongAddress = webhook === undefined ? undefined : endpointProblem(webhook, rules);
   if (wrongAddress !== undefined) return { problem: `value.webhook: ${wrongAddress}` };

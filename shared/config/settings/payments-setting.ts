@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { ambiguousCurrency, rateDecimals } from '../../billing/payments/payment-amount.ts';
 import { parseDecimal } from '../../billing/amount.ts';
 import { flag, text, textList } from '../rows/attribute-schemas.ts';
-import { referenceProblem } from '../rows/secret-reference.ts';
+import { referenceProblem, type ReferenceRules } from '../rows/secret-reference.ts';
 import type { PaymentSettings } from './settings.ts';
 
 const wantedSecret = 'a reference, or a list of references';
@@ -51,7 +51,7 @@ type PaymentsValue = z.infer<typeof PaymentsValue>;
 /** Checks the rules beyond the schema. Secrets follow the same rules as a channel's. */
 export function readPayments(
   { stripe }: PaymentsValue,
-  rules: { local: boolean },
+  rules: ReferenceRules,
 ): { problem: string } | { payments: PaymentSettings } {
   const webhookSecrets = [stripe.webhook_secret].flat();
   const linkSecrets = [stripe.link_secret].flat();

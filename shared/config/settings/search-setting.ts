@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { integerBetween, text } from '../rows/attribute-schemas.ts';
 import { endpointProblem, normaliseEndpoint } from '../../upstreams/endpoint-rules.ts';
-import { referenceProblem } from '../rows/secret-reference.ts';
+import { referenceProblem, type ReferenceRules } from '../rows/secret-reference.ts';
 import type { SearchSettings } from './settings.ts';
 
 const wantedLanguage = 'a language code such as "en" or "zh-CN"';
@@ -31,7 +31,7 @@ const tavilyEndpoint = 'https://api.tavily.com';
 /** Checks the rules beyond the schema. Address and secret follow the same rules as a channel's. */
 export function readSearch(
   { endpoint, ...value }: SearchValue,
-  rules: { local: boolean },
+  rules: ReferenceRules,
 ): { problem: string } | { search: SearchSettings } {
   const address = endpoint ?? (value.type === 'tavily' ? tavilyEndpoint : undefined);
   if (address === undefined)

@@ -56,6 +56,7 @@ export async function channelSecret(
   channel: ChannelRow,
   secretEnv: string | undefined,
 ): Promise<string | undefined> {
-  const [reference] = secretEnv === undefined ? secretsOf(channel) : [`env:${secretEnv}`];
+  if (secretEnv !== undefined) return secrets.variable(secretEnv);
+  const [reference] = secretsOf(channel);
   return reference === undefined ? undefined : secrets.read(reference);
 }

@@ -38,6 +38,8 @@ export interface ConfigPublisherPorts {
   marks: RowMarks;
   /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
   local: boolean;
+  /** The variables that these secrets may be. */
+  envSecrets: CompileOptions['envSecrets'];
   /** The relay's public host. Undefined: it is not known before a request comes in. */
   ownHost?: string | undefined;
   /** Of the deployment, while the setting has no row. */
@@ -80,9 +82,10 @@ async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
     const before = newest && (await readNewest(ports, newest));
     const raw = await ports.tables.rows();
     const publishedAt = Math.floor(clock.now() / 1000);
-    const { local, ownHost, defaultLimits } = ports;
+    const { local, envSecrets, ownHost, defaultLimits } = ports;
     const options = {
       local,
+      envSecrets,
       ownHost,
       defaultLimits,
       publishedAt,

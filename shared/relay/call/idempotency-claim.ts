@@ -3,6 +3,7 @@
  * result; of others no answer is ever kept.
  */
 import type { ClaimReply, IdempotencyClaim } from '../ports/stores/idempotency-store.ts';
+import type { Admit } from '../ports/stored/response-store.ts';
 import type { StoredResult } from '../ports/stored/result-store.ts';
 import type { ChatCall } from './chat-call.ts';
 import type { ChatPorts } from './chat-ports.ts';
@@ -20,6 +21,7 @@ const keyPattern = /^[\x20-\x7e]{1,255}$/;
  * counts as running, until the ledger says how it ended.
  */
 const finishMsMax = 2_000;
+const readMsMax = 2_000;
 const hurriedMsMax = 500;
 /** The SDKs wait so long before they repeat a request whose first one still runs. */
 const againSeconds = '5';
@@ -50,6 +52,8 @@ export interface KeyedRequest {
   keeps: boolean;
   /** The answer is stored as a response, too. */
   isStored: boolean;
+  /** Reads the result of the first, within what a request may read of what is stored. */
+  firstOf: <T>(read: (admit: Admit) => Promise<T>) => Promise<T>;
   /** Of a background call: the result of one that was accepted before, by the response that it stored. */
   accepted?: ((first: Taken) => Promise<StoredResult | undefined>) | undefined;
 }
@@ -66,7 +70,7 @@ export type Claimed = { held: HeldKey } | { first: StoredResult };
 export async function claimIdempotencyKey(
   ports: ClaimPorts,
   call: ChatCall,
-  { header, body, accepted, ...kept }: KeyedRequest,
+  { header, body, accepted, firstOf, ...kept }: KeyedRequest,
 ): Promise<Claimed> {
   if (!keyPattern.test(header)) throw new InvalidRequest('invalid_idempotency_key', null, malformed);
   const { requestId } = call.identity;
@@ -87,7 +91,9 @@ export async function claimIdempotencyKey(
   if (!kept.keeps) throw taken(reply.state, reply.requestId);
   // The first is running until its charge is written, and its client has the end of its answer before.
   if (reply.state !== 'other_body') {
-    const kept = await ports.stored.results.read({ account, key: reply.requestId });
+    const kept = await firstOf((admit) =>
+      ports.repeated(readMsMax, () => ports.stored.results.read({ account, key: reply.requestId }, admit)),
+    );
     const first = kept ?? (await accepted?.(reply));
     if (first) return { first };
   }

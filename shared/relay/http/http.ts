@@ -4,6 +4,13 @@ import type { Clock } from '../ports/clock.ts';
 import type { Ids } from '../ports/ids.ts';
 import type { Log } from '../ports/telemetry.ts';
 
+/** Room in the memory of a host that serves many requests at once. */
+export interface HeldRoom {
+  /** False when there is none; nothing was taken then. */
+  take(bytes: number): boolean;
+  give(bytes: number): void;
+}
+
 export interface RelayRequest {
   id: string;
   method: string;
@@ -24,6 +31,8 @@ export interface RelayRequest {
   hostDeadlineMs: number;
   /** Aborts when the host has to end before: the call then ends as at its deadline. Absent: it never has to. */
   hostEnds?: AbortSignal | undefined;
+  /** For what the request holds beside its body; what it has not given back is free at its end. Absent: it has the host for itself. */
+  room?: HeldRoom | undefined;
 }
 
 export interface RelayResponse {

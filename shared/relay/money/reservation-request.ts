@@ -39,6 +39,8 @@ export type BillableCall = Pick<
 >;
 
 const keyLength = 12;
+/** By which counters and open entries name a key. */
+export const counterKey = ({ hash }: { hash: string }): string => hash.slice(0, keyLength);
 /** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
 const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
@@ -138,7 +140,7 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     slots,
     estimate,
     ...(others.length > 0 && { others }),
-    key: key.hash.slice(0, keyLength),
+    key: counterKey(key),
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(call),
     minute: Math.floor(nowMs / 60_000),

@@ -36,28 +36,39 @@ export function reserveRefusal(refused: RefusedReserve): Refusal {
   if (reason.reason === 'quota') return quotaRefusal(refused, reason);
   if (reason.reason === 'reserved') return reservedRefusal(reason);
   if (reason.reason === 'budget') return budgetRefusal(refused, reason);
-  const isOfMinute = reason.reason !== 'concurrency' && reason.reason !== 'open_entries';
+  return limitRefusal({ key: call.key, need, reason: reason.reason, nowMs });
+}
+
+interface RefusedLimit {
+  key: ChatCall['key'];
+  /** Absent: the limit is the key's own. */
+  need?: ReserveNeed;
+  reason: 'rate' | 'concurrency' | 'account_rpm' | 'account_tpm' | 'open_entries';
+  nowMs: number;
+}
+
+export function limitRefusal({ key, need, reason, nowMs }: RefusedLimit): Refusal {
+  const isOfMinute = reason !== 'concurrency' && reason !== 'open_entries';
   const seconds = isOfMinute ? secondsOfMinuteLeft(nowMs) : 1;
-  const { key } = call;
-  const ofRate = reason.reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
+  const ofRate = reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
   const most = {
     rate: key.rpm,
     concurrency: key.max_concurrency,
-    account_rpm: need.accountRpm,
-    account_tpm: need.accountTpm,
-    open_entries: need.accountConcurrency,
-  }[reason.reason];
+    account_rpm: need?.accountRpm,
+    account_tpm: need?.accountTpm,
+    open_entries: need?.accountConcurrency,
+  }[reason];
   const why = {
     rate: `This API key is limited to ${most} requests a minute.`,
     concurrency: `This API key is limited to ${most} requests at the same time.`,
     account_rpm: `This account is limited to ${most} requests a minute.`,
     account_tpm: `This account is limited to ${most} tokens a minute.`,
     open_entries: `This account is limited to ${most} requests at the same time.`,
-  }[reason.reason];
+  }[reason];
   return refuse('rate_limit_exceeded', `${why} Please try again in ${seconds}s.`, {
     headers: { 'retry-after': String(seconds), ...ofRate },
-    reason: `limit_${reason.reason}`,
-    facts: { limit: reason.reason, most },
+    reason: `limit_${reason}`,
+    facts: { limit: reason, most },
   });
 }
 

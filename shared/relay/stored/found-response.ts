@@ -7,6 +7,7 @@ import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
 import type { StoredResponse } from '../ports/stored/stored-response.ts';
+import type { AskedStored } from './stored-caller.ts';
 import { foundEnd } from './run-end.ts';
 
 const storedId = /^resp-[0-9a-z]{26}$/;
@@ -26,10 +27,15 @@ export const asked = <T>(ports: ReadPorts, call: () => Promise<T>): Promise<T> =
   new Backoff(ports, storeMsMax).until(call);
 
 /** One whose run is dead is found failed. Throws a Refusal or StoreUnavailable. */
-export async function foundResponse(ports: ReadPorts, account: string, id: string): Promise<StoredResponse> {
+export async function foundResponse(
+  ports: ReadPorts,
+  account: string,
+  { id, reads }: Pick<AskedStored, 'id' | 'reads'>,
+): Promise<StoredResponse> {
   const { clock, stored } = ports;
   const read = async (): Promise<StoredResponse> => {
-    const found = await asked(ports, () => stored.responses.read(account, [id]));
+    reads.release();
+    const found = await asked(ports, () => stored.responses.read(account, [id], reads.admit));
     const response = found.get(id);
     if (!response) throw noSuchResponse(id);
     return response;

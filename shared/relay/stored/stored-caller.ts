@@ -2,6 +2,7 @@
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { RelayRequest } from '../http/http.ts';
+import type { StoredReads } from './stored-reads.ts';
 
 export interface StoredCaller {
   key: KeyRow;
@@ -12,4 +13,5 @@ export interface StoredCaller {
 export interface AskedStored {
   id: string;
   request: RelayRequest;
+  reads: StoredReads;
 }

@@ -15,14 +15,17 @@ import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored/stored-response.ts';
 import { foundEnd } from './run-end.ts';
 import { asked, isStoredId, type ReadPorts } from './found-response.ts';
+import type { StoredReads } from './stored-reads.ts';
 
 export interface Conversation extends StoredConversation {
   /** The response that the call goes on from. Undefined: it begins a conversation. */
   previous: ResponseHead | undefined;
 }
 
-/** A conversation ends with its turn of this number. A call refers to items of as many other responses at most. */
+/** A conversation ends with its turn of this number. */
 export const turnsMax = 1_000;
+/** A call, with the turns before it, refers to items of as many other responses at most. */
+export const referredMax = 128;
 /** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
 export const conversationLengthMax = 10 * 1024 * 1024;
 /** How many responses are read at once. */
@@ -35,9 +38,11 @@ export async function conversationOf(
   ports: ReadPorts,
   account: string,
   references: StoredReferences,
+  reads: StoredReads,
 ): Promise<Conversation> {
   const { previous, items } = references;
-  const reader = new Reader(ports, account);
+  checkReferred(items, []);
+  const reader = new Reader({ ports, account, reads });
   const chain = previous === undefined ? [] : await chainOf(reader, previous);
   const own = chain.flatMap(({ turn }) => references.within(turn.input));
   const wanted = [...own, ...items];
@@ -56,19 +61,34 @@ interface ReadTurn {
 class Reader {
   readonly #ports: ReadPorts;
   readonly #account: string;
+  readonly #reads: StoredReads;
 
-  constructor(ports: ReadPorts, account: string) {
+  constructor({ ports, account, reads }: { ports: ReadPorts; account: string; reads: StoredReads }) {
     this.#ports = ports;
     this.#account = account;
+    this.#reads = reads;
+  }
+
+  /** Adds up how long contents are, before the first is read. Throws an InvalidRequest. */
+  async checkLengths(ids: readonly string[]): Promise<void> {
+    let length = 0;
+    for (const some of batchesOf(ids)) {
+      const { responses } = this.#ports.stored;
+      const lengths = await asked(this.#ports, () => responses.lengths(this.#account, some));
+      for (const each of lengths.values()) length += each;
+      this.#reads.checkFits(length);
+    }
   }
 
   /** Those that can be read. A response repeats the tools and the instructions of its request: they are not kept. */
   read(ids: readonly string[]): Promise<ReadonlyMap<string, ReadTurn>> {
     return asked(this.#ports, () =>
-      this.#ports.stored.responses.readEach(this.#account, ids, (response) => ({
-        head: response.head,
-        turn: turnOf(response),
-      })),
+      this.#ports.stored.responses.readEach(
+        this.#account,
+        ids,
+        (response) => ({ head: response.head, turn: turnOf(response) }),
+        this.#reads.admit,
+      ),
     );
   }
 
@@ -124,11 +144,11 @@ async function referredItems(
   const referred = new Map<string, ReferredItem>();
   const byResponse = Map.groupBy(wanted, ({ response }) => response);
   const known = new Map(chain.map(({ head, turn }) => [head.id, turn]));
-  const others = [...byResponse.keys()].filter((id) => id === undefined || !known.has(id));
-  if (others.length > turnsMax) throw tooManyReferred(wanted);
+  const others = checkReferred(wanted, known);
   const add = (from: StoredTurn | undefined, items: readonly ItemReference[]): void => {
+    const byId = from && itemsById(from, references);
     for (const reference of items) {
-      const found = from && itemIn(from, reference, references);
+      const found = byId?.get(reference.id);
       if (!found) throw itemNotFound(reference);
       referred.set(reference.id, found);
     }
@@ -136,8 +156,8 @@ async function referredItems(
   for (const [id, items] of byResponse)
     if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
   const ids = others.filter((id) => id !== undefined);
-  for (let at = 0; at < ids.length; at += readAtOnce) {
-    const batch = ids.slice(at, at + readAtOnce);
+  await reader.checkLengths(ids);
+  for (const batch of batchesOf(ids)) {
     const found = await reader.read(batch);
     for (const id of batch) add(found.get(id)?.turn, byResponse.get(id) ?? []);
   }
@@ -145,17 +165,31 @@ async function referredItems(
 }
 
 /** An item of the answer comes with the state of its turn. What is itself a reference is found where it points to. */
-function itemIn(
+function itemsById(
   { input, output, seal }: StoredTurn,
-  { id }: ItemReference,
   { within }: StoredReferences,
-): ReferredItem | undefined {
-  const hasId = (item: JsonRecord): boolean => item['id'] === id;
-  const answered = output.find(hasId);
-  if (answered) return { item: answered, seal };
-  const sent = input.find((item) => hasId(item) && within([item]).length === 0);
-  return sent && { item: sent, seal: undefined };
+): ReadonlyMap<unknown, ReferredItem> {
+  const sent = input.filter((item) => within([item]).length === 0);
+  const all = [...output.map((item) => ({ item, seal })), ...sent.map((item) => ({ item, seal: undefined }))];
+  // Of two with one id the first is found.
+  return new Map(all.toReversed().map((each) => [each.item['id'], each]));
 }
+
+/** The other responses that are referred to. Throws an InvalidRequest. */
+function checkReferred(
+  wanted: readonly ItemReference[],
+  known: Iterable<readonly [string, unknown]>,
+): (string | undefined)[] {
+  const others = new Set(wanted.map(({ response }) => response));
+  for (const [id] of known) others.delete(id);
+  if (others.size > referredMax) throw tooManyReferred(wanted);
+  return [...others];
+}
+
+const batchesOf = (ids: readonly string[]): string[][] =>
+  Array.from({ length: Math.ceil(ids.length / readAtOnce) }, (_, i) =>
+    ids.slice(i * readAtOnce, (i + 1) * readAtOnce),
+  );
 
 /** The instructions count only where a conversation begins. */
 function turnOf({ head, body: { input, response, seal } }: StoredResponse): StoredTurn {
@@ -218,7 +252,7 @@ const tooManyReferred = ([first]: readonly ItemReference[]): InvalidRequest =>
   new InvalidRequest(
     'conversation_too_long',
     first?.param ?? null,
-    `Items of ${turnsMax} responses at most may be referred to. Send the items themselves.`,
+    `Items of ${referredMax} responses at most may be referred to. Send the items themselves.`,
   );
 
 const tooLong = (param: string): InvalidRequest =>

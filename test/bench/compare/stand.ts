@@ -81,6 +81,7 @@ const environmentOf = (tables: string, upstream: string): Record<string, string>
   ORIGIN_SECRETS: origin,
   SEAL_KEYS: '{"1":"seal"}',
   UPSTREAM_KEY: 'sk-upstream',
+  RELAY_ENV_SECRETS: 'UPSTREAM_KEY',
   UPSTREAM: upstream,
 });
 

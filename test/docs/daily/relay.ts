@@ -29,7 +29,11 @@ export interface Done {
   screen: string;
 }
 
-const vendorKeys = { VENDOR_KEY: 'vendor-secret-1', VENDOR_KEY_2: 'vendor-secret-2' };
+const vendorKeys = {
+  VENDOR_KEY: 'vendor-secret-1',
+  VENDOR_KEY_2: 'vendor-secret-2',
+  RELAY_ENV_SECRETS: 'VENDOR_KEY*',
+};
 const usage = { prompt_tokens: 1000, completion_tokens: 1000, total_tokens: 2000 };
 /** 1,000 tokens in, 1,000 out. */
 export const answers: Script = frames(

@@ -243,4 +243,28 @@ export const operationThreats: readonly Removal[] = [
     test: 'test/unit/relay/dispatch/repeats.test.ts',
     name: '%s is left out once: a second refusal stands',
   },
+  {
+    rows: ['S35'],
+    file: 'infra/local/host/for-programs.ts',
+    find: "others['sec-fetch-site'] === undefined",
+    replace: 'true',
+    test: 'test/local/for-programs.test.ts',
+    name: 'refuses %s',
+  },
+  {
+    rows: ['S35'],
+    file: 'infra/local/host/for-programs.ts',
+    find: 'ownName.test(host)',
+    replace: "host !== ''",
+    test: 'test/local/for-programs.test.ts',
+    name: 'refuses %s',
+  },
+  {
+    rows: ['S35'],
+    file: 'shared/config/rows/secret-reference.ts',
+    find: 'mayReadVariable(name, rules.envSecrets)',
+    replace: 'name.length > 0',
+    test: 'test/unit/config/secret-reference.test.ts',
+    name: 'is a problem of the row that names another variable',
+  },
 ];

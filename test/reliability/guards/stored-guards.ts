@@ -124,4 +124,28 @@ export const storedGuards: readonly Removal[] = [
     test: follow,
     name: 'breaks off the oldest of more than 16 followers, also one that waits for its client; each goes on from there',
   },
+  {
+    rows: ['S34'],
+    file: 'shared/relay/stored/stored-conversation.ts',
+    find: 'if (others.size > referredMax) throw',
+    replace: 'if (others.size > referredMax * 100) throw',
+    test: 'test/unit/relay/stored/stored-conversation.test.ts',
+    name: 'name 128 responses at most, refused before any is read',
+  },
+  {
+    rows: ['S34'],
+    file: 'shared/relay/stored/stored-reads.ts',
+    find: 'if (length > this.#left)',
+    replace: 'if (length > this.#left * 100)',
+    test: 'test/unit/relay/stored/stored-conversation.test.ts',
+    name: 'are refused by their lengths, of items before any is read',
+  },
+  {
+    rows: ['S34'],
+    file: 'shared/relay/stored/stored-reads.ts',
+    find: 'if (this.#room?.take(length) === false)',
+    replace: 'if (this.#room?.take(length) === undefined && length < 0)',
+    test: 'test/unit/relay/stored/stored-paths.test.ts',
+    name: 'take the bytes that they unpack in the room of their host, and are refused while there is none',
+  },
 ];

@@ -55,9 +55,8 @@ const clock = new URL('clock.mjs', import.meta.url).href;
 export async function startSoakedStack(options: SoakedStackOptions): Promise<SoakedStack> {
   await using started = new AsyncDisposableStack();
   const folder = mkdtempSync(path.join(os.tmpdir(), 'relay-soak-'));
-  const emulator = started.adopt(
-    await startEmulator(readOptions({ DYNAMODB_PORT: '0', RELAY_DATA: 'memory' })),
-    (running) => running.stop(),
+  const emulator = started.adopt(await startEmulator(readOptions({ RELAY_DATA: 'memory' })), (running) =>
+    running.stop(),
   );
   const store = started.adopt(
     await startFaultProxy({ upstream: emulator.endpoint, seed: options.seed }),

@@ -15,6 +15,24 @@ describe('a reference to a secret', () => {
     expect(referenceProblem('env:OPENAI_API_KEY', { local: false })).toContain('on a local stack only');
   });
 
+  it('is usable from the variables that the owner of the stack named, `*` at an end for all that begin so', () => {
+    const rules = { local: true, envSecrets: ['OPENAI_API_KEY', 'TEAM_*'] };
+    for (const name of ['OPENAI_API_KEY', 'TEAM_', 'TEAM_KEY'])
+      expect(referenceProblem(`env:${name}`, rules)).toBeUndefined();
+    for (const name of ['HOME', 'OPENAI_API_KEY_2', 'XTEAM_KEY', 'SEAL_KEYS'])
+      expect(referenceProblem(`env:${name}`, rules)).toContain(`RELAY_ENV_SECRETS=${name} to allow it`);
+    expect(referenceProblem('env:skcanary123', rules)).not.toContain('canary');
+  });
+
+  it('is a problem of the row that names another variable', () => {
+    const { results, snapshot } = compile(
+      { channels: [channel({ secret: 'env:HOME' })] },
+      { local: true, envSecrets: [] },
+    );
+    expect(results[0]?.problem).toContain('RELAY_ENV_SECRETS=HOME');
+    expect(snapshot.channels).toEqual([]);
+  });
+
   it.each([
     'ssm:/other/openai',
     'ssm:/relay/openai',

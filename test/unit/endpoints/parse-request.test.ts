@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
+import { ResponsesRequest } from '../../../shared/endpoints/responses/responses-request.ts';
 import { ChatRequest } from '../../../shared/wire/chat-request.ts';
 
 const user = { role: 'user', content: 'hi' };
@@ -214,5 +215,37 @@ describe('a chat request that is refused names field, found and wanted', () => {
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('fields that are not known', () => {
+  const some = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`x${i}`, i]));
+  const bodies = (count: number): [string | null, object][] => [
+    [null, { ...good, ...some(count) }],
+    ['messages[1]', { ...good, messages: [user, { ...user, ...some(count) }] }],
+    [
+      'messages[0].content[0]',
+      { ...good, messages: [{ role: 'user', content: [{ type: 'text', text: 'x', ...some(count) }] }] },
+    ],
+    [
+      'tools[0].function',
+      { ...good, tools: [{ type: 'function', function: { name: 'f', ...some(count) } }] },
+    ],
+  ];
+
+  it('are 500 in an object at most', () => {
+    for (const [, body] of bodies(500)) expect(refusalOf(body)).toBeUndefined();
+    for (const [param, body] of bodies(501))
+      expect(refusalOf(body)).toMatchObject({ code: 'json_too_wide', param });
+    const input = [{ role: 'user', content: 'x', ...some(501) }];
+    expect(() => parseRequest(ResponsesRequest, { model: 'm', input })).toThrow("'input[0]'");
+  });
+
+  it('are as many as they are in what is the client’s own: the schema of a tool, metadata, values of unknown fields', () => {
+    const parameters = { type: 'object', properties: some(90_000) };
+    const tools = [{ type: 'function', function: { name: 'f', parameters } }];
+    for (const free of [{ tools }, { metadata: some(90_000) }, { logit_bias: some(90_000) }])
+      expect(refusalOf({ ...good, ...free })).toBeUndefined();
+    expect(refusalOf({ ...good, metadata: 'x' })).toMatchObject({ code: 'invalid_type', param: 'metadata' });
   });
 });

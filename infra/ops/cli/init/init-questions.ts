@@ -118,13 +118,15 @@ export async function askSecret(
     question: "Variable of the shell of `npm start` that has the upstream's key",
   };
   // A local stack has no secret store; its functions read the environment of `npm start`.
-  const reference =
-    secret ?? (target.local ? `env:${await answerFrom(terminal)(secretEnv, variable)}` : undefined);
-  if (reference !== undefined)
-    return { reference, value: await secrets.read(reference).catch(() => undefined) };
+  if (secret !== undefined)
+    return { reference: secret, value: await secrets.read(secret).catch(() => undefined) };
+  if (target.local) {
+    const name = await answerFrom(terminal)(secretEnv, variable);
+    return { reference: `env:${name}`, value: await secrets.variable(name).catch(() => undefined) };
+  }
   const wanted = { name: channel.id, managed: false, replace: false, isOfNewChannel: true };
   const storing = planStoreSecret({ target }, wanted);
-  const value = secretEnv === undefined ? await readSecret(terminal) : await secrets.read(`env:${secretEnv}`);
+  const value = secretEnv === undefined ? await readSecret(terminal) : await secrets.variable(secretEnv);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
   return { reference: storing.reference, value, storing };
 }

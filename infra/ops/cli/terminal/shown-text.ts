@@ -11,6 +11,9 @@ const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-
 export const shownText = (text: string): string =>
   text.replaceAll(unprintable, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
+/** Some take a line feed off first, and full-width signs for the usual ones. */
+const formulaStart = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
+
 /** A text that a spreadsheet would run begins with a quote. Numbers and names such as `@cf/model` run nothing, and stay. */
 export const shownCell = (text: string): string =>
-  /^[=+\-@\t\r]/.test(text) && !/^(?:[-@][\w.:/@-]*|[+-]?[\d.]+)$/.test(text) ? `'${text}` : text;
+  formulaStart.test(text) && !/^(?:[-@][\w.:/@-]*|[+-]?[\d.]+)$/.test(text) ? `'${text}` : text;

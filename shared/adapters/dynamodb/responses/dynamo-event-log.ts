@@ -4,7 +4,7 @@
  */
 import type { EventBatch, EventLog } from '../../../relay/ports/stored/event-log.ts';
 import type { Attributes } from '../attributes.ts';
-import { contentsOf, putContent } from './item-contents.ts';
+import { contentLength, contentsOf, putContent } from './item-contents.ts';
 import {
   isKept,
   isResponseId,
@@ -17,6 +17,8 @@ import { partsMax } from './stored-parts.ts';
 
 /** Of any number that a client may name. */
 const digits = 16;
+/** UTF-16 code units. A reader that got more than a part of it comes again at once. */
+const unpackedAtOnceMax = 4 * 1024 * 1024;
 
 const eventsId = (id: string, sequence: number): string =>
   `${id}#e#${String(sequence).padStart(digits, '0')}`;
@@ -55,11 +57,18 @@ async function batchesOf(
 ): Promise<EventBatch[]> {
   // Further parts of a batch have no number.
   const kept = items.filter((item) => isKept(item, table.now()) && typeof item['from'] === 'number');
-  const batches = await contentsOf(table, { account, items: kept }, (frames, item) => ({
+  const batches = await contentsOf(table, { account, items: firstOf(kept) }, (frames, item) => ({
     from: Number(item['from']),
     frames: frames as string[],
   }));
   return [...batches.values()];
+}
+
+/** As many as may be in memory at once: a page of what shrinks well is a thousand times its size. At least one. */
+function firstOf(items: readonly ResponseItem[]): readonly ResponseItem[] {
+  let length = 0;
+  const end = items.findIndex((item) => (length += contentLength(item)) > unpackedAtOnceMax);
+  return end < 0 ? items : items.slice(0, Math.max(1, end));
 }
 
 /** In the order of their last events, each without what those before it have. */

@@ -5,7 +5,7 @@
  * while: a put whose try comes late must not bring back what its client has deleted.
  */
 import { unmarshall } from '@aws-sdk/util-dynamodb';
-import type { ResponseStore } from '../../../relay/ports/stored/response-store.ts';
+import type { Admit, ResponseStore } from '../../../relay/ports/stored/response-store.ts';
 import type {
   ResponseBody,
   ResponseHead,
@@ -13,7 +13,7 @@ import type {
 } from '../../../relay/ports/stored/stored-response.ts';
 import { conditionalCall } from '../dynamo-client.ts';
 import { hasEnded, headAttributes, headOfItem, itemOfHead } from './head-attributes.ts';
-import { contentsOf, partIdsOf, putContent } from './item-contents.ts';
+import { contentLength, contentsOf, partIdsOf, putContent } from './item-contents.ts';
 import {
   getResponseItems,
   isKept,
@@ -29,6 +29,8 @@ import {
 
 /** A content that is replaced while it is read is read again. */
 const readsMax = 3;
+/** What `isKept` is decided from, with the id. */
+const keptAttributes = ['id', 'expires', 'status'];
 /** An environment that was frozen with a try in hand is gone by then. */
 const markedSeconds = 24 * 60 * 60;
 
@@ -42,9 +44,15 @@ export const dynamoResponseStore = (table: ResponseTable): ResponseStore => ({
     if (isKept(old, table.now())) await removeReplaced(table, item, old);
     else await removeRest(table, response.head);
   },
-  read: (account, ids) => readResponses(table, { account, ids }, (response) => response),
-  readEach: (account, ids, take) => readResponses(table, { account, ids }, take),
+  read: (account, ids, admit) => readResponses(table, { account, ids, admit }, (response) => response),
+  readEach: (account, ids, take, admit) => readResponses(table, { account, ids, admit }, take),
   heads: (account, ids) => readHeads(table, account, ids),
+  async lengths(account, ids) {
+    const asked = { ids: ids.filter(isResponseId), attributes: [...keptAttributes, 'unpacked'] };
+    const found = [...(await getResponseItems(table, account, asked)).values()];
+    const kept = found.filter((item) => isKept(item, table.now()));
+    return new Map(kept.map((item) => [String(item['id']), contentLength(item)]));
+  },
   async remove(account, id) {
     if (!isResponseId(id)) return false;
     const asked = { ids: [id], attributes: headAttributes };
@@ -120,7 +128,7 @@ async function readHeads(
 
 async function readResponses<Taken>(
   table: ResponseTable,
-  { account, ids }: { account: string; ids: readonly string[] },
+  { account, ids, admit }: { account: string; ids: readonly string[]; admit: Admit | undefined },
   take: (response: StoredResponse) => Taken,
 ): Promise<Map<string, Taken>> {
   const whole = new Map<string, Taken>();
@@ -128,7 +136,7 @@ async function readResponses<Taken>(
   for (let reads = 0; asked.length > 0 && reads < readsMax; reads += 1) {
     const items = [...(await getResponseItems(table, account, { ids: asked })).values()];
     const kept = items.filter((item) => isKept(item, table.now()));
-    const taken = await contentsOf(table, { account, items: kept }, (body, item) =>
+    const taken = await contentsOf(table, { account, items: kept, admit }, (body, item) =>
       take(responseOf(body, item)),
     );
     for (const [id, response] of taken) whole.set(id, response);

@@ -15,10 +15,11 @@ export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
     const content = await putContent(table, of, { content: result, inside: true });
     await putResponseItem(table, { ...of, ...content });
   },
-  async read({ account, key }) {
+  async read({ account, key }, admit) {
     const id = resultId(key);
     const item = (await getResponseItems(table, account, { ids: [id] })).get(id);
     if (!isKept(item, table.now())) return undefined;
-    return (await contentsOf(table, { account, items: [item] }, (result) => result as StoredResult)).get(id);
+    const asked = { account, items: [item], admit };
+    return (await contentsOf(table, asked, (result) => result as StoredResult)).get(id);
   },
 });

@@ -1,4 +1,5 @@
 /** Contents of items: the first part in the item itself or not, the others beside it, under names that lead to no other content. */
+import type { Admit } from '../../../relay/ports/stored/response-store.ts';
 import {
   chunksOf,
   getResponseItems,
@@ -29,7 +30,7 @@ export async function putContent(
   { account, id, expires }: ResponseKey & { expires: number },
   { content, inside }: { content: unknown; inside: boolean },
 ): Promise<ResponseItem> {
-  const { name, parts, bytes } = await pack(content);
+  const { name, parts, bytes, length } = await pack(content);
   const [first, ...rest] = parts;
   const others = inside ? rest : parts;
   for (const some of chunksOf([...others.entries()], writtenAtOnceMax))
@@ -38,8 +39,11 @@ export async function putContent(
         putResponseItem(table, { account, id: partId(id, name, index + 1), body, expires }),
       ),
     );
-  return { body_name: name, parts: others.length, bytes, ...(inside && { body: first }) };
+  return { body_name: name, parts: others.length, bytes, unpacked: length, ...(inside && { body: first }) };
 }
+
+/** UTF-16 code units of the JSON that an item's content unpacks to. */
+export const contentLength = (item: ResponseItem): number => Number(item['unpacked'] ?? 0);
 
 /**
  * What `take` makes of each content, by id of the item. One after the other, because a content may be a hundred times what
@@ -47,9 +51,10 @@ export async function putContent(
  */
 export async function contentsOf<Taken>(
   table: ResponseTable,
-  { account, items }: { account: string; items: readonly ResponseItem[] },
+  { account, items, admit }: { account: string; items: readonly ResponseItem[]; admit?: Admit | undefined },
   take: (content: unknown, item: ResponseItem) => Taken,
 ): Promise<Map<string, Taken>> {
+  if (items.length > 0) admit?.(items.reduce((sum, item) => sum + contentLength(item), 0));
   const rest = await getResponseItems(table, account, { ids: items.flatMap(partIdsOf) });
   const taken = new Map<string, Taken>();
   for (const item of items) {

@@ -24,6 +24,8 @@ export interface PackedContent {
   /** In order, at least one. */
   parts: Uint8Array[];
   bytes: number;
+  /** UTF-16 code units before it was packed. */
+  length: number;
 }
 
 /** Throws ResponseTooLarge. */
@@ -38,7 +40,7 @@ export async function pack(content: unknown): Promise<PackedContent> {
     packed.subarray(part * partBytesMax, (part + 1) * partBytesMax),
   );
   const name = createHash('sha256').update(packed).digest('base64url').slice(0, 22);
-  return { name, parts, bytes: packed.length };
+  return { name, parts, bytes: packed.length, length: text.length };
 }
 
 export async function unpack(parts: readonly Uint8Array[]): Promise<unknown> {

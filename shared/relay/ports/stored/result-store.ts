@@ -1,4 +1,5 @@
 /** The first result of an Idempotency-Key. Every method throws StoreUnavailable or StoreBusy. */
+import type { Admit } from './response-store.ts';
 
 export interface StoredResult {
   /** The request whose result it is. */
@@ -16,5 +17,5 @@ export interface ResultStore {
    */
   put(of: { account: string; key: string }, result: StoredResult, expires: number): Promise<void>;
   /** Undefined: none is kept, or it has expired. */
-  read(of: { account: string; key: string }): Promise<StoredResult | undefined>;
+  read(of: { account: string; key: string }, admit?: Admit): Promise<StoredResult | undefined>;
 }

@@ -18,6 +18,7 @@ import type { StoredResponse } from '../../ports/stored/stored-response.ts';
 import type { Conversation } from '../stored-conversation.ts';
 import { follow } from '../events/follow.ts';
 import { headOf } from '../kept-answer.ts';
+import { StoredReads } from '../stored-reads.ts';
 import { beginsWithinMs, handedCall, withdrawnRun } from './handed-call.ts';
 
 /** How long one step is tried before the caller has to come again. */
@@ -91,7 +92,7 @@ async function followed(
 ): Promise<RelayResponse> {
   const { id } = response.head;
   try {
-    return await follow(ports, call, { id, request });
+    return await follow(ports, call, { id, request, reads: new StoredReads(request) });
   } catch (error) {
     ports.log.fault(call.identity.requestId, error);
     const { headers, ...answer } = queuedAnswer(call.identity, response.body.response);

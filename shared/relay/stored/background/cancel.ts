@@ -23,9 +23,9 @@ type CancelPorts = Pick<ChatPorts, 'clock' | 'random' | 'quotas' | 'log' | 'stor
 export async function cancel(
   ports: CancelPorts,
   { key: { account } }: Pick<StoredCaller, 'key'>,
-  { id, request }: AskedStored,
+  { id, request, reads }: AskedStored,
 ): Promise<RelayResponse> {
-  const found = await foundResponse(ports, account, id);
+  const found = await foundResponse(ports, account, { id, reads });
   if (!found.head.background)
     throw new InvalidRequest(
       'invalid_value',
@@ -36,7 +36,7 @@ export async function cancel(
   if (!head) throw noSuchResponse(id);
   const waiting = leftWaiting(found, head);
   const done = waiting ? releaseWaiting(ports, waiting) : Promise.resolve();
-  const { response } = (waiting ? found : await ended(ports, { account, id })).body;
+  const { response } = (waiting ? found : await ended(ports, { account, id, reads })).body;
   const shown =
     head.status === 'cancelled' ? cancelledResponse(response) : shownResponse(head.status, response);
   return { ...jsonOf(request, shown), done };
@@ -64,11 +64,11 @@ const leftWaiting = (found: StoredResponse, { status, background }: ResponseHead
 /** With what its run had written, if that is there in time. */
 async function ended(
   ports: CancelPorts,
-  { account, id }: { account: string; id: string },
+  { account, ...of }: Pick<AskedStored, 'id' | 'reads'> & { account: string },
 ): Promise<StoredResponse> {
   const untilMs = ports.clock.now() + waitMsMax;
   for (;;) {
-    const found = await foundResponse(ports, account, id);
+    const found = await foundResponse(ports, account, of);
     const isThere = found.head.status !== 'cancelled' || found.body.response['status'] === 'cancelled';
     if (isThere || ports.clock.now() >= untilMs) return found;
     await ports.clock.sleep(pollMs);

@@ -10,12 +10,13 @@ import { Delivery } from '../../answer/delivery.ts';
 import { ResponseQueue } from '../../answer/response-queue.ts';
 import type { ChatCall } from '../../call/chat-call.ts';
 import type { ChatPorts } from '../../call/chat-ports.ts';
-import type { RelayRequest, RelayResponse } from '../../http/http.ts';
-import { refuse } from '../../http/refusal.ts';
+import type { RelayResponse } from '../../http/http.ts';
+import { refuse, Refusal } from '../../http/refusal.ts';
 import { Backoff } from '../../money/backoff.ts';
 import type { ResponseHead } from '../../ports/stored/stored-response.ts';
 import { StoreBusy, StoreUnavailable } from '../../ports/stores/store-errors.ts';
 import { storeSettings } from '../may-store.ts';
+import type { AskedStored } from '../stored-caller.ts';
 import { EventsGone, Follower } from './follower.ts';
 import { placeIsLost, takenPlace } from './follower-place.ts';
 import { endMark, eventsAtEnd, foundEnd } from '../run-end.ts';
@@ -41,7 +42,7 @@ export type FollowPorts = Pick<ChatPorts, 'clock' | 'log' | 'random' | 'stored'>
 export async function follow(
   ports: FollowPorts,
   caller: Pick<ChatCall, 'key' | 'snapshot'>,
-  { id, request }: { id: string; request: RelayRequest },
+  { id, request, reads }: AskedStored,
 ): Promise<RelayResponse> {
   const { account } = caller.key;
   const after = request.method === 'POST' ? -1 : startingAfter(request.query.get('starting_after'));
@@ -62,7 +63,7 @@ export async function follow(
     key: caller.key,
     signal,
   });
-  const follower = new Follower(ports, { account, id, after, until });
+  const follower = new Follower(ports, { account, id, after, until, reads });
   const untilMs = request.hostDeadlineMs - hostReserveMs;
   if (hasAll) queue.end();
   const done = hasAll
@@ -130,7 +131,8 @@ async function handEvents({ clock, log }: FollowPorts, handed: Handed): Promise<
       if (over) break;
       if (more) continue;
     } catch (error) {
-      const mayPass = error instanceof StoreUnavailable || error instanceof StoreBusy;
+      // A refusal is for want of room, which comes back.
+      const mayPass = [StoreUnavailable, StoreBusy, Refusal].some((kind) => error instanceof kind);
       if (!mayPass || clock.now() - reachedMs > refusedMsMax) {
         if (!mayPass && !(error instanceof EventsGone)) log.fault(requestId, error);
         delivery.cut('unrendered');

@@ -4,6 +4,7 @@ import { shownResponse } from '../../../endpoints/responses/stored/shown-respons
 import type { Clock } from '../../ports/clock.ts';
 import type { EventBatch } from '../../ports/stored/event-log.ts';
 import type { StoredResponse } from '../../ports/stored/stored-response.ts';
+import type { StoredReads } from '../stored-reads.ts';
 import type { StoredPorts } from '../../ports/stored/stored-ports.ts';
 import { endMark, eventsAtEnd, foundEnd } from '../run-end.ts';
 
@@ -24,6 +25,7 @@ export interface Followed {
   after: number;
   /** Of the head that was read. */
   until: number;
+  reads: StoredReads;
 }
 
 interface FollowerPorts {
@@ -42,6 +44,7 @@ export interface Polled {
 export class Follower {
   readonly #ports: FollowerPorts;
   readonly #of: { account: string; id: string };
+  readonly #reads: StoredReads;
   /** The number of the last event that is ready or was handed on. */
   #position: number;
   #ready: string[] = [];
@@ -52,8 +55,9 @@ export class Follower {
   #closing = false;
   #headAtMs = 0;
 
-  constructor(ports: FollowerPorts, { account, id, after, until }: Followed) {
+  constructor(ports: FollowerPorts, { account, id, after, until, reads }: Followed) {
     this.#ports = ports;
+    this.#reads = reads;
     this.#of = { account, id };
     this.#position = after;
     this.#until = until;
@@ -133,7 +137,9 @@ export class Follower {
 
   async #response(): Promise<StoredResponse> {
     const { account, id } = this.#of;
-    const found = (await this.#ports.stored.responses.read(account, [id])).get(id);
+    const found = (await this.#ports.stored.responses.read(account, [id], this.#reads.admit)).get(id);
+    // Only the frame that is made of it stays.
+    this.#reads.release();
     if (!found) throw new EventsGone();
     return found;
   }

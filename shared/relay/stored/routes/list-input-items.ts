@@ -9,6 +9,7 @@ import type { ResponseHead, StoredResponse } from '../../ports/stored/stored-res
 import { conversationOf } from '../stored-conversation.ts';
 import { asked, foundResponse, jsonOf, type ReadPorts } from '../found-response.ts';
 import type { AskedStored, StoredCaller } from '../stored-caller.ts';
+import type { StoredReads } from '../stored-reads.ts';
 
 /** How many turns are read at once: most pages end within few. */
 const turnsAtOnce = 8;
@@ -17,22 +18,27 @@ const turnsAtOnce = 8;
 export async function listInputItems(
   ports: ReadPorts,
   { key: { account } }: StoredCaller,
-  { id, request }: AskedStored,
+  { id, request, reads }: AskedStored,
 ): Promise<RelayResponse> {
   const page = pageAsked(request.query);
-  const response = await foundResponse(ports, account, id);
-  const newestFirst = itemsBefore(ports, response);
+  const response = await foundResponse(ports, account, { id, reads });
+  const newestFirst = itemsBefore({ ...ports, reads }, response);
   const items = page.order === 'desc' ? newestFirst : oldestFirst(newestFirst);
   return jsonOf(request, await inputItemPage(items, page));
 }
 
+interface BoundedReads extends ReadPorts {
+  reads: StoredReads;
+}
+
 /** Of a conversation whose beginning is deleted or has expired, what is left. */
-async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): AsyncGenerator<JsonRecord> {
+async function* itemsBefore(ports: BoundedReads, { head, body }: StoredResponse): AsyncGenerator<JsonRecord> {
   yield* (await inputOf(ports, turnOf({ head, body }))).toReversed();
   let ancestors = head.ancestors;
   while (ancestors.length > 0) {
     const ids = ancestors.slice(0, turnsAtOnce);
-    const turns = await asked(ports, () => ports.stored.responses.readEach(head.account, ids, turnOf));
+    const { responses } = ports.stored;
+    const turns = await asked(ports, () => responses.readEach(head.account, ids, turnOf, ports.reads.admit));
     for (const id of ids) {
       const turn = turns.get(id);
       if (!turn) return;
@@ -44,12 +50,12 @@ async function* itemsBefore(ports: ReadPorts, { head, body }: StoredResponse): A
 }
 
 /** The items of a turn's request. A reference to what nobody can read any more stays one. */
-async function inputOf(ports: ReadPorts, { head, input: all }: Turn): Promise<readonly JsonRecord[]> {
+async function inputOf(ports: BoundedReads, { head, input: all }: Turn): Promise<readonly JsonRecord[]> {
   const input = all.filter(isReference);
   const references = input.length > 0 && storedReading.references({ input });
   if (!references) return all;
   const { referred } = await asked(ports, () =>
-    conversationOf(ports, head.account, references).catch((error: unknown) => {
+    conversationOf(ports, head.account, references, ports.reads).catch((error: unknown) => {
       if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
       throw error;
     }),

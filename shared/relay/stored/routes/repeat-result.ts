@@ -9,6 +9,7 @@ import type { RelayRequest, RelayResponse } from '../../http/http.ts';
 import { refuse } from '../../http/refusal.ts';
 import type { StoredResult } from '../../ports/stored/result-store.ts';
 import { follow } from '../events/follow.ts';
+import { StoredReads } from '../stored-reads.ts';
 
 /** Throws a Refusal or StoreUnavailable. */
 export async function repeatResult(
@@ -53,7 +54,7 @@ async function followFirst(
 ): Promise<RelayResponse> {
   const id = `resp-${first.requestId}`;
   try {
-    return await follow(ports, call, { id, request });
+    return await follow(ports, call, { id, request, reads: new StoredReads(request) });
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;
     throw refuse(

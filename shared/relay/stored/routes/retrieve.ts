@@ -10,9 +10,10 @@ import type { AskedStored, StoredCaller } from '../stored-caller.ts';
 export async function retrieve(
   ports: ReadPorts,
   { key }: StoredCaller,
-  { id, request }: AskedStored,
+  asked: AskedStored,
 ): Promise<RelayResponse> {
-  const { head, body } = await foundResponse(ports, key.account, id);
+  const { head, body } = await foundResponse(ports, key.account, asked);
+  const { request } = asked;
   const shown = shownResponse(head.status, body.response);
   const wantsSeal = includedIn(request.query).has(sealedReasoning);
   return jsonOf(request, wantsSeal ? withSeal(shown, body.seal) : shown);

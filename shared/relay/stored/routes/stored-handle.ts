@@ -16,6 +16,7 @@ import { listInputItems } from './list-input-items.ts';
 import { mayStore } from '../may-store.ts';
 import { retrieve } from './retrieve.ts';
 import type { AskedStored, StoredCaller } from '../stored-caller.ts';
+import { amongReads, countRead, StoredReads } from '../stored-reads.ts';
 
 /** How old a key and the setting may be that forbid to store: another environment may have seen newer ones. */
 const forbiddenAgeMsMax = 1_000;
@@ -57,7 +58,11 @@ export const storedHandle =
       found = { endpoint, key_hint: caller.key.hint, account: caller.key.account };
       const id = storedIdOf(request);
       if (!mayStore(caller) || !isStoredId(id)) throw noSuchResponse(id);
-      const response = await actions[endpoint](ports, caller, { id, request });
+      const act = async (): Promise<RelayResponse> =>
+        actions[endpoint](ports, caller, { id, request, reads: new StoredReads(request) });
+      const of = { key: caller.key, requestId: request.id };
+      if (endpoint !== 'response_delete') await countRead(ports, of);
+      const response = await (endpoint === 'response_delete' ? act() : amongReads(ports, of, act));
       const { status } = response;
       return { ...response, done: response.done.then(() => logEnd({ status, end: 'completed' })) };
     } catch (error) {

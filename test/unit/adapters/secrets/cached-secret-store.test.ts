@@ -23,6 +23,7 @@ function open({ local = false, variables = {}, random = { next: (): number => 0 
     version: '1',
     originSecrets: [],
     local,
+    envSecrets: ['UPSTREAM_KEY', 'OTHERS_*'],
     aws: localAccess,
   };
   return cachedSecretStore({ environment, clock, random, variables });
@@ -56,6 +57,17 @@ describe('the secret store', () => {
     const variables = { UPSTREAM_KEY: 'sk-local\n' };
     expect(await open({ local: true, variables }).read('env:UPSTREAM_KEY')).toBe('sk-local');
     await expect(open({ variables }).read('env:UPSTREAM_KEY')).rejects.toThrow('local stack only');
+  });
+
+  test('reads no variable that its owner did not name, and says how to', async () => {
+    const variables = { OTHERS_KEY: 'sk-others', OTHER_KEY: 'sk-other', UPSTREAM_KEY_2: 'sk-2' };
+    const store = open({ local: true, variables });
+    expect(await store.read('env:OTHERS_KEY')).toBe('sk-others');
+    for (const name of ['OTHER_KEY', 'UPSTREAM_KEY_2', 'SEAL_KEYS'])
+      await expect(store.read(`env:${name}`)).rejects.toMatchObject({
+        name: 'SecretUnusable',
+        message: `allow it by RELAY_ENV_SECRETS=${name}`,
+      });
   });
 
   test('refuses a value that no request header can carry, and does not repeat it', async () => {

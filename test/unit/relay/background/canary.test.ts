@@ -54,6 +54,7 @@ beforeEach(async () => {
     CANARY_MODEL: 'tiny',
     CANARY_KEY: 'env:CANARY_TEST_KEY',
     CANARY_TEST_KEY: 'sk-canary-test',
+    RELAY_ENV_SECRETS: 'CANARY_*',
   }))
     vi.stubEnv(name, value);
 });

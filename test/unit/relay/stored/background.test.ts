@@ -17,6 +17,7 @@ import {
   type Answer,
   type Step,
 } from '../../../support/core-rig.ts';
+import { StoredReads } from '../../../../shared/relay/stored/stored-reads.ts';
 
 const path = '/v1/responses';
 const ask = { model: 'm', input: 'hi', max_output_tokens: 78, background: true };
@@ -72,7 +73,7 @@ const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
   const response = await cancel(
     { ...ports, log },
     { key: keyRow() },
-    { id, request: { id: 'cancelling' } as RelayRequest },
+    { id, request: { id: 'cancelling' } as RelayRequest, reads: new StoredReads({}) },
   );
   await response.done;
   return JSON.parse(typeof response.body === 'string' ? response.body : '');

@@ -1,13 +1,14 @@
 /** Conversations out of stored responses: what is found, what is refused by name, and what bounds it. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { storedReading } from '../../../../shared/endpoints/responses/stored-input.ts';
-import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
+import { ResponseTooLarge, type Admit } from '../../../../shared/relay/ports/stored/response-store.ts';
 import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { ancestorsMax } from '../../../../shared/relay/ports/stored/stored-response.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
 import { conversationOf } from '../../../../shared/relay/stored/stored-conversation.ts';
 import { MemoryStored } from '../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { StoredReads, unpackedLengthMax } from '../../../../shared/relay/stored/stored-reads.ts';
 
 const account = 'acme';
 const clock = new VirtualClock();
@@ -30,9 +31,14 @@ const ports = () => ({
     followers: stored.followers,
     responses: {
       ...stored.responses,
-      readEach: <Taken>(account: string, ids: readonly string[], take: (found: StoredResponse) => Taken) => {
+      readEach: <Taken>(
+        account: string,
+        ids: readonly string[],
+        take: (found: StoredResponse) => Taken,
+        admit?: Admit,
+      ) => {
         reads.push(ids);
-        return stored.responses.readEach(account, ids, take);
+        return stored.responses.readEach(account, ids, take, admit);
       },
     },
   },
@@ -77,7 +83,7 @@ async function put(turns: number): Promise<void> {
 async function asked(body: object) {
   const references = storedReading.references({ model: 'm', ...body });
   if (!references) throw new Error('refers to nothing');
-  return conversationOf(ports(), account, references);
+  return conversationOf(ports(), account, references, new StoredReads({}));
 }
 const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
 const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });
@@ -249,16 +255,52 @@ describe('references to items', () => {
     });
   });
 
-  it('name 1,000 responses at most, refused before any is read', async () => {
-    const ids = Array.from({ length: 1_001 }, (_, i) => `msg_${suffixOf(i)}_0`);
+  it('name 128 responses at most, refused before any is read', async () => {
+    const ids = Array.from({ length: 129 }, (_, i) => `msg_${suffixOf(i)}_0`);
     await expect(referring(...ids)).rejects.toMatchObject({ code: 'conversation_too_long' });
     expect(reads).toEqual([]);
   });
 
   it('end at the first batch with one that is not found', async () => {
-    const ids = Array.from({ length: 1_000 }, (_, i) => `msg_${suffixOf(i)}_0`);
+    const ids = Array.from({ length: 128 }, (_, i) => `msg_${suffixOf(i)}_0`);
     await expect(referring(...ids)).rejects.toMatchObject({ status: 404 });
     expect(reads).toHaveLength(1);
+  });
+});
+
+describe('contents that a request of a few bytes names', () => {
+  // As a response repeats them of its request.
+  const instructions = 'x'.repeat(4 * 1024 * 1024);
+
+  it('are refused by their lengths, of items before any is read', async () => {
+    const output = (number: number) => [said(`msg_${suffixOf(number)}_0`, 'a')];
+    const response = (number: number) => ({ instructions, output: output(number) });
+    for (let number = 1; number <= 9; number += 1)
+      stored.set(turn(number, {}, { response: response(number) }));
+    const ids = Array.from({ length: 9 }, (_, i) => `msg_${suffixOf(i + 1)}_0`);
+    expect((await referring(...ids.slice(0, 7))).referred.size).toBe(7);
+    reads = [];
+    await expect(referring(...ids)).rejects.toMatchObject({ code: 'conversation_too_long' });
+    expect(reads).toEqual([]);
+  });
+
+  it('are refused in a chain, and what was read until then is bounded', async () => {
+    for (let number = 1; number <= 20; number += 1)
+      stored.set(turn(number, {}, { response: { instructions, output: [] } }));
+    let unpacked = 0;
+    const readEach = stored.responses.readEach.bind(stored.responses);
+    stored.responses.readEach = (of, ids, take, admit) =>
+      readEach(
+        of,
+        ids,
+        (found) => {
+          unpacked += JSON.stringify(found.body).length;
+          return take(found);
+        },
+        admit,
+      );
+    await expect(after(idOf(20))).rejects.toMatchObject({ code: 'conversation_too_long' });
+    expect(unpacked).toBeLessThanOrEqual(unpackedLengthMax);
   });
 });
 

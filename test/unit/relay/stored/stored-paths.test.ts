@@ -493,3 +493,74 @@ describe('the items that a response was made of', () => {
     ]);
   });
 });
+
+describe('reads of what is stored', () => {
+  const limited = (own: Parameters<typeof keyRow>[0]) =>
+    new StoredRig({ keys: { [demoKey]: { row: keyRow({ store: true, ...own }) } } });
+
+  it.each(['GET', 'GET input_items', 'POST cancel'])(
+    'count in the minute of their key: %s',
+    async (asked) => {
+      const rig = limited({ rpm: 2 });
+      const { id } = await stored(rig);
+      const [method, rest] = asked.split(' ');
+      const path = `${method} /${id}${rest ? `/${rest}` : ''}`;
+      expect((await rig.ask(path)).status).not.toBe(429);
+      const { status, json, headers } = await rig.ask(path);
+      expect([status, headers['retry-after']]).toEqual([429, expect.any(String)]);
+      expect(json).toMatchObject({ error: { code: 'rate_limit_exceeded' } });
+      expect((await rig.ask(`DELETE /${id}`)).status).toBe(200);
+    },
+  );
+
+  it('count also where a repeat gets the first result', async () => {
+    const rig = limited({ rpm: 2 });
+    const headers = { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'once' };
+    const statuses = [];
+    for (let i = 0; i < 3; i += 1) statuses.push((await rig.create({}, { headers })).status);
+    expect(statuses).toEqual([200, 200, 429]);
+  });
+
+  it('are as many at once as the key may have calls, also those of a call that goes on from what is stored', async () => {
+    const rig = limited({ max_concurrency: 2 });
+    const { id } = await stored(rig);
+    const read = rig.stored.responses.read.bind(rig.stored.responses);
+    const go = Promise.withResolvers<void>();
+    rig.stored.responses.read = async (...of) => (await go.promise, read(...of));
+    const held = [rig.ask(`GET /${id}`), rig.ask(`GET /${id}/input_items`)];
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const refused of [await rig.ask(`GET /${id}`), await rig.create({ previous_response_id: id })]) {
+      expect(refused.status).toBe(429);
+      expect(refused.text).toContain('limited to 2 requests at the same time');
+    }
+    go.resolve();
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200]);
+    expect((await rig.ask(`GET /${id}`)).status).toBe(200);
+  });
+
+  it('take the bytes that they unpack in the room of their host, and are refused while there is none', async () => {
+    const rig = new StoredRig();
+    const { id } = await stored(rig, { input: 'x'.repeat(10_000) });
+    let left = 15_000;
+    const taken: number[] = [];
+    const room = {
+      take(bytes: number): boolean {
+        if (bytes > left) return false;
+        left -= bytes;
+        taken.push(bytes);
+        return true;
+      },
+      give: (bytes: number) => void (left += bytes),
+    };
+    expect((await rig.ask(`GET /${id}`, demoKey, { room })).status).toBe(200);
+    expect(taken[0]).toBeGreaterThan(10_000);
+    for (const refused of [
+      await rig.ask(`GET /${id}`, demoKey, { room }),
+      await rig.create({ previous_response_id: id }, { room }),
+      await rig.create({ input: [{ type: 'item_reference', id: `msg_${id.slice(5)}_0` }] }, { room }),
+    ]) {
+      expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
+      expect(parsed(refused.text)).toMatchObject({ error: { code: 'unavailable' } });
+    }
+  });
+});

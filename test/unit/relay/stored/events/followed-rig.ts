@@ -7,6 +7,7 @@ import { EventWriter } from '../../../../../shared/relay/stored/events/event-wri
 import { follow } from '../../../../../shared/relay/stored/events/follow.ts';
 import { MemoryStored } from '../../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
+import { StoredReads } from '../../../../../shared/relay/stored/stored-reads.ts';
 
 export const account = 'acme';
 export const id = 'resp-00000000000000000000000001';
@@ -208,7 +209,7 @@ export class FollowedRig {
           settings: defaultSettings,
         },
       },
-      { id: named, request: this.request(rest) },
+      { id: named, request: this.request(rest), reads: new StoredReads({}) },
     );
   }
 
