@@ -157,7 +157,11 @@ const charges: HandEdit[] = [
 ];
 
 const keys: HandEdit[] = [
-  ['keys', { hash: 'sk-the-key-itself', account: 'customer' }, /^hash: .*this is a key itself, so it has leaked .*the key is refused/],
+  [
+    'keys',
+    { hash: 'sk-the-key-itself', account: 'customer' },
+    /^hash: .*this is a key itself, so it has leaked .*the key is refused/,
+  ],
   key({ account: undefined }, 'account: '),
   key({ account: 'customer#1' }, 'account: found "customer#1"'),
   key({ account: 'nobody' }, 'account: had no row when this was looked up'),
