@@ -31,11 +31,20 @@ export async function install() {
   fs.writeFileSync(stamp, digest(readLock()));
 }
 
+const unreachable = /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b/;
+const noRoom = /\bENOSPC\b/;
+
 function npm(command, node, env) {
   const args = [...command, '--no-audit', '--no-fund', '--loglevel=error'];
   const cli = process.env.npm_execpath;
   const [file, first] = cli?.endsWith('.js') ? [node, [cli]] : ['npm', []];
-  return runStep({ name: `npm ${command[0]}`, file, args: [...first, ...args], env });
+  const said = (printed) =>
+    unreachable.test(printed)
+      ? "npm's registry cannot be reached: is this machine online, is a proxy set (npm config get proxy)? Then repeat the command."
+      : noRoom.test(printed)
+        ? 'the disk is full: make room, then repeat the command.'
+        : undefined;
+  return runStep({ name: `npm ${command[0]}`, file, args: [...first, ...args], env, said });
 }
 
 function isNewEnough() {

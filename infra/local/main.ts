@@ -1,4 +1,5 @@
 /** `npm start`: runs the synthesized stack on this machine until Ctrl-C. */
+import { statfsSync } from 'node:fs';
 import { logToStderr } from './host/log.ts';
 import { readOptions, type LocalOptions } from './host/local-options.ts';
 import { keptWords, readyText } from './host/ready-text.ts';
@@ -64,10 +65,21 @@ function countingSeconds(): () => void {
   };
 }
 
+/** Tables that grow take some pages at once. */
+const roomBytesMin = 1024 * 1024;
+
+function fullFolder(): string | undefined {
+  const folder = options?.dataFolder;
+  if (folder === undefined) return undefined;
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize < roomBytesMin ? folder : undefined;
+}
+
 const screen = {
   write: logToStderr,
   columns: () => process.stderr.columns ?? 200,
   nowMs: () => performance.now(),
+  fullFolder,
 };
 const trouble = shownTrouble(screen, () => stack?.logFile ?? 'the log');
 const log = (line: string): void => {

@@ -101,6 +101,24 @@ describe('bootstrap', () => {
     expect(code).toBe(1);
   });
 
+  it('says in a sentence that the registry cannot be reached', async () => {
+    const dependencies = { absent: '2.0.0' };
+    const absent = { version: '2.0.0', resolved: 'http://127.0.0.1:1/absent.tgz' };
+    const root = { name: 'small', version: '1.0.0', dependencies };
+    write('package.json', JSON.stringify(root));
+    write(
+      'package-lock.json',
+      JSON.stringify({ ...root, lockfileVersion: 3, packages: { '': root, 'node_modules/absent': absent } }),
+    );
+    write('.npmrc', 'fetch-retries=0');
+    const { stderr, code } = await run('infra/local/main.ts');
+    expect(stderr).toMatch(
+      /npm ci failed: npm's registry cannot be reached: .* Then repeat the command\.\n$/,
+    );
+    expect(stderr).not.toContain('npm error');
+    expect(code).toBe(1);
+  });
+
   it('leaves stdout to the app, and synthesizes no second time for it', async () => {
     expect(await run('infra/stack/app.ts')).toMatchObject({ stdout: 'from the app\n', code: 0 });
     expect(steps()).toEqual(['build', 'synthesis']);

@@ -79,12 +79,14 @@ describe('the log of the local stack', () => {
 describe('what a person is shown of it', () => {
   const shown: string[] = [];
   let nowMs = 0;
+  let full: string | undefined;
   const trouble = (columns: number) => {
     shown.length = 0;
     const screen = {
       write: (words: string) => shown.push(words),
       columns: () => columns,
       nowMs: () => nowMs,
+      fullFolder: () => full,
     };
     return shownTrouble(screen, () => 'the.log');
   };
@@ -97,6 +99,19 @@ describe('what a person is shown of it', () => {
     show('[chat] {"time":1,"level":"ERROR","message":"no store","secret":"sk-1"}');
     show('environment chat#1 pid 7 ended (SIGKILL)');
     expect(shown).toEqual(['chat: no store', 'environment chat#1 pid 7 ended (SIGKILL)']);
+  });
+
+  it('is a sentence of a fault, which says when the disk is full', () => {
+    const show = trouble(200);
+    const fault = '[chat] {"level":"ERROR","message":"fault","error":"InternalServerError"}';
+    show(fault);
+    full = '.relay';
+    show(fault);
+    full = undefined;
+    expect(shown).toEqual([
+      'chat: a call failed by a fault of the relay or of its tables (InternalServerError)',
+      'chat: the disk of .relay is full: make room, then call again',
+    ]);
   });
 
   it('is a few lines a minute, each of which fits a narrow terminal', () => {

@@ -13,6 +13,8 @@ interface Screen {
   write: Log;
   columns: () => number;
   nowMs: () => number;
+  /** The folder of the tables if its disk has no room left, which the store answers with a fault of its own. */
+  fullFolder: () => string | undefined;
 }
 
 /**
@@ -23,7 +25,7 @@ export function shownTrouble(screen: Screen, logFile: () => string): Log {
   let sinceMs = -Infinity;
   let shown = 0;
   return (line) => {
-    const words = troubleIn(line);
+    const words = troubleIn(line, screen);
     if (words === undefined) return;
     if (screen.nowMs() - sinceMs > minuteMs) [sinceMs, shown] = [screen.nowMs(), 0];
     shown += 1;
@@ -32,12 +34,16 @@ export function shownTrouble(screen: Screen, logFile: () => string): Log {
   };
 }
 
-function troubleIn(line: string): string | undefined {
+function troubleIn(line: string, { fullFolder }: Screen): string | undefined {
   if (stackTrouble.test(line)) return line;
   const [, name] = functionTrouble.exec(line) ?? [];
   if (name === undefined) return undefined;
   const [, message = 'an error'] = /"(?:message|errorMessage)":"([^"\\]*)/.exec(line) ?? [];
-  return `${name}: ${message}`;
+  if (message !== 'fault') return `${name}: ${message}`;
+  const folder = fullFolder();
+  if (folder !== undefined) return `${name}: the disk of ${folder} is full: make room, then call again`;
+  const [, error = 'an error'] = /"error":"([^"\\]*)/.exec(line) ?? [];
+  return `${name}: a call failed by a fault of the relay or of its tables (${error})`;
 }
 
 const cut = (words: string, columns: number): string =>

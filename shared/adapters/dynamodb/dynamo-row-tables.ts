@@ -2,7 +2,6 @@
  * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
  * and when.
  */
-import { isDeepStrictEqual } from 'node:util';
 import { Failure } from '../../operate/operator-failure.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/row-tables.ts';
 import {
@@ -45,7 +44,7 @@ export function dynamoRowTables(store: Store, author: RowAuthor): RowTables {
     const stored = unmarshall(Item, { wrapNumbers: (text) => NumberValue.from(text) });
     const unchanged = Object.entries(write.unchanged).map(([name, value]) => [
       name,
-      isDeepStrictEqual(read[name], value) ? stored[name] : value,
+      jsonOf(read[name]) === jsonOf(value) ? stored[name] : value,
     ]);
     return { ...write, unchanged: Object.fromEntries(unchanged) as RawRow };
   };
@@ -81,6 +80,12 @@ async function signed(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
   if (write.kind === 'update') return { ...write, attributes: { ...write.attributes, ...marks } };
   return { ...write, row: { ...write.row, ...marks } };
 }
+
+/** What is in sets, too. */
+const jsonOf = (value: unknown): string | undefined =>
+  JSON.stringify(value, (_, each: unknown) =>
+    each instanceof Set ? ['a set', ...(each as Set<unknown>)] : each,
+  );
 
 function holdsNumber(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return typeof value === 'number';

@@ -1,15 +1,18 @@
 /** Finds the one key that matches an operator's text. */
-import { shownHash } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
+import { shownHash } from './key-state.ts';
 
 export interface FoundKey {
   hash: string;
   /** The key's name in messages. */
   name: string;
+  /** Of the row; empty if it is no text. */
+  hint: string;
+  account: string;
   row: RawRow;
 }
 
@@ -41,7 +44,8 @@ export async function findKey({ tables }: OperatorPorts, written: string): Promi
     const names = found.map((each) => nameOf(each)).join(', ');
     throw usageFailure(`${found.length} keys fit: ${names}. Give more of the hash.`);
   }
-  return { hash: textOf(row, 'hash'), name: nameOf(row), row };
+  const [hash, hint, account] = ['hash', 'hint', 'account'].map((name) => textOf(row, name));
+  return { hash: hash ?? '', hint: hint ?? '', account: account ?? '', name: nameOf(row), row };
 }
 
 function nameOf(row: RawRow): string {

@@ -1,8 +1,10 @@
 /** Describes a key's state in words, by the same rules that the relay applies to requests. */
 import { isoTime } from '../../wire/iso-time.ts';
-import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
+import { KeyRow, refusedFor, shownHash } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { RawRow } from '../row-tables.ts';
+
+export { shownHash };
 
 /** Whether the relay accepts a key, and why. `row` is present if it could be read. */
 export interface KeyState {

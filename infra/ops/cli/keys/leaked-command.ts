@@ -1,6 +1,5 @@
 /** The commands for a key that strangers may have: what it was used for, and what to do about it. */
 import type { Command } from 'commander';
-import { textOf } from '../../../../shared/config/rows/read-row.ts';
 import { carryOutLeakedKey, planLeakedKey } from '../../../../shared/operate/keys/leaked-key.ts';
 import { findKey } from '../../../../shared/operate/keys/find-key.ts';
 import { usageFailure } from '../../../../shared/operate/operator-failure.ts';
@@ -25,9 +24,8 @@ export function addLeaked(key: Command, { onTables, writing }: CommandContext): 
       .option('--since <time>', 'ISO 8601 (default: a day ago)', parseTime),
   ).action(
     onTables(async ({ ports, terminal }, written: string, { since }: { since?: number }) => {
-      const { hash, row } = await findKey(ports, written);
+      const { hash, account } = await findKey(ports, written);
       const sinceMs = since ?? ports.clock.now() - dayMs;
-      const account = textOf(row, 'account');
       if (account === '') throw usageFailure('the row of this key has no account, so it called nothing');
       const wanted = { account, hash, sinceMs };
       printKeyUse(terminal, await viewKeyUse(ports, wanted, countProgress(terminal, rowsRead)));

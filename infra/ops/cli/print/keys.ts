@@ -1,5 +1,5 @@
 /** Prints keys. Only this file shows a new key: once, when it is created. */
-import { shownHash } from '../../../../shared/config/rows/key-row.ts';
+import { shownHash } from '../../../../shared/operate/keys/key-state.ts';
 import type { KeyCheck } from '../../../../shared/operate/keys/check-key.ts';
 import type { MadeKey, NewKeyPlan } from '../../../../shared/operate/keys/create-key.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';

@@ -1,5 +1,4 @@
 /** What is done to a key: checked, rotated, disabled. */
-import { textOf } from '../../../../../shared/config/rows/read-row.ts';
 import { carryOutRotateKey, planRotateKey } from '../../../../../shared/operate/keys/rotate-key.ts';
 import { checkKey } from '../../../../../shared/operate/keys/check-key.ts';
 import { planDisableKey } from '../../../../../shared/operate/keys/disable-key.ts';
@@ -20,9 +19,9 @@ export function keyFormPages(routes: Routes): void {
 }
 
 const disablePage = async (visit: Visit, tried?: Tried): Promise<Page> => {
-  const { name, row } = await findKey(visit.ports, visit.part('hash'));
+  const { name, hint } = await findKey(visit.ports, visit.part('hash'));
   return {
-    title: `Disable ${textOf(row, 'hint')}`,
+    title: `Disable ${hint}`,
     section: 'keys',
     above: [['keys', 'Keys']],
     body: html`<p>${name}: calls with it are refused within 30 seconds. Its row stays.</p>
@@ -47,9 +46,9 @@ async function proposeDisable({ ports, part }: Visit): Promise<Proposal> {
 }
 
 const rotatePage = async (visit: Visit, tried?: Tried): Promise<Page> => {
-  const { name, row } = await findKey(visit.ports, visit.part('hash'));
+  const { name, hint } = await findKey(visit.ports, visit.part('hash'));
   return {
-    title: `Rotate ${textOf(row, 'hint')}`,
+    title: `Rotate ${hint}`,
     section: 'keys',
     above: [['keys', 'Keys']],
     body: html`<p>A new key with the same rights; ${name} works on for a while.</p>

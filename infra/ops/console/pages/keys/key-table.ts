@@ -1,5 +1,5 @@
 /** Keys as a table: by their hints, since nothing else of them is stored. */
-import { shownHash } from '../../../../../shared/config/rows/key-row.ts';
+import { shownHash } from '../../../../../shared/operate/keys/key-state.ts';
 import type { KeyView } from '../../../../../shared/operate/keys/list-keys.ts';
 import { writtenTime } from '../../layout/times.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../layout/markup.ts';

@@ -1,6 +1,5 @@
 /** A key that strangers may have: refused at once, replaced, and what it was used for, as `key leaked` does it. */
 import { formatYuan } from '../../../../../shared/billing/amount.ts';
-import { textOf } from '../../../../../shared/config/rows/read-row.ts';
 import { viewKeyUse, type KeyUse } from '../../../../../shared/operate/keys/key-use.ts';
 import {
   carryOutLeakedKey,
@@ -36,9 +35,9 @@ export function leakedKeyPages(routes: Routes): void {
 }
 
 const leakedPage = async (visit: Visit, tried?: Tried): Promise<Page> => {
-  const { name, row } = await findKey(visit.ports, visit.part('hash'));
+  const { name, hint } = await findKey(visit.ports, visit.part('hash'));
   return {
-    title: `Leaked: ${textOf(row, 'hint')}`,
+    title: `Leaked: ${hint}`,
     section: 'keys',
     above: [['keys', 'Keys']],
     body: html`<p class="lead">
