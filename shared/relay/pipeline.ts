@@ -3,7 +3,7 @@ import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import type { Renderer } from '../endpoints/renderer.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import { Answer } from './answer/answer.ts';
-import { StopCut } from './answer/stop-cut.ts';
+import type * as StopCutting from './answer/stop-cut.ts';
 import type { Stories } from './answer/log-line.ts';
 import {
   admitModel,
@@ -182,11 +182,11 @@ export async function payAndAnswer(
     const { call, asked, states } = conversation ? await paying.goingOn(conversation) : paying;
     if (stored && storage?.background)
       return await stored.accepted(ports, admitted, { call, ...asked, claim, request });
-    const recording = await recordingOf(call, asked);
+    const late = await lateParts(call, asked);
     const { reserved, ...known } = await states.beside(() => admitted.open(call));
     bill = reserved;
     const recorderOf = storage && stored?.recorderOf(ports);
-    return answerPaid(ports, asked, { ...own, call, known, bill, claim, recording, recorderOf });
+    return answerPaid(ports, asked, { ...own, ...late, call, known, bill, claim, recorderOf });
   } catch (error) {
     await bill?.cancel();
     await claim?.finish(true);
@@ -195,14 +195,19 @@ export async function payAndAnswer(
 }
 
 /**
- * Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn, and so has
- * every stored one. Loaded before anything is reserved.
+ * What only some answers need, loaded before anything is reserved. Only turns that call tools have state to keep, but a
+ * client that keeps it itself gets that of every turn, and so has every stored one.
  */
-export async function recordingOf(call: ChatCall, { read }: AskedCall): Promise<PaidCall['recording']> {
-  const callsTools = (call.request.tools?.length ?? 0) > 0;
-  return read.keepsState === true || callsTools || read.storage
-    ? import('./state/state-recorder.ts')
-    : undefined;
+export async function lateParts(
+  { request }: ChatCall,
+  { read }: AskedCall,
+): Promise<Pick<PaidCall, 'recording' | 'cutting'>> {
+  const keepsState = read.keepsState === true || (request.tools?.length ?? 0) > 0 || read.storage;
+  const stops = (request.stop?.length ?? 0) > 0;
+  return {
+    recording: keepsState ? await import('./state/state-recorder.ts') : undefined,
+    cutting: stops ? await import('./answer/stop-cut.ts') : undefined,
+  };
 }
 
 export interface PaidCall extends Omit<FunctionState, 'reservations'> {
@@ -213,6 +218,8 @@ export interface PaidCall extends Omit<FunctionState, 'reservations'> {
   claim: HeldKey | undefined;
   /** Undefined: the call has no state to keep. */
   recording: typeof StateRecording | undefined;
+  /** Undefined: the call has no stop sequence. */
+  cutting: typeof StopCutting | undefined;
   /** Undefined: the answer is not stored. */
   recorderOf: ((parts: KeptAnswerParts) => AnswerRecorder & { readonly stored: boolean }) | undefined;
   /** Of a run. Absent: the answer has a client. */
@@ -231,7 +238,7 @@ export interface RunOfCall {
 export function answerPaid(
   ports: ChatPorts,
   asked: AskedCall,
-  { call, known, bill, claim, recording, recorderOf, health, stories, run }: PaidCall,
+  { call, known, bill, claim, recording, cutting, recorderOf, health, stories, run }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
   const limitOf = (model: string): number | undefined =>
@@ -251,8 +258,8 @@ export function answerPaid(
   const dispatch = recorder ?? dispatched;
   const { conversation, read } = asked;
   const { storage } = read;
-  let cut: StopCut | undefined;
-  const stopCut = (): StopCut => (cut = new StopCut(() => dispatch.report().sent.stop));
+  let cut: StopCutting.StopCut | undefined;
+  const stopCut = cutting && (() => (cut = new cutting.StopCut(() => dispatch.report().sent.stop)));
   const answerRecorder =
     storage &&
     recorderOf?.({
@@ -277,7 +284,7 @@ export function answerPaid(
     claim,
     dispatch,
     recorder: answerRecorder,
-    stopCut: (paid.request.stop?.length ?? 0) > 0 ? stopCut : undefined,
+    stopCut,
     stories,
   });
   return answer.response(answer.produce());

@@ -20,7 +20,7 @@ import {
   answerPaid,
   modelsOf,
   readCall,
-  recordingOf,
+  lateParts,
   type AskedCall,
   type Caller,
   type CallSource,
@@ -156,7 +156,7 @@ async function begin(
     const from = { requestId, endpoint: endpoint.name, entry, isRun: true };
     const call = callOf({ caller, asked, named }, { ...from, ...times });
     const states = new CallStates(ports, call, asked.read);
-    const recording = await recordingOf(call, asked);
+    const late = await lateParts(call, asked);
     const { reserved, ...known } = await states.beside(async () => {
       const reservation = waiting && (await takeOver(ports, waiting, deadlineMs));
       if (waiting && !reservation) throw tooLate();
@@ -165,7 +165,7 @@ async function begin(
     await watch.look();
     if (watch.reason) throw refuse('unavailable', 'The response was stopped before it began.');
     const recorderOf: PaidCall['recorderOf'] = ({ seal }) => answerRecorder.sealing(seal);
-    const paid = { call, known, bill: reserved, claim: undefined, recording, recorderOf, health, stories };
+    const paid = { ...late, call, known, bill: reserved, claim: undefined, recorderOf, health, stories };
     return await answerPaid(ports, asked, { ...paid, run: runOf(call) });
   } catch (error) {
     if (bill) await bill.cancel();

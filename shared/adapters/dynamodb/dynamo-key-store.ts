@@ -2,13 +2,13 @@
  * Looks up keys of the table `keys` by hash, with the row of their account. Reads are eventually consistent
  * and cached.
  */
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/clock.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/stores/key-store.ts';
 import { firstTryMsMax } from '../../relay/ports/stores/store-errors.ts';
+import { plainAttributes, plainValues } from './attributes.ts';
 import { storeCall, type TableClient } from './dynamo-client.ts';
 import { partsId } from './account-parts.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
@@ -40,10 +40,9 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   });
   let hasRead = false;
   const get = async (TableName: string, key: Record<string, string>): Promise<Row | undefined> => {
-    const input = { TableName, Key: marshall(key) };
+    const input = { TableName, Key: plainAttributes(key) };
     const { Item } = await client.call('GetItem', input, hasRead ? {} : { tryMsMax: firstTryMsMax });
-    // `Number` accepts numbers out of range; the row's schema then reports them.
-    return Item && unmarshall(Item, { wrapNumbers: Number });
+    return Item && plainValues(Item);
   };
   const read = async (hash: string): Promise<KeyLookup> => {
     const Item = await storeCall(() => get(TableName, { hash }));

@@ -2,10 +2,10 @@
  * Health of candidates in one item of the table `runtime`, which every environment reads with its configuration. Must
  * never make a call wait for a read. `health-item.ts` has the item's form; it is loaded when there is an entry.
  */
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import type { ChannelHealth, HealthChange, HealthEntry } from '../../../relay/ports/stores/channel-health.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
+import { plainAttributes, plainValues } from '../attributes.ts';
 import {
   conditionalCall,
   type ConditionalReply,
@@ -56,7 +56,7 @@ export class DynamoChannelHealth implements ChannelHealth {
       if (!write) return false;
       const reply = await this.#send(write);
       const met = reply.done ? reply.reply.Attributes : reply.item;
-      item = met && unmarshall(met);
+      item = met && plainValues(met);
       this.#written = { item, readAtMs: this.#nowMs };
       if (reply.done) return true;
     }
@@ -86,11 +86,11 @@ export class DynamoChannelHealth implements ChannelHealth {
     const { update, condition, names, values } = updateOf(write);
     const input = {
       TableName: physicalTableName(this.#parts.stack, 'runtime'),
-      Key: marshall({ id: cooldownsId }),
+      Key: plainAttributes({ id: cooldownsId }),
       UpdateExpression: update,
       ConditionExpression: condition,
       ExpressionAttributeNames: names,
-      ExpressionAttributeValues: marshall(values),
+      ExpressionAttributeValues: plainAttributes(values),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     } as const;

@@ -2,7 +2,6 @@
  * What answers taught, in one item of the table `runtime` that every environment reads with its configuration. Must
  * never make a call wait for a read.
  */
-import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../../relay/ports/clock.ts';
 import type { LearnedFact, ServedModel } from '../../../config/learned-fact.ts';
 import {
@@ -11,6 +10,7 @@ import {
   type LearnedFactsReader,
 } from '../../../relay/ports/stores/learned-facts.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
+import { plainAttributes } from '../attributes.ts';
 import { conditionalCall, type TableClient } from '../dynamo-client.ts';
 import { factName, factsOf, learnedId } from './learned-item.ts';
 import { getItems, type ItemView, type RuntimeItem } from './runtime-items.ts';
@@ -65,11 +65,11 @@ export class DynamoLearnedFacts implements LearnedFacts {
     const removed = ended.map(([placeholder]) => placeholder).join(', ');
     const input = {
       TableName: physicalTableName(this.#parts.stack, 'runtime'),
-      Key: marshall({ id: learnedId }),
+      Key: plainAttributes({ id: learnedId }),
       UpdateExpression: `SET #fact = :until${removed === '' ? '' : ` REMOVE ${removed}`}`,
       ConditionExpression: isNewer,
       ExpressionAttributeNames: { '#fact': name, ...Object.fromEntries(ended) },
-      ExpressionAttributeValues: marshall({ ':until': fact.untilMs }),
+      ExpressionAttributeValues: plainAttributes({ ':until': fact.untilMs }),
     };
     await conditionalCall(() => this.#parts.client.call('UpdateItem', input));
   }

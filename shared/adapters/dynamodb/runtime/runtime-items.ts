@@ -3,10 +3,9 @@
  * The snapshot's bytes are in `snapshot#<version>#<part>`, the rows it was compiled from in
  * `rows#<version>#<part>`.
  */
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { Pointer } from '../../../relay/ports/stores/config-store.ts';
 import { StoreUnavailable } from '../../../relay/ports/stores/store-errors.ts';
-import type { Attributes } from '../attributes.ts';
+import { plainAttributes, plainValues, type Attributes } from '../attributes.ts';
 import { storeCall, type TableClient } from '../dynamo-client.ts';
 
 export interface RuntimeTable {
@@ -94,7 +93,7 @@ export async function getItems(
   { attributes, mayBeOld = false, tryMsMax, found = new Map<string, RuntimeItem>() }: ItemsWanted = {},
 ): Promise<Map<string, RuntimeItem>> {
   for (let start = 0; start < ids.length; start += idsAtOnceMax) {
-    let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => marshall({ id }));
+    let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => plainAttributes({ id }));
     for (let tries = 0; keys.length > 0; tries += 1) {
       if (tries === triesMax) throw new StoreUnavailable('The store did not answer for all items.');
       if (tries > 0) await pause(firstPauseMs * 2 ** tries);
@@ -102,7 +101,7 @@ export async function getItems(
       const input = { RequestItems: { [table]: wanted } };
       const reply = await storeCall(() => client.call('BatchGetItem', input, { tryMsMax }));
       const { Responses, UnprocessedKeys } = reply;
-      for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', unmarshall(item));
+      for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', plainValues(item));
       keys = UnprocessedKeys?.[table]?.Keys ?? [];
     }
   }
