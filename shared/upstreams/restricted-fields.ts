@@ -4,7 +4,7 @@
  * that the balance covers. All dialects and endpoints come through here. Must never change the call, nor drop content:
  * what cannot be left out is CannotCarry.
  */
-import type { CanonicalCall } from '../wire/canonical-call.ts';
+import type { CanonicalCall, CarriedItems } from '../wire/canonical-call.ts';
 import { chatFieldNames, type ChatRequest, type ChatTool } from '../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../wire/json-record.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
@@ -298,7 +298,7 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
     dropped.push(path);
     return undefined;
   };
-  const { form, request, beginning } = call;
+  const { request, items } = call;
   const path = storedPath(request, allow);
   if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
   const unknown = Object.entries(call.unknown).filter(([field, value]) => {
@@ -311,14 +311,19 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
   });
   const { service_tier: tier, ...others } = request;
   const isTierKept = (tier ?? undefined) === undefined || permit('service_tier', tier) !== undefined;
-  const tools = request.tools && permittedTools(request, allowed, dropped);
+  const tools = permittedTools(request, allowed);
+  dropped.push(...tools.dropped);
   return {
     call: {
-      form,
-      beginning,
-      request: { ...(isTierKept ? request : others), ...tools },
+      ...call,
+      request: {
+        ...(isTierKept ? request : others),
+        ...(request.tools && { tools: [...tools.tools.values()] }),
+        ...tools.choice,
+      },
       unknown: changed(Object.fromEntries(unknown), restricted, permit),
       ...(call.served && { served: changed(call.served, restricted, permit) }),
+      ...(items && { items: { ...items, tools: declaredTools(items, tools.tools) } }),
     },
     dropped,
   };
@@ -378,26 +383,44 @@ function storedIn(value: unknown, allowed: ReadonlySet<string>, path: string): s
 const isId = (value: unknown): boolean =>
   typeof value === 'string' || (Array.isArray(value) && value.some((each) => typeof each === 'string'));
 
+interface PermittedTools {
+  /** By what they were. */
+  tools: ReadonlyMap<ChatTool, ChatTool>;
+  dropped: string[];
+  /** The choice, where the tool that it names is left out. */
+  choice: { tool_choice?: 'auto' };
+}
+
 /** Tools that run at the upstream go up without what is stored there, callers' tools without what steers. */
 function permittedTools(
-  { tools, tool_choice: choice }: ChatRequest,
+  { tools: asked, tool_choice: choice }: ChatRequest,
   allowed: ReadonlySet<string>,
-  dropped: string[],
-): Partial<ChatRequest> {
+): PermittedTools {
+  const tools = new Map<ChatTool, ChatTool>();
   const left = new Set<string>();
-  const kept = (tools ?? []).flatMap((tool): ChatTool[] => {
-    if (callersTools.has(tool.type)) {
-      const drop = (path: string): undefined => void dropped.push(`tools[].${path}`);
-      return [changed(tool, steers, drop) as ChatTool];
-    }
-    const isContainer = typeof tool['container'] === 'string' && !allowed.has('containerid');
-    if (!isContainer && storedIn(tool, allowed, 'tools') === undefined) return [tool];
-    left.add(tool.type);
-    return [];
-  });
+  const dropped: string[] = [];
+  const drop = (path: string): undefined => void dropped.push(`tools[].${path}`);
+  for (const tool of asked ?? []) {
+    if (callersTools.has(tool.type)) tools.set(tool, changed(tool, steers, drop) as ChatTool);
+    else if (namesContainer(tool, allowed) || storedIn(tool, allowed, 'tools') !== undefined)
+      left.add(tool.type);
+    else tools.set(tool, tool);
+  }
   if (left.size > 0) dropped.push('tools');
   const isLost = isRecord(choice) && left.has(String(choice['type']));
-  return { tools: kept, ...(isLost && { tool_choice: 'auto' }) };
+  return { tools, dropped, choice: isLost ? { tool_choice: 'auto' } : {} };
+}
+
+const namesContainer = (tool: ChatTool, allowed: ReadonlySet<string>): boolean =>
+  typeof tool['container'] === 'string' && !allowed.has('containerid');
+
+/** The tools that items declare, as they may go up. */
+function declaredTools(items: CarriedItems, tools: PermittedTools['tools']): CarriedItems['tools'] {
+  const kept = [...tools].flatMap(([was, tool]) => {
+    const item = items.tools.get(was);
+    return item ? [[tool, item] as const] : [];
+  });
+  return new Map(kept);
 }
 
 /**
