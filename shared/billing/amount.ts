@@ -5,7 +5,8 @@
 export type NanoYuan = bigint;
 
 const yuanDecimals = 9;
-const decimal = /^(-?)(\d{1,30})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i;
+/** A decimal as people write one, blanks around it included. */
+export const decimalText = /^\s*(-?)(\d{1,30})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,3}))?\s*$/;
 
 /**
  * Converts a decimal to an integer count of 10^-`decimals`; undefined: the text is not a decimal. Excess
@@ -13,7 +14,7 @@ const decimal = /^(-?)(\d{1,30})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,3}))?$/i;
  * shortest decimal form, so 0.1 is exactly a tenth.
  */
 export function parseDecimal(value: string | number, decimals: number, exact = false): bigint | undefined {
-  const match = decimal.exec(String(value).trim());
+  const match = decimalText.exec(String(value));
   if (!match) return undefined;
   const [, sign, whole = '', fraction = '', exponent = '0'] = match;
   const shift = decimals + Number(exponent) - fraction.length;

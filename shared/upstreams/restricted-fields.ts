@@ -7,6 +7,7 @@
 import type { CanonicalCall, CarriedItems } from '../wire/canonical-call.ts';
 import { chatFieldNames, type ChatRequest, type ChatTool } from '../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../wire/json-record.ts';
+import { callersTools } from './calls/custom-tools.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
 import { limitNames } from './quirks.ts';
 
@@ -33,7 +34,6 @@ const multiplying = [
 
 /** Move a call to another model or price tier than the billed one, or are charged beside tokens. */
 const priced = [
-  ...multiplying,
   'service_tier',
   'speed',
   'performance_config',
@@ -233,9 +233,9 @@ const restrictedParts = ['container_upload', 'image_file', 'image_embeds', 'audi
 /** Fields by name, each with the fields inside it. Of one without any the whole is meant. */
 type Rules = Map<string, Rules>;
 
-function rulesOf(paths: readonly string[]): Rules {
+function rulesOf(...lists: readonly (readonly string[])[]): Rules {
   const rules: Rules = new Map();
-  for (const path of paths) {
+  for (const path of lists.flat()) {
     let inner = rules;
     for (const name of path.split('.').map(folded)) {
       const next: Rules = inner.get(name) ?? new Map<string, Rules>();
@@ -250,10 +250,10 @@ function rulesOf(paths: readonly string[]): Rules {
 const sameCase = (name: string): string => name.toUpperCase().toLowerCase();
 const folded = (name: string): string => sameCase(name).replaceAll(/[_-]/g, '');
 
-const restricted = rulesOf([...priced, ...otherLimits, ...steering, ...stored, ...storedIds]);
+const restricted = rulesOf(multiplying, priced, otherLimits, steering, stored, storedIds);
 const steers = rulesOf(steering);
 const multiplies = rulesOf(multiplying);
-const lowerable = rulesOf([...otherLimits, ...budgets]);
+const lowerable = rulesOf(otherLimits, budgets);
 const idNames = new Set(storedIds.map(folded));
 const partTypes = new Set(restrictedParts.map(folded));
 const ownLimits: ReadonlySet<string> = new Set(limitNames);
@@ -447,10 +447,3 @@ export function boundedBody(
   });
   return { body: changed(body, lowerable, lower), lowered, isMultiplied };
 }
-
-/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
-export const callersTools: ReadonlySet<string> = new Set(['function', 'custom']);
-
-/** The service tier that an upstream says it used, which clients are shown: one short word, or none. */
-export const serviceTierOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^[\w-]{1,32}$/.test(value) ? value : undefined;

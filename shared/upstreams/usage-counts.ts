@@ -149,3 +149,7 @@ function countOf(value: unknown): number | undefined {
   if (typeof count !== 'number') return undefined;
   return Number.isNaN(count) ? -1 : Math.round(count);
 }
+
+/** The service tier that an upstream says it used, which clients are shown: one short word, or none. */
+export const serviceTierOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^[\w-]{1,32}$/.test(value) ? value : undefined;

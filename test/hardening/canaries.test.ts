@@ -147,7 +147,7 @@ describe('canaries are driven through', () => {
     expect(sent?.headers['authorization']).toBe(`Bearer ${canaries.secret}`);
     for (const name of ['system', 'prompt', 'image', 'argument', 'result', 'unknownField'] as const)
       expect(sent?.text).toContain(canaries[name]);
-    for (const name of ['key', 'header', 'cookie', 'query'] as const)
+    for (const name of ['key', 'header', 'cookie', 'query', 'endUser'] as const)
       expect(JSON.stringify([sent?.headers, sent?.path, sent?.text])).not.toContain(canaries[name]);
   });
 

@@ -16,6 +16,7 @@ export const canaries = {
   result: 'canary-of-a-tool-result',
   toolName: 'canary_of_a_tool_name',
   unknownField: 'canary-of-an-unknown-field',
+  endUser: 'canary-of-an-end-user',
   wrongValue: 'canary-of-a-wrong-value',
   brokenJson: 'canary-of-broken-json',
   answer: 'canary-of-the-answer',
@@ -33,7 +34,8 @@ export const canaries = {
 export const fullRequest = (model: string, stream: boolean) => ({
   model,
   stream,
-  user: canaries.unknownField,
+  user: canaries.endUser,
+  answer_style: canaries.unknownField,
   messages: [
     { role: 'system', content: canaries.system },
     {

@@ -149,7 +149,7 @@ describe('the bundles of the functions', () => {
       const bundle = built.get(name) as Metafile;
       expect(providerCode(bundle)).toEqual([]);
       expect(firstLoadBytes(bundle).first).toBeLessThanOrEqual(
-        answering.has(name) ? firstLoadBytesMax : 300_000,
+        answering.has(name) ? firstLoadBytesMax : 305_000,
       );
     },
   );

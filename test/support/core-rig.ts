@@ -91,6 +91,7 @@ await Promise.all([
   ...dialectNames.map(loadDialect),
   import('../../shared/billing/estimate/media-tokens.ts'),
   import('../../shared/relay/state/state-lookup.ts'),
+  import('../../shared/relay/answer/stop-cut.ts'),
   import('../../shared/relay/state/state-recorder.ts'),
   import('../../shared/relay/stored/background/accept.ts'),
   import('../../shared/endpoints/responses/stored-input.ts'),

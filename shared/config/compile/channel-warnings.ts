@@ -1,4 +1,4 @@
-import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import { appendsPath } from '../../upstreams/types/channel-attributes.ts';
 import { holdsFor } from '../rows/capabilities.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';

@@ -5,7 +5,7 @@
  * the price per million start at 0.05.
  */
 import { buyingPriceOf } from '../../billing/price-rule.ts';
-import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import type { ChannelRow } from '../rows/channel-row.ts';
 import type { ChargeRow } from '../rows/charge-row.ts';
 

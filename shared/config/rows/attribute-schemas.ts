@@ -5,7 +5,7 @@
  * Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
  */
 import * as z from 'zod/mini';
-import { parseDecimal } from '../../billing/amount.ts';
+import { decimalText } from '../../billing/amount.ts';
 import { modelNamePattern } from '../../wire/name-patterns.ts';
 
 const truth = /^\s*(true|false)\s*$/i;
@@ -28,11 +28,9 @@ export const accountName = rowId.check(
   z.refine((name) => !/#\d+$/.test(name), 'a name that does not end in # and digits'),
 );
 
-const isDecimal = (value: string): boolean => parseDecimal(value, 0) !== undefined;
-
 /** A number that may be written as text. `accepts` bounds it; `wanted` describes what is accepted. */
 function numberThat(wanted: string, accepts: (value: number) => boolean) {
-  const written = z.union([z.number(), z.string().check(z.refine(isDecimal, wanted))], wanted);
+  const written = z.union([z.number(), z.string().check(z.regex(decimalText, wanted))], wanted);
   const read = z.transform((value: number | string) => Number(value));
   return z.pipe(z.pipe(written, read), z.number(wanted).check(z.refine(accepts, wanted)));
 }
@@ -95,7 +93,13 @@ function isJson(value: unknown): boolean {
 /** A map whose members may all be absent. A set and bytes have none of them either, and are no such map. */
 export function optionMap<Shape extends z.core.$ZodLooseShape>(shape: Shape, wanted?: string) {
   const map = z.strictObject(shape, wanted);
-  return z.pipe(z.custom<z.input<typeof map>>(isPlainObject, wanted), map);
+  type Mapped = z.ZodMiniType<z.output<typeof map>, z.input<typeof map>>;
+  // As a check before the map it would have no form in the JSON schema of options.
+  const plainOnly = z.transform((value: unknown, context) => {
+    if (!isPlainObject(value)) context.issues.push({ code: 'custom', input: value, message: wanted });
+    return value;
+  });
+  return z.pipe(plainOnly, map as z.ZodMiniType<z.output<typeof map>, unknown>) as unknown as Mapped;
 }
 
 const isPlainObject = (value: unknown): boolean =>

@@ -1,7 +1,7 @@
 /** Sets the models of a channel to those that its upstream lists. Never leaves a channel without a model. */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { namesLike } from '../../upstreams/model-listing.ts';
-import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { Plan } from '../plan.ts';

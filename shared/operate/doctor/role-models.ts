@@ -4,7 +4,7 @@
  * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_GetFoundationModelAvailability.html
  */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { AwsAccount, ListedModel, ModelAccess } from '../aws-account.ts';
 import { attention, findingsOf, ok, type Finding } from './finding.ts';

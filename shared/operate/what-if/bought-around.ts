@@ -5,7 +5,7 @@ import { servedKey, servedOf } from '../../billing/daily/sum-keys.ts';
 import { tiersOf, toPico } from '../../billing/price.ts';
 import { buyingPriceOf, type BuyingPrice } from '../../billing/price-rule.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import { exactly, nothing, oneOf, type Bounds } from './bounds.ts';
 import { sumBounds } from './charge-bounds.ts';

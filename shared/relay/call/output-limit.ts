@@ -3,7 +3,7 @@ import { ruleLimits, type RuleLimits } from '../../billing/price-rule.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { logprobTokensMax } from '../../wire/chat-request.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
-import { dialectOf } from '../../upstreams/types/channel-request.ts';
+import { dialectOf } from '../../upstreams/types/channel-quirks.ts';
 import type { Candidate, ChannelLimits } from './candidate.ts';
 import type { ChatCall } from './chat-call.ts';
 

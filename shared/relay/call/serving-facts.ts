@@ -2,7 +2,7 @@
 import { boughtOf } from '../../billing/price-rule.ts';
 import type { TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
-import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import type { DispatchReport } from './dispatch-report.ts';
 
 export type ServingFacts = Pick<CloseRecord, 'channel' | 'upstreamModel' | 'firstContentMs' | 'bought'>;

@@ -10,13 +10,8 @@ import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
-import {
-  channelRequest,
-  dialectOf,
-  quirksOf,
-  upstreamModel,
-  type BuiltRequest,
-} from '../../upstreams/types/channel-request.ts';
+import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import { channelRequest, type BuiltRequest } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import { defaultOutputTokens } from '../call/output-limit.ts';

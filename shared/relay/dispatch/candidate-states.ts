@@ -1,6 +1,6 @@
 /** Decides which states of earlier turns go to which candidate. */
 import type { Quirks } from '../../upstreams/quirks.ts';
-import { upstreamModel } from '../../upstreams/types/channel-request.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
 import { fingerprint } from '../../wire/fingerprint.ts';
 import type { StateOrigin, StatePart, TurnState } from '../../wire/turn-state.ts';

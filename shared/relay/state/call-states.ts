@@ -1,6 +1,6 @@
 /** Puts the states of earlier turns to a call, while its money is reserved. */
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
-import { quirksOf } from '../../upstreams/types/channel-request.ts';
+import { quirksOf } from '../../upstreams/types/channel-quirks.ts';
 import type { Candidate } from '../call/candidate.ts';
 import type { ChatCall } from '../call/chat-call.ts';
 import type { LookingCall, StatePorts } from './state-lookup.ts';

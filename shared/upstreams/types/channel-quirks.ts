@@ -1,7 +1,10 @@
 /**
- * Decides how a channel differs from its dialect for one model: what its row says, else its type, else its model.
+ * What a channel is for one model: the name there, the dialect, and how it differs from that: what its row says, else its
+ * type, else its model.
  */
-import { noQuirks, type LimitField, type Quirks } from '../quirks.ts';
+import type { JsonRecord } from '../../wire/json-record.ts';
+import { defaultDialect } from '../dialects/dialects.ts';
+import { noQuirks, type LimitField, type Quirks, type unknownFieldChoices } from '../quirks.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
@@ -22,8 +25,44 @@ type QuirkRow = ChannelAttributes<OwnAttributeName> & {
   params: QuirkParams;
 };
 
+/** The attributes of a channel's row that a request needs. */
+export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
+  type: ChannelTypeName;
+  /** For all models, or by public name. */
+  dialect?: string | Record<string, string> | undefined;
+  mapper: Record<string, string>;
+  connect_seconds: number;
+  max_tokens_field?: LimitField | undefined;
+  params: QuirkParams & {
+    set: JsonRecord;
+    drop: string[];
+    allow: string[];
+    unknown_fields?: (typeof unknownFieldChoices)[number] | undefined;
+    max_output_tokens?: number | undefined;
+    stream: boolean;
+    include_usage: boolean;
+  };
+};
+
+/** The upstream's name of a model. */
+export const upstreamModel = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
+  (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
+
+/** The dialect that a channel speaks for a model: the row's choice, else its type's. `model`: the public name. */
+export function dialectOf(channel: CalledChannel, model: string): string {
+  const { dialect } = channel;
+  const chosen =
+    typeof dialect === 'object' ? (Object.hasOwn(dialect, model) ? dialect[model] : undefined) : dialect;
+  const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
+  return chosen ?? type.dialect?.(upstreamModel(channel, model)) ?? defaultDialect;
+}
+
+/** How a channel differs from its dialect for a model. `model`: the public name. */
+export const quirksOf = (channel: CalledChannel, model: string): Quirks =>
+  channelQuirks(channel, upstreamModel(channel, model));
+
 /** `model`: the upstream's name. */
-export function channelQuirks(channel: QuirkRow, model: string): Quirks {
+function channelQuirks(channel: QuirkRow, model: string): Quirks {
   const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
   return {
     ...noQuirks,

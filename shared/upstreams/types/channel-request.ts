@@ -3,38 +3,17 @@
  */
 import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatMessage } from '../../wire/chat-request.ts';
-import type { JsonRecord } from '../../wire/json-record.ts';
 import type { StatePart } from '../../wire/turn-state.ts';
 import type { CallIds } from '../calls/call-ids.ts';
-import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
+import type { ChannelType } from '../channel-type.ts';
 import type { Dialect, Repeat, RequestSettings, SentBody } from '../dialect.ts';
-import { defaultDialect } from '../dialects/dialects.ts';
 import type { UpstreamRequest } from '../exchange.ts';
 import type { KnownTexts } from '../errors/withheld-texts.ts';
-import type { LimitField, Quirks, unknownFieldChoices } from '../quirks.ts';
+import type { Quirks } from '../quirks.ts';
 import { boundedBody, permittedCall } from '../restricted-fields.ts';
-import { channelQuirks, type QuirkParams } from './channel-quirks.ts';
+import { quirksOf, upstreamModel, type CalledChannel } from './channel-quirks.ts';
 import { lostFields } from './channel-lost-fields.ts';
-import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
-
-/** The attributes of a channel's row that a request needs. */
-export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
-  type: ChannelTypeName;
-  /** For all models, or by public name. */
-  dialect?: string | Record<string, string> | undefined;
-  mapper: Record<string, string>;
-  connect_seconds: number;
-  max_tokens_field?: LimitField | undefined;
-  params: QuirkParams & {
-    set: JsonRecord;
-    drop: string[];
-    allow: string[];
-    unknown_fields?: (typeof unknownFieldChoices)[number] | undefined;
-    max_output_tokens?: number | undefined;
-    stream: boolean;
-    include_usage: boolean;
-  };
-};
+import { channelTypes, type OwnAttributeName } from './channel-types.ts';
 
 export interface ChannelCall {
   dialect: Dialect;
@@ -64,23 +43,6 @@ export interface BuiltRequest {
   /** What must not reach a client in the upstream's errors. */
   known: KnownTexts;
 }
-
-/** The upstream's name of a model. */
-export const upstreamModel = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
-  (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
-
-/** The dialect that a channel speaks for a model: the row's choice, else its type's. `model`: the public name. */
-export function dialectOf(channel: CalledChannel, model: string): string {
-  const { dialect } = channel;
-  const chosen =
-    typeof dialect === 'object' ? (Object.hasOwn(dialect, model) ? dialect[model] : undefined) : dialect;
-  const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
-  return chosen ?? type.dialect?.(upstreamModel(channel, model)) ?? defaultDialect;
-}
-
-/** How a channel differs from its dialect for a model. `model`: the public name. */
-export const quirksOf = (channel: CalledChannel, model: string): Quirks =>
-  channelQuirks(channel, upstreamModel(channel, model));
 
 const withoutLimit = <Settings extends Pick<ChannelCall, 'without'>>(settings: Settings): Settings => ({
   ...settings,

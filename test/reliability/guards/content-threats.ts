@@ -103,7 +103,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S14'],
     file: 'shared/wire/chat-request.ts',
-    find: '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({})),\n    }),\n  ),\n  /** A tool',
+    find: '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(freeMap),\n    }),\n  ),\n  /** A tool',
     replace:
       '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({ required: z.optional(z.array(z.string())) })),\n    }),\n  ),\n  /** A tool',
     test: 'test/unit/relay/between-parties.test.ts',

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
 import { readChannel } from '../../../shared/config/compile/read-channel.ts';
-import { channelRequest, dialectOf } from '../../../shared/upstreams/types/channel-request.ts';
+import { dialectOf } from '../../../shared/upstreams/types/channel-quirks.ts';
+import { channelRequest } from '../../../shared/upstreams/types/channel-request.ts';
 import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { callIds, chatCall } from '../../support/dialect-parts.ts';
 import type { ChatRequest } from '../../../shared/wire/chat-request.ts';

@@ -6,7 +6,7 @@ import { readChannel } from '../../../config/compile/read-channel.ts';
 import type { Capabilities } from '../../../config/rows/capabilities.ts';
 import { dialectNames } from '../../../upstreams/dialects/dialects.ts';
 import { effortScale } from '../../../upstreams/quirks.ts';
-import { dialectOf, upstreamModel } from '../../../upstreams/types/channel-request.ts';
+import { dialectOf, upstreamModel } from '../../../upstreams/types/channel-quirks.ts';
 import { channelTypes, type OwnAttributeName } from '../../../upstreams/types/channel-types.ts';
 import type { ChannelType } from '../../../upstreams/channel-type.ts';
 import { Failure } from '../../operator-failure.ts';

@@ -2,9 +2,8 @@
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { toolName, wrappedTool } from '../../calls/custom-tools.ts';
+import { callersTools, toolName, wrappedTool } from '../../calls/custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
-import { callersTools } from '../../restricted-fields.ts';
 import { knownTool } from './fields.ts';
 
 export interface SentTools {

@@ -4,9 +4,8 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.t
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
-import { serviceTierOf } from '../../restricted-fields.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
-import { UsageCounts } from '../../usage-counts.ts';
+import { serviceTierOf, UsageCounts } from '../../usage-counts.ts';
 import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
 import { AnswerTurn } from './answer-turn.ts';
 import { responsesError } from './failure.ts';

@@ -77,8 +77,10 @@ describe('the secret store', () => {
       await expect(refused).rejects.toMatchObject({ name: 'SecretUnusable', reason: 'malformed' });
       await expect(refused).rejects.toThrow(/^(?!.*sk-)/);
     }
-    await expect(open({ local: true }).read('env:ABSENT')).rejects.toMatchObject({ reason: 'missing' });
-    const blank = open({ local: true, variables: { BLANK: '' } }).read('env:BLANK');
+    await expect(open({ local: true }).read('env:OTHERS_ABSENT')).rejects.toMatchObject({
+      reason: 'missing',
+    });
+    const blank = open({ local: true, variables: { OTHERS_BLANK: '' } }).read('env:OTHERS_BLANK');
     await expect(blank).rejects.toMatchObject({ reason: 'malformed' });
   });
 

@@ -16,7 +16,14 @@ const parameter = 'ssm:/relay/relay/openai';
 /** The check over the store that functions have, and through the SDK. */
 function unusable(references: string[], local = false): Promise<ReadonlyMap<string, string>> {
   const clock = steeredClock();
-  const environment = { stack: 'relay', version: '1', originSecrets: [], local, aws: localAccess };
+  const environment = {
+    stack: 'relay',
+    version: '1',
+    originSecrets: [],
+    local,
+    envSecrets: ['*'],
+    aws: localAccess,
+  };
   const secrets = cachedSecretStore({ environment, clock, variables: {} });
   return passTime(clock, secretCheck({ secrets, clock, local }).unusable(references));
 }
@@ -80,8 +87,8 @@ describe('a secret that cannot be used', () => {
   });
 
   test('is looked for among environment variables alone on the local stack', async () => {
-    expect(await unusable([parameter, 'env:NONE'], true)).toEqual(
-      new Map([['env:NONE', 'missing: there is nothing of this name']]),
+    expect(await unusable([parameter, 'env:OPENAI_API_KEY'], true)).toEqual(
+      new Map([['env:OPENAI_API_KEY', 'missing: there is nothing of this name']]),
     );
     expect(server.calls).toEqual([]);
   });

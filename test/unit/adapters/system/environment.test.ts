@@ -24,6 +24,7 @@ describe('the environment', () => {
       local: false,
       functionVersion: '$LATEST',
       oneItemPerAccount: false,
+      envSecrets: ['OPENAI_API_KEY'],
       aws: { region: 'eu-central-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } },
     });
   });

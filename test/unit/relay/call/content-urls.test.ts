@@ -6,7 +6,7 @@ import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
 
 const rigOf = (settings: Partial<Settings> = {}): BillingRig =>
-  new BillingRig({ settings }).upstream({ steps: hello }).granted(1_000n * yuan);
+  new BillingRig({ settings }).upstream({ steps: hello }).granted(10_000n * yuan);
 
 /** What the relay says of it: `sent`, or the refusal. Nothing is asked of the store for what is refused. */
 async function outcome(rig: BillingRig, body: object, path = '/v1/chat/completions'): Promise<string> {
