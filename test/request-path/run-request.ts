@@ -77,6 +77,7 @@ const environmentOf = (endpoint: string): NodeJS.ProcessEnv => ({
   RELAY_LOCAL: '1',
   ORIGIN_SECRETS: 'distribution',
   SEAL_KEYS: '{"1":"seal"}',
+  RELAY_ENV_SECRETS: secretVariable,
   [secretVariable]: 'sk-upstream',
 });
 
