@@ -38,13 +38,14 @@ function npm(command, node, env) {
   const args = [...command, '--no-audit', '--no-fund', '--loglevel=error'];
   const cli = process.env.npm_execpath;
   const [file, first] = cli?.endsWith('.js') ? [node, [cli]] : ['npm', []];
-  const said = (printed) =>
-    unreachable.test(printed)
-      ? "npm's registry cannot be reached: is this machine online, is a proxy set (npm config get proxy)? Then repeat the command."
-      : noRoom.test(printed)
-        ? 'the disk is full: make room, then repeat the command.'
-        : undefined;
-  return runStep({ name: `npm ${command[0]}`, file, args: [...first, ...args], env, said });
+  return runStep({ name: `npm ${command[0]}`, file, args: [...first, ...args], env, said: inOneSentence });
+}
+
+/** Undefined: npm's own words say it. */
+function inOneSentence(printed) {
+  if (unreachable.test(printed))
+    return "npm's registry cannot be reached: is this machine online, is a proxy set (npm config get proxy)? Then repeat the command.";
+  return noRoom.test(printed) ? 'the disk is full: make room, then repeat the command.' : undefined;
 }
 
 function isNewEnough() {

@@ -101,7 +101,8 @@ export function runCommand(file, args, { stdio, cwd = root }) {
 }
 
 /** Runs a preparation step. Its output is shown only when it fails in a way for which `said` has no sentence. */
-export async function runStep({ name, file, args, env, said = () => undefined }) {
+/** @param {{ name: string, file: string, args: string[], env?: object, said?: (printed: string) => string | undefined }} step */
+export async function runStep({ name, file, args, env, said }) {
   let printed = '';
   const collect = (text) => {
     printed += text;
@@ -114,7 +115,7 @@ export async function runStep({ name, file, args, env, said = () => undefined })
   });
   // The first lines contain the error; after them npm lists all its options.
   const lines = printed.trimEnd().split('\n').slice(0, 40);
-  const words = code === 0 ? undefined : said(printed);
+  const words = code === 0 ? undefined : said?.(printed);
   if (words !== undefined) throw new Failure(`${name} failed: ${words}`);
   if (code !== 0) throw new Failure([...lines, `${name} failed (exit ${code}).`].join('\n'));
 }

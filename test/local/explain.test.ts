@@ -107,11 +107,12 @@ describe('`ops request` tells of a call', () => {
   it('whose model its upstream does not know, in words of the relay', async () => {
     const unknown = { error: { message: 'No such model.', code: 'model_not_found' } };
     upstreams[0].script(errorStatus(404, unknown));
-    await storyOf(
+    const story = await storyOf(
       await call('steady'),
       /because +upstream_refused_404/,
       /Next: preferred has no such address, or no model of this name/,
     );
+    expect(story).not.toMatch(/charge explain/);
   });
 
   it('whose next channel rests', async () => {

@@ -175,7 +175,10 @@ describe('channel list', () => {
     expect(output).toMatch(/^spare +failing /m);
     expect(errors).toMatch(/^spare fails: all of its 2 calls of .* did; `channel test spare` asks it$/m);
     const shown = await viewChannels(await ledger.ports());
-    const states = shown.channels.map((each) => [each.id, String(stateOf(each, Date.now()))]);
+    const states = shown.channels.map((each) => [
+      each.id,
+      (stateOf(each, Date.now()) as { toString(): string }).toString(),
+    ]);
     expect(states).toContainEqual(['spare', expect.stringContaining('failing')]);
     await call('acme', '0.09', { channel: 'spare' });
     const listed: unknown = JSON.parse((await ledger.ops(['channel', 'list', '--json'])).output);

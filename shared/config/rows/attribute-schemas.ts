@@ -99,7 +99,7 @@ export function optionMap<Shape extends z.core.$ZodLooseShape>(shape: Shape, wan
     if (!isPlainObject(value)) context.issues.push({ code: 'custom', input: value, message: wanted });
     return value;
   });
-  return z.pipe(plainOnly, map as z.ZodMiniType<z.output<typeof map>, unknown>) as unknown as Mapped;
+  return z.pipe(plainOnly, map as z.ZodMiniType<z.output<typeof map>>) as unknown as Mapped;
 }
 
 const isPlainObject = (value: unknown): boolean =>

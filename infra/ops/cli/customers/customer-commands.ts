@@ -114,8 +114,9 @@ async function list({ ports, terminal }: Run, { sort, name, after, ...options }:
   if (sort === 'name') {
     let page = await listCustomers(ports, { name, after, limit });
     // A table of more than one request goes on in its own order.
-    while (limit === Infinity && page.next !== undefined) {
-      const more = await listCustomers(ports, { name, after: page.next, limit });
+    const isWhole = limit === Infinity;
+    for (let next = page.next; isWhole && next !== undefined; next = page.next) {
+      const more = await listCustomers(ports, { name, after: next, limit });
       const problems = [...page.problems, ...more.problems];
       page = { ...more, customers: [...page.customers, ...more.customers], problems };
     }
