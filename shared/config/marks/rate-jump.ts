@@ -1,5 +1,6 @@
 /** By how much a price jumps to another one, in words. */
-import { tierFor, type Price, type Rates } from '../../billing/price.ts';
+import { formatDecimal } from '../../billing/amount.ts';
+import { priceDecimals, tierFor, type PicoYuan, type Price, type Rates } from '../../billing/price.ts';
 
 const jumpPercent = 30;
 
@@ -23,7 +24,7 @@ export function jumpBetween(before: Price, after: Price): string {
   const { name, old, next } = worst;
   const verb = next > old ? 'rises' : 'falls';
   const size = old === 0n ? `${verb} from nothing` : `${verb} by ${percentOf(worst)} %`;
-  return `${size}: ${name} ${yuan(old)} to ${yuan(next)}`;
+  return `${size}: ${name} ${pricesOf(before, [old, next]).join(' to ')}`;
 }
 
 const isJump = (old: bigint, next: bigint): boolean => sizeOf(next - old) * 100n > old * BigInt(jumpPercent);
@@ -33,7 +34,12 @@ const sizeOf = (value: bigint): bigint => (value < 0n ? -value : value);
 const percentOf = ({ old, next }: NamedRate): number =>
   old === 0n ? Infinity : Number((sizeOf(next - old) * 100n) / old);
 
-const yuan = (pico: bigint): number => Number(pico) / 1e12;
+/** As people are shown prices everywhere: those of tokens for a million. */
+function pricesOf({ type }: Price, rates: readonly PicoYuan[]): string[] {
+  const isByCall = type === 'times-billing';
+  const shown = rates.map((rate) => formatDecimal(isByCall ? rate : rate * 1_000n, priceDecimals));
+  return shown.with(-1, `${shown.at(-1)} yuan${isByCall ? '' : ' per million tokens'}`);
+}
 
 function ratesAround(before: Price, after: Price): NamedRate[] {
   if (before.type === 'times-billing' && after.type === 'times-billing')
