@@ -1,6 +1,13 @@
 /** By how much a price jumps to another one, in words. */
 import { formatDecimal } from '../../billing/amount.ts';
-import { priceDecimals, tierFor, type PicoYuan, type Price, type Rates } from '../../billing/price.ts';
+import {
+  priceDecimals,
+  ratePerMillion,
+  tierFor,
+  type PicoYuan,
+  type Price,
+  type Rates,
+} from '../../billing/price.ts';
 
 const jumpPercent = 30;
 
@@ -24,7 +31,7 @@ export function jumpBetween(before: Price, after: Price): string {
   const { name, old, next } = worst;
   const verb = next > old ? 'rises' : 'falls';
   const size = old === 0n ? `${verb} from nothing` : `${verb} by ${percentOf(worst)} %`;
-  return `${size}: ${name} ${pricesOf(before, [old, next]).join(' to ')}`;
+  return `${size}: ${name} ${shownChange(before, old, next)}`;
 }
 
 const isJump = (old: bigint, next: bigint): boolean => sizeOf(next - old) * 100n > old * BigInt(jumpPercent);
@@ -35,11 +42,10 @@ const percentOf = ({ old, next }: NamedRate): number =>
   old === 0n ? Infinity : Number((sizeOf(next - old) * 100n) / old);
 
 /** As people are shown prices everywhere: those of tokens for a million. */
-function pricesOf({ type }: Price, rates: readonly PicoYuan[]): string[] {
-  const isByCall = type === 'times-billing';
-  const shown = rates.map((rate) => formatDecimal(isByCall ? rate : rate * 1_000n, priceDecimals));
-  return shown.with(-1, `${shown.at(-1)} yuan${isByCall ? '' : ' per million tokens'}`);
-}
+const shownChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>
+  type === 'times-billing'
+    ? `${formatDecimal(old, priceDecimals)} to ${formatDecimal(next, priceDecimals)} yuan`
+    : `${ratePerMillion(old)} to ${ratePerMillion(next)} yuan per million tokens`;
 
 function ratesAround(before: Price, after: Price): NamedRate[] {
   if (before.type === 'times-billing' && after.type === 'times-billing')
