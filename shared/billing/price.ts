@@ -64,8 +64,8 @@ const ratesOf = ({ input, output, cached_input, cache_write, cache_write_1h }: W
 export const toPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
 
 /** As vendors publish prices, and as people are shown and asked them; rows have them for 1,000 tokens. */
-export const perMillion = (perThousand: number): string =>
-  formatDecimal(toPico(perThousand) * 1_000n, priceDecimals);
+export const perMillion = (perThousand: number): string => ratePerMillion(toPico(perThousand));
+export const ratePerMillion = (rate: PicoYuan): string => formatDecimal(rate * 1_000n, priceDecimals);
 
 /** Undefined: it is no amount. */
 export function perThousand(perMillion: number | string): number | undefined {

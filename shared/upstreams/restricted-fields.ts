@@ -306,7 +306,7 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
       dropsUnknown ||
       steeringFamilies.test(sameCase(field)) ||
       isOtherCase(field) ||
-      (typeof value === 'object' && storedIn(value, allowed, field) !== undefined);
+      (typeof value === 'object' && storedIn(value, idSearch(allowed)) !== undefined);
     return !isRefused || permit(field, value) !== undefined;
   });
   const { service_tier: tier, ...others } = request;
@@ -335,13 +335,13 @@ const isOtherCase = (field: string): boolean =>
 
 /** The path of what the messages name that is stored at the vendor, and that a row does not allow. Undefined: nothing. */
 export function storedPath({ messages }: ChatRequest, allow: readonly string[]): string | undefined {
-  const allowed = new Set(allow.map(folded));
+  const search = idSearch(new Set(allow.map(folded)));
   for (const [i, message] of messages.entries()) {
     const { content } = message;
-    const found = Array.isArray(content) ? storedIn(content, allowed, `messages[${i}].content`) : undefined;
+    const found = Array.isArray(content) ? storedIn(content, search) : undefined;
     // An earlier answer with sound, by the vendor's id.
-    const isSound = isRecord(message['audio']) && !allowed.has('audio');
-    if (found !== undefined) return found;
+    const isSound = isRecord(message['audio']) && !search.allowed.has('audio');
+    if (found !== undefined) return `messages[${i}].content${found}`;
     if (isSound) return `messages[${i}].audio`;
   }
   return undefined;
@@ -353,27 +353,45 @@ export const storedMessage = (path: string): string =>
 /** What an earlier answer quoted. */
 const quotes = new Set(['annotations', 'citations']);
 
-/** The path of the first id of something stored. The depth of a body is bounded, so that of this recursion is. */
-function storedIn(value: unknown, allowed: ReadonlySet<string>, path: string): string | undefined {
+interface IdSearch {
+  allowed: ReadonlySet<string>;
+  /** `folded`, once for each name: contents of some thousand parts have the same few names. */
+  fold: (name: string) => string;
+}
+
+function idSearch(allowed: ReadonlySet<string>): IdSearch {
+  const known = new Map<string, string>();
+  const fold = (name: string): string => {
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    const now = folded(name);
+    known.set(name, now);
+    return now;
+  };
+  return { allowed, fold };
+}
+
+/** The path of the first id of something stored, below `value`. The depth of a body is bounded, so that of this recursion is. */
+function storedIn(value: unknown, search: IdSearch): string | undefined {
+  const { allowed, fold } = search;
   if (Array.isArray(value)) {
     for (const [i, one] of value.entries()) {
-      const found = typeof one === 'object' ? storedIn(one, allowed, `${path}[${i}]`) : undefined;
-      if (found !== undefined) return found;
+      const found = typeof one === 'object' ? storedIn(one, search) : undefined;
+      if (found !== undefined) return `[${i}]${found}`;
     }
   } else if (isRecord(value)) {
     const { type } = value;
-    const kind = typeof type === 'string' ? folded(type) : '';
-    if (partTypes.has(kind) && !allowed.has(kind)) return `${path}.type`;
+    const kind = typeof type === 'string' ? fold(type) : '';
+    if (partTypes.has(kind) && !allowed.has(kind)) return '.type';
     for (const [field, inner] of Object.entries(value)) {
-      const at = `${path}.${field}`;
-      const name = folded(field);
-      if (idNames.has(name) && isId(inner) && !allowed.has(name)) return at;
+      const name = fold(field);
+      if (idNames.has(name) && isId(inner) && !allowed.has(name)) return `.${field}`;
       // Its id may have any name.
       if (name === 'source' && isRecord(inner) && inner['type'] === 'file' && !allowed.has('fileid'))
-        return at;
+        return `.${field}`;
       if (typeof inner !== 'object' || quotes.has(field)) continue;
-      const found = storedIn(inner, allowed, at);
-      if (found !== undefined) return found;
+      const found = storedIn(inner, search);
+      if (found !== undefined) return `.${field}${found}`;
     }
   }
   return undefined;
@@ -402,7 +420,7 @@ function permittedTools(
   const drop = (path: string): undefined => void dropped.push(`tools[].${path}`);
   for (const tool of asked ?? []) {
     if (callersTools.has(tool.type)) tools.set(tool, changed(tool, steers, drop) as ChatTool);
-    else if (namesContainer(tool, allowed) || storedIn(tool, allowed, 'tools') !== undefined)
+    else if (namesContainer(tool, allowed) || storedIn(tool, idSearch(allowed)) !== undefined)
       left.add(tool.type);
     else tools.set(tool, tool);
   }

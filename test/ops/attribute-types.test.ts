@@ -188,9 +188,11 @@ describe('whatever type an attribute of a row has', () => {
     for (const path of pathsOf('channels')) {
       const [bad, none] = [problems.get(`channels ${path}-BS`), problems.get(`channels ${path}-NULL`)];
       if (!path.startsWith('_')) expect([path, bad]).toEqual([path, expect.any(String)]);
-      if (!/^(models|endpoint|cost.*input)/.test(path)) expect([path, none]).toEqual([path, undefined]);
+      if (!/^(models|endpoint|cost.*input|state$)/.test(path))
+        expect([path, none]).toEqual([path, undefined]);
     }
     expect(problems.get('channels models-NULL')).toContain('models: found nothing, wanted a list');
+    expect(problems.get('channels state-NULL')).toContain('until state can be read, the channel is off');
   });
 
   it.each(wholeTypes)('settings of type %s are checked, listed and shown', async (type) => {

@@ -1,5 +1,13 @@
 /** By how much a price jumps to another one, in words. */
-import { tierFor, type Price, type Rates } from '../../billing/price.ts';
+import { formatDecimal } from '../../billing/amount.ts';
+import {
+  priceDecimals,
+  ratePerMillion,
+  tierFor,
+  type PicoYuan,
+  type Price,
+  type Rates,
+} from '../../billing/price.ts';
 
 const jumpPercent = 30;
 
@@ -23,7 +31,7 @@ export function jumpBetween(before: Price, after: Price): string {
   const { name, old, next } = worst;
   const verb = next > old ? 'rises' : 'falls';
   const size = old === 0n ? `${verb} from nothing` : `${verb} by ${percentOf(worst)} %`;
-  return `${size}: ${name} ${yuan(old)} to ${yuan(next)}`;
+  return `${size}: ${name} ${shownChange(before, old, next)}`;
 }
 
 const isJump = (old: bigint, next: bigint): boolean => sizeOf(next - old) * 100n > old * BigInt(jumpPercent);
@@ -33,7 +41,11 @@ const sizeOf = (value: bigint): bigint => (value < 0n ? -value : value);
 const percentOf = ({ old, next }: NamedRate): number =>
   old === 0n ? Infinity : Number((sizeOf(next - old) * 100n) / old);
 
-const yuan = (pico: bigint): number => Number(pico) / 1e12;
+/** As people are shown prices everywhere: those of tokens for a million. */
+const shownChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>
+  type === 'times-billing'
+    ? `${formatDecimal(old, priceDecimals)} to ${formatDecimal(next, priceDecimals)} yuan`
+    : `${ratePerMillion(old)} to ${ratePerMillion(next)} yuan per million tokens`;
 
 function ratesAround(before: Price, after: Price): NamedRate[] {
   if (before.type === 'times-billing' && after.type === 'times-billing')

@@ -29,10 +29,18 @@ export function readRow<Row>(
 export const usedRow = <Row>(row: Row, warnings: string[]): RowReading<Row> =>
   warnings.length > 0 ? { row, warning: warnings.join('; ') } : { row };
 
-/** One attribute of a row of unknown shape; undefined if there is none, or NULL. */
+/**
+ * NULL is what tools write for nothing, so an attribute that is NULL is absent; but whoever wrote it into a switch may
+ * have meant off, and absence is on. There it is a mistake, and mistakes there are off.
+ */
+const isAbsent = (name: string, value: unknown): boolean => value === null && !switches.has(name);
+const switches: ReadonlySet<string> = new Set(['state', 'enabled']);
+
+/** One attribute of a row of unknown shape; undefined if it is absent. */
 export function attributeOf(raw: unknown, name: string): unknown {
   if (typeof raw !== 'object' || raw === null || !Object.hasOwn(raw, name)) return undefined;
-  return (raw as Record<string, unknown>)[name] ?? undefined;
+  const value = (raw as Record<string, unknown>)[name];
+  return isAbsent(name, value) ? undefined : value;
 }
 
 /** One attribute of a row of unknown shape, for a sentence; empty if it is no text. */
@@ -41,17 +49,17 @@ export function textOf(raw: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/**
- * A row as JSON, without notes and marks. A string set has no order, so it becomes a sorted list. NULL is what tools write
- * for nothing, so an attribute and a member of a map that is NULL is absent.
- */
+/** A row as JSON, without notes and marks. A string set has no order, so it becomes a sorted list. */
 export function plainRow(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return plainValue(raw);
-  return plainValue(Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('_'))));
+  const present = Object.entries(raw).filter(
+    ([name, value]) => !name.startsWith('_') && !isAbsent(name, value),
+  );
+  return Object.fromEntries(present.map(([name, value]) => [name, plainValue(value)]));
 }
 
 /**
- * Values that JSON cannot hold are not converted, and no schema accepts them.
+ * Values that JSON cannot hold are not converted, and no schema accepts them. A member of a map that is NULL is absent.
  * @param keepsNull in what a row sets in requests, null is a value
  */
 export function plainValue(value: unknown, keepsNull = false): unknown {

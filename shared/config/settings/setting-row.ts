@@ -59,5 +59,6 @@ export const settingValues = {
   payments: PaymentsValue,
 } as const;
 
-export const SettingRow = z.strictObject({ name: rowId, value: z.unknown() });
+/** A value that is not there is for the schema of its name to refuse. */
+export const SettingRow = z.strictObject({ name: rowId, value: z.optional(z.unknown()) });
 export type SettingRow = z.infer<typeof SettingRow>;

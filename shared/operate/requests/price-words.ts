@@ -1,6 +1,6 @@
 /** Describes a unit price in words. */
 import { formatDecimal } from '../../billing/amount.ts';
-import { priceDecimals, type PicoYuan, type Price, type Tier } from '../../billing/price.ts';
+import { priceDecimals, ratePerMillion, type PicoYuan, type Price, type Tier } from '../../billing/price.ts';
 
 export function priceWords(price: Price): string {
   const rule = price.rule === null ? 'no rule names the model' : `rule ${price.rule}`;
@@ -16,11 +16,10 @@ function tierWords({ above, rates }: Tier): string {
     cached: cachedInput,
     'written to the cache': cacheWrite,
     'written to it for an hour': cacheWrite1h,
-  }).map(([name, rate]) => `, ${million(rate)} ${name}`);
+  }).map(([name, rate]) => `, ${ratePerMillion(rate)} ${name}`);
   const differs = [cachedInput, cacheWrite, cacheWrite1h].some((rate) => rate !== input);
   const tier = above > 0 ? `above ${above} input tokens, ` : '';
-  return `${tier}${million(input)} yuan per million input tokens${differs ? cache.join('') : ''}, ${million(output)} per million output tokens`;
+  return `${tier}${ratePerMillion(input)} yuan per million input tokens${differs ? cache.join('') : ''}, ${ratePerMillion(output)} per million output tokens`;
 }
 
-const million = (perThousand: PicoYuan): string => yuan(perThousand * 1_000n);
 const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);

@@ -5,6 +5,7 @@ import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledge
 import {
   parsePrice,
   priceDecimals,
+  ratePerMillion,
   productsOf,
   tierFor,
   type Price,
@@ -98,7 +99,7 @@ const productNames: Record<TokenKind, string> = {
 /** The product is exact: unit prices have 12 decimals per 1,000 tokens. */
 export const productStep = ([kind, tokens, rate]: Product): RequestStep => [
   productNames[kind],
-  `${tokens} x ${formatDecimal(rate * 1_000n, priceDecimals)} / 1,000,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
+  `${tokens} x ${ratePerMillion(rate)} / 1,000,000 = ${formatDecimal(rate * BigInt(tokens), priceDecimals + 3)}`,
 ];
 
 /** Input and output always, of the cache only what there is. */

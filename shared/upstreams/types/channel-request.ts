@@ -60,7 +60,12 @@ export function sentBody(
   const { set, drop } = settings;
   const { body, lowered, isMultiplied } = boundedBody(written.body, { set, limit: written.outputTokensMax });
   const dropped = [...permitted.dropped, ...written.dropped, ...lowered];
-  return { ...written, body, isMultiplied, dropped: lostFields(asked, { body, dropped, drop, set }) };
+  return {
+    ...written,
+    body,
+    isMultiplied,
+    dropped: lostFields(asked, { ...written, body, dropped, drop, set }),
+  };
 }
 
 /** Throws CannotCarry. */

@@ -1,4 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { compileSnapshot } from '../../../shared/config/compile/compile-snapshot.ts';
+import { emptyRows } from '../../../shared/config/config-rows.ts';
+import { validateAccountRow, validateKeyRow } from '../../../shared/config/marks/validate-row.ts';
+import { isAccountOff } from '../../../shared/config/rows/account-row.ts';
 import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../../shared/config/rows/plan-row.ts';
@@ -31,14 +35,36 @@ describe('what a console makes of a value is understood', () => {
   });
 
   it('NULL, as tools write null: an attribute and a member of a map that is NULL is absent', () => {
-    const nothing = { priority: null, state: null, region: null, cost: null, mapper: { 'gpt-4o': null } };
+    const nothing = { priority: null, region: null, cost: null, mapper: { 'gpt-4o': null } };
     expect(read({ ...nothing, params: { stream: null, drop: null } })).toEqual(
-      read({ params: {}, mapper: {}, state: false }),
+      read({ params: {}, mapper: {} }),
     );
-    expect(key({ enabled: null, models: null, budget: null })).toEqual(key({}));
+    expect(key({ models: null, budget: null })).toEqual(key({}));
     // In what goes into requests, null is a value.
     const set = { reasoning: null, deep: { none: null } };
     expect(read({ params: { set } })).toMatchObject({ row: { params: { set } } });
+  });
+
+  it('NULL in a switch is a mistake, and so off: whoever wrote it may have meant that', () => {
+    const found = 'found null, wanted true or false';
+    expect(validateKeyRow({ hash: 'a'.repeat(64), account: 'acme', enabled: null })).toEqual({
+      problem: `enabled: ${found}; until this is mended, the key is refused`,
+    });
+    expect(isAccountOff({ account: 'acme', enabled: null })).toBe(true);
+    expect(validateAccountRow({ account: 'acme', enabled: null })).toEqual({
+      problem: `enabled: ${found}; until this is mended, the keys of the account are refused`,
+    });
+    expect(read({ state: null })).toEqual({
+      problem: `state: ${found}; until state can be read, the channel is off`,
+      off: true,
+    });
+    const closed = { ...emptyRows, settings: [{ name: 'relay_closed', value: null }] };
+    expect(compileSnapshot(closed, { local: false, publishedAt: 1 })).toMatchObject({
+      snapshot: { settings: { relayClosed: true } },
+      results: [
+        { problem: expect.stringContaining('until this can be read, the relay is closed') as string },
+      ],
+    });
   });
 
   it('a note: attributes that start with _ are dropped', () => {

@@ -26,17 +26,17 @@ describe('a rule that changes a price', () => {
   it('by more than 30 % is marked with what changes most, up or down', () => {
     expect(marked([charge()], [charge({ input: 0.013, output: 0.026 })])).toEqual([undefined]);
     expect(marked([charge()], [charge({ input: 0.0131, output: 0.03 })])).toEqual([
-      `${at} gpt-4o, mini rises by 50 %: output 0.02 to 0.03`,
+      `${at} gpt-4o, mini rises by 50 %: output 20 to 30 yuan per million tokens`,
     ]);
     expect(marked([charge()], [charge({ input: 0.001 })])).toEqual([
-      `${at} gpt-4o, mini falls by 90 %: input 0.01 to 0.001`,
+      `${at} gpt-4o, mini falls by 90 %: input 10 to 1 yuan per million tokens`,
     ]);
     expect(marked([charge()], [charge({ cached_input: 0.001 })])).toEqual([
-      `${at} gpt-4o, mini falls by 90 %: cached_input 0.01 to 0.001`,
+      `${at} gpt-4o, mini falls by 90 %: cached_input 10 to 1 yuan per million tokens`,
     ]);
     const tiers = [{ above: 1000, input: 0.02, output: 0.03 }];
     expect(marked([charge()], [charge({ tiers })])).toEqual([
-      `${at} gpt-4o, mini rises by 100 %: input above 1000 0.01 to 0.02`,
+      `${at} gpt-4o, mini rises by 100 %: input above 1000 10 to 20 yuan per million tokens`,
     ]);
   });
 
@@ -56,7 +56,7 @@ describe('a rule that changes a price', () => {
     const dated = charge({ id: 2, models: ['mini'], from: '2026-12-01T00:00:00Z', input: 0.04 });
     expect(marked([charge()], [charge(), dated])).toEqual([
       undefined,
-      'models: at 2026-12-01T00:00:00Z the price of mini rises by 300 %: input 0.01 to 0.04',
+      'models: at 2026-12-01T00:00:00Z the price of mini rises by 300 %: input 10 to 40 yuan per million tokens',
     ]);
     const late = charge({ id: 3, from: '2027-01-01T00:00:00Z', models: ['mini'], input: 0.04 });
     expect(marked([charge(), dated], [charge(), dated, late])).toEqual([undefined, undefined, undefined]);

@@ -72,7 +72,8 @@ describe('towards an upstream of the same form', () => {
   const { id: _id, ...ownMessage } = agentMessage;
 
   it('items go up in their places, without what has a price or is hosted, and the effort of the request stays', async () => {
-    const { body } = await sent(row, { input: history, reasoning: { effort: 'low' } });
+    const { body, dropped } = await sent(row, { input: history, reasoning: { effort: 'low' } });
+    expect(dropped).toBe('tools');
     expect(body['input']).toEqual([
       messageOf('one'),
       ownMessage,

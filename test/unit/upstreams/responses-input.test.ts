@@ -224,8 +224,7 @@ describe('a turn with its state', () => {
       [
         { opaque: { item: one } },
         { call: 0 },
-        { opaque: { phase: 'commentary' } },
-        { text: 1 },
+        { text: 1, phase: 'commentary' },
         { opaque: { item: two } },
         { call: 1 },
         { text: 1 },
@@ -254,7 +253,10 @@ describe('a turn with its state', () => {
     ],
     [
       'has messages apart that the client joined with a line feed',
-      [{ opaque: { phase: 'commentary' } }, { text: 1 }, { opaque: { phase: 'final_answer' } }, { text: 1 }],
+      [
+        { text: 1, phase: 'commentary' },
+        { text: 1, phase: 'final_answer' },
+      ],
       [sentText('a', 'commentary'), sentText('b', 'final_answer')],
       assistant('a\nb'),
     ],
@@ -271,8 +273,7 @@ describe('a turn with its state', () => {
   it('that was refused goes up without its encrypted items, and says so', () => {
     const parts: StatePart[] = [
       { opaque: { item: one } },
-      { opaque: { phase: 'commentary' } },
-      { text: 2 },
+      { text: 2, phase: 'commentary' },
       { call: 0 },
       { call: 1 },
     ];
@@ -297,7 +298,7 @@ describe('the items of a conversation', () => {
     opaque,
     fc.record({ text: fc.nat(4) }),
     fc.record({ call: fc.nat(3) }),
-    fc.constant<StatePart>({ opaque: { phase: 'commentary' } }),
+    fc.record({ text: fc.nat(4), phase: fc.constant('commentary') }),
   );
   const message: fc.Arbitrary<ChatMessage> = fc.oneof(
     fc.string().map(user),

@@ -22,7 +22,7 @@ const ledgerId = '01jd3k5m7n9p1r3t5v7x9z1b3d';
 const commandExamples: Readonly<Record<string, readonly string[]>> = {
   init: [
     'init --stack relay',
-    'init --secret-env OPENAI_API_KEY --models gpt-4o-mini --price gpt-4o-mini=0.0011/0.0044 --account me --amount 10 --yes',
+    'init --secret-env OPENAI_API_KEY --models gpt-4o-mini --price gpt-4o-mini=1.08/4.32 --account me --amount 10 --yes',
     'init --stack relay --models gpt-4o-mini --prices prices.json --rate 7.2 --markup 20 --account me',
     'init --endpoint http://127.0.0.1:11434/v1 --no-secret --models llama3 --free llama3 --account me --yes',
   ],

@@ -23,23 +23,19 @@ export function turnItems({ message, parts = [], callItem }: TurnReading): JsonR
   const phases = typeof message['phase'] === 'string' ? { phase: message['phase'] } : {};
   const items: JsonRecord[] = [];
   let reasoning: JsonRecord[] = [];
-  let phase: JsonRecord = phases;
   const add = (item: JsonRecord | undefined): void => {
     if (item) items.push(...reasoning, item);
     reasoning = [];
   };
   for (const part of parts) {
     if ('opaque' in part) {
-      // Older seals have the phase of a text before it.
-      const { item, phase: before } = part.opaque;
+      const { item } = part.opaque;
       if (isRecord(item) && item['type'] === 'reasoning') reasoning.push(item);
       else if (isRecord(item)) items.push(item);
-      if (typeof before === 'string') phase = { phase: before };
     } else if ('text' in part) {
       const stretch = stretches.shift() ?? '';
-      const kept = part.phase === undefined ? phase : { phase: part.phase };
-      add(stretch === '' ? undefined : messageItem(textPart(stretch), kept));
-      phase = phases;
+      const phase = part.phase === undefined ? phases : { phase: part.phase };
+      add(stretch === '' ? undefined : messageItem(textPart(stretch), phase));
     } else {
       const call = calls.get(part.call);
       calls.delete(part.call);

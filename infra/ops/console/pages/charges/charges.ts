@@ -1,4 +1,5 @@
 /** Prices: the billing rules, and what has none. */
+import { perMillion } from '../../../../../shared/billing/price.ts';
 import { serviceGaps, type ChargeGap } from '../../../../../shared/operate/prices/price-gaps.ts';
 import { listCharges, type ChargeList } from '../../../../../shared/operate/prices/list-charges.ts';
 import type { ChargeRow } from '../../../../../shared/config/rows/charge-row.ts';
@@ -74,17 +75,17 @@ const ruleTable = ({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
       {
         title: 'Input',
         isNumber: true,
-        show: (rule) => perMillion(rule, rule.input),
+        show: (rule) => rateShown(rule, rule.input),
         sortBy: ({ input }) => input,
       },
-      { title: 'Cached', isNumber: true, show: (rule) => perMillion(rule, rule.cached_input) },
+      { title: 'Cached', isNumber: true, show: (rule) => rateShown(rule, rule.cached_input) },
       {
         title: 'Output',
         isNumber: true,
         show: (rule) =>
           rule.type === 'times-billing'
             ? html`${rule.output}<span class="unit">¥ a call</span>`
-            : perMillion(rule, rule.output),
+            : rateShown(rule, rule.output),
         sortBy: ({ output }) => output,
       },
       {
@@ -108,7 +109,7 @@ const ruleTable = ({ charges, shadowed }: ChargeList, { nowMs, options }: Visit)
     ],
   });
 
-function perMillion({ type }: ChargeRow, price: number | undefined): Content {
+function rateShown({ type }: ChargeRow, price: number | undefined): Content {
   if (type !== 'token-billing' || price === undefined) return '–';
-  return html`${Number((price * 1000).toPrecision(12))}<span class="unit">¥</span>`;
+  return html`${perMillion(price)}<span class="unit">¥</span>`;
 }
