@@ -21,6 +21,8 @@ export interface AcknowledgedConstructs {
   rollout: Rollout;
   /** That alarms and notices go to. */
   topic?: ITopic | undefined;
+  /** The bucket of the access log. Absent: none is written, or to a bucket that was given. */
+  ownLog?: IConstruct | undefined;
   /** Absent: functions answer. */
   server?: RelayWebFunction | undefined;
 }
@@ -42,7 +44,8 @@ const edgeFindings: Acknowledgment[] = [
   },
   {
     id: 'AwsSolutions::AwsSolutions-CFR3',
-    reason: 'The functions log one line per request; a second log at the edge would keep client addresses',
+    reason:
+      'The functions log one line per request; a second log at the edge keeps client addresses, so an operator asks for it',
   },
   {
     id: 'AwsSolutions::AwsSolutions-CFR4',
@@ -55,6 +58,12 @@ const failuresAreFewAndRead: Acknowledgment = {
   id: 'AwsSolutions::AwsSolutions-S1',
   reason:
     'Holds what an alarm has named, for weeks, readable by the account alone; a bucket of access logs would hold more than it',
+};
+
+const isAnAccessLog: Acknowledgment = {
+  id: 'AwsSolutions::AwsSolutions-S1',
+  reason:
+    'Holds an access log itself; a log of those who read it would be for the account to keep, for all its buckets',
 };
 
 /** Findings about the wildcards that let functions read channel secrets, whose names operators choose. */
@@ -141,6 +150,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   );
   const { failures } = constructs.triggers;
   Validations.of(failures).acknowledge(failuresAreFewAndRead);
+  if (constructs.ownLog) Validations.of(constructs.ownLog).acknowledge(isAnAccessLog);
   acknowledgeEmptying(Stack.of(failures));
   const { shift, canary } = constructs.rollout;
   for (const { role, lambda } of shift?.roles ?? [])

@@ -2,7 +2,7 @@
 import { Stack, Token } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { propProblems } from './options/prop-problems.ts';
-import { regionProblem } from './options/streaming-regions.ts';
+import { regionProblem, withoutEdgeLogs } from './options/streaming-regions.ts';
 
 /** Those that an option has too. */
 const checkedNames = [
@@ -22,6 +22,7 @@ const checkedNames = [
 
 type CheckedProps = Readonly<Partial<Record<(typeof checkedNames)[number], unknown>>> & {
   domain?: { name: string };
+  accessLog?: unknown;
 };
 
 /** Throws an Error that names every such prop. */
@@ -33,7 +34,14 @@ export function refuseProps(construct: Construct, props: CheckedProps): void {
     ['domain', props.domain?.name] as const,
   ];
   const known = Object.fromEntries(checked.filter(([, value]) => isKnown(value)));
-  const problems = [...(where === undefined ? [] : [where]), ...propProblems(known)];
+  const logless = props.accessLog === true && withoutEdgeLogs.has(region);
+  const problems = [
+    ...(where === undefined ? [] : [where]),
+    ...(logless
+      ? [`accessLog: CloudFront delivers no log to a bucket in ${region}: give one in another region`]
+      : []),
+    ...propProblems(known),
+  ];
   if (problems.length > 0)
     throw new Error(problems.map((each) => `${construct.node.path}: ${each}`).join('\n'));
 }

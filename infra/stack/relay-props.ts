@@ -4,6 +4,7 @@ import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { HostedZone } from 'aws-cdk-lib/aws-route53';
+import { Bucket } from 'aws-cdk-lib/aws-s3';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { modelArns } from './options/bedrock-models.ts';
 import type { StageOptions } from './options/option-table.ts';
@@ -31,6 +32,7 @@ export function relayProps(stack: Stack, options: StageOptions): RelayProps {
     tracing,
     domain,
     alarmTopic,
+    accessLog: accessLogOf(stack, options.accessLog),
     memory: options.memory,
     pageEmail: options.pageEmail,
     objectives: options.objectives,
@@ -68,6 +70,15 @@ function domainOf(
     hostedZone: HostedZone.fromHostedZoneAttributes(stack, 'HostedZone', { hostedZoneId, zoneName }),
   };
 }
+
+/** Buckets of every region: the address without one is what CloudFront's API takes too. */
+const accessLogOf = (stack: Stack, given: StageOptions['accessLog']) =>
+  typeof given === 'string'
+    ? Bucket.fromBucketAttributes(stack, 'AccessLogBucket', {
+        bucketName: given,
+        bucketRegionalDomainName: `${given}.s3.amazonaws.com`,
+      })
+    : given;
 
 /** Without the entries that are undefined: an absent prop has its default. */
 const defined = <Props extends object>(

@@ -13,10 +13,12 @@ import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import type { CfnQueryDefinition, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
+import { AccessLog } from './constructs/access-log.ts';
 import { Alarms, type AlarmsProps } from './observe/alarms.ts';
 import { allowBedrockModels } from './constructs/bedrock-access.ts';
 import { allowNotices } from './constructs/notice-access.ts';
@@ -107,6 +109,11 @@ export interface RelayProps {
   alarms?: boolean;
   /** The ARN of a WAF ACL for CloudFront, so of us-east-1. Default: no request is refused before the functions. */
   webAclArn?: string;
+  /**
+   * A log of every request at the edge, with addresses of clients: true makes a bucket for it that expires with `logRetention`
+   * and outlives the stack; or a bucket with ACLs of yours. Default: none.
+   */
+  accessLog?: boolean | IBucket;
   /** Reports what the AWS account costs. Default: no budget. */
   budget?: RelayBudget;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
@@ -177,6 +184,10 @@ export class Relay extends Construct {
     const server = props.compute === 'web' ? this.server({ ...answering, functions }) : undefined;
     allowBedrockModels(functions, props.bedrockModels ?? [], server);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
+    const ownLog =
+      props.accessLog === true
+        ? new AccessLog(this, 'AccessLog', { disposable, ...props }).bucket
+        : undefined;
     // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       relayName,
@@ -184,6 +195,7 @@ export class Relay extends Construct {
       sentOriginSecret: originSecrets.sent,
       serverHost: server?.host,
       webAclArn: props.webAclArn,
+      accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
       ...(domain && { domain }),
     });
     // Without alarms nothing would end a bad deployment, and shifting would only make it slower. The server has no versions
@@ -211,7 +223,7 @@ export class Relay extends Construct {
       value: this.baseUrl,
     });
     const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers };
-    acknowledgeFindings({ relayName, ...parts, rollout, topic: alarms.topic, server });
+    acknowledgeFindings({ relayName, ...parts, rollout, topic: alarms.topic, server, ownLog });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;

@@ -137,3 +137,43 @@ describe('the distribution', () => {
     });
   });
 });
+
+describe('the log at the edge', () => {
+  const loggingOf = ({ Resources }: Template) =>
+    Object.values(Resources)
+      .filter(({ Type }) => Type === 'AWS::CloudFront::Distribution')
+      .map(({ Properties }) => (Properties.DistributionConfig as { Logging?: { Bucket: unknown } }).Logging);
+  const ownBuckets = (made: Template) =>
+    resourcesOf(made, 'AWS::S3::Bucket').filter(([id]) => id.startsWith('AccessLog'));
+
+  test('is not written unless it is asked for', () => {
+    expect(loggingOf(template)).toEqual([undefined]);
+    expect(ownBuckets(template)).toEqual([]);
+  });
+
+  test('goes to a private bucket that lets CloudFront write, expires with the log of functions and outlives the stack', () => {
+    const { template: made } = synthesize({ accessLog: true, logRetentionDays: 90 });
+    const [[id, bucket] = []] = ownBuckets(made);
+    const [logging] = loggingOf(made);
+    expect(logging).toEqual({ Bucket: { 'Fn::GetAtt': [id, 'RegionalDomainName'] }, Prefix: 'relay/' });
+    expect(bucket?.Properties).toMatchObject({
+      OwnershipControls: { Rules: [{ ObjectOwnership: 'BucketOwnerPreferred' }] },
+      PublicAccessBlockConfiguration: { BlockPublicAcls: true, RestrictPublicBuckets: true },
+      LifecycleConfiguration: { Rules: [{ ExpirationInDays: 90, Status: 'Enabled' }] },
+    });
+    expect(bucket).toMatchObject({ DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
+  });
+
+  test('goes with a trial', () => {
+    const [[, bucket] = []] = ownBuckets(synthesize({ accessLog: true, disposable: true }).template);
+    expect(bucket?.DeletionPolicy).toBe('Delete');
+  });
+
+  test('goes to the bucket that is named, below the name of the stack', () => {
+    const { template: made } = synthesize({ stage: 'prod', accessLog: 'company-edge-logs' });
+    expect(loggingOf(made)).toEqual([
+      { Bucket: 'company-edge-logs.s3.amazonaws.com', Prefix: 'relay-prod/' },
+    ]);
+    expect(ownBuckets(made)).toEqual([]);
+  });
+});

@@ -12,6 +12,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     alarms: false,
     shifting: false,
     logRetentionDays: 1,
+    accessLog: true,
     memory: { sweeper: 128 },
   },
   'a domain and a mail address': {
@@ -33,6 +34,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     alarmTopicArn: `arn:aws:sns:us-east-1:${account}:ops`,
     edgeAlarms: true,
     webAcl: true,
+    accessLog: 'company-edge-logs',
     encryptionKeyArn: keyIn('us-east-1'),
     pageEmail: 'night@example.com',
     objectives: { availabilityPercent: 99.9 },
@@ -57,6 +59,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     webAclRequestsPerMinute: 1200,
     edgeAlarms: true,
     alarmEmail: 'ops@example.com',
+    accessLog: true,
     encryptionKeyArn: keyIn('eu-central-1'),
   },
   'an ACL and a topic that exist, without a region': {

@@ -143,6 +143,8 @@ describe('options', () => {
       /tracing\.share: found 2, wanted a number/,
     ],
     [{ webAcl: true }, /webAcl: needs region beside it/],
+    [{ accessLog: 'Company' }, /accessLog: found "Company", wanted true, or the name of a bucket with ACLs/],
+    [{ accessLog: true, region: 'eu-south-1' }, /accessLog: CloudFront delivers no log to .* eu-south-1/],
     [{ edgeAlarms: true }, /edgeAlarms: needs region beside it/],
     [
       { webAcl: 'arn:aws:wafv2:eu-west-1:1:x' },

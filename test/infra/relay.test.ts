@@ -161,6 +161,13 @@ describe('a prop that the options of a stage could not say', () => {
     expect(() => newRelay(newStack(), props)).toThrow(`Models/Relay: ${message}`);
   });
 
+  test('a bucket of its own for the log at the edge is refused where CloudFront delivers none', () => {
+    const stack = newStack(newApp(), { region: 'me-south-1' });
+    expect(() => newRelay(stack, { accessLog: true })).toThrow(
+      'Models/Relay: accessLog: CloudFront delivers no log',
+    );
+  });
+
   test('is taken where only CloudFormation knows it', () => {
     const webAclArn = Fn.getStackOutput('edge', 'WebAclArn', 'us-east-1');
     const stack = newStack(newApp(), {});

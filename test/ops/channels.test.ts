@@ -270,3 +270,25 @@ describe('channel probe', () => {
     expect(await rowOf('barred')).not.toHaveProperty('_can');
   });
 });
+
+describe('a channel whose secret is a variable that the stack may not read', () => {
+  const marked = {
+    id: 'marked',
+    models: ['a'],
+    endpoint: 'https://api.example.com/v1',
+    secret: 'env:HOME',
+    state: true,
+    _problem:
+      'secret: found an env: reference to a variable that rows may not read; start the stack with RELAY_ENV_SECRETS=HOME to allow it',
+  };
+
+  it('is bad in lists and to `check`, by the mark of the stack, which alone knows what it may read', async () => {
+    await put(marked);
+    expect((await ops(['list'])).output).toMatch(/^marked +bad\b/m);
+    const environment = { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
+    for (const words of [['check'], ['channel', 'show', 'marked']]) {
+      const { output, errors } = await runOps(words, environment);
+      expect(output + errors).toContain('RELAY_ENV_SECRETS=HOME');
+    }
+  });
+});

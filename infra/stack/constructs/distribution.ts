@@ -23,6 +23,7 @@ import {
 } from 'aws-cdk-lib/aws-cloudfront';
 import { FunctionUrlOrigin, HttpOrigin, type HttpOriginProps } from 'aws-cdk-lib/aws-cloudfront-origins';
 import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
+import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
 import type { FunctionName } from './function-descriptions.ts';
@@ -49,6 +50,8 @@ export interface RelayDistributionProps {
   domain?: RelayDomain;
   /** Of an ACL that WAF has for CloudFront. */
   webAclArn?: string | undefined;
+  /** Of standard logs. Absent: none are written. */
+  accessLog?: IBucket | undefined;
 }
 
 /**
@@ -84,6 +87,8 @@ export class RelayDistribution extends Construct {
         routes.map((route) => [route.path, behaviour(route.function, route.cached)]),
       ),
       ...(props.webAclArn !== undefined && { webAclId: props.webAclArn }),
+      // By relay, for buckets that several share. Keys are in no path and no query, and headers are not logged.
+      ...(props.accessLog && { logBucket: props.accessLog, logFilePrefix: `${props.relayName}/` }),
       ...(props.domain && {
         domainNames: [props.domain.name],
         certificate: props.domain.certificate,

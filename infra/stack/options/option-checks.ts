@@ -2,6 +2,7 @@
 import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
 import { regionOf } from './option-kinds.ts';
 import type { OptionName, StageOptions } from './option-table.ts';
+import { withoutEdgeLogs } from './streaming-regions.ts';
 
 export interface FieldProblem {
   field: string;
@@ -71,6 +72,14 @@ const edgeAlarmsReachSomebody: Check = ({ edgeAlarms, region, alarmEmail, alarmT
     problem: 'nobody would hear of it: needs alarmEmail beside it, or the ARN of a topic in us-east-1',
   };
 
+const logsGoElsewhere: Check = ({ accessLog, region }) =>
+  accessLog === true &&
+  region !== undefined &&
+  withoutEdgeLogs.has(region) && {
+    field: 'accessLog',
+    problem: `CloudFront delivers no log to a bucket in ${region}: name one in another region`,
+  };
+
 const checks: readonly Check[] = [
   needs('domain', 'certificateArn'),
   needs('certificateArn', 'domain'),
@@ -87,6 +96,7 @@ const checks: readonly Check[] = [
   edgeIsKnown('webAcl'),
   edgeIsKnown('edgeAlarms'),
   edgeAlarmsReachSomebody,
+  logsGoElsewhere,
   memoryOfIdle,
   concurrencyOfIdle,
   ({ webAcl, webAclRequestsPerMinute }) =>

@@ -60,6 +60,7 @@ const percent = z.number(wantedPercent).check(z.gte(leastPercent, wantedPercent)
 const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
   'true, or the ARN of a WAF ACL for CloudFront (arn:aws:wafv2:us-east-1:...:global/webacl/...)';
+const accessLogWanted = 'true, or the name of a bucket with ACLs';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 
 const ascending = (numbers: readonly number[]): boolean =>
@@ -188,6 +189,11 @@ export const optionTable = {
     count(10, 2_000_000),
     'requests of one address in a minute that the ACL of webAcl true lets through',
     600,
+  ),
+  accessLog: option(
+    z.union([flag, text(/^(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, accessLogWanted)], accessLogWanted),
+    'a log of every request at the edge, with addresses of clients: true keeps it in a bucket of the stack',
+    false,
   ),
   encryptionKeyArn: option(
     arn({ service: 'kms', resource: 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})', wanted: 'the ARN of a KMS key' }),

@@ -6,7 +6,7 @@ export function optionsSchema(): object {
   const properties = optionNames.flatMap((name) => {
     const option = optionNamed(name);
     if (option === undefined) return [];
-    const { $schema: _, ...rules } = z.toJSONSchema(option.schema, { io: 'input' });
+    const { $schema: _, ...rules } = z.toJSONSchema(mapOf(option.schema), { io: 'input' });
     const standard = option.default === undefined ? {} : { default: option.default };
     return [[name, { description: option.what, ...standard, ...rules }] as const];
   });
@@ -19,3 +19,9 @@ export function optionsSchema(): object {
     additionalProperties: false,
   };
 }
+
+/** Of a map that is checked to be one before it is read: the map. What it is checked by has no words in such a schema. */
+const mapOf = (schema: z.core.$ZodType): z.core.$ZodType =>
+  schema instanceof z.ZodMiniPipe && schema._zod.def.in instanceof z.ZodMiniCustom
+    ? schema._zod.def.out
+    : schema;

@@ -16,6 +16,19 @@ const withoutFunctionUrls: ReadonlySet<string> = new Set([
   'me-central-1',
 ]);
 
+/**
+ * Regions to whose buckets CloudFront delivers no standard log: of those above the list, the ones an account must opt into.
+ * Source: Amazon CloudFront Developer Guide, "Configure standard logging (legacy)", read in November 2026.
+ */
+export const withoutEdgeLogs: ReadonlySet<string> = new Set([
+  'af-south-1',
+  'ap-east-1',
+  'ap-southeast-3',
+  'eu-south-1',
+  'me-south-1',
+  'mx-central-1',
+]);
+
 /** Regions outside the partition `aws`, for which the template is not written. */
 const otherPartition = /^(cn|us-gov|us-iso[a-z]?|eu-isoe|eusc)-/;
 

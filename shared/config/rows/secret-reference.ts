@@ -3,6 +3,8 @@
  * read only the secrets of its own stack.
  */
 
+import { attributeOf } from './read-row.ts';
+
 export interface ReferenceRules {
   /** true on the local stack: loopback addresses and `env:NAME` are allowed too. */
   local: boolean;
@@ -17,6 +19,14 @@ export const mayReadVariable = (name: string, allowed: readonly string[]): boole
 /** The line that allows a variable. Of what has not the usual form of a name, without it. */
 export const allowVariable = (name: string): string =>
   `RELAY_ENV_SECRETS=${/^[A-Z_][A-Z0-9_]{0,63}$/.test(name) ? name : '<its name>'}`;
+
+const notAllowed = 'found an env: reference to a variable that rows may not read';
+
+/** Which variables its owner allowed is known to the running stack alone. Elsewhere the mark that it left in a row says it. */
+export function markOfVariable(raw: unknown, { local }: ReferenceRules): string | undefined {
+  const mark = attributeOf(raw, '_problem');
+  return local && typeof mark === 'string' && mark.includes(notAllowed) ? mark : undefined;
+}
 
 const parameter = /^ssm:\/relay\/[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/;
 const managed = /^secretsmanager:[A-Za-z0-9_+=.@-]+(\/[A-Za-z0-9_+=.@-]+)+$/;
@@ -40,7 +50,7 @@ export function referenceProblem(reference: string, rules: ReferenceRules): stri
     const name = reference.slice('env:'.length);
     return rules.envSecrets === undefined || mayReadVariable(name, rules.envSecrets)
       ? undefined
-      : `found an env: reference to a variable that rows may not read; start the stack with ${allowVariable(name)} to allow it`;
+      : `${notAllowed}; start the stack with ${allowVariable(name)} to allow it`;
   }
   return (
     `found a value that is not a reference (not shown); ${howToStore}` +

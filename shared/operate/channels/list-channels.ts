@@ -4,6 +4,7 @@
  */
 import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { readChannel, secretsOf } from '../../config/compile/read-channel.ts';
+import { markOfVariable } from '../../config/rows/secret-reference.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
 
@@ -41,6 +42,8 @@ function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
   const reading = readChannel(raw, rules);
   // A secret may have been typed into a wrong attribute, so none is shown.
   if ('problem' in reading) return { id, state: 'bad', problem: reading.problem };
+  const problem = markOfVariable(raw, rules);
+  if (problem !== undefined) return { id, state: 'bad', problem };
   const { row, warning } = reading;
   return {
     id,

@@ -9,7 +9,7 @@ import { readRow, textOf } from '../../config/rows/read-row.ts';
 import type { ValidationResult } from '../../config/validation-result.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
-import { findingsIn, problemsOf, warningsOf, type Finding } from './findings.ts';
+import { findingsIn, findingsInTables, problemsOf, warningsOf, type Finding } from './findings.ts';
 import { configTables } from './row-changes.ts';
 import { putOver, readRowsFile, type RowsFile } from './rows-file.ts';
 
@@ -40,7 +40,7 @@ export async function checkTables(
   });
   const beside = { offered: offeredNames(snapshot), accounts: accountsOf(accounts) };
   const findings = [
-    ...findingsIn(rows, ports, { earlier }),
+    ...findingsInTables(rows, ports, { earlier }),
     ...validated('keys', keys, { ...ports.target, beside }),
     ...validated('accounts', accounts, ports.target),
   ];

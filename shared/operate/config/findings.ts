@@ -2,7 +2,8 @@
 import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
 import type { ConfigRows } from '../../config/config-rows.ts';
 import { secretsOf } from '../../config/compile/read-channel.ts';
-import { isOfStack } from '../../config/rows/secret-reference.ts';
+import { attributeOf } from '../../config/rows/read-row.ts';
+import { isOfStack, markOfVariable } from '../../config/rows/secret-reference.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 /** `problem`: why the row, or this version of it, is not used. */
@@ -45,6 +46,26 @@ export function findingsIn(
   );
 }
 
+/** As `findingsIn`, for rows as they stand in the tables: also what the running stack alone knows, by its marks. */
+export function findingsInTables(
+  rows: ConfigRows,
+  ports: Pick<OperatorPorts, 'clock' | 'target'>,
+  compared?: Compared,
+): Finding[] {
+  const findings = findingsIn(rows, ports, compared);
+  const bad = badRows(findings);
+  const marked = variableMarks(rows.channels, ports.target).filter((finding) => !bad.has(nameOf(finding)));
+  const names = badRows(marked);
+  return [...findings.filter((finding) => !names.has(nameOf(finding))), ...marked];
+}
+
+/** Channels that the running stack refused because of their variable. */
+export const variableMarks = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
+  channels.flatMap((raw): Finding[] => {
+    const problem = markOfVariable(raw, rules);
+    return problem === undefined ? [] : [{ table: 'channels', key: String(attributeOf(raw, 'id')), problem }];
+  });
+
 /** For example `channels openai`. */
 export const nameOf = ({ table, key }: { table: string; key: string | number }): string => `${table} ${key}`;
 
@@ -60,4 +81,4 @@ export const badRows = (findings: Finding[]): Set<string> => new Set(problemsOf(
 /** Of the rows as they stand in the tables now. */
 export const configFindings = async (
   ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
-): Promise<Finding[]> => findingsIn(await ports.config.tables(), ports);
+): Promise<Finding[]> => findingsInTables(await ports.config.tables(), ports);

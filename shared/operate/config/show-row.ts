@@ -6,7 +6,7 @@ import { compareCodeUnits } from '../../wire/canonical-json.ts';
 import { usageFailure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow } from '../row-tables.ts';
-import { findingsIn, nameOf } from './findings.ts';
+import { findingsInTables, nameOf } from './findings.ts';
 import type { RowName } from './set-row.ts';
 
 export interface ShownRow {
@@ -25,7 +25,7 @@ type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
 /** Sorted by key. */
 export async function listRows(ports: Ports, table: ConfigTable): Promise<ShownRow[]> {
   const rows = await ports.config.tables();
-  const found = new Map(findingsIn(rows, ports).map((finding) => [nameOf(finding), finding]));
+  const found = new Map(findingsInTables(rows, ports).map((finding) => [nameOf(finding), finding]));
   return rows[table]
     .map((raw): ShownRow => {
       const key = attributeOf(raw, keyAttributes[table]) as string | number;

@@ -7,7 +7,7 @@ import type { PublishedVersion } from '../config-versions.ts';
 import { Failure } from '../operator-failure.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import type { RawRow, RowWrite } from '../row-tables.ts';
-import { nameOf } from './findings.ts';
+import { nameOf, variableMarks } from './findings.ts';
 import { attributeChanges, changesBetween, type RowChange } from './row-changes.ts';
 
 /**
@@ -74,7 +74,9 @@ export async function awaitPublished(
     if (clock.now() + pauseMs > untilMs)
       throw new Failure(
         `the rows are written, but nothing was published of them within ${waitSeconds} s: ` +
-          'see `config show`, and the log of the function `config`',
+          (variableMarks((await config.tables()).channels, ports.target)
+            .map((finding) => `${nameOf(finding)}: ${finding.problem}`)
+            .join('; ') || 'see `config show`, and the log of the function `config`'),
       );
     await clock.sleep(pauseMs);
   }

@@ -118,4 +118,13 @@ describe('the wait for a version', () => {
     await expect(ports.clock.run(awaitPublished(ports, 30))).rejects.toThrow('the rows are written, but');
     expect(ports.clock.now() - startMs).toBeGreaterThan(29_000);
   });
+
+  it('says what the stack has against a variable that a row names, which it alone knows', async () => {
+    const refused =
+      'secret: found an env: reference to a variable that rows may not read; start the stack with RELAY_ENV_SECRETS=HOME to allow it';
+    const row = { ...channel, secret: 'env:HOME', _problem: refused };
+    const { ports } = operatorRig({ published: [{}], rows: { channels: [row] } });
+    const local = { ...ports, target: { ...ports.target, local: true } };
+    await expect(ports.clock.run(awaitPublished(local, 30))).rejects.toThrow(`channels a: ${refused}`);
+  });
 });
