@@ -4,6 +4,8 @@
  * cannot be followed to its end has no size here, since whatever hides there may fill a model's whole window.
  */
 
+import { endOfText, isRef, nameOf, Parser, Unreadable, type Dict, type Value } from './pdf-values.ts';
+
 /** Inflates a zlib stream that begins with the bytes, to one character a byte; undefined: damaged, or longer than that. */
 export type Inflate = (bytes: Uint8Array, lengthMax: number) => string | undefined;
 
@@ -21,22 +23,14 @@ export const charactersLeast = 3_000;
 export const inflatedMax = 4_194_304;
 /** What each stream counts for at least: to begin one takes as long as inflating so much. */
 const streamLeast = 4_096;
-/** How often what is drawn may be looked up. */
-const looksMax = 1_000_000;
+/** To find an object takes as long as inflating so much, and so does to look up a version of one. */
+const [perObject, perLook] = [64, 4];
 /** Of the objects in all, which are parsed whole. */
 const parsedMax = 1_000_000;
-const depthMax = 60;
 /** No window has more tokens; sums stop here. */
 const enough = 1e9;
 /** Fonts may say that one code stands for a text. Ligatures do, for three letters. */
 const lettersUsual = 3;
-
-interface Ref {
-  ref: number;
-}
-type Dict = Map<string, Value>;
-/** A name begins with its slash. Texts, truth values and null are null. */
-type Value = string | number | null | Ref | Dict | Value[];
 
 interface PdfObject {
   value: Value;
@@ -44,12 +38,13 @@ interface PdfObject {
   dataAt?: number | undefined;
 }
 
-class Unreadable extends Error {}
+/** Any letter of a name may be written as its code. */
+const encrypt = new RegExp(
+  `/${Array.from('Encrypt', (letter) => `(?:${letter}|#${letter.charCodeAt(0).toString(16)})`).join('')}`,
+  'i',
+);
 
-const isRef = (value: Value | undefined): value is Ref =>
-  typeof value === 'object' && value !== null && 'ref' in value;
-
-/** `inflatedMost`: how much may be inflated, the rest of `inflatedMax`. Undefined: it cannot be read to its end. */
+/** `inflatedMost`: how much may be inflated or done instead, the rest of `inflatedMax`. Undefined: it cannot be read to its end. */
 export function pdfSize(
   file: string,
   inflate: Inflate,
@@ -61,7 +56,8 @@ export function pdfSize(
   } catch (error) {
     // A RangeError: it is nested deeper than the stack is.
     if (!(error instanceof Unreadable || error instanceof RangeError)) throw error;
-    return { size: undefined, inflated: pdf.inflated };
+    // What an inflation cost that failed, nobody knows. The call is held for a whole window now, whatever else it has.
+    return { size: undefined, inflated: inflatedMost };
   }
 }
 
@@ -78,13 +74,16 @@ class Pdf {
   readonly #inflatedMost: number;
   inflated = 0;
   #parseLeft = parsedMax;
-  #looks = 0;
   /** Each with all of its versions: which of them counts is said in places that readers treat differently. */
   readonly #objects = new Map<number, PdfObject[]>();
   readonly #pages = new Map<number, PdfSize | undefined>();
+  readonly #contents = new Map<PdfObject, Content>();
   readonly #shown = new Map<PdfObject, number>();
-  /** What pages may draw, by name. */
-  readonly #drawn = new Map<string, Set<PdfObject>>();
+  /** What is being added up now, by its depth, and the least deep of them that was met again since. */
+  readonly #open = new Map<PdfObject, number>();
+  #metAgain = Number.POSITIVE_INFINITY;
+  /** What may be drawn by name, on any page and in any form. */
+  readonly #drawn: Drawn = new Map();
   /** The largest of what a character code stands for. */
   #letters = 1;
 
@@ -96,7 +95,7 @@ class Pdf {
   }
 
   size(): PdfSize {
-    if (this.#file.includes('/Encrypt')) throw new Unreadable();
+    if (encrypt.test(this.#file)) throw new Unreadable();
     this.#readObjects();
     const roots: Value[] = [];
     for (const { value } of [...this.#objects.values()].flat()) this.#collect(value, roots);
@@ -123,7 +122,7 @@ class Pdf {
     // Objects that are kept in streams: what readers tell them by is not the type alone.
     for (const found of [...this.#objects.values()].flat()) {
       const { value } = found;
-      if (!found.dataAt || !(value instanceof Map) || !value.has('/First') || !value.has('/N')) continue;
+      if (!(value instanceof Map) || !value.has('/First') || !value.has('/N')) continue;
       const first = this.#number(value.get('/First'));
       const text = this.#text(found);
       if (/[^\d\s\0]/.test(text.slice(0, first))) throw new Unreadable();
@@ -134,6 +133,7 @@ class Pdf {
   }
 
   #add(number: number, object: PdfObject): void {
+    this.#count(perObject);
     const versions = this.#objects.get(number);
     if (versions) versions.push(object);
     else this.#objects.set(number, [object]);
@@ -149,10 +149,16 @@ class Pdf {
   /** Finds the roots of pages, what may be drawn, and what fonts say of their codes. */
   #collect(value: Value, roots: Value[]): void {
     if (Array.isArray(value)) for (const item of value) this.#collect(item, roots);
+    if (typeof value === 'string') this.#letters = Math.max(this.#letters, lettersOf(value));
     if (!(value instanceof Map)) return;
     for (const [name, item] of value) {
-      if (name === '/Pages' && isRef(item)) roots.push(item);
-      if (name === '/XObject') this.#collectDrawn(item);
+      if (name === '/Pages') roots.push(item);
+      if (name === '/XObject') this.#collectDrawn(item, this.#drawn);
+      // Marked content may name what it is to be read as: any text, any number of times.
+      if (name === '/Properties')
+        for (const marks of this.#dicts(item))
+          for (const mark of marks.values())
+            if (this.#dicts(mark).some((dict) => dict.has('/ActualText'))) throw new Unreadable();
       if (name === '/ToUnicode' && isRef(item))
         for (const font of this.#versions(item))
           for (const [codes] of this.#text(font).matchAll(/<[0-9A-Fa-f\s]{5,}>/g))
@@ -161,23 +167,27 @@ class Pdf {
     }
   }
 
-  #collectDrawn(value: Value): void {
-    const dicts = isRef(value) ? this.#versions(value).map((object) => object.value) : [value];
-    for (const dict of dicts)
-      if (dict instanceof Map)
-        for (const [name, item] of dict)
-          if (isRef(item)) for (const form of this.#versions(item).filter(isForm)) this.#addDrawn(name, form);
+  #collectDrawn(value: Value | undefined, drawn: Drawn): void {
+    for (const dict of this.#dicts(value))
+      for (const [name, item] of dict)
+        if (isRef(item))
+          for (const form of this.#versions(item).filter(isForm)) {
+            const known = drawn.get(name);
+            if (known) known.add(form);
+            else drawn.set(name, new Set([form]));
+          }
   }
 
-  #addDrawn(name: string, form: PdfObject): void {
-    const known = this.#drawn.get(name);
-    if (known) known.add(form);
-    else this.#drawn.set(name, new Set([form]));
+  /** A dictionary, or all versions of one that is referred to. */
+  #dicts(value: Value | undefined): Dict[] {
+    const values = isRef(value) ? this.#versions(value).map((object) => object.value) : [value];
+    return values.filter((version) => version instanceof Map);
   }
 
   #versions(value: Value | undefined): PdfObject[] {
     const found = isRef(value) ? this.#objects.get(value.ref) : undefined;
     if (!found) throw new Unreadable();
+    this.#count(found.length * perLook);
     return found;
   }
 
@@ -190,6 +200,7 @@ class Pdf {
   /** Of a page, or of all pages below a node. A page that is named twice counts twice. */
   #sizeOf(node: Value): PdfSize {
     if (!isRef(node)) throw new Unreadable();
+    this.#count(perLook);
     const known = this.#pages.get(node.ref);
     if (known) return known;
     // A node that leads to itself.
@@ -232,27 +243,52 @@ class Pdf {
   #most(objects: Iterable<PdfObject>): number {
     let most = 0;
     for (const object of objects) {
-      this.#looks += 1;
-      if (this.#looks > looksMax) throw new Unreadable();
+      this.#count(perLook);
       most = Math.max(most, this.#shownBy(object));
     }
     return most;
   }
 
-  /** The characters that a page's content shows, with those of what it draws. */
+  /**
+   * The characters that a content shows, with those of what it draws. Readers leave out a form inside of itself. Of a form
+   * inside of which another one was left out, the sum holds there alone.
+   */
   #shownBy(object: PdfObject): number {
     const { value } = object;
     const known = this.#shown.get(object);
     if (known !== undefined) return known;
-    this.#shown.set(object, 0);
+    const openDepth = this.#open.get(object);
+    if (openDepth !== undefined) {
+      this.#metAgain = Math.min(this.#metAgain, openDepth);
+      return 0;
+    }
     if (value === null) return 0;
-    const { characters, named, hidden } = shownIn(this.#text(object));
+    const depth = this.#open.size;
+    this.#open.set(object, depth);
+    const { characters, named, hidden, own } = this.#contentOf(object);
     let sum = characters;
-    for (const [name, times] of named) sum += times * this.#most(this.#drawn.get(name) ?? []);
+    for (const [name, times] of named)
+      sum += times * this.#most(own.get(name) ?? this.#drawn.get(name) ?? []);
     if (hidden > 0) for (const forms of this.#drawn.values()) sum += hidden * this.#most(forms);
     sum = Math.min(sum, enough);
-    this.#shown.set(object, sum);
+    this.#open.delete(object);
+    if (this.#metAgain >= depth) {
+      this.#metAgain = Number.POSITIVE_INFINITY;
+      this.#shown.set(object, sum);
+    }
     return sum;
+  }
+
+  #contentOf(object: PdfObject): Content {
+    const known = this.#contents.get(object);
+    if (known) return known;
+    const own: Drawn = new Map();
+    if (object.value instanceof Map)
+      for (const dict of this.#dicts(object.value.get('/Resources')))
+        this.#collectDrawn(dict.get('/XObject'), own);
+    const content = { ...shownIn(this.#text(object)), own };
+    this.#contents.set(object, content);
+    return content;
   }
 
   /** The data of a stream, decoded. */
@@ -268,25 +304,36 @@ class Pdf {
         const bytes = text === undefined ? this.#bytes.subarray(dataAt) : bytesOf(text);
         text = this.#inflate(bytes, this.#inflatedMost - this.inflated);
       } else if (name === '/ASCII85Decode' || name === '/A85')
-        text = fromAscii85(text ?? this.#file.slice(dataAt));
+        text = fromAscii85(text ?? this.#file.slice(dataAt), this.#inflatedMost - this.inflated);
       else throw new Unreadable();
       if (text === undefined) throw new Unreadable();
-      this.#countInflated(text.length);
+      this.#count(Math.max(text.length, streamLeast));
     }
     if (text !== undefined) return text;
     const length = value.has('/Length') ? this.#number(value.get('/Length')) : 0;
     const end = this.#file.indexOf('endstream', dataAt);
     if (end < 0) throw new Unreadable();
     text = this.#file.slice(dataAt, Math.max(dataAt + length, end));
-    this.#countInflated(text.length);
+    this.#count(Math.max(text.length, streamLeast));
     return text;
   }
 
-  #countInflated(length: number): void {
-    this.inflated += Math.max(length, streamLeast);
+  #count(bytes: number): void {
+    this.inflated += bytes;
     if (this.inflated > this.#inflatedMost) throw new Unreadable();
   }
 }
+
+const fourBytes = (value: number): string =>
+  String.fromCharCode((value >>> 24) & 255, (value >>> 16) & 255, (value >>> 8) & 255, value & 255);
+
+/** Letters that the name of a glyph stands for: it may list glyphs, and codes of letters. */
+const lettersOf = (name: string): number =>
+  name.length < 9
+    ? 1
+    : name
+        .split('_')
+        .reduce((sum, part) => sum + (/^\/?uni/.test(part) ? Math.max(1, (part.length - 3) / 4) : 1), 0);
 
 const isForm = ({ value }: PdfObject): boolean => value instanceof Map && value.get('/Subtype') !== '/Image';
 
@@ -296,24 +343,31 @@ const predicts = (parms: Value): boolean => {
   return parms instanceof Map && (parms.get('/Predictor') ?? 1) !== 1;
 };
 
-/** Five signs for four bytes; a whole zero group is one sign. Undefined: no such text. */
-function fromAscii85(text: string): string | undefined {
-  const end = text.indexOf('~>');
-  const signs = text
-    .slice(0, end)
-    .replace(/[\s\0]/g, '')
-    .replaceAll('z', '!!!!!');
-  if (end < 0 || /[^!-u]/.test(signs)) return undefined;
-  const padded = signs.padEnd(Math.ceil(signs.length / 5) * 5, 'u');
-  const bytes: string[] = [];
-  for (let at = 0; at < padded.length; at += 5) {
-    let group = 0;
-    for (let sign = at; sign < at + 5; sign += 1) group = group * 85 + padded.charCodeAt(sign) - 33;
-    bytes.push(
-      String.fromCharCode((group >>> 24) & 255, (group >>> 16) & 255, (group >>> 8) & 255, group & 255),
-    );
+/** Five signs for four bytes; a whole zero group is one sign. Undefined: no such text, or longer than that. */
+function fromAscii85(text: string, lengthMax: number): string | undefined {
+  const groups: string[] = [];
+  let [group, signs] = [0, 0];
+  for (let at = 0; at < text.length && 4 * groups.length <= lengthMax; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code <= 32) continue;
+    if (code === 126) {
+      // What a group is short of counts as the highest sign.
+      for (let missing = signs; missing < 5; missing += 1) group = group * 85 + 84;
+      return text[at + 1] === '>'
+        ? groups.join('') + fourBytes(group).slice(0, Math.max(0, signs - 1))
+        : undefined;
+    }
+    if (code === 122 && signs === 0) groups.push('\0\0\0\0');
+    else if (code > 117) return undefined;
+    else {
+      group = group * 85 + code - 33;
+      signs += 1;
+      if (signs < 5) continue;
+      groups.push(fourBytes(group));
+      [group, signs] = [0, 0];
+    }
   }
-  return bytes.join('').slice(0, Math.floor((signs.length * 4) / 5));
+  return undefined;
 }
 
 const drawing = /(?<![A-Za-z])Do(?![A-Za-z0-9])/g;
@@ -322,7 +376,16 @@ const drawing = /(?<![A-Za-z])Do(?![A-Za-z0-9])/g;
  * A content stream: the bytes of its texts, and how often it draws what. `hidden`: draws in what only looks like a text,
  * such as the data of a picture.
  */
-function shownIn(text: string): { characters: number; named: Map<string, number>; hidden: number } {
+interface Shown {
+  characters: number;
+  named: Map<string, number>;
+  hidden: number;
+}
+type Drawn = Map<string, Set<PdfObject>>;
+/** `own`: what the names in it mean, where it says so itself. */
+type Content = Shown & { own: Drawn };
+
+function shownIn(text: string): Shown {
   let characters = 0;
   let name = '';
   let hidden = text.match(drawing)?.length ?? 0;
@@ -341,103 +404,4 @@ function shownIn(text: string): { characters: number; named: Map<string, number>
     } else name = nameOf(found);
   }
   return { characters, named, hidden };
-}
-
-/** Behind the parenthesis that closes it. */
-function endOfText(text: string, from: number): number {
-  let depth = 1;
-  for (let at = from; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 92) at += 1;
-    else if (code === 40) depth += 1;
-    else if (code === 41 && (depth -= 1) === 0) return at + 1;
-  }
-  return text.length;
-}
-
-const nameOf = (written: string): string =>
-  !written.includes('#')
-    ? written
-    : written.replace(/#([0-9a-f]{2})/gi, (_, code: string) =>
-        String.fromCharCode(Number.parseInt(code, 16)),
-      );
-
-const namePattern = /\/[^\s\0()<>[\]{}/%]*/y;
-const refPattern = /\d{1,10}[\s\0]+\d{1,5}[\s\0]+R(?![A-Za-z0-9])/y;
-const plainPattern = /[+-]*[\d.]+|<[0-9A-Fa-f\s\0]*>|true|false|null/y;
-const blankPattern = /(?:[\s\0]+|%[^\r\n]*)*/y;
-
-/** Reads one value at a place of a text. */
-class Parser {
-  readonly #text: string;
-  readonly #end: number;
-  at: number;
-
-  constructor(text: string, at: number, lengthMax: number) {
-    this.#text = text;
-    this.#end = at + lengthMax;
-    this.at = at;
-  }
-
-  value(depth = 0): Value {
-    if (depth > depthMax || this.at > this.#end) throw new Unreadable();
-    const text = this.#text;
-    switch (this.#next()) {
-      case 40: // (
-        this.at = endOfText(text, this.at + 1);
-        return null;
-      case 47: // /
-        return nameOf(this.#take(namePattern) ?? '');
-      case 60: // <
-        return text.charCodeAt(this.at + 1) === 60 ? this.#dict(depth) : this.#plain();
-      case 91: // [
-        return this.#list(depth);
-      default:
-        return this.#plain();
-    }
-  }
-
-  #list(depth: number): Value[] {
-    const items: Value[] = [];
-    this.at += 1;
-    while (this.#next() !== 93) items.push(this.value(depth + 1));
-    this.at += 1;
-    return items;
-  }
-
-  #dict(depth: number): Dict {
-    const dict: Dict = new Map();
-    this.at += 2;
-    while (this.#next() !== 62) {
-      const key = this.value(depth + 1);
-      // Readers differ in which of two values for a key counts.
-      if (typeof key !== 'string' || dict.has(key)) throw new Unreadable();
-      dict.set(key, this.value(depth + 1));
-    }
-    this.at += 2;
-    return dict;
-  }
-
-  #plain(): Value {
-    const ref = this.#take(refPattern);
-    if (ref !== undefined) return { ref: Number.parseInt(ref, 10) };
-    const found = this.#take(plainPattern);
-    if (found === undefined) throw new Unreadable();
-    return /^[-+.\d]/.test(found) ? Number(found) || 0 : null;
-  }
-
-  /** The code of the next character, behind blanks and comments. */
-  #next(): number {
-    const code = this.#text.charCodeAt(this.at);
-    if (code > 37) return code;
-    this.#take(blankPattern);
-    return this.#text.charCodeAt(this.at);
-  }
-
-  #take(pattern: RegExp): string | undefined {
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.#text)?.[0];
-    if (found !== undefined) this.at = pattern.lastIndex;
-    return found;
-  }
 }
