@@ -194,8 +194,10 @@ const steering = [
   'options.main_gpu',
   'options.num_thread',
 ];
-/** Whole families of them. */
-const steeringFamilies = /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse)[_-]/;
+/** Whole families of them, as `aws_region_name` and `awsRegionName`. */
+const steeringFamilies = /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse)_/;
+const isOfFamily = (field: string): boolean =>
+  steeringFamilies.test(sameCase(field.replaceAll('-', '_').replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')));
 
 /** Name what the operator's organisation keeps at the vendor: no tenant's, or another's. */
 const stored = [
@@ -248,7 +250,10 @@ function rulesOf(...lists: readonly (readonly string[])[]): Rules {
 
 /** Upper case first: it has fewer letters that are equal to others by case alone, as servers in Go compare names. */
 const sameCase = (name: string): string => name.toUpperCase().toLowerCase();
-const folded = (name: string): string => sameCase(name).replaceAll(/[_-]/g, '');
+/** Asked first: a body may have tens of thousands of names. */
+const isFolded = /^[a-z\d]*$/;
+const folded = (name: string): string =>
+  isFolded.test(name) ? name : sameCase(name).replaceAll(/[_-]/g, '');
 
 const restricted = rulesOf(multiplying, priced, otherLimits, steering, stored, storedIds);
 const steers = rulesOf(steering);
@@ -304,7 +309,7 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
   const unknown = Object.entries(call.unknown).filter(([field, value]) => {
     const isRefused =
       dropsUnknown ||
-      steeringFamilies.test(sameCase(field)) ||
+      isOfFamily(field) ||
       isOtherCase(field) ||
       (typeof value === 'object' && storedIn(value, allowed, field) !== undefined);
     return !isRefused || permit(field, value) !== undefined;
@@ -312,7 +317,8 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
   const { service_tier: tier, ...others } = request;
   const isTierKept = (tier ?? undefined) === undefined || permit('service_tier', tier) !== undefined;
   const tools = permittedTools(request, allowed);
-  dropped.push(...tools.dropped);
+  const carried = items && permittedItems(items, allowed);
+  dropped.push(...tools.dropped, ...(carried?.dropped ?? []));
   return {
     call: {
       ...call,
@@ -323,7 +329,7 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
       },
       unknown: changed(Object.fromEntries(unknown), restricted, permit),
       ...(call.served && { served: changed(call.served, restricted, permit) }),
-      ...(items && { items: { ...items, tools: declaredTools(items, tools.tools) } }),
+      ...(items && { items: { ...items, ...carried?.places, tools: declaredTools(items, tools.tools) } }),
     },
     dropped,
   };
@@ -365,6 +371,8 @@ function storedIn(value: unknown, allowed: ReadonlySet<string>, path: string): s
     const kind = typeof type === 'string' ? folded(type) : '';
     if (partTypes.has(kind) && !allowed.has(kind)) return `${path}.type`;
     for (const [field, inner] of Object.entries(value)) {
+      // Most of the members of a large body are neither.
+      if (typeof inner !== 'string' && typeof inner !== 'object') continue;
       const at = `${path}.${field}`;
       const name = folded(field);
       if (idNames.has(name) && isId(inner) && !allowed.has(name)) return at;
@@ -413,6 +421,26 @@ function permittedTools(
 
 const namesContainer = (tool: ChatTool, allowed: ReadonlySet<string>): boolean =>
   typeof tool['container'] === 'string' && !allowed.has('containerid');
+
+/** What a caller's own tool is asked and what a schema declares may have any name. */
+const callersWords = new Set(['tool_search_call']);
+
+/** The items without those that name what is stored at the vendor; the types of these. */
+function permittedItems(
+  { after, instead }: CarriedItems,
+  allowed: ReadonlySet<string>,
+): { places: Pick<CarriedItems, 'after' | 'instead'>; dropped: string[] } {
+  const dropped: string[] = [];
+  const isPermitted = (item: JsonRecord): boolean => {
+    const { type } = item;
+    if (callersWords.has(String(type)) || storedIn(item, allowed, 'input') === undefined) return true;
+    dropped.push(String(type));
+    return false;
+  };
+  const kept = [...after].map(([message, some]) => [message, some.filter(isPermitted)] as const);
+  const said = [...instead].filter(([, item]) => isPermitted(item));
+  return { places: { after: new Map(kept), instead: new Map(said) }, dropped };
+}
 
 /** The tools that items declare, as they may go up. */
 function declaredTools(items: CarriedItems, tools: PermittedTools['tools']): CarriedItems['tools'] {

@@ -59,8 +59,10 @@ export function sentBody(
   const written = dialect.body(permitted.call, settings);
   const { set, drop } = settings;
   const { body, lowered, isMultiplied } = boundedBody(written.body, { set, limit: written.outputTokensMax });
+  const { carriesItems } = written;
   const dropped = [...permitted.dropped, ...written.dropped, ...lowered];
-  return { ...written, body, isMultiplied, dropped: lostFields(asked, { body, dropped, drop, set }) };
+  const lost = lostFields(asked, { body, dropped, drop, set, carriesItems });
+  return { ...written, body, isMultiplied, dropped: lost };
 }
 
 /** Throws CannotCarry. */

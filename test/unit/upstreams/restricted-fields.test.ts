@@ -45,7 +45,7 @@ const limits = `max_new_tokens max_tokens_to_sample n_predict num_predict best_o
   num_return_sequences parameters.max_new_tokens MAX_TOKENS Max_Completion_Tokens`;
 const steering = `api_base base_url api_key custom_llm_provider user_config deployment_id engine model_id fallback_models
   headers extra_headers num_retries mock_response lora_path cache_salt priority prompt_embeds image_embeds
-  litellm_metadata litellm_credential_name aws_sts_endpoint azure_ad_token vertex_credentials apiBase API_BASE api-base
+  litellm_metadata litellm_credential_name aws_sts_endpoint azure_ad_token vertex_credentials mockResponse awsRegionName MOCK_RESPONSE litellm-params apiBase API_BASE api-base
   Model STREAM ſervice_tier kv_transfer_params custom_logit_processor chat_template`;
 const stored = `container skills prompt conversation previous_response_id thread_id file_ids vector_store_ids
   cached_content session_id`;
