@@ -310,7 +310,7 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
     const isRefused =
       dropsUnknown ||
       isOfFamily(field) ||
-      isOtherCase(field) ||
+      isOtherSpelling(field) ||
       (typeof value === 'object' && storedIn(value, allowed, field) !== undefined);
     return !isRefused || permit(field, value) !== undefined;
   });
@@ -335,16 +335,32 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
   };
 }
 
-/** A field of the relay's own written in another case, which some servers take for it. */
-const isOtherCase = (field: string): boolean =>
-  sameCase(field) !== field && chatFieldNames.has(sameCase(field));
+/** What the relay writes itself, or binds to the account, in either form of OpenAI's. */
+const ownNames = new Set([
+  ...chatFieldNames,
+  'input',
+  'instructions',
+  'include',
+  'text',
+  'store',
+  'max_tool_calls',
+]);
+const bound = ['user_id', 'safety_identifier', 'prompt_cache_key'];
+const boundNames = new Set(bound.map(folded));
+
+/** A field of the relay's own written otherwise, which some servers take for it. */
+const isOtherSpelling = (field: string): boolean =>
+  (sameCase(field) !== field && ownNames.has(sameCase(field))) ||
+  (boundNames.has(folded(field)) && !bound.includes(field));
 
 /** The path of what the messages name that is stored at the vendor, and that a row does not allow. Undefined: nothing. */
 export function storedPath({ messages }: ChatRequest, allow: readonly string[]): string | undefined {
   const allowed = new Set(allow.map(folded));
   for (const [i, message] of messages.entries()) {
-    const { content } = message;
-    const found = Array.isArray(content) ? storedIn(content, allowed, `messages[${i}].content`) : undefined;
+    const { content, tool_calls: _calls, ...beside } = message;
+    const found =
+      (Array.isArray(content) ? storedIn(content, allowed, `messages[${i}].content`) : undefined) ??
+      storedIn(beside, allowed, `messages[${i}]`);
     // An earlier answer with sound, by the vendor's id.
     const isSound = isRecord(message['audio']) && !allowed.has('audio');
     if (found !== undefined) return found;
