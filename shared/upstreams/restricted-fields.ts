@@ -425,7 +425,8 @@ function permittedTools(
   const dropped: string[] = [];
   const drop = (path: string): undefined => void dropped.push(`tools[].${path}`);
   for (const tool of asked ?? []) {
-    if (callersTools.has(tool.type)) tools.set(tool, changed(tool, steers, drop) as ChatTool);
+    if (callersTools.has(tool.type))
+      tools.set(tool, withoutFamilies(changed(tool, steers, drop), drop) as ChatTool);
     else if (namesContainer(tool, allowed) || storedIn(tool, allowed, 'tools') !== undefined)
       left.add(tool.type);
     else tools.set(tool, tool);
@@ -433,6 +434,13 @@ function permittedTools(
   if (left.size > 0) dropped.push('tools');
   const isLost = isRecord(choice) && left.has(String(choice['type']));
   return { tools, dropped, choice: isLost ? { tool_choice: 'auto' } : {} };
+}
+
+function withoutFamilies(tool: JsonRecord, drop: (field: string) => void): JsonRecord {
+  const fields = Object.keys(tool).filter(isOfFamily);
+  if (fields.length === 0) return tool;
+  for (const field of fields) drop(field);
+  return Object.fromEntries(Object.entries(tool).filter(([field]) => !fields.includes(field)));
 }
 
 const namesContainer = (tool: ChatTool, allowed: ReadonlySet<string>): boolean =>

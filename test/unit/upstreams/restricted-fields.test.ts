@@ -148,8 +148,9 @@ describe('what goes up in chat', () => {
       properties: { file_id: { type: 'string' }, api_base: { type: 'string' } },
     };
     const tool = { type: 'function', function: { name: 'read', parameters } };
-    const { body, dropped } = sent('chat', { tools: [{ ...tool, api_base: 'https://evil.example' }] });
-    expect([body['tools'], dropped]).toEqual([[tool], ['tools[].api_base']]);
+    const steered = { ...tool, api_base: 'https://evil.example', litellm_params: {} };
+    const { body, dropped } = sent('chat', { tools: [steered] });
+    expect([body['tools'], dropped]).toEqual([[tool], ['tools[].api_base', 'tools[].litellm_params']]);
   });
 
   it('has no unknown field where the row drops them, but for those that it allows', () => {
