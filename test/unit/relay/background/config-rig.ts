@@ -58,6 +58,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
       failed: () => void counted.push({ failed: true }),
     },
     local: options.local ?? false,
+    envSecrets: undefined,
     snapshots,
     learned: dynamoLearnedFactsReader({ client: tablesOn(store.client), clock, stack: 'relay' }),
     tables: {
