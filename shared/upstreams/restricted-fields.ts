@@ -10,225 +10,17 @@ import { isRecord, type JsonRecord } from '../wire/json-record.ts';
 import { callersTools } from './calls/custom-tools.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
 import { limitNames } from './quirks.ts';
-
-/** Fields are named by their path. Names are compared without case, `_` and `-`, as some servers read them. */
-
-/** Make an answer count more than its limit and its input say: several runs, summaries of the conversation. */
-const multiplying = [
-  'reasoning.mode',
-  'context_management',
-  'compaction',
-  'multi_agent',
-  'prediction',
-  'best_of',
-  'num_return_sequences',
-  'parameters.num_return_sequences',
-  'num_generations',
-  'candidate_count',
-  'n_samples',
-  'num_beams',
-  'beam_width',
-  'use_beam_search',
-  'compound_custom',
-];
-
-/** Move a call to another model or price tier than the billed one, or are charged beside tokens. */
-const priced = [
-  'service_tier',
-  'speed',
-  'performance_config',
-  'inference_geo',
-  'background',
-  'models',
-  'fallbacks',
-  'preset',
-  'route',
-  'provider',
-  'provider_options',
-  'plugins',
-  'web_search',
-  'web_search_options',
-  'enable_web_search',
-  'search_parameters',
-  'search_options',
-  'search_settings',
-  'enable_search',
-  'enable_code_interpreter',
-  'vl_high_resolution_images',
-  'caching',
-  'connectors',
-  'data_sources',
-  'mcp_servers',
-  'modalities',
-  'audio',
-  'image_config',
-];
-
-/** Limits that an upstream may follow instead of the one that the balance covers. Lowered to it where they are allowed. */
-const otherLimits = [
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'max_new_tokens',
-  'max_gen_len',
-  'max_length',
-  'max_out_tokens',
-  'max_output_len',
-  'max_response_output_tokens',
-  'max_tokens_to_generate',
-  'max_tokens_to_sample',
-  'max_token_count',
-  'tokens_to_generate',
-  'n_predict',
-  'num_predict',
-  'options.num_predict',
-  'parameters.max_length',
-  'parameters.max_new_tokens',
-  'parameters.max_tokens',
-  'generation_config',
-  'inference_config',
-  'text_generation_config',
-];
-
-/** Budgets of thinking, which some upstreams count beside the limit, and what allowed configurations hold. Lowered to it. */
-const budgets = [
-  'thinking.budget_tokens',
-  'thinking_budget',
-  'thinking_token_budget',
-  'thinking_config.thinking_budget',
-  'max_thinking_tokens',
-  'max_reasoning_tokens',
-  'reasoning.max_tokens',
-  'reasoning_budget',
-  'chat_template_kwargs.thinking_budget',
-  'chat_template_kwargs.thinking_token_budget',
-  'chat_template_kwargs.reasoning_budget',
-  'generation_config.max_output_tokens',
-  'generation_config.thinking_config.thinking_budget',
-  'inference_config.max_tokens',
-  'text_generation_config.max_token_count',
-];
-
-/** Say to a gateway or server behind us where to go, with whose key, how often, in front of whom, with which weights. */
-const steering = [
-  'api_base',
-  'base_url',
-  'api_key',
-  'api_type',
-  'apiVersion',
-  'organization',
-  'custom_llm_provider',
-  'user_config',
-  'deployment_id',
-  'engine',
-  'model_id',
-  'model_info',
-  'model_list',
-  'fallback_models',
-  'context_window_fallbacks',
-  'content_policy_fallbacks',
-  'default_fallbacks',
-  'disable_fallbacks',
-  'headers',
-  'extra_headers',
-  'default_headers',
-  'provider_specific_header',
-  'extra_query',
-  'extra_body',
-  'additional_model_request_fields',
-  'allowed_openai_params',
-  'drop_params',
-  'num_retries',
-  'max_retries',
-  'timeout',
-  'request_timeout',
-  'stream_timeout',
-  'force_timeout',
-  'cooldown_time',
-  'input_cost_per_token',
-  'output_cost_per_token',
-  'cache',
-  'guardrails',
-  'guardrail_config',
-  'callbacks',
-  'success_callback',
-  'failure_callback',
-  'proxy_server_request',
-  'ssl_verify',
-  'tags',
-  'virtual_key',
-  'config',
-  'anthropic_beta',
-  'betas',
-  'user_security_context',
-  'deferred',
-  'lora_path',
-  'lora_request',
-  'adapter_id',
-  'adapter_source',
-  'api_token',
-  'cache_salt',
-  'extra_key',
-  'priority',
-  'rid',
-  'request_id',
-  'routing_key',
-  'data_parallel_rank',
-  'bootstrap_host',
-  'bootstrap_port',
-  'bootstrap_room',
-  'kv_transfer_params',
-  'vllm_xargs',
-  'session_params',
-  'custom_params',
-  'custom_logit_processor',
-  'logits_processors',
-  'chat_template',
-  'prompt_embeds',
-  'image_embeds',
-  'audio_embeds',
-  'input_embeds',
-  'keep_alive',
-  'options.num_ctx',
-  'options.num_gpu',
-  'options.main_gpu',
-  'options.num_thread',
-];
-/** Whole families of them. */
-const steeringFamilies = /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse)[_-]/;
-
-/** Name what the operator's organisation keeps at the vendor: no tenant's, or another's. */
-const stored = [
-  'container',
-  'skills',
-  'prompt',
-  'prompt_id',
-  'prompt_variables',
-  'conversation',
-  'previous_response_id',
-  'chat_id',
-  'session_id',
-];
-/** The same at any depth of content, of hosted tools and of fields that the relay does not know. */
-const storedIds = [
-  'file_id',
-  'file_ids',
-  'file_uri',
-  'container_id',
-  'vector_store_id',
-  'vector_store_ids',
-  'knowledge_base_id',
-  'knowledge_base_ids',
-  'skill_id',
-  'skill_ids',
-  'conversation_id',
-  'thread_id',
-  'assistant_id',
-  'agent_id',
-  'cached_content',
-];
-/** Parts of contents that are nothing else, or tensors, which servers unpack as code. */
-const restrictedParts = ['container_upload', 'image_file', 'image_embeds', 'audio_embeds', 'prompt_embeds'];
+import {
+  budgets,
+  multiplying,
+  otherLimits,
+  priced,
+  restrictedParts,
+  steering,
+  steeringFamilies,
+  stored,
+  storedIds,
+} from './restricted-names.ts';
 
 /** Fields by name, each with the fields inside it. Of one without any the whole is meant. */
 type Rules = Map<string, Rules>;
@@ -248,7 +40,13 @@ function rulesOf(...lists: readonly (readonly string[])[]): Rules {
 
 /** Upper case first: it has fewer letters that are equal to others by case alone, as servers in Go compare names. */
 const sameCase = (name: string): string => name.toUpperCase().toLowerCase();
-const folded = (name: string): string => sameCase(name).replaceAll(/[_-]/g, '');
+/** Asked first: a body may have tens of thousands of names. */
+const isFolded = /^[a-z\d]*$/;
+const folded = (name: string): string =>
+  isFolded.test(name) ? name : sameCase(name).replaceAll(/[_-]/g, '');
+
+const isOfFamily = (field: string): boolean =>
+  steeringFamilies.test(sameCase(field.replaceAll('-', '_').replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')));
 
 const restricted = rulesOf(multiplying, priced, otherLimits, steering, stored, storedIds);
 const steers = rulesOf(steering);
@@ -304,15 +102,16 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
   const unknown = Object.entries(call.unknown).filter(([field, value]) => {
     const isRefused =
       dropsUnknown ||
-      steeringFamilies.test(sameCase(field)) ||
-      isOtherCase(field) ||
+      isOfFamily(field) ||
+      isOtherSpelling(field) ||
       (typeof value === 'object' && storedIn(value, idSearch(allowed)) !== undefined);
     return !isRefused || permit(field, value) !== undefined;
   });
   const { service_tier: tier, ...others } = request;
   const isTierKept = (tier ?? undefined) === undefined || permit('service_tier', tier) !== undefined;
   const tools = permittedTools(request, allowed);
-  dropped.push(...tools.dropped);
+  const carried = items && permittedItems(items, allowed);
+  dropped.push(...tools.dropped, ...(carried?.dropped ?? []));
   return {
     call: {
       ...call,
@@ -323,25 +122,41 @@ export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Perm
       },
       unknown: changed(Object.fromEntries(unknown), restricted, permit),
       ...(call.served && { served: changed(call.served, restricted, permit) }),
-      ...(items && { items: { ...items, tools: declaredTools(items, tools.tools) } }),
+      ...(items && { items: { ...items, ...carried?.places, tools: declaredTools(items, tools.tools) } }),
     },
     dropped,
   };
 }
 
-/** A field of the relay's own written in another case, which some servers take for it. */
-const isOtherCase = (field: string): boolean =>
-  sameCase(field) !== field && chatFieldNames.has(sameCase(field));
+/** What the relay writes itself, or binds to the account, in either form of OpenAI's. */
+const ownNames = new Set([
+  ...chatFieldNames,
+  'input',
+  'instructions',
+  'include',
+  'text',
+  'store',
+  'max_tool_calls',
+]);
+const bound = ['user_id', 'safety_identifier', 'prompt_cache_key'];
+const boundNames = new Set(bound.map(folded));
+
+/** A field of the relay's own written otherwise, which some servers take for it. */
+const isOtherSpelling = (field: string): boolean =>
+  (sameCase(field) !== field && ownNames.has(sameCase(field))) ||
+  (boundNames.has(folded(field)) && !bound.includes(field));
 
 /** The path of what the messages name that is stored at the vendor, and that a row does not allow. Undefined: nothing. */
 export function storedPath({ messages }: ChatRequest, allow: readonly string[]): string | undefined {
   const search = idSearch(new Set(allow.map(folded)));
   for (const [i, message] of messages.entries()) {
-    const { content } = message;
-    const found = Array.isArray(content) ? storedIn(content, search) : undefined;
+    const { content, tool_calls: _calls, ...beside } = message;
+    const inContent = Array.isArray(content) ? storedIn(content, search) : undefined;
+    if (inContent !== undefined) return `messages[${i}].content${inContent}`;
+    const found = storedIn(beside, search);
     // An earlier answer with sound, by the vendor's id.
     const isSound = isRecord(message['audio']) && !search.allowed.has('audio');
-    if (found !== undefined) return `messages[${i}].content${found}`;
+    if (found !== undefined) return `messages[${i}]${found}`;
     if (isSound) return `messages[${i}].audio`;
   }
   return undefined;
@@ -384,6 +199,8 @@ function storedIn(value: unknown, search: IdSearch): string | undefined {
     const kind = typeof type === 'string' ? fold(type) : '';
     if (partTypes.has(kind) && !allowed.has(kind)) return '.type';
     for (const [field, inner] of Object.entries(value)) {
+      // Most of the members of a large body are neither.
+      if (typeof inner !== 'string' && typeof inner !== 'object') continue;
       const name = fold(field);
       if (idNames.has(name) && isId(inner) && !allowed.has(name)) return `.${field}`;
       // Its id may have any name.
@@ -419,7 +236,8 @@ function permittedTools(
   const dropped: string[] = [];
   const drop = (path: string): undefined => void dropped.push(`tools[].${path}`);
   for (const tool of asked ?? []) {
-    if (callersTools.has(tool.type)) tools.set(tool, changed(tool, steers, drop) as ChatTool);
+    if (callersTools.has(tool.type))
+      tools.set(tool, withoutFamilies(changed(tool, steers, drop), drop) as ChatTool);
     else if (namesContainer(tool, allowed) || storedIn(tool, idSearch(allowed)) !== undefined)
       left.add(tool.type);
     else tools.set(tool, tool);
@@ -429,8 +247,36 @@ function permittedTools(
   return { tools, dropped, choice: isLost ? { tool_choice: 'auto' } : {} };
 }
 
+function withoutFamilies(tool: JsonRecord, drop: (field: string) => void): JsonRecord {
+  const fields = Object.keys(tool).filter(isOfFamily);
+  if (fields.length === 0) return tool;
+  for (const field of fields) drop(field);
+  return Object.fromEntries(Object.entries(tool).filter(([field]) => !fields.includes(field)));
+}
+
 const namesContainer = (tool: ChatTool, allowed: ReadonlySet<string>): boolean =>
   typeof tool['container'] === 'string' && !allowed.has('containerid');
+
+/** What a caller's own tool is asked and what a schema declares may have any name. */
+const callersWords = new Set(['tool_search_call']);
+
+/** The items without those that name what is stored at the vendor; the types of these. */
+function permittedItems(
+  { after, instead }: CarriedItems,
+  allowed: ReadonlySet<string>,
+): { places: Pick<CarriedItems, 'after' | 'instead'>; dropped: string[] } {
+  const dropped: string[] = [];
+  const search = idSearch(allowed);
+  const isPermitted = (item: JsonRecord): boolean => {
+    const { type } = item;
+    if (callersWords.has(String(type)) || storedIn(item, search) === undefined) return true;
+    dropped.push(String(type));
+    return false;
+  };
+  const kept = [...after].map(([message, some]) => [message, some.filter(isPermitted)] as const);
+  const said = [...instead].filter(([, item]) => isPermitted(item));
+  return { places: { after: new Map(kept), instead: new Map(said) }, dropped };
+}
 
 /** The tools that items declare, as they may go up. */
 function declaredTools(items: CarriedItems, tools: PermittedTools['tools']): CarriedItems['tools'] {

@@ -39,6 +39,12 @@ describe('a key', () => {
     await response.text();
   });
 
+  test('is not taken beside another one', async () => {
+    const headers = { Authorization: `Bearer ${stack.key}`, connection: 'close' };
+    const request = rawPost(stack.key, { headers, body: say('no') });
+    expect(await exchange(stack.origin, request)).toMatch(/^HTTP\/1\.1 401 /);
+  });
+
   test.each([
     ['alone', (key: string) => ({ authorization: key })],
     ['in quotes', (key: string) => ({ authorization: `Bearer "${key}"` })],

@@ -5,7 +5,7 @@ export const typeNameHolders: Record<string, string> = {
   'infra/local/demo/seed-rows.ts': 'rows are data',
   'infra/local/demo/vendor-rows.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
-  'shared/upstreams/restricted-fields.ts': 'fields of gateways, which are named after vendors',
+  'shared/upstreams/restricted-names.ts': 'fields of gateways, which are named after vendors',
   'shared/adapters/system/environment.ts': 'the variable OPENAI_API_KEY, which is public',
   'shared/upstreams/types/bedrock.ts': 'paths of its endpoint are named after the vendors',
   'infra/local/vendors/anthropic.ts': 'a double of the vendor',

@@ -67,17 +67,20 @@ const serveBy =
     const { origin } = behaviour;
     url(request, {
       target: origin.pathPrefix + target,
-      headers: originHeaders(request.headers, origin),
+      headers: originHeaders(request, origin),
       reply: new ViewerReply(response, origin.timeouts),
     });
   };
 
 /** The headers for the origin. Like the edge function, moves the viewer's host to `x-forwarded-host`. */
-function originHeaders(viewer: IncomingHttpHeaders, origin: Origin): IncomingHttpHeaders {
-  const kept = Object.entries(viewer).filter(([name]) => !viewerOnly.has(name));
-  const { host } = viewer;
+function originHeaders({ headers, headersDistinct }: IncomingMessage, origin: Origin): IncomingHttpHeaders {
+  const kept = Object.entries(headers).filter(([name]) => !viewerOnly.has(name));
+  const { host } = headers;
+  const { authorization } = headersDistinct;
   return {
     ...Object.fromEntries(kept),
+    // Node keeps the first alone. Two are two keys, which the relay refuses.
+    ...(authorization && { authorization: authorization.join(', ') }),
     ...(host !== undefined && { 'x-forwarded-host': host }),
     via: '1.1 local.cloudfront.net (CloudFront)',
     ...origin.headers,

@@ -24,7 +24,8 @@ export const inflatedMax = 4_194_304;
 /** What each stream counts for at least: to begin one takes as long as inflating so much. */
 const streamLeast = 4_096;
 /** To find an object takes as long as inflating so much, and so does to look up a version of one. */
-const [perObject, perLook] = [64, 4];
+const perObject = 64;
+const perLook = 4;
 /** Of the objects in all, which are parsed whole. */
 const parsedMax = 1_000_000;
 /** No window has more tokens; sums stop here. */
@@ -154,7 +155,7 @@ class Pdf {
     for (const [name, item] of value) {
       if (name === '/Pages') roots.push(item);
       if (name === '/XObject') this.#collectDrawn(item, this.#drawn);
-      // Marked content may name what it is to be read as: any text, any number of times.
+      // Marked content may name what it is to be read as, with any text, any number of times.
       if (name === '/Properties')
         for (const marks of this.#dicts(item))
           for (const mark of marks.values())
@@ -370,8 +371,6 @@ function fromAscii85(text: string, lengthMax: number): string | undefined {
   return undefined;
 }
 
-const drawing = /(?<![A-Za-z])Do(?![A-Za-z0-9])/g;
-
 /**
  * A content stream: the bytes of its texts, and how often it draws what. `hidden`: draws in what only looks like a text,
  * such as the data of a picture.
@@ -388,7 +387,7 @@ type Content = Shown & { own: Drawn };
 function shownIn(text: string): Shown {
   let characters = 0;
   let name = '';
-  let hidden = text.match(drawing)?.length ?? 0;
+  let hidden = text.match(/(?<![A-Za-z])Do(?![A-Za-z0-9])/g)?.length ?? 0;
   const named = new Map<string, number>();
   const token = /\(|<[0-9A-Fa-f\s]+>|\/[^\s\0()<>[\]{}/%]*|(?<![A-Za-z])Do(?![A-Za-z0-9])/g;
   for (let match = token.exec(text); match; match = token.exec(text)) {

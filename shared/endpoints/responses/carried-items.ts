@@ -65,7 +65,10 @@ export class ItemsFound {
     const { effort } = asRecord(carried['reasoning']);
     if (typeof effort === 'string') this.effort = effort;
     if (type === 'agent_message') return [this.#agentMessage(carried)];
-    this.#after.set(before, [...(this.#after.get(before) ?? []), carried]);
+    const others = this.#after.get(before);
+    // A body has room for tens of thousands after one message.
+    if (others) others.push(carried);
+    else this.#after.set(before, [carried]);
     return [];
   }
 

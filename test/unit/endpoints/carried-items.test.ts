@@ -73,6 +73,7 @@ describe('towards an upstream of the same form', () => {
 
   it('items go up in their places, without what has a price or is hosted, and the effort of the request stays', async () => {
     const { body, dropped } = await sent(row, { input: history, reasoning: { effort: 'low' } });
+    // The hosted tool alone: no item is named that went up.
     expect(dropped).toBe('tools');
     expect(body['input']).toEqual([
       messageOf('one'),
@@ -107,6 +108,29 @@ describe('towards an upstream of the same form', () => {
       input: [{ ...added, tools: [tool('fs__list')] }, {}],
       tool_choice: { type: 'function', name: 'fs__list' },
     });
+  });
+
+  it('no id of what is stored at the vendor goes up in them, unless the row allows it', async () => {
+    const file = { type: 'input_file', file_id: 'file_1' };
+    const properties = { file_id: { type: 'string' } };
+    const schema = { type: 'object', properties, required: ['file_id'] };
+    const listed = { type: 'mcp_list_tools', id: 'l', tools: [{ name: 'n', input_schema: schema }] };
+    const asked = { ...search, arguments: { thread_id: 'of the caller' } };
+    const input = [
+      user('one'),
+      { ...ran, output: [file] },
+      { ...listed, tools: [file] },
+      listed,
+      asked,
+      user('two'),
+    ];
+    const { body, dropped, status } = await sent(row, { input });
+    expect([status, dropped]).toEqual([200, 'mcp_call, mcp_list_tools']);
+    expect(body['input']).toEqual([messageOf('one'), listed, asked, messageOf('two')]);
+    const author = await sent(row, { input: [{ ...agentMessage, author: file }] });
+    expect(JSON.stringify(author.body)).not.toContain('file_1');
+    const allowing = await sent({ ...row, params: { allow: ['file_id'] } }, { input });
+    expect(allowing.body['input']).toContainEqual({ ...ran, output: [file] });
   });
 
   it('a text that Codex only calls encrypted goes up as text', async () => {
@@ -188,4 +212,12 @@ it('counts what no message holds in the reservation, and in no lower bound', () 
   const [short, long] = [estimate('seen'), estimate('seen '.repeat(1000))];
   expect(long.above - short.above).toBeGreaterThan(900);
   expect(long.below).toBe(short.below);
+});
+
+it('reads a body full of them in a time that grows with their number', () => {
+  const input = [user('one'), ...Array.from({ length: 33_000 }, () => ({ type: 'agent_reasoning' }))];
+  const startedMs = performance.now();
+  responsesEndpoint.read({ model: 'm', input }, {});
+  // Some 100 ms; it was 10 s, in which a server answers nobody.
+  expect(performance.now() - startedMs).toBeLessThan(2_000);
 });

@@ -45,8 +45,8 @@ const limits = `max_new_tokens max_tokens_to_sample n_predict num_predict best_o
   num_return_sequences parameters.max_new_tokens MAX_TOKENS Max_Completion_Tokens`;
 const steering = `api_base base_url api_key custom_llm_provider user_config deployment_id engine model_id fallback_models
   headers extra_headers num_retries mock_response lora_path cache_salt priority prompt_embeds image_embeds
-  litellm_metadata litellm_credential_name aws_sts_endpoint azure_ad_token vertex_credentials apiBase API_BASE api-base
-  Model STREAM ſervice_tier kv_transfer_params custom_logit_processor chat_template`;
+  litellm_metadata litellm_credential_name aws_sts_endpoint azure_ad_token vertex_credentials mockResponse awsRegionName MOCK_RESPONSE litellm-params apiBase API_BASE api-base
+  Model STREAM Input Store userId promptCacheKey safetyidentifier ſervice_tier kv_transfer_params custom_logit_processor chat_template`;
 const stored = `container skills prompt conversation previous_response_id thread_id file_ids vector_store_ids
   cached_content session_id`;
 const names = (list: string): string[] => list.split(/\s+/);
@@ -95,6 +95,19 @@ describe.each(dialectNames)('what goes up only where the row allows it, in %s', 
     );
   });
 
+  it.each([
+    [{ file_id: 'file-1' }, 'file_id'],
+    [{ attachments: [{ file_id: 'file-1', tools: [] }] }, 'attachments[0].file_id'],
+  ])('refuses %j beside the content of a message, which says what it quoted', (beside, path) => {
+    const message = { role: 'user', content: 'What is in it?' };
+    expect(() => sent(name, { messages: [{ ...message, ...beside }] })).toThrow(
+      expect.objectContaining({ name: 'CannotCarry', param: `messages[0].${path}` }),
+    );
+    const annotations = [{ type: 'file_citation', file_id: 'file-1' }];
+    const quoting = { role: 'assistant', content: 'It says so.', annotations };
+    expect(sent(name, { messages: [message, quoting, message] }).dropped).toEqual([]);
+  });
+
   it('refuses an earlier answer with sound by its id', () => {
     const messages = [{ role: 'assistant', content: null, audio: { id: 'audio_1' } }];
     expect(() => sent(name, { messages })).toThrow(expect.objectContaining({ param: 'messages[0].audio' }));
@@ -135,8 +148,9 @@ describe('what goes up in chat', () => {
       properties: { file_id: { type: 'string' }, api_base: { type: 'string' } },
     };
     const tool = { type: 'function', function: { name: 'read', parameters } };
-    const { body, dropped } = sent('chat', { tools: [{ ...tool, api_base: 'https://evil.example' }] });
-    expect([body['tools'], dropped]).toEqual([[tool], ['tools[].api_base']]);
+    const steered = { ...tool, api_base: 'https://evil.example', litellm_params: {} };
+    const { body, dropped } = sent('chat', { tools: [steered] });
+    expect([body['tools'], dropped]).toEqual([[tool], ['tools[].api_base', 'tools[].litellm_params']]);
   });
 
   it('has no unknown field where the row drops them, but for those that it allows', () => {
