@@ -11,6 +11,9 @@ export type LimitField = (typeof limitFields)[number];
 /** The fields of all dialects for it. */
 export const limitNames = [...limitFields, 'max_output_tokens'] as const;
 
+/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
+export const callersTools: ReadonlySet<string> = new Set(['function', 'custom']);
+
 /** Efforts from none to the most; every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 

@@ -7,9 +7,8 @@
 import type { CanonicalCall, CarriedItems } from '../wire/canonical-call.ts';
 import { chatFieldNames, type ChatRequest, type ChatTool } from '../wire/chat-request.ts';
 import { isRecord, type JsonRecord } from '../wire/json-record.ts';
-import { callersTools } from './calls/custom-tools.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
-import { limitNames } from './quirks.ts';
+import { callersTools, limitNames } from './quirks.ts';
 import {
   budgets,
   multiplying,

@@ -128,12 +128,7 @@ export const steering = [
   'additional_model_request_fields',
   'allowed_openai_params',
   'drop_params',
-  'num_retries',
-  'max_retries',
   'timeout',
-  'request_timeout',
-  'stream_timeout',
-  'force_timeout',
   'cooldown_time',
   'input_cost_per_token',
   'output_cost_per_token',
@@ -141,8 +136,6 @@ export const steering = [
   'guardrails',
   'guardrail_config',
   'callbacks',
-  'success_callback',
-  'failure_callback',
   'proxy_server_request',
   'ssl_verify',
   'tags',
@@ -164,9 +157,6 @@ export const steering = [
   'request_id',
   'routing_key',
   'data_parallel_rank',
-  'bootstrap_host',
-  'bootstrap_port',
-  'bootstrap_room',
   'kv_transfer_params',
   'vllm_xargs',
   'session_params',
@@ -174,10 +164,6 @@ export const steering = [
   'custom_logit_processor',
   'logits_processors',
   'chat_template',
-  'prompt_embeds',
-  'image_embeds',
-  'audio_embeds',
-  'input_embeds',
   'keep_alive',
   'options.num_ctx',
   'options.num_gpu',
@@ -185,7 +171,8 @@ export const steering = [
   'options.num_thread',
 ];
 /** Whole families of them, as `aws_region_name` and `awsRegionName`. */
-export const steeringFamilies = /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse)_/;
+export const steeringFamilies =
+  /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse|bootstrap)_|_(?:embeds|callback|timeout|retries)$/;
 /** Name what the operator's organisation keeps at the vendor: no tenant's, or another's. */
 export const stored = [
   'container',

@@ -5,9 +5,6 @@
 import type { ChatTool } from '../../wire/chat-request.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../../wire/json-record.ts';
 
-/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
-export const callersTools: ReadonlySet<string> = new Set(['function', 'custom']);
-
 /** The name of a tool in chat form; undefined: it has none. */
 export function toolName(tool: ChatTool): string | undefined {
   const { name } = asRecord(tool.type === 'custom' ? tool['custom'] : tool.function);

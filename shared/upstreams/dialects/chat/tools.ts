@@ -2,8 +2,9 @@
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
 import type { ChatTool } from '../../../wire/chat-request.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { callersTools, toolName, wrappedTool } from '../../calls/custom-tools.ts';
+import { toolName, wrappedTool } from '../../calls/custom-tools.ts';
 import type { RequestSettings } from '../../dialect.ts';
+import { callersTools } from '../../quirks.ts';
 import { knownTool } from './fields.ts';
 
 export interface SentTools {
