@@ -35,14 +35,10 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
 
 /** Of an object: 96,000 took most of a second, in which a server answers nobody else. */
 const unknownMembersMax = 500;
-/** Where the schemas go on below an object: what else there is passes unread. */
-const described: ReadonlySet<string> = new Set(
-  'messages content tool_calls tools function custom functions function_call image_url file stream_options response_format input text format reasoning'.split(
-    ' ',
-  ),
-);
+/** JSON schemas and the like, which name what is the caller's: nothing asks about each of their members. */
+const callersOwn: ReadonlySet<string> = new Set(['parameters', 'schema', 'input_schema', 'logit_bias']);
 
-/** Refuses an object with too many unknown members before the schema is asked about each of them. */
+/** Refuses an object with too many unknown members before anything asks about each of them. */
 function checkMembers(schema: z.core.$ZodType, body: JsonRecord): void {
   const path = wideObject(body, (names) => {
     if (names.length <= unknownMembersMax) return false;
@@ -71,7 +67,7 @@ function wideObject(value: unknown, isWide: (names: string[]) => boolean): Prope
   const names = Object.keys(value);
   if (isWide(names)) return [];
   for (const name of names) {
-    const path = described.has(name) ? wideObject(value[name], isWide) : undefined;
+    const path = callersOwn.has(name) ? undefined : wideObject(value[name], isWide);
     if (path) return [name, ...path];
   }
   return undefined;

@@ -231,6 +231,8 @@ describe('fields that are not known', () => {
       'tools[0].function',
       { ...good, tools: [{ type: 'function', function: { name: 'f', ...some(count) } }] },
     ],
+    ['metadata', { ...good, metadata: some(count) }],
+    ['vendor.options[0]', { ...good, vendor: { options: [some(count)] } }],
   ];
 
   it('are 500 in an object at most', () => {
@@ -241,10 +243,10 @@ describe('fields that are not known', () => {
     expect(() => parseRequest(ResponsesRequest, { model: 'm', input })).toThrow("'input[0]'");
   });
 
-  it('are as many as they are in what is the client’s own: the schema of a tool, metadata, values of unknown fields', () => {
+  it('are as many as they are in a schema and in what biases tokens', () => {
     const parameters = { type: 'object', properties: some(90_000) };
     const tools = [{ type: 'function', function: { name: 'f', parameters } }];
-    for (const free of [{ tools }, { metadata: some(90_000) }, { logit_bias: some(90_000) }])
+    for (const free of [{ tools }, { logit_bias: some(90_000) }])
       expect(refusalOf({ ...good, ...free })).toBeUndefined();
     expect(refusalOf({ ...good, metadata: 'x' })).toMatchObject({ code: 'invalid_type', param: 'metadata' });
   });
