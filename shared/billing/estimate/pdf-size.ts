@@ -19,7 +19,7 @@ export interface PdfSize {
 export const pagesMax = 600;
 /** Vendors name up to 3,000 tokens of text for a page. */
 export const charactersLeast = 3_000;
-/** What 100 ms are enough for, with reading it. The text of as many pages as fit into a window is less. */
+/** Some 100 ms, with reading it: twice that at worst, beside busy processes. The text of as many pages as fit into a window is less. */
 export const inflatedMax = 4_194_304;
 /** What each stream counts for at least: to begin one takes as long as inflating so much. */
 const streamLeast = 4_096;
