@@ -97,6 +97,7 @@ describe('the key', () => {
   it('is not found by who comes next: neither by the Back button nor in the page once it is forgotten', async () => {
     const { page } = await opened(`/account#%20${pageKey}%0A`);
     await balance(page).waitFor();
+    await page.waitForLoadState('networkidle');
     expect(page.url()).toBe(`${server.address}/account`);
     // This build of Chromium keeps no page for its Back button, so the page gets the events that others send.
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
