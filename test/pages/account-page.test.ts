@@ -97,7 +97,6 @@ describe('the key', () => {
   it('is not found by who comes next: neither by the Back button nor in the page once it is forgotten', async () => {
     const { page } = await opened(`/account#%20${pageKey}%0A`);
     await balance(page).waitFor();
-    await page.waitForLoadState('networkidle');
     expect(page.url()).toBe(`${server.address}/account`);
     // This build of Chromium keeps no page for its Back button, so the page gets the events that others send.
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
@@ -107,7 +106,8 @@ describe('the key', () => {
     const again = page.waitForEvent('load');
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
     await again;
-    expect(server.seen.map(({ url }) => url)).toEqual(['/account']);
+    // Every page asks for the public list of models, at its own time.
+    expect(server.seen.map(({ url }) => url).filter((url) => url !== '/v1/models')).toEqual(['/account']);
     await page.evaluate(`location.hash = '#${pageKey}'`);
     await page.locator('#rows tr').first().waitFor();
     await page.getByRole('button', { name: 'Forget the key' }).click();
