@@ -17,8 +17,8 @@ const encrypted = { type: 'encrypted_content', encrypted_content: 'gAAAAABencryp
 const agentMessage = {
   type: 'agent_message',
   id: 'amsg_1',
-  author: '/root',
-  recipient: '/root/worker',
+  author: '/lead',
+  recipient: '/lead/worker',
   content: [{ type: 'input_text', text: 'Read the log.' }, encrypted],
 };
 const update = { type: 'configuration_update', reasoning: { effort: 'high', mode: 'pro' } };
@@ -152,7 +152,7 @@ it('an upstream that does not know them is asked once more, as one of another fo
   const { status, headers } = await rig.post(body, { path: '/v1/responses' });
   expect([status, headers['x-relay-attempts'], rig.sent.length]).toEqual([200, '1', 2]);
   const again = asRecord(rig.sent.at(-1)?.json);
-  const texts = ['one', 'Message from /root to /root/worker:\nRead the log.', 'two'];
+  const texts = ['one', 'Message from /lead to /lead/worker:\nRead the log.', 'two'];
   expect(again).toMatchObject({ input: texts.map(messageOf), reasoning: { effort: 'high' } });
   expect((again['tools'] as Json[]).map(({ name }) => name)).toEqual(['look', 'search']);
   expect(headers['x-relay-dropped']).toContain('mcp_call');
@@ -169,7 +169,7 @@ describe.each([
     const { body, status, dropped } = await sent(row, { input: history, reasoning: { effort: 'low' } });
     expect(status).toBe(200);
     const text = JSON.stringify(body['messages']);
-    expect(text.indexOf('Message from /root to /root/worker:\\nRead the log.')).toBeGreaterThan(
+    expect(text.indexOf('Message from /lead to /lead/worker:\\nRead the log.')).toBeGreaterThan(
       text.indexOf('one'),
     );
     expect(text).not.toMatch(/gAAAA|mcp_call|tool_search|configuration_update/);
