@@ -135,7 +135,7 @@ function ofCompletion({ choices, usage }: OpenAI.ChatCompletion): Seen {
     text: textOf(content) || saidIn(content),
     reasoning: textOf(named) || textOf(reasoning) || thoughtIn(content),
     // Snowflake has a call of nothing beside its texts.
-    calls: (isRecord(legacy) ? [legacy] : called.filter(({ name }) => name)).map(call),
+    calls: (isRecord(legacy) && legacy['name'] ? [legacy] : called.filter(({ name }) => name)).map(call),
     finish: choice?.finish_reason === 'function_call' ? 'tool_calls' : (choice?.finish_reason ?? ''),
     // xAI and others count reasoning in the total alone.
     usage: usage && [
