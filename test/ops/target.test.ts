@@ -36,6 +36,15 @@ describe('where the tool works', () => {
     expect(run.errors).toContain('no valid AWS credentials: set AWS_PROFILE');
   });
 
+  it.each([
+    ['http://127.191.18.57:43399', true],
+    ['http://localhost:8000', true],
+    ['http://127.0.0.1.evil.example:8000', false],
+    ['http://128.0.0.1:8000', false],
+  ])('takes %s for local: %s', (endpoint, local) => {
+    expect(resolveTarget({}, { AWS_ENDPOINT_URL_DYNAMODB: endpoint }).local).toBe(local);
+  });
+
   it('is not local when the endpoint is not loopback, so no rule is loosened there', () => {
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: 'https://dynamodb.eu-west-1.amazonaws.com' };
     expect(resolveTarget({}, environment)).toMatchObject({ local: false });

@@ -40,7 +40,8 @@ export function resolveTarget(options: TargetOptions, environment: NodeJS.Proces
 function isLoopback(endpoint: string): boolean {
   const url = URL.parse(endpoint);
   if (url === null) throw usageFailure('AWS_ENDPOINT_URL_DYNAMODB is not an address');
-  return ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
+  // A local stack's emulator has an address of its own in 127.0.0.0/8. The URL has it in its usual form.
+  return /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(url.hostname);
 }
 
 /** The first line that every run prints. */
