@@ -1,4 +1,36 @@
-/** Runs on a schedule, where the deployment has it: calls the relay as a customer would. */
-import { canaryJob } from './compose/canary-job.ts';
+/** Makes the scheduled call through the public address, and counts whether it was answered. */
+import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
+import { readCanary, readEnvironment } from '../shared/adapters/system/environment.ts';
+import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
+import { backgroundMetrics } from '../shared/adapters/telemetry/metrics.ts';
+import { jsonLog } from '../shared/adapters/telemetry/json-log.ts';
+import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
+import { requestSigner } from '../shared/adapters/transport/request-signer.ts';
+import { canary } from '../shared/relay/background/canary.ts';
+
+const requestMsMax = 25_000;
+
+export function canaryJob(): () => Promise<void> {
+  const environment = readEnvironment();
+  const { aws, local, stack, version } = environment;
+  const log = jsonLog(version);
+  const metrics = backgroundMetrics(stack);
+  const call = canary(
+    {
+      transport: httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) }),
+      secrets: cachedSecretStore({ environment, clock }),
+      clock,
+      deadline: () => AbortSignal.timeout(requestMsMax),
+    },
+    readCanary(),
+  );
+  return async () => {
+    const result = await call();
+    metrics.called(result);
+    if (!result.ok) log.event('canary_failed', { reason: result.reason });
+  };
+}
+
+// Runs on a schedule, where the deployment has it: calls the relay as a customer would.
 
 export const handler = canaryJob();

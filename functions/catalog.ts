@@ -1,5 +1,5 @@
 /** Serves all other paths with buffered responses through a Function URL. */
-import { bufferedHandler } from '../shared/adapters/lambda/buffered-handler.ts';
-import { publicHandle } from './compose/public-handle.ts';
+import { bufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
+import { publicHandle } from './compose/public.ts';
 
 export const handler = bufferedHandler(publicHandle());

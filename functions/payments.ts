@@ -1,5 +1,5 @@
 /** Serves POST /hooks/payments/stripe with buffered responses through a Function URL. */
-import { bufferedHandler } from '../shared/adapters/lambda/buffered-handler.ts';
-import { hooksHandle } from './compose/hooks-handle.ts';
+import { bufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
+import { hooksHandle } from './compose/hooks.ts';
 
 export const handler = bufferedHandler(hooksHandle());

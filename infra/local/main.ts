@@ -1,10 +1,7 @@
 /** `npm start`: runs the synthesized stack on this machine until Ctrl-C. */
 import { statfsSync } from 'node:fs';
-import { logToStderr } from './host/log.ts';
+import { logToStderr, keptWords, readyText, shownTrouble, StartError } from './host/messages.ts';
 import { readOptions, type LocalOptions } from './host/local-options.ts';
-import { keptWords, readyText } from './host/ready-text.ts';
-import { shownTrouble } from './host/shown-lines.ts';
-import { StartError } from './host/start-error.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
 
 const environmentsMax = 16;

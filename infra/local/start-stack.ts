@@ -1,37 +1,25 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startDemoUpstream } from './demo/upstream.ts';
 import { startVendors } from './vendors/vendors.ts';
-import { startEmulator } from './host/emulator.ts';
-import { openCheckpoints } from './events/checkpoints.ts';
-import { EventSourceMapping } from './events/event-source-mapping.ts';
-import { startSchedules } from './events/schedules.ts';
-import { readBehaviours, type DistributionConfig } from './distribution/behaviours.ts';
-import { createDistribution } from './distribution/distribution.ts';
-import { claimDataFolder } from './host/data-folder.ts';
-import { createTablesPort, type TablesPort } from './host/for-programs.ts';
-import { explainingTakenPort } from './host/free-port.ts';
-import type { Log } from './host/log.ts';
-import type { LocalFunction } from './lambda/local-function.ts';
-import type { LocalOptions } from './host/local-options.ts';
+import { startEmulator, claimDataFolder } from './host/emulator.ts';
+import { openCheckpoints, EventSourceMapping } from './event-source-mapping.ts';
+import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
+import { readBehaviours, type DistributionConfig, createDistribution } from './distribution.ts';
+import { createTablesPort, type TablesPort, explainingTakenPort } from './host/loopback.ts';
+import { type Log, StartError } from './host/messages.ts';
+import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
+import { type LocalOptions, localClientSettings } from './host/local-options.ts';
 import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './demo/seed.ts';
-import { StartError } from './host/start-error.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
-import { publishConfiguration } from './publish-configuration.ts';
-import { buildMappings, buildSchedules } from './template/build-events.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
-import { readTemplate, resourcesOf } from './template/read-template.ts';
-import { createReferences, type LocalReferences } from './template/references.ts';
-import { localClientSettings } from './host/identity.ts';
-import { keepingLines, publishAddresses } from './log/function-lines.ts';
+import { readTemplate, resourcesOf, createReferences, type LocalReferences } from './template/template.ts';
+import { keepingLines, publishAddresses, startLogsApi } from './log/logs-api.ts';
 import { keptLines } from './log/kept-lines.ts';
-import { startLogsApi } from './log/logs-api.ts';
-import { startInvokeApi } from './lambda/invoke-api.ts';
-import { startServerProcess } from './server-process.ts';
-import { serverUrl } from './server-url.ts';
+import { startServerProcess, serverUrl } from './server-process.ts';
 
 const localStackName = 'relay';
 
-export interface StackSettings extends Omit<LocalOptions, 'log'> {
+interface StackSettings extends Omit<LocalOptions, 'log'> {
   /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
   /** What runs in place of a function: another version, or two at once. Default: the function of the template. */
@@ -176,3 +164,30 @@ const behaviour = ({
   TargetOriginId,
   AllowedMethods,
 }: DistributionConfig['DefaultCacheBehavior']) => ({ PathPattern, TargetOriginId, AllowedMethods });
+
+interface CalledFunction {
+  settings: { name: string };
+  call(event: object): Promise<unknown>;
+}
+
+/**
+ * Type of the function's error when only marks were lost: MarksLost in shared/relay/ports/config-store.ts.
+ */
+const marksLost = 'MarksLost';
+
+/**
+ * Publishes the rows that exist at the start, so that first requests need not wait for the streams to invoke
+ * the function. Throws StartError when they cannot be published.
+ */
+export async function publishConfiguration(
+  functions: ReadonlyMap<string, CalledFunction>,
+  log: Log,
+): Promise<void> {
+  const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
+  await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {
+    const { message, errorType } = error as Error & { errorType?: string };
+    if (errorType !== marksLost) throw new StartError(`the configuration cannot be published: ${message}`);
+    // The configuration is published before rows are marked, and the schedule retries the marks.
+    log(`[start] ${message}`);
+  });
+}

@@ -5,9 +5,7 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { build } from 'esbuild';
-import { pageStyle } from '../../shared/relay/page/page-style.ts';
-import { accountHtml, modelsLink } from './account-markup.ts';
-import { accountStyle } from './account-style.ts';
+import { pageStyle, headOf } from '../../shared/relay/page/page-kit.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const folder = 'shared/relay/page';
@@ -67,3 +65,134 @@ function quoted(text: string): string {
     .replaceAll(String.raw`\"`, '"');
   return `'${escaped.replaceAll("'", String.raw`\'`)}'`;
 }
+
+// The markup of the account's page. It holds no data: the script fetches all with the customer's key.
+
+/** Taken out where the page of models is off. */
+const modelsLink = '<a href="/">Models and prices</a>';
+
+const accountHtml = ({ style, script }: { style: string; script: string }): string =>
+  `${headOf('Your account', style)}
+<header class="top"><span class="brand" id="host">Your account</span><nav aria-label="Page">${modelsLink}</nav></header>
+<main>
+<h1>Your account</h1>
+<noscript><p>This page needs JavaScript. Without it, <code>GET /v1/account</code> and <code>GET /v1/account/usage</code> answer the same with your key.</p></noscript>
+${signMarkup}
+<div id="open" hidden>
+<p class="bar"><span>Key <code id="hint"></code></span> <button type="button" id="refresh">Refresh</button> <button type="button" id="leave">Forget the key</button> <span id="open-state" role="status"></span></p>
+<ul class="notices" id="notices" aria-label="Notices" hidden></ul>
+<dl class="cards" id="figures"></dl>
+<nav class="families" aria-label="Parts of your account"><a href="#usage">Usage</a><a href="#try">Try a model</a><a href="#ledger">Calls and top-ups</a><a href="#key-limits">This key</a></nav>
+<section id="plan" hidden><h2>Plan</h2><div id="plan-parts"></div></section>
+<section id="changes" hidden><h2>Announced prices</h2><ul class="plain" id="changes-parts"></ul></section>
+${usageMarkup}
+${tryMarkup}
+${ledgerMarkup}
+<section id="errors" hidden><h2>Refused and failed calls</h2><p class="soft">Of the last 24 hours, by hour.</p><table><thead><tr><th scope="col">Hour<th scope="col">Code<th scope="col">Calls</thead><tbody id="errors-parts"></tbody></table></section>
+<section id="key-limits"><h2>This key</h2><dl class="facts" id="key-limits-parts"></dl></section>
+</div>
+</main>
+<script>${script}</script>
+`;
+
+const signMarkup = `<section id="sign" hidden>
+<p class="lead">Balance, usage and a playground for your key.</p>
+<form id="sign-form" class="card">
+<label for="key">Key</label>
+<input id="key" type="password" placeholder="sk-..." autocomplete="off" autocapitalize="off" spellcheck="false" required>
+<label class="check"><input id="keep" type="checkbox"> Keep it until this tab is closed</label>
+<button class="main">Open</button> <span id="sign-state" role="status"></span>
+</form>
+<p class="soft after">The key is sent to this relay alone, as the header <code>Authorization</code>. Unless you keep it, it is gone when you leave this page.</p>
+</section>`;
+
+const tryMarkup = `<section id="try"><h2>Try a model</h2>
+<div id="turns" aria-live="polite"></div>
+<form id="ask">
+<label for="model">Model</label><input id="model" list="names" autocomplete="off" spellcheck="false"><datalist id="names"></datalist>
+<label for="prompt">Message</label><textarea id="prompt" rows="3" dir="auto" placeholder="Enter sends, Shift+Enter begins a new line; pictures can be pasted"></textarea>
+<div id="pictures"></div>
+<details><summary>System prompt, tools</summary><div class="inner"><label for="system">System prompt</label><textarea id="system" rows="2" dir="auto"></textarea>
+<label for="tools">Tools (a JSON list)</label><textarea id="tools" class="mono" rows="4" spellcheck="false" placeholder='[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]'></textarea></div></details>
+<p class="bar"><button class="main" id="send">Send</button> <button type="button" id="stop" hidden>Stop</button> <label class="button">Add a picture <input id="files" type="file" accept="image/png,image/jpeg,image/webp,image/gif" multiple></label> <button type="button" id="clear">New conversation</button> <span id="ask-state" role="status"></span></p>
+</form></section>`;
+
+const usageMarkup = `<section id="usage"><h2>Usage</h2>
+<p class="bar"><label>Days <select id="days"><option>7<option selected>14<option>30</select></label> <label>Show <select id="measure"><option value="charge">charges<option value="calls">calls<option value="tokens">tokens</select></label> <span id="usage-state" role="status"></span> <span class="soft">Days are those of UTC.</span></p>
+<div id="plot"></div>
+<div class="wide" tabindex="0" role="region" aria-label="Usage by model"><table class="numbers"><thead><tr><th scope="col">Model<th scope="col">Charges<th scope="col">Calls<th scope="col">Tokens in<th scope="col">Tokens out</thead><tbody id="by-model"></tbody></table></div></section>`;
+
+const ledgerMarkup = `<section id="ledger"><h2>Calls and top-ups</h2>
+<p class="bar"><button type="button" id="newer" disabled>Newer</button> <button type="button" id="older" disabled>Older</button> <span id="ledger-state" role="status"></span> <button type="button" id="save">Download CSV</button> <span id="save-state" role="status"></span></p>
+<div class="wide" tabindex="0" role="region" aria-label="Calls and top-ups"><table class="rows"><thead><tr><th scope="col">Time<th scope="col">Model<th scope="col">Tokens<th scope="col">First content<th scope="col">End<th scope="col">Charge<th scope="col">Id</thead><tbody id="rows"></tbody></table></div></section>`;
+
+/** What the account's page has on top of the shared style sheet. */
+
+const accountStyle = `
+form { display: grid; gap: .5rem; justify-items: start; }
+form label { font-weight: 600; font-size: .9rem; }
+form#sign-form { max-width: 30rem; padding: 1.25rem; background: var(--panel); }
+.after { margin-top: 1rem; }
+.check { display: flex; gap: .5rem; align-items: center; font-weight: normal; }
+.check input { width: auto; }
+.bar { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: center; margin: .5rem 0 1rem; }
+.bar label { display: inline-flex; gap: .4rem; align-items: center; font-size: .9rem; }
+.bar select { width: auto; }
+label.button { position: relative; overflow: hidden; font-weight: normal; font-size: 1rem; }
+label.button input { position: absolute; inset: 0; opacity: 0; cursor: pointer; }
+label.button:focus-within { outline: 2px solid var(--mark); outline-offset: 2px; }
+#figures { margin: 1rem 0 0; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); }
+nav.families { margin: 1.25rem 0 0; }
+#figures dt { color: var(--soft); font-size: .9rem; }
+#figures dd { margin: 0; font-variant-numeric: tabular-nums; }
+.price.low { color: var(--bad); }
+.facts { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .35rem 1.25rem; }
+.facts dt { color: var(--soft); }
+.facts dd { margin: 0; overflow-wrap: anywhere; }
+.plain { margin: 0; padding-left: 1.1rem; }
+progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
+.wide { overflow-x: auto; }
+.rows { min-width: 58rem; font-size: .9rem; }
+.rows td:nth-child(1), .rows td:nth-child(n + 4) { white-space: nowrap; }
+.rows td:nth-child(3) { white-space: pre; }
+.rows td:nth-child(7) { color: var(--soft); }
+.rows td:nth-child(6) { font-weight: 600; }
+.numbers td, .numbers thead th + th { text-align: right; padding-right: 0; padding-left: 1rem; white-space: nowrap; }
+.numbers th { min-width: 9rem; }
+#plot { min-height: 220px; overflow: hidden; margin-bottom: 1rem; }
+#plot svg { display: block; max-width: 100%; }
+#plot text { fill: var(--soft); font-size: 12px; }
+#plot .grid { stroke: var(--line); }
+.c0 { fill: #4c5fd7; background: #4c5fd7; } .c1 { fill: #d9782d; background: #d9782d; } .c2 { fill: #2a9d76; background: #2a9d76; }
+.c3 { fill: #b04fb8; background: #b04fb8; } .c4 { fill: #c9a227; background: #c9a227; } .c5 { fill: #3a9bc4; background: #3a9bc4; } .c6 { fill: #8a929c; background: #8a929c; }
+.swatch { display: inline-block; width: .7rem; height: .7rem; margin-right: .5rem; border-radius: 3px; }
+#turns { display: grid; gap: .75rem; margin: .75rem 0; }
+.turn { padding: .7rem 1rem; border: 1px solid var(--line); border-radius: 10px; min-width: 0; }
+.turn.you { background: var(--panel); }
+.turn h3 { margin: 0 0 .25rem; color: var(--soft); font-size: .8rem; font-weight: 600; }
+.turn .text, .turn .call { white-space: pre-wrap; overflow-wrap: anywhere; }
+.turn .meta { margin: .4rem 0 0; font-size: .85rem; overflow-wrap: anywhere; }
+.turn .meta:empty { display: none; }
+.turn .call { margin: .5rem 0; border: 1px solid var(--line); border-radius: 8px; }
+.turn details .text { padding: 0 1rem .7rem; color: var(--soft); }
+.turn.model .pictures { display: grid; gap: .5rem; justify-items: start; margin-top: .5rem; }
+.turn.model .pictures[hidden] { display: none; }
+.pictures p { margin: 0; overflow-wrap: anywhere; }
+.turn.model img { max-width: 100%; max-height: 30rem; border-radius: 8px; }
+.turn.you img, #pictures img { max-width: 12rem; max-height: 8rem; border-radius: 8px; }
+#pictures { display: flex; flex-wrap: wrap; gap: .5rem; }
+#pictures span { display: grid; gap: .25rem; }
+#ask, #ask details { width: 100%; }
+#model { max-width: 26rem; }
+@media (max-width: 40rem) {
+  .rows { min-width: 0; }
+  .rows thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+  .rows tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .6rem 0; border-top: 1px solid var(--line); }
+  .rows td { padding: 0; border: 0; }
+  .rows td:empty { display: none; }
+  .rows td:nth-child(2), .rows td:nth-child(7) { flex: 1 0 100%; }
+  .rows td:nth-child(1) { flex: 1; order: -2; color: var(--soft); }
+  .rows td:nth-child(6) { order: -1; }
+}
+.inner { display: grid; gap: .4rem; padding: 0 1rem 1rem; }
+`;

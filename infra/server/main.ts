@@ -1,17 +1,28 @@
 /** The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. */
-import { trapRejections } from '../../shared/adapters/lambda/trap-rejections.ts';
-import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import {
+  type CredentialProvider,
+  readEnvironment,
+  type Environment,
+} from '../../shared/adapters/system/environment.ts';
+import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
-import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
+import { requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
-import { answeringHandles } from '../../functions/compose/answering-handle.ts';
-import { hooksHandle } from '../../functions/compose/hooks-handle.ts';
-import { publicHandle } from '../../functions/compose/public-handle.ts';
-import { defaultCredentials } from './default-credentials.ts';
-import { routing } from './routing.ts';
+import { answeringHandles } from '../../functions/compose/answering.ts';
+import { hooksHandle } from '../../functions/compose/hooks.ts';
+import { publicHandle } from '../../functions/compose/public.ts';
+import { routing, WebServer } from './web-server.ts';
 import { readServerOptions } from './server-options.ts';
-import { WebServer } from './web-server.ts';
+
+// Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
+// They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
+
+function defaultCredentials(): CredentialProvider {
+  const { config } = new DynamoDBClient({});
+  return (options) => config.credentials(options);
+}
 
 /** Each request reads and writes a few items, and all of them may do so at once. */
 const connectionsPerRequest = 2;

@@ -1,8 +1,7 @@
 /** Reads the body of a request into one buffer, within a budget. */
 import type { IncomingMessage } from 'node:http';
-import { bodyBytesMax } from '../../shared/adapters/http-entry/json-body.ts';
-import type { Arrivals, Leaving } from './arrivals.ts';
-import type { ByteBudget, Claim } from './byte-budget.ts';
+import { bodyBytesMax } from '../../shared/adapters/entry/http-entry.ts';
+import type { HeldRoom } from '../../shared/relay/http/http.ts';
 
 /** As Lambda: a body above it is not read to its end. The relay refuses all above `bodyBytesMax`, once it knows the key. */
 const readBytesMax = 6 * 1024 * 1024;
@@ -11,7 +10,7 @@ const firstCapacity = 16 * 1024;
 /** Why a body was not kept. `gone`: the client left before its end. */
 export type BodyFault = 'too_large' | 'no_room' | 'gone' | Leaving;
 
-export interface BodyRoom {
+interface BodyRoom {
   budget: ByteBudget;
   /** Of this request. */
   claim: Claim;
@@ -100,5 +99,143 @@ class Kept {
     this.#buffer = Buffer.allocUnsafeSlow(capacity);
     before.copy(this.#buffer, 0, 0, this.#length);
     return true;
+  }
+}
+
+/**
+ * Requests whose bodies are on their way. They keep a place here and no place among those that are answered: a client that
+ * sends slowly, or nothing more, must never keep out one that sends at once.
+ */
+
+/** Why a request goes before its body has come. */
+type Leaving = 'slow' | 'ending';
+
+interface Arrival {
+  /** Its body has come, or never will. */
+  end(): void;
+  /** Whether others hold room that they can be made to give up. */
+  canMakeRoom(): boolean;
+  /** Lets the slowest of the others go, so that its room is free. False: none of them is slow. */
+  makeRoom(): boolean;
+}
+
+interface Place {
+  sinceMs: number;
+  leave: (why: Leaving) => void;
+}
+
+interface ArrivalBounds {
+  /** At once. */
+  most: number;
+  /** A body that takes longer goes where another one needs its room. */
+  slowMs: number;
+}
+
+export class Arrivals {
+  readonly #bounds: ArrivalBounds;
+  /** The oldest first. */
+  readonly #places = new Set<Place>();
+
+  constructor(bounds: ArrivalBounds) {
+    this.#bounds = bounds;
+  }
+
+  get count(): number {
+    return this.#places.size;
+  }
+
+  /**
+   * Where there is no place, the oldest goes: most bodies come within a second, and those of slow clients are the oldest.
+   * @param leave is called at most once, and then drops what has come of the body
+   */
+  begin(leave: (why: Leaving) => void): Arrival {
+    const [oldest] = this.#places;
+    if (oldest && this.#places.size >= this.#bounds.most) this.#leave(oldest, 'slow');
+    const place = { sinceMs: performance.now(), leave };
+    this.#places.add(place);
+    return {
+      end: () => void this.#places.delete(place),
+      canMakeRoom: () => this.#slowest(place) !== undefined,
+      makeRoom: () => {
+        const slow = this.#slowest(place);
+        if (slow) this.#leave(slow, 'slow');
+        return slow !== undefined;
+      },
+    };
+  }
+
+  allLeave(): void {
+    for (const place of this.#places) this.#leave(place, 'ending');
+  }
+
+  #slowest(asking: Place): Place | undefined {
+    const [oldest] = this.#places;
+    const isSlow = oldest !== undefined && performance.now() - oldest.sinceMs >= this.#bounds.slowMs;
+    return isSlow && oldest !== asking ? oldest : undefined;
+  }
+
+  #leave(place: Place, why: Leaving): void {
+    this.#places.delete(place);
+    place.leave(why);
+  }
+}
+
+// How many bytes of request bodies, and of the stored contents that they refer to, the requests of this process hold together.
+// A platform that starts an environment for each call bounds that by itself; one process for many calls has to.
+
+export class ByteBudget {
+  #left: number;
+
+  constructor(bytesMax: number) {
+    this.#left = bytesMax;
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return bytes <= this.#left;
+  }
+
+  /** What one request takes, as it arrives: bytes that a client only announces keep no room from others. */
+  claim(): Claim {
+    let taken = 0;
+    return {
+      take: (bytes) => {
+        if (!this.hasRoomFor(bytes)) return false;
+        this.#left -= bytes;
+        taken += bytes;
+        return true;
+      },
+      give: (bytes) => {
+        this.#left += bytes;
+        taken -= bytes;
+      },
+      release: () => {
+        this.#left += taken;
+        taken = 0;
+      },
+    };
+  }
+}
+
+export interface Claim extends HeldRoom {
+  /** Releases all that was taken. May be called again. */
+  release(): void;
+}
+
+/**
+ * Lets large bodies be worked on one in each turn of the event loop. Twenty of them in one turn take a second or two, in
+ * which no reply of the store is read, and the time-outs of every other call run: they would all be refused.
+ */
+export class Turns {
+  #last: Promise<void> = Promise.resolve();
+
+  /** Resolves in a turn of the event loop in which nobody else's does. */
+  next(): Promise<void> {
+    this.#last = this.#last.then(
+      () =>
+        new Promise((resolve) => {
+          setImmediate(resolve);
+        }),
+    );
+    return this.#last;
   }
 }

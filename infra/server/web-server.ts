@@ -4,18 +4,18 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { answerRequest, isFromOrigin, originHeader } from '../../shared/adapters/http-entry/http-entry.ts';
+import {
+  answerRequest,
+  isFromOrigin,
+  originHeader,
+  type HostRequest,
+} from '../../shared/adapters/entry/http-entry.ts';
 import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
-import { Arrivals } from './arrivals.ts';
-import { ByteBudget, type Claim } from './byte-budget.ts';
-import { InFlight } from './in-flight.ts';
-import { hostRequest } from './received-request.ts';
-import { readBody, type BodyFault } from './request-body.ts';
-import type { Route } from './routing.ts';
-import { send } from './send-answer.ts';
+import { Arrivals, ByteBudget, type Claim, readBody, type BodyFault, Turns } from './request-body.ts';
 import type { ServerOptions } from './server-options.ts';
-import { turnedAway } from './turned-away.ts';
-import { Turns } from './turns.ts';
+import { defaultFunction, routes } from '../stack/constructs/function-descriptions.ts';
+import { writeBody } from '../../shared/adapters/entry/streamed-body.ts';
+import { refusalResponse, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 
 /** Probes need no origin secret here, and nothing of the tables: a store that is away is no reason to restart. */
 export const healthPath = '/server/health';
@@ -39,7 +39,7 @@ const connectionsPerRequest = 16;
 const lastWordsMs = 2_000;
 const settleMs = 4_000;
 
-export interface WebServerParts {
+interface WebServerParts {
   /** Which handle serves a raw path. */
   route(path: string): Route;
   options: Pick<ServerOptions, 'bodyBytesMax' | 'requestsMax'>;
@@ -206,5 +206,148 @@ export class WebServer {
     const text = this.#isEnding ? 'ending' : 'ok';
     const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
     response.writeHead(this.#isEnding ? 503 : 200, headers).end(JSON.stringify({ status: text }));
+  }
+}
+
+// Which handle serves a path: the one of the function to which the distribution sends it.
+
+interface Route {
+  hosted: HostedHandle;
+  /** It knows its callers by a signature over the body: a body without a key is read. */
+  isSigned: boolean;
+}
+
+/** The hooks of providers of payments. */
+const signed: keyof Handles = 'payments';
+
+type Handles = Readonly<Record<(typeof routes)[number]['function'], HostedHandle>>;
+
+/** @param handles by name of the function. Throws an Error when one is missing. */
+export function routing(handles: Partial<Handles>): (path: string) => Route {
+  const routeTo = (name: string): Route => {
+    const hosted = (handles as Record<string, HostedHandle | undefined>)[name];
+    if (!hosted) throw new Error(`a route leads to ${name}, which the server does not have`);
+    return { hosted, isSigned: name === signed };
+  };
+  const known = routes.map(({ path, function: name }) => ({ matches: matcher(path), route: routeTo(name) }));
+  const others = routeTo(defaultFunction);
+  return (path) => known.find(({ matches }) => matches(path))?.route ?? others;
+}
+
+/** Of CloudFront's path patterns, those that end with `*` and those without. */
+function matcher(pattern: string): (path: string) => boolean {
+  if (!pattern.endsWith('*')) return (path) => path === pattern;
+  const prefix = pattern.slice(0, -1);
+  return (path) => path.startsWith(prefix);
+}
+
+// Node's request in the terms that all hosts share.
+
+type HostFacts = Required<Pick<HostRequest, 'host' | 'deadlineMs' | 'ends' | 'body' | 'room'>>;
+
+function hostRequest(request: IncomingMessage, host: HostFacts): HostRequest {
+  const target = request.url ?? '/';
+  const mark = target.indexOf('?');
+  return {
+    ...host,
+    method: request.method ?? 'GET',
+    path: mark < 0 ? target : target.slice(0, mark),
+    query: mark < 0 ? '' : target.slice(mark + 1),
+    headers: Object.fromEntries(
+      Object.entries(request.headersDistinct).map(([name, values]) => [name, values?.join(', ')]),
+    ),
+  };
+}
+
+// Sends an answer of the relay over a connection of Node's server.
+
+interface Sending {
+  /** The connection takes no further request. */
+  closes: boolean;
+  onFault: (error: unknown) => void;
+}
+
+/** Resolves when the connection has everything, or is broken. Status and headers leave at once. */
+async function send(
+  response: ServerResponse,
+  answer: RelayResponse,
+  { closes, onFault }: Sending,
+): Promise<void> {
+  const { body, headers, status } = answer;
+  const isWhole = typeof body === 'string' && body !== '';
+  if (!response.destroyed) {
+    response.writeHead(status, {
+      ...headers,
+      ...(isWhole && { 'content-length': Buffer.byteLength(body) }),
+      ...(closes && { connection: 'close' }),
+    });
+    if (!isWhole) response.flushHeaders();
+  }
+  await writeBody(response, answer, onFault);
+}
+
+// Answers to requests that the server does not take: it is ending, or has no room.
+
+type TurnedAway = 'ending' | 'requests_at_once' | 'no_room' | 'slow' | 'too_large';
+
+const unavailable = (message: string, reason: string): Refusal =>
+  refuse('unavailable', `${message} Nothing was charged; try again.`, {
+    headers: { 'retry-after': '1' },
+    reason,
+  });
+
+const refusals: Record<TurnedAway, () => Refusal> = {
+  ending: () => unavailable('This server is going away.', 'server_ending'),
+  requests_at_once: () =>
+    unavailable('This server answers as many requests as it can.', 'server_requests_at_once'),
+  no_room: () => unavailable('This server has no room for the body right now.', 'server_no_room'),
+  slow: () => unavailable('The body came too slowly while others waited.', 'server_slow_body'),
+  too_large: () => refuse('request_too_large', 'The body has more than 4194304 bytes (4 MB).'),
+};
+
+/** The answer; its line is in the log. */
+function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, why: TurnedAway): RelayResponse {
+  const refusal = refusals[why]();
+  const id = ids.next();
+  log.request({
+    request_id: id,
+    endpoint: 'server',
+    status: refusal.status,
+    end: 'refused',
+    duration_ms: 0,
+    code: refusal.body.error.code,
+    reason: refusal.reason,
+  });
+  return refusalResponse(refusal, id);
+}
+
+/** The work that has begun and not ended: answers, and what settles them after their last byte. */
+class InFlight {
+  readonly #work = new Set<Promise<void>>();
+  #idle = Promise.withResolvers<void>();
+
+  get count(): number {
+    return this.#work.size;
+  }
+
+  add(work: Promise<void>): void {
+    this.#work.add(work);
+    const ended = (): void => {
+      this.#work.delete(work);
+      if (this.#work.size > 0) return;
+      this.#idle.resolve();
+      this.#idle = Promise.withResolvers<void>();
+    };
+    work.then(ended, ended);
+  }
+
+  /** Whether all of it ends within the time. */
+  async endsWithin(waitMs: number): Promise<boolean> {
+    if (this.#work.size === 0) return true;
+    const timeUp = Promise.withResolvers<void>();
+    const timer = setTimeout(timeUp.resolve, waitMs);
+    await Promise.race([this.#idle.promise, timeUp.promise]);
+    clearTimeout(timer);
+    return this.#work.size === 0;
   }
 }

@@ -1,17 +1,22 @@
 /** Creates the CDK app of one stage. The caller synthesizes it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { App, Validations } from 'aws-cdk-lib';
+import { App, Validations, type Stack } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
-import { refuseOptionsInContext, stageIn } from './options/context-options.ts';
-import { readOptions } from './options/read-options.ts';
-import { readStageFile } from './options/stage-file.ts';
+import {
+  refuseOptionsInContext,
+  stageIn,
+  readOptions,
+  readStageFile,
+  valueOf,
+} from './options/read-options.ts';
 import { regionProblem } from './options/streaming-regions.ts';
-import { addStacks, type CreatedStacks } from './add-stacks.ts';
+import { RelayEdge, RelayEdgeAlarms, edgeRegion } from './edge/relay-edge.ts';
+import { RelayStack, type RelayStackProps } from './relay-stack.ts';
 
 const projectFolder = join(import.meta.dirname, '..', '..');
 
-export interface AppSettings {
+interface AppSettings {
   /** Receives templates and assets. */
   outputFolder: string;
   /** The build's output: one folder per function. */
@@ -54,4 +59,34 @@ function featureFlags(): Record<string, unknown> {
     context: Record<string, unknown>;
   };
   return context;
+}
+
+// The stacks of a stage: the relay, and what is beside it at the edge.
+
+interface CreatedStacks {
+  stack: RelayStack;
+  /** The stacks beside it, in us-east-1. */
+  edge: readonly Stack[];
+}
+
+type StackParts = Pick<RelayStackProps, 'stackName' | 'options' | 'bundlesFolder'>;
+
+/** The relay, after the ACL that its distribution names, and before the alarms that name its distribution. */
+export function addStacks(app: App, { stackName, options, bundlesFolder }: StackParts): CreatedStacks {
+  const { region = '', webAcl, edgeAlarms, alarmEmail } = options;
+  const isElsewhere = region !== edgeRegion;
+  const place = { relayName: stackName, region };
+  const requestsPerMinute = valueOf(options, 'webAclRequestsPerMinute');
+  const before =
+    webAcl === true && isElsewhere ? new RelayEdge(app, { ...place, requestsPerMinute }) : undefined;
+  const stack = new RelayStack(app, { stackName, options, bundlesFolder, webAclArn: before?.webAclArn });
+  if (before) stack.addStackDependency(before);
+  if (!edgeAlarms || !isElsewhere) return { stack, edge: before ? [before] : [] };
+  const after = new RelayEdgeAlarms(app, {
+    ...place,
+    relayStackName: stackName,
+    ...(typeof edgeAlarms === 'string' ? { topicArn: edgeAlarms } : { email: alarmEmail }),
+  });
+  after.addStackDependency(stack);
+  return { stack, edge: [...(before ? [before] : []), after] };
 }

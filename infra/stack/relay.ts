@@ -4,11 +4,16 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CfnOutput } from 'aws-cdk-lib';
+import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
 import type { CfnBudget } from 'aws-cdk-lib/aws-budgets';
 import type { Distribution } from 'aws-cdk-lib/aws-cloudfront';
-import { Stats, type Dashboard as DashboardPage, type IAlarm } from 'aws-cdk-lib/aws-cloudwatch';
-import type { Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch';
+import {
+  Stats,
+  type Dashboard as DashboardPage,
+  type IAlarm,
+  type Metric,
+  type MetricOptions,
+} from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import type { IFunction, IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
@@ -18,29 +23,22 @@ import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
-import { AccessLog } from './constructs/access-log.ts';
-import { Alarms, type AlarmsProps } from './observe/alarms.ts';
-import { allowBedrockModels } from './constructs/bedrock-access.ts';
-import { allowNotices } from './constructs/notice-access.ts';
+import { AccessLog, RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
+import { Alarms, type AlarmsProps, type Objectives, versionAlarmId } from './observe/alarms.ts';
+import { allowBedrockModels, allowNotices, OperatorPolicies } from './constructs/operator-policies.ts';
 import { Budget, type RelayBudget } from './observe/budget.ts';
 import { Dashboard } from './observe/dashboard.ts';
-import { RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
 import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
 import { RelayFunctions, type FunctionOptions, type RelayTracing } from './constructs/relay-functions.ts';
-import { OperatorPolicies } from './constructs/operator-policies.ts';
-import { OriginSecrets } from './constructs/origin-secrets.ts';
-import { SealKeys } from './constructs/seal-keys.ts';
+import { OriginSecrets, SealKeys } from './constructs/numbered-secrets.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
-import type { Objectives } from './observe/objective-alarms.ts';
-import { versionAlarmId } from './observe/version-alarms.ts';
-import type { CanarySettings } from './rollout/canary.ts';
-import { Rollout } from './rollout/rollout.ts';
+import { type CanarySettings, Rollout } from './rollout.ts';
 import { RelayWebFunction, type RelayWebFunctionProps } from './constructs/web-function.ts';
-import { refuseProps } from './refuse-props.ts';
 import { relayMetric } from './observe/relay-metric.ts';
-import { RelayName } from './relay-name.ts';
+import { propProblems } from './options/prop-problems.ts';
+import { regionProblem, withoutEdgeLogs } from './options/streaming-regions.ts';
 
 export type { CanarySettings, Objectives, RelayBudget, RelayDomain, RelayTracing };
 
@@ -294,3 +292,91 @@ export function packageVersion(): string {
   };
   return version;
 }
+
+// The name of a relay: the first part of every name that AWS wants to be unique in an account and region. Two relays of one
+// name in one place would fail in the middle of a deployment, at the second table, so they are refused before it.
+
+/** The longest name, of a CloudFront function, still has room for a region and a purpose. */
+const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
+
+class RelayName extends Construct {
+  readonly value: string;
+
+  constructor(scope: Construct, id: string, value: string) {
+    super(scope, id);
+    this.value = value;
+    if (Token.isUnresolved(value) || !namePattern.test(value))
+      throw new Error(
+        `${scope.node.path}: name is ${JSON.stringify(value)}, wanted a lower-case letter, then at most 26 lower-case letters, digits and dashes`,
+      );
+    const other = this.node.root.node.findAll().find((found) => found !== this && this.isSame(found));
+    if (other?.node.scope)
+      throw new Error(
+        `${scope.node.path} and ${other.node.scope.node.path} are both named ${value} in one account and region: give one another name`,
+      );
+  }
+
+  private isSame(other: unknown): boolean {
+    if (!(other instanceof RelayName) || other.value !== this.value) return false;
+    const [here, there] = [deployedWith(this), deployedWith(other)];
+    if (here === there) return true;
+    // A stack without account and region may be deployed anywhere.
+    const places = [here.account, here.region, there.account, there.region];
+    return !places.some(Token.isUnresolved) && here.environment === there.environment;
+  }
+}
+
+/** A nested stack goes where its parent goes. */
+function deployedWith(construct: Construct): Stack {
+  const stack = Stack.of(construct);
+  return stack.nestedStackParent ? deployedWith(stack.nestedStackParent) : stack;
+}
+
+// Refuses props of the construct that the options of a stage could not say either, and regions where answers cannot stream.
+
+/** Those that an option has too. */
+const checkedNames = [
+  'originSecrets',
+  'sealKeys',
+  'objectives',
+  'canary',
+  'memory',
+  'reservedConcurrency',
+  'compute',
+  'defaultLimits',
+  'tracing',
+  'bedrockModels',
+  'alertSender',
+  'webAclArn',
+] as const;
+
+type CheckedProps = Readonly<Partial<Record<(typeof checkedNames)[number], unknown>>> & {
+  domain?: { name: string };
+  accessLog?: unknown;
+};
+
+/** Throws an Error that names every such prop. */
+function refuseProps(construct: Construct, props: CheckedProps): void {
+  const { region } = Stack.of(construct);
+  const where = Token.isUnresolved(region) ? undefined : regionProblem(region);
+  const checked = [
+    ...checkedNames.map((name) => [name, props[name]] as const),
+    ['domain', props.domain?.name] as const,
+  ];
+  const known = Object.fromEntries(checked.filter(([, value]) => isKnown(value)));
+  const logless = props.accessLog === true && withoutEdgeLogs.has(region);
+  const problems = [
+    ...(where === undefined ? [] : [where]),
+    ...(logless
+      ? [`accessLog: CloudFront delivers no log to a bucket in ${region}: give one in another region`]
+      : []),
+    ...propProblems(known),
+  ];
+  if (problems.length > 0)
+    throw new Error(problems.map((each) => `${construct.node.path}: ${each}`).join('\n'));
+}
+
+/** Not only to CloudFormation. */
+const isKnown = (value: unknown): boolean =>
+  !Token.isUnresolved(value) &&
+  (typeof value !== 'object' || value === null || Object.values(value).every(isKnown));

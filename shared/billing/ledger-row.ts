@@ -1,8 +1,7 @@
 import { isoTime } from '../wire/iso-time.ts';
-import { requestTimeMs } from '../wire/request-id.ts';
-import type { NanoYuan } from './amount.ts';
-import { parsePrice } from './price.ts';
-import type { CacheCounts } from './cache-counts.ts';
+import { requestTimeMs } from '../wire/ids.ts';
+import { type NanoYuan, formatYuan } from './amount.ts';
+import { parsePrice, type CacheCounts } from './price.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 import type { CloseWrite } from './quota-writes.ts';
 
@@ -144,3 +143,62 @@ const isFree = (price: string): boolean => parsePrice(price)?.type === 'non-bill
  */
 export const ledgerTimeMs = (row: Pick<LedgerRow, 'id' | 'at'>): number =>
   requestTimeMs(row.id) ?? Date.parse(row.at);
+
+/** A top-up to apply. */
+export interface Grant {
+  account: string;
+  grant_id: string;
+  /** Negative: a correction. */
+  amount: NanoYuan;
+  reason?: string | undefined;
+}
+
+/** A row of `grants`. `amount` is the text that was written. */
+export interface WrittenGrant {
+  account: string;
+  grantId: string;
+  amount: string;
+  applied: string | undefined;
+  problem: string | undefined;
+  /** Shown to the customer. */
+  reason?: string | undefined;
+}
+
+export const grantLedgerId = (grantId: string): string => `grant#${grantId}`;
+
+/**
+ * Builds the ledger row of an applied grant. The existence of this row marks the grant as applied.
+ * `at`: in the format of `ledgerTime`.
+ */
+export const grantLedgerRow = ({ account, grant_id, amount, reason }: Grant, at: string): GrantLedgerRow => ({
+  account,
+  id: grantLedgerId(grant_id),
+  at,
+  kind: 'grant',
+  amount,
+  reason: reason ?? '',
+});
+
+/** The problem of a grant whose amount was changed after it was applied; undefined: it was not changed. */
+export const changedAfterwards = (amount: NanoYuan, applied: NanoYuan): string | undefined =>
+  amount === applied
+    ? undefined
+    : `amount: found ${formatYuan(amount)}, wanted ${formatYuan(applied)}, which was applied; grant the difference in a row of its own`;
+
+/** Ledger ids of grants begin with this prefix, which sorts after all request ids. */
+export const grantPrefix = grantLedgerId('');
+
+/** What is spent and held of a budget, and how many running calls hold some. */
+export interface BudgetUse {
+  used: NanoYuan;
+  running: number;
+}
+
+/**
+ * What a closed call changes in its key's budget, which held the reserved amount. A late charge comes after a close
+ * that gave the held amount free.
+ */
+export const budgetUseOf = ({ id, charge, reserved }: CloseRow): BudgetUse => ({
+  used: charge - reserved,
+  running: id.startsWith(latePrefix) ? 0 : -1,
+});

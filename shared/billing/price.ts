@@ -1,5 +1,6 @@
 import type { PromptTokensDetails } from '../wire/chat-response.ts';
 import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
+import type { ChargeEntry } from '../wire/public-api.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
 export type PicoYuan = bigint;
@@ -99,7 +100,7 @@ export function productsOf({ rates }: Tier, { completion_tokens, ...input }: Tok
 }
 
 /** The exact cost of tokens, in thousandths of a pico-yuan. */
-export const sumOf = (tiers: Tiers, tokens: TokenCounts): bigint =>
+const sumOf = (tiers: Tiers, tokens: TokenCounts): bigint =>
   productsOf(tierFor(tiers, tokens.prompt_tokens), tokens).reduce(
     (sum, [, count, rate]) => sum + BigInt(count) * rate,
     0n,
@@ -193,4 +194,149 @@ function toRates(parts: string[]): Rates | undefined {
 function toRate(text = ''): PicoYuan | undefined {
   const rate = parseDecimal(text, priceDecimals);
   return rate === undefined || rate < 0n ? undefined : rate;
+}
+
+// Prices as rows have them: what callers pay, by `charges`, and what the operator pays, by a channel's `cost`.
+
+/** A billing rule: what of a row of `charges` decides prices and limits. */
+export interface PriceRule extends ChargeEntry, WrittenPrice {
+  /** Epoch milliseconds: from then on it is in force. Absent: always. */
+  from?: number | undefined;
+  max_output_tokens?: number | undefined;
+  default_output_tokens?: number | undefined;
+  image_tokens?: number | undefined;
+  input_factor?: number | undefined;
+}
+
+type Dated = Pick<PriceRule, 'models' | 'from'>;
+
+/**
+ * The rule that prices a model at a time: of those in force that name it the one with the latest `from`, then the one
+ * with the lowest id. `charges` must be sorted by id.
+ */
+export function ruleOf<Rule extends Dated>(
+  charges: readonly Rule[],
+  model: string,
+  nowMs: number,
+): Rule | undefined {
+  let found: Rule | undefined;
+  for (const rule of charges)
+    if (isInForce(rule, nowMs) && rule.models.includes(model) && (!found || sinceMs(rule) > sinceMs(found)))
+      found = rule;
+  return found;
+}
+
+export const sinceMs = ({ from }: Dated): number => from ?? -Infinity;
+
+export const isInForce = (rule: Dated, nowMs: number): boolean => sinceMs(rule) <= nowMs;
+
+/** The models that have a price. The setting `unpriced_models` decides whether others are free or refused. */
+export const pricedModels = (charges: readonly Dated[], nowMs: number): ReadonlySet<string> =>
+  new Set(charges.flatMap((charge) => (isInForce(charge, nowMs) ? charge.models : [])));
+
+/** The price of a model's calls. They are free if no rule in force names the model. */
+export function priceOf(charges: readonly PriceRule[], model: string, nowMs: number): Price {
+  const rule = ruleOf(charges, model, nowMs);
+  if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
+  if (rule.type === 'times-billing')
+    return { type: 'times-billing', rule: rule.id, perCall: toPico(rule.output) };
+  return { type: 'token-billing', rule: rule.id, tiers: tiersOf(rule) };
+}
+
+/** What the rule that prices a model says about the size of calls. Absent: the rule says nothing. */
+export interface RuleLimits {
+  /** The model's own maximum of one answer. */
+  maxOutputTokens?: number | undefined;
+  /** What one answer may have where the client sets no limit. */
+  defaultOutputTokens?: number | undefined;
+  /** Input tokens of one picture. */
+  imageTokens?: number | undefined;
+  /** Multiplies the estimate of the input from above. At least 1. */
+  inputFactor: number;
+}
+
+export function ruleLimits(charges: readonly PriceRule[], model: string, nowMs: number): RuleLimits {
+  const rule = ruleOf(charges, model, nowMs);
+  return {
+    maxOutputTokens: rule?.max_output_tokens,
+    defaultOutputTokens: rule?.default_output_tokens,
+    imageTokens: rule?.image_tokens,
+    inputFactor: rule?.input_factor ?? 1,
+  };
+}
+
+/** What a call costs the operator, in the currency that the vendor bills. Token prices are per 1,000 tokens. */
+export interface BuyingPrice extends Partial<WrittenPrice> {
+  /** Of a call, in addition to its tokens. */
+  per_call?: number | undefined;
+  /** Yuan for one unit of the currency. Absent: the currency is yuan. */
+  rate?: number | undefined;
+}
+
+/** By the upstream's name of a model; `*`: for all others. */
+type BuyingPrices = Readonly<Record<string, BuyingPrice>>;
+
+export function buyingPriceOf<Price extends BuyingPrice>(
+  cost: Readonly<Record<string, Price>> = {},
+  upstreamModel: string,
+): Price | undefined {
+  const name = [upstreamModel, '*'].find((key) => Object.hasOwn(cost, key));
+  return name === undefined ? undefined : cost[name];
+}
+
+/** What a call cost the operator, rounded once, half up. Undefined: the row does not say. */
+export function boughtOf(
+  cost: BuyingPrices | undefined,
+  upstreamModel: string,
+  tokens: TokenCounts,
+): NanoYuan | undefined {
+  const price = buyingPriceOf(cost, upstreamModel);
+  if (!price) return undefined;
+  const { input = 0, output = 0, per_call = 0, rate = 1 } = price;
+  const sum = sumOf(tiersOf({ ...price, input, output }), tokens) + toPico(per_call) * 1_000n;
+  return divideHalfUp(sum * toPico(rate), 1_000_000n * toPico(1));
+}
+
+// Prices that are announced: rules whose `from` has not come yet.
+
+export interface PriceChange<Rule = PriceRule> {
+  fromMs: number;
+  /** Prices the models from then on. */
+  rule: Rule;
+  models: string[];
+}
+
+/** By time. A rule that another one precedes at its time changes nothing, so it is left out. */
+export const priceChanges = <Rule extends Pick<PriceRule, 'models' | 'from'>>(
+  charges: readonly Rule[],
+  models: readonly string[],
+  nowMs: number,
+): PriceChange<Rule>[] =>
+  charges
+    .flatMap((rule) => {
+      const { from = nowMs } = rule;
+      if (from <= nowMs) return [];
+      const named = new Set(rule.models);
+      const changed = models.filter((model) => named.has(model) && ruleOf(charges, model, from) === rule);
+      return changed.length === 0 ? [] : [{ fromMs: from, rule, models: changed }];
+    })
+    .toSorted((a, b) => a.fromMs - b.fromMs);
+
+/**
+ * Prompt tokens that the upstream read from its prompt cache, and wrote to it for the usual time or for an
+ * hour. Parts of the prompt's total, named as in the ledger. Zero is absent: most calls have none, and rows
+ * stay short.
+ */
+export interface CacheCounts {
+  cached_tokens?: number | undefined;
+  cache_write_tokens?: number | undefined;
+  cache_write_1h_tokens?: number | undefined;
+}
+
+const names = ['cached_tokens', 'cache_write_tokens', 'cache_write_1h_tokens'] as const;
+
+/** The counts above zero; undefined: the call used no cache, or nobody knows. */
+export function cacheCounts(counts: CacheCounts = {}): CacheCounts | undefined {
+  const some = names.filter((name) => (counts[name] ?? 0) > 0);
+  return some.length > 0 ? Object.fromEntries(some.map((name) => [name, counts[name]])) : undefined;
 }

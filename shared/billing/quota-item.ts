@@ -1,5 +1,5 @@
-import { type NanoYuan } from './amount.ts';
-import type { CacheCounts } from './cache-counts.ts';
+import type { NanoYuan } from './amount.ts';
+import type { CacheCounts } from './price.ts';
 
 /**
  * An account's money and counters, in one item, so that every change is one conditional write. A busy account

@@ -1,5 +1,5 @@
 import { larger, smaller, type NanoYuan } from './amount.ts';
-import type { PlanSlot } from './plans/plan-slots.ts';
+import type { PlanSlot } from './plans.ts';
 import { mostCost, mostRates, type Price } from './price.ts';
 import { accountRate, reservedOf, type QuotaItem, type RateCount } from './quota-item.ts';
 

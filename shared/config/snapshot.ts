@@ -1,7 +1,7 @@
 import type { ChannelRow } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
-import { defaultSettings, type Settings } from './settings/settings.ts';
+import { defaultSettings, type Settings } from './settings.ts';
 
 /**
  * The version of the stored format of snapshots. Raise it with every change that an older function would

@@ -1,7 +1,7 @@
 import type * as z from 'zod/mini';
-import { logprobTokensMax, type ChatRequest } from '../wire/chat-request.ts';
+import { logprobTokensMax, type ChatRequest } from '../wire/canonical-call.ts';
 import { InvalidRequest } from '../wire/invalid-request.ts';
-import { isRecord, valueAt, type JsonRecord } from '../wire/json-record.ts';
+import { isRecord, valueAt, type JsonRecord } from '../wire/json.ts';
 
 type Issue = z.core.$ZodIssue;
 

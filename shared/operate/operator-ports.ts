@@ -1,16 +1,17 @@
 /** Ports of operators' actions. Faces (CLI, console, report) open them; actions never print or ask. */
-import type { Clock } from '../relay/ports/clock.ts';
-import type { Hmac } from '../relay/ports/hmac.ts';
-import type { PaymentStore } from '../relay/ports/stores/payment-store.ts';
-import type { UpstreamTransport } from '../relay/ports/upstream-transport.ts';
-import type { AwsAccount } from './aws-account.ts';
-import type { CallLog } from './call-log.ts';
-import type { ConfigVersions } from './config-versions.ts';
-import type { LedgerReader } from './ledger-reader.ts';
-import type { ResponseRows } from './response-rows.ts';
-import type { RowPages } from './row-pages.ts';
-import type { RowTables } from './row-tables.ts';
-import type { SecretWriter } from './secret-writer.ts';
+import type { Clock, Hmac, UpstreamTransport } from '../relay/ports/host.ts';
+import type { PaymentStore, QuotaStore } from '../relay/ports/money-stores.ts';
+import type { TableName } from '../tables/table-names.ts';
+import type { Failure } from './plan.ts';
+import type { DailySum, DailyFigures } from '../billing/daily-figures.ts';
+import type { WrittenGrant, LedgerRow } from '../billing/ledger-row.ts';
+import type { HealthEntry } from '../relay/ports/runtime-stores.ts';
+import type { DailyDifference } from '../billing/audit/daily-audit.ts';
+import type { WholeAccount } from '../billing/shards.ts';
+import type { ConfigRows } from '../config/rows/read-table.ts';
+import type { Snapshot } from '../config/snapshot.ts';
+import type { HistoryWanted, KeptVersion } from '../relay/ports/config-store.ts';
+import type { ResponseHead, StoredResponse } from '../relay/ports/stored.ts';
 
 /** The tables that a run works on. */
 export interface Target {
@@ -23,7 +24,7 @@ export interface Target {
 }
 
 /** Cryptographically strong random values. */
-export interface StrongRandom {
+interface StrongRandom {
   /** A new client key: `sk-` and 48 characters. */
   secretKey(): string;
   /** `bytes` random bytes, in hex. */
@@ -61,4 +62,333 @@ export interface OperatorPorts {
    * when there are no credentials.
    */
   operator(): Promise<string>;
+}
+
+// Port: reads and writes the rows that operators edit. Writes are conditional, except `replace`.
+
+/** A row of a table before any schema validates it. A row to write may contain an ExactNumber. */
+export type RawRow = Record<string, unknown>;
+
+/** A decimal that a JavaScript number would round. It is stored with all its digits. */
+export class ExactNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** One write of a plan, as data. Only `replace` overwrites without a condition. */
+export type RowWrite = {
+  table: TableName;
+  /** Thrown if the row was changed after the plan was made. Absent: such a row is left unchanged. */
+  conflict?: Failure;
+} & (
+  | { kind: 'create' | 'replace'; row: RawRow }
+  /**
+   * An undefined attribute is removed. `unchanged`: values that the row must still have; undefined: the
+   * attribute is absent.
+   */
+  | { kind: 'update'; key: RawRow; attributes: RawRow; unchanged: RawRow }
+  | { kind: 'remove'; key: RawRow; unchanged: RawRow }
+);
+
+/** Every method may throw a Failure whose message states what to do next. */
+export interface RowTables {
+  /** @param key the partition key's value */
+  get(table: TableName, key: string): Promise<RawRow | undefined>;
+  scan(table: TableName): Promise<RawRow[]>;
+  /**
+   * @returns false if nothing was written: a row to create exists already, or a row to change was deleted (an
+   * update must not recreate it) or differs from `unchanged`
+   */
+  write(write: RowWrite): Promise<boolean>;
+  /** Writes all rows in one transaction, or none. */
+  writeTogether(writes: RowWrite[]): Promise<void>;
+}
+
+// Port: reads parts of tables that are too large to read whole. Each call is a few requests at most, however large the
+// table is. Every method may throw a Failure.
+
+/** Tables of which a page shows a part. */
+type PagedTable = 'accounts' | 'keys';
+
+export interface RowsWanted {
+  table: PagedTable;
+  /** The key of the row before the first. Absent: from the start of the table. */
+  after?: string | undefined;
+  /** Only rows whose attribute contains the text, or is it. */
+  where?: { attribute: string; contains: string } | { attribute: string; is: string } | undefined;
+  /** Rows to return at most. */
+  limit: number;
+}
+
+export interface RowsFound {
+  rows: RawRow[];
+  /** Where the table goes on. Undefined: this was its end, so all rows that fit were seen. */
+  next: string | undefined;
+}
+
+interface LedgerPart {
+  rows: Reading<LedgerRow>[];
+  next: string | undefined;
+}
+
+export interface RowPages {
+  /** Goes through some 2 MB of the table at most. A consistent read where it looks for an attribute that is a text. */
+  rows(wanted: RowsWanted): Promise<RowsFound>;
+  /** Rows by key; an absent one is left out. */
+  rowsOf(table: PagedTable, keys: readonly string[]): Promise<RawRow[]>;
+  /** The last ids first. A consistent read. */
+  grants(account: string, limit: number): Promise<{ grants: WrittenGrant[]; isAll: boolean }>;
+  /** Sums of an account's days by model, from this UTC day on, the newest first. A consistent read. */
+  days(account: string, from: string, limit: number): Promise<{ days: Reading<DailySum>[]; isAll: boolean }>;
+  /** Requests of an account, newest first. `before`: the id of the last one on the page before. */
+  requests(account: string, before: string | undefined, limit: number): Promise<LedgerPart>;
+  /** What is known against channels, by the key of the relay. */
+  health(): Promise<ReadonlyMap<number, HealthEntry>>;
+}
+
+// Port: reads the sums of `daily` from which lists, plots, reports and what-ifs are made. Never reads the ledger.
+
+/**
+ * A row that functions wrote, or why it cannot be read. An unreadable row does not prevent reading the
+ * others.
+ */
+export type Reading<Row> = { row: Row } | { key: string; problem: string };
+
+/** What an account did in a month, in UTC: calls, failures, plan calls, tokens, charges and grants. */
+export interface AccountMonth {
+  account: string;
+  /** `2026-11` */
+  month: string;
+  figures: DailyFigures;
+}
+
+/** What a public model did on a channel on a day, in UTC. `unpaid_...`: the part to which no price was applied. */
+export interface ServedDay {
+  /** `2026-11-22` */
+  day: string;
+  model: string;
+  /** Undefined: no channel was tried. */
+  channel: string | undefined;
+  figures: DailyFigures;
+}
+
+/** What ended in a minute: for plots, a row may be missing or count twice. Kept for two days. */
+export interface Minute {
+  /** Its start, in epoch milliseconds. */
+  startMs: number;
+  figures: DailyFigures;
+}
+
+/** Both inclusive, `2026-11-22`, in UTC. */
+export interface DayRange {
+  from: string;
+  to: string;
+}
+
+/** Reads are consistent, amounts exact. All return pages. Every method may throw a Failure. */
+export interface SumReader {
+  /** All accounts that had a call or a grant in the month, sorted by name: some 150 bytes each. */
+  monthAccounts(month: string): AsyncIterable<Reading<AccountMonth>[]>;
+  /** Some accounts and months. Those without calls and grants are left out. Sent in batches of 100. */
+  accountMonths(wanted: readonly Pick<AccountMonth, 'account' | 'month'>[]): Promise<Reading<AccountMonth>[]>;
+  /** Sorted by day and model. */
+  served(days: DayRange): AsyncIterable<Reading<ServedDay>[]>;
+  /** Minutes from and to, in epoch milliseconds, the last exclusive. Minutes without calls are left out. */
+  minutes(fromMs: number, toMs: number): AsyncIterable<Reading<Minute>[]>;
+}
+
+// Port: reads account items, ledger rows, their daily sums and grants. Writes repairs alone.
+
+export interface LedgerSelection {
+  account?: string | undefined;
+  /** Start of the call in epoch milliseconds, inclusive. */
+  fromMs?: number | undefined;
+  /** Epoch milliseconds, exclusive. */
+  toMs?: number | undefined;
+}
+
+/** Reads are consistent, amounts exact. Every method may throw a Failure. */
+export interface LedgerReader extends SumReader {
+  /** The sums over the account's parts; a part that cannot be read is a problem of the account. */
+  quota(account: string): Promise<Reading<WholeAccount> | undefined>;
+  /**
+   * Of many accounts, in no order; those without an item are left out. 100 items for each request. The parts of a busy
+   * account are not of one moment: a sum with `moved` is read again alone where it must be exact.
+   */
+  quotas(accounts: readonly string[]): Promise<Reading<WholeAccount>[]>;
+  accounts(): AsyncIterable<string[]>;
+  /** Returns pages. Within an account, requests come first, sorted by time, then grants. */
+  ledger(selection: LedgerSelection): AsyncIterable<Reading<LedgerRow>[]>;
+  /** The row of a request of any account. */
+  request(id: string): Promise<Reading<LedgerRow> | undefined>;
+  grants(account?: string): AsyncIterable<WrittenGrant[]>;
+  /** The accounts of ledger rows, page by page, one for each row. Rows of the last second may be missing. */
+  ledgerAccounts(): AsyncIterable<string[]>;
+  /** The items of `daily` of days with this id (all days, or these), sorted by day. */
+  daily(id: string, days?: DayRange): AsyncIterable<Reading<DailySum>[]>;
+  /** Adds to an item of `daily` that is still as it was found. Returns whether it was. */
+  addToDaily(difference: DailyDifference): Promise<boolean>;
+  /** Closes a reservation with the same conditional write as the relay. */
+  close: QuotaStore['close'];
+  /** Charges what an expired reservation did not, once, with the same transaction as the relay. */
+  chargeLate: QuotaStore['chargeLate'];
+}
+
+// Port: reads the configuration tables and the published versions.
+
+export type PublishedVersion = KeptVersion;
+
+/** Every method may throw a Failure. */
+export interface ConfigVersions {
+  /** The current rows of the tables. */
+  tables(): Promise<ConfigRows>;
+  /** The version that serves requests; undefined: none has been published. */
+  newest(): Promise<PublishedVersion | undefined>;
+  /** The retained versions, newest first. May go on where it may end. */
+  versions(wanted?: HistoryWanted): Promise<PublishedVersion[]>;
+  version(number: number): Promise<PublishedVersion>;
+  /** The rows that a version was compiled from. */
+  rows(version: PublishedVersion): Promise<ConfigRows>;
+  snapshot(version: PublishedVersion): Promise<Snapshot>;
+}
+
+// Port: the stored responses of an account, for operators. Heads and sizes have no content; `read` has.
+
+/** An item of the table `responses`. */
+export interface StoredRow {
+  id: string;
+  /** Of its content as it is stored, compressed. Of an item that is a part of another: 0. */
+  bytes: number;
+  /** Unix seconds. */
+  expires: number;
+}
+
+/** Reads are consistent. Every method may throw a Failure. */
+export interface ResponseRows {
+  /** Undefined: there is none, or it has expired. */
+  head(account: string, id: string): Promise<ResponseHead | undefined>;
+  read(account: string, id: string): Promise<StoredResponse | undefined>;
+  /** Removes a response and its events. False: there was none. */
+  remove(account: string, id: string): Promise<boolean>;
+  /** All items of an account, page by page, expired ones included. */
+  rows(account: string): AsyncIterable<StoredRow[]>;
+}
+
+/** Port: searches the log of the functions that answer calls. Lines have no text of clients or upstreams. */
+
+/** All must hold. */
+export type LogCondition =
+  | { field: string; isOneOf: readonly string[] }
+  /** `startsWith` has letters and digits alone. */
+  | { field: string; startsWith: string }
+  /** A number. */
+  | { field: string; above: number };
+
+export interface LogSearch {
+  fromMs: number;
+  /** Inclusive. */
+  toMs: number;
+  conditions: readonly LogCondition[];
+  /** Lines at most, the newest ones. */
+  limit: number;
+}
+
+export interface LoggedLine {
+  atMs: number;
+  /** As the function wrote it. */
+  fields: Readonly<Record<string, unknown>>;
+}
+
+export interface FoundLines {
+  /** Oldest first. */
+  lines: LoggedLine[];
+  /** What the search read. */
+  scannedBytes: number;
+}
+
+export interface LogSource {
+  groups: readonly string[];
+  /** How much the groups hold, and since when. Undefined: it may not be asked, or is not known yet. */
+  kept?: { bytes: number; sinceMs: number }[] | undefined;
+}
+
+/** Every method may throw a Failure. */
+export interface CallLog {
+  /** What a search reads. Undefined: this relay has no log that is known. */
+  source(): Promise<LogSource | undefined>;
+  search(search: LogSearch): Promise<FoundLines>;
+}
+
+// Port: stores and reads the secrets that channel rows name; never shows a value.
+
+/** A value to store under a reference of this stack. Rows use the same reference. */
+export interface SecretWrite {
+  reference: string;
+  /** Overwrite an existing value. */
+  replace: boolean;
+  /** Thrown if a value exists and `replace` is false. */
+  conflict: Failure;
+}
+
+/** Every method may throw a Failure. Its message contains no value. */
+export interface SecretWriter {
+  put(write: SecretWrite, value: string): Promise<void>;
+  /** The value behind a reference of a row. */
+  read(reference: string): Promise<string>;
+  /** The value of an environment variable that the operator named. */
+  variable(name: string): Promise<string>;
+}
+
+/** What `doctor` reads of the AWS account and region of a deployed relay. Each reading may fail alone, with a Failure. */
+
+export interface AwsAccount {
+  /** Undefined: CloudFormation has no stack of this name. */
+  stack(): Promise<DeployedStack | undefined>;
+  concurrency(): Promise<Concurrency>;
+  tableLimits(): Promise<TableLimits>;
+  /** Whether Parameter Store answers 10,000 reads a second, which is paid, instead of 40. */
+  hasFastParameters(): Promise<boolean>;
+  /** Models that the region lists; a region that has none of them is an empty list. */
+  models(region: string): Promise<ListedModel[]>;
+  modelAccess(region: string, model: string): Promise<ModelAccess>;
+  /** The region of the tables. Throws a Failure when there is none. */
+  region(): Promise<string>;
+}
+
+export interface DeployedStack {
+  /** In CloudFormation's words. */
+  status: string;
+  outputs: ReadonlyMap<string, string>;
+}
+
+export interface Concurrency {
+  /** Calls at once of all functions in the account and region. */
+  most: number;
+  /** Of these, what no function has reserved. */
+  unreserved: number;
+}
+
+/** Capacity units a second of one table. */
+export interface TableLimits {
+  tableReads: number;
+  tableWrites: number;
+}
+
+export interface ListedModel {
+  id: string;
+  /** Whether its answers stream. */
+  streams: boolean;
+  /** False: AWS will remove it. */
+  isActive: boolean;
+}
+
+export interface ModelAccess {
+  isAuthorized: boolean;
+  /** Whether the agreement with its vendor is made, where it needs one. */
+  hasAgreement: boolean;
+  isEntitled: boolean;
+  isInRegion: boolean;
 }

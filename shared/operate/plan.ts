@@ -3,6 +3,7 @@
  * `carryOut(plan)` writes and returns the result. Neither prints or asks: faces show `effect`, ask
  * `questions` and print the result.
  */
+import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 
 /** What an action will do. Making a plan writes nothing. */
 export interface Plan<Change> {
@@ -17,3 +18,32 @@ export interface Plan<Change> {
   /** Why the plan may be shown but not carried out. `carryOut` throws a Failure with this message. */
   refusal?: string;
 }
+
+// Expected failures of operators' actions.
+
+/** The exit code of what the credentials do not allow. */
+export const deniedExitCode = 3;
+
+/** An expected failure. Its message states what is wrong and what to do. The exit code is `exitCode`. */
+export class Failure extends Error {
+  override readonly name = 'Failure';
+  readonly exitCode: 1 | 2 | 3;
+
+  /** @param exitCode 1: the action failed; 2: the command line is invalid; 3: the credentials do not allow it */
+  constructor(message: string, exitCode: 1 | 2 | 3 = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+export const usageFailure = (message: string): Failure => new Failure(message, 2);
+
+/** Returns the reading of a valid row. Throws a usage failure for a row with a problem. */
+export function usable<Row>(reading: RowReading<Row>, prefix = ''): Exclude<RowReading<Row>, RowProblem> {
+  if ('problem' in reading) throw usageFailure(`${prefix}${reading.problem}`);
+  return reading;
+}
+
+/** A name of a row as one word of a command to copy: names may have blanks, and what a shell would run. */
+export const shellWord = (text: string): string =>
+  /^[\w.@%+=:,/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;

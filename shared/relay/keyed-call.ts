@@ -3,13 +3,13 @@
  * such call. Must never let a repeat be charged.
  */
 import type { EndpointRequest } from '../endpoints/endpoint.ts';
-import { claimIdempotencyKey, type HeldKey } from './call/idempotency-claim.ts';
-import type { ChatCall } from './call/chat-call.ts';
-import type { ChatPorts } from './call/chat-ports.ts';
+import { claimIdempotencyKey, type HeldKey } from './call/idempotency.ts';
+import type { ChatCall } from './call/call.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { Backoff } from './money/backoff.ts';
 import { mayStore } from './stored/may-store.ts';
-import { amongReads, countRead, StoredReads } from './stored/stored-reads.ts';
+import { amongReads, countRead, StoredReads } from './stored/reads.ts';
 
 interface KeyedCall {
   header: string;
@@ -26,9 +26,7 @@ export async function claimed(
 ): Promise<{ held: HeldKey } | { repeated: RelayResponse }> {
   const repeated = <T>(budgetMs: number, write: () => Promise<T>): Promise<T> =>
     new Backoff(ports, budgetMs).until(write);
-  const before = read.storage?.background
-    ? await import('./stored/background/accepted-before.ts')
-    : undefined;
+  const before = read.storage?.background ? await import('./stored/repeated.ts') : undefined;
   const claim = await claimIdempotencyKey({ ...ports, repeated }, call, {
     header,
     body,
@@ -43,6 +41,6 @@ export async function claimed(
     accepted: before && ((first) => before.acceptedBefore(ports, { call, read }, first)),
   });
   if ('held' in claim) return claim;
-  const { repeatResult } = await import('./stored/routes/repeat-result.ts');
+  const { repeatResult } = await import('./stored/repeated.ts');
   return { repeated: await repeatResult(ports, call, { ...claim, request }) };
 }

@@ -5,10 +5,10 @@
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
-import type { ErrorObject } from '../wire/public/error-body.ts';
+import type { ErrorObject } from '../wire/invalid-request.ts';
 import { refusalLine, Stories } from './answer/log-line.ts';
-import type { ChatCall } from './call/chat-call.ts';
-import type { ChatPorts } from './call/chat-ports.ts';
+import type { ChatCall } from './call/call.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import type { RelayResponse } from './http/http.ts';
@@ -26,10 +26,10 @@ import {
   type CallSource,
   type PaidCall,
   type RunOfCall,
-} from './pipeline.ts';
-import type { StoredResponse } from './ports/stored/stored-response.ts';
-import { callOf } from './serving.ts';
-import { CallStates } from './state/call-states.ts';
+  callOf,
+  CallStates,
+} from './lifecycle.ts';
+import type { StoredResponse } from './ports/stored.ts';
 import {
   beginsWithinMs,
   callIn,
@@ -37,15 +37,14 @@ import {
   runBody,
   waitingIn,
   type HandedCall,
-} from './stored/background/handed-call.ts';
-import { releaseWaiting, takeOver } from './stored/background/handed-reservation.ts';
-import { RunRecorder } from './stored/background/run-recorder.ts';
-import { claimSeconds, RunWatch } from './stored/background/run-watch.ts';
-import { StoppingDispatch } from './stored/background/stopping-dispatch.ts';
-import { EventWriter } from './stored/events/event-writer.ts';
+  releaseWaiting,
+  takeOver,
+  StoppingDispatch,
+} from './stored/handed-call.ts';
+import { RunRecorder, claimSeconds, RunWatch, EventWriter } from './stored/run.ts';
 import { storeSettings } from './stored/may-store.ts';
-import { conversationOf } from './stored/stored-conversation.ts';
-import { StoredReads } from './stored/stored-reads.ts';
+import { conversationOf } from './stored/conversation.ts';
+import { StoredReads } from './stored/reads.ts';
 
 /** The event, and what the host knows of the invocation. */
 export interface RunEvent {

@@ -3,13 +3,13 @@
  * reserved for it. Must read nothing that the relay has to pay for before the call is admitted.
  */
 import type { StoredReferences } from '../endpoints/endpoint.ts';
-import type { ChatCall } from './call/chat-call.ts';
-import type { ChatPorts } from './call/chat-ports.ts';
-import type { accept } from './stored/background/accept.ts';
+import type { ChatCall } from './call/call.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
+import type { accept } from './stored/accept.ts';
 import type { RelayRequest } from './http/http.ts';
 import { KeptAnswer, type KeptAnswerParts } from './stored/kept-answer.ts';
-import { conversationOf, type Conversation } from './stored/stored-conversation.ts';
-import { amongReads, StoredReads } from './stored/stored-reads.ts';
+import { conversationOf, type Conversation } from './stored/conversation.ts';
+import { amongReads, StoredReads } from './stored/reads.ts';
 
 /** What the call goes on from. Undefined: it refers to nothing. Throws what `conversationOf` throws. */
 export const conversationBefore = async (
@@ -29,4 +29,4 @@ export const recorderOf =
 
 /** Loaded by the first call that is answered later. */
 export const accepted: typeof accept = async (...asked) =>
-  (await import('./stored/background/accept.ts')).accept(...asked);
+  (await import('./stored/accept.ts')).accept(...asked);

@@ -1,8 +1,8 @@
 /** Converts the bytes of an upstream's answer to JSON values, for any dialect. Limits size and depth. */
 import type { Machine } from '../stream/machine.ts';
-import { SseDecoder, SseTooLong } from '../stream/sse-decode.ts';
-import { brokenBound, parseJson } from '../wire/json-record.ts';
-import { UpstreamFailure } from './upstream-failure.ts';
+import { SseDecoder, SseTooLong } from '../stream/sse.ts';
+import { brokenBound, parseJson } from '../wire/json.ts';
+import { UpstreamFailure } from './exchange.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. `isWhole`: the answer is this one document. */
 export type UpstreamEvent = { kind: 'value'; value: unknown; isWhole?: true } | { kind: 'done' };

@@ -2,9 +2,9 @@
  * What differs between types of channels while a request is answered. This file names no type; the registry
  * is types/channel-types.ts. The facts about each type and their sources are in docs/channels.md.
  */
-import type { UpstreamError } from './upstream-failure.ts';
-import type { AwsScope } from './exchange.ts';
+import type { UpstreamError, AwsScope } from './exchange.ts';
 import type { Quirks } from './quirks.ts';
+import { asRecord, isRecord } from '../wire/json.ts';
 
 /** The attributes of a channel's row that types read. `Own` are those that only this type has. */
 export type ChannelAttributes<Own extends string = never> = {
@@ -43,7 +43,7 @@ export interface ChannelType<Own extends string = never> {
   ownFault?(status: number, error: UpstreamError): 'secret' | 'channel' | undefined;
 }
 
-export interface AddressedCall {
+interface AddressedCall {
   /** The upstream's name of the model. */
   model: string;
   /** The name of the dialect. */
@@ -54,3 +54,94 @@ export interface AddressedCall {
 
 /** The credentials of most vendors. */
 export const bearer = (secret: string): Record<string, string> => ({ authorization: `Bearer ${secret}` });
+
+// What configuration and operators need of a channel type: the attributes of its rows and their rules, its
+// list of models, the questions of `init`. Each type exports it separately from its ChannelType. Functions
+// that answer requests do not import it, so the bundler leaves it out of them.
+
+export interface ChannelSetup<Own extends string = never> {
+  /** The attributes that only rows of this type have. */
+  attributes: { readonly [name in Own]: OwnAttribute };
+  /** The address of a row without `endpoint`. Absent or undefined: the row must have one. */
+  ownEndpoint?(channel: ChannelAttributes<Own>): string | undefined;
+  /** An address in the form that the version before this one reads in snapshots. Absent: it is the same. */
+  storedEndpoint?(endpoint: string): string;
+  /** The problems of a row of this type, each as `attribute: found ..., wanted ...`. */
+  problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
+  /** How its models are listed, or why they cannot be listed. */
+  models: ModelList | { unlisted: string };
+  /** The questions of `init` for a first channel, in order. */
+  questions: SetupQuestion<Own>[];
+}
+
+/** A text attribute that only rows of some types have. */
+export interface OwnAttribute {
+  /** The description in the CLI's help, such as `AWS region of the models`. */
+  about: string;
+  /** The end of the message `found ..., wanted ...`. */
+  wanted: string;
+  pattern: RegExp;
+  /** The end of the message `only the type x has ...` for a row of another type. */
+  named: string;
+}
+
+/** Shared by the types whose API has versions. */
+export const apiVersionAttribute: OwnAttribute = {
+  about: 'version of the API',
+  wanted: 'a version such as "2024-10-21"',
+  pattern: /^[a-z0-9][a-z0-9-]{0,39}$/,
+  named: 'versions',
+};
+
+interface SetupQuestion<Own extends string = never> {
+  attribute: Own | 'endpoint';
+  question: string;
+  /** The default answer, used if the operator only presses Enter. */
+  usual?: string;
+  /** Returns true if the earlier answers make this question unnecessary. */
+  needless?: (channel: ChannelAttributes<Own>) => boolean;
+}
+
+// Describes how an upstream lists its models. Sends nothing: the operators' tools send the requests.
+
+export interface ModelList {
+  /** The URL of a page. `after` is the end of the previous page. */
+  address: (channel: ChannelAttributes, after: string | undefined) => string;
+  /** Replaces the type's credentials. */
+  headers?: (secret: string) => Record<string, string>;
+  /** Returns undefined if the body is no list of models. */
+  read: (body: unknown) => ModelPage | undefined;
+}
+
+export interface ModelPage {
+  /** Model names as requests use them. */
+  models: string[];
+  /** The end of this page, for the next request. Undefined: this is the last page. */
+  after?: string | undefined;
+}
+
+/** `GET /models`, as OpenAI and most others support it. */
+export const plainModelList: ModelList = {
+  address: ({ endpoint }) => `${endpoint}/models`,
+  read: readModelPage,
+};
+
+/** Reads OpenAI's list, a page of it in Anthropic's form, or a bare array as some others send. */
+export function readModelPage(body: unknown): ModelPage | undefined {
+  const { data, has_more: more, last_id: last } = asRecord(body);
+  const entries = Array.isArray(body) ? body : data;
+  if (!Array.isArray(entries) || !entries.every(isModel)) return undefined;
+  const models = entries.map(({ id }) => id);
+  return { models, after: more === true && typeof last === 'string' ? last : undefined };
+}
+
+const isModel = (entry: unknown): entry is { id: string } =>
+  isRecord(entry) && typeof entry['id'] === 'string';
+
+/** The listed names that match a wanted one, in the order of the list. `*` matches any text. */
+export function namesLike(wanted: string[], listed: string[]): string[] {
+  const patterns = wanted.map((written) => new RegExp(`^${written.split('*').map(escaped).join('.*')}$`));
+  return listed.filter((name) => patterns.some((pattern) => pattern.test(name)));
+}
+
+const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -1,14 +1,13 @@
 /** The interface of a dialect: from canonical call to request body, from answer to canonical chunks. */
 import type { Machine } from '../stream/machine.ts';
-import type { CanonicalCall } from '../wire/canonical-call.ts';
-import type { ChatMessage } from '../wire/chat-request.ts';
+import type { CanonicalCall, ChatMessage } from '../wire/canonical-call.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-response.ts';
-import type { JsonRecord } from '../wire/json-record.ts';
+import type { JsonRecord } from '../wire/json.ts';
 import type { StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
-import type { CallIds } from './calls/call-ids.ts';
+import type { CallIds } from './call-ids.ts';
 import type { Quirks } from './quirks.ts';
-import type { UpstreamError } from './upstream-failure.ts';
+import type { UpstreamError } from './exchange.ts';
 
 export interface Dialect {
   /** Its folder and its line in the registry. */

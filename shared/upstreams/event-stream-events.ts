@@ -8,8 +8,8 @@ import {
   type EventStreamMessage,
 } from '../stream/event-stream-decode.ts';
 import type { Machine } from '../stream/machine.ts';
-import { asRecord, parseJson } from '../wire/json-record.ts';
-import { ErrorInAnswer, UpstreamFailure } from './upstream-failure.ts';
+import { asRecord, parseJson } from '../wire/json.ts';
+import { ErrorInAnswer, UpstreamFailure } from './exchange.ts';
 
 /** The statuses of Bedrock's exceptions, where they come without a stream. */
 const statuses: Record<string, number> = {

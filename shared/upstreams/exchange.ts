@@ -58,3 +58,150 @@ export class TransportError extends Error {
     Object.assign(this, facts);
   }
 }
+
+// How an attempt on a channel fails, as data. The relay decides what of it a client sees.
+
+export type UpstreamFailureKind =
+  /** No connection: nothing was sent. `ConnectFailure` says why. */
+  | 'connect'
+  /** The connection broke. */
+  | 'reset'
+  /** A status that is not a 2xx. */
+  | 'status'
+  /** The channel's secret is missing or refused. */
+  | 'secret'
+  /** The secret store did not answer, so nothing is known about the secret. */
+  | 'secret_store'
+  /** The channel leads back to this relay, or to one that says the same of its own channel. */
+  | 'loop'
+  /** No content in time. One caller's long prompt can bring it about, so it says nothing about the channel. */
+  | 'first_content_timeout'
+  /** Another of the channel's time-outs passed. */
+  | 'timeout'
+  /** The time of the whole request passed. */
+  | 'deadline'
+  /** The stream broke off without a finish reason and without `[DONE]`. */
+  | 'cut'
+  /** The answer had no content, no finish reason and no error. */
+  | 'empty'
+  /** A web page instead of the API's answer, such as one of a proxy or a login form. */
+  | 'html'
+  /** Neither JSON nor server-sent events, or no readable content. */
+  | 'junk'
+  /** Compressed, although it was not asked to be, in a way that cannot be read. */
+  | 'encoding'
+  /** An error object instead of an answer, with status 200. */
+  | 'error_in_answer'
+  /** A line, an event or the whole answer is longer than its limit. */
+  | 'too_large';
+
+/** No upstream rests longer for a Retry-After, whatever it says. */
+const restSecondsMax = 86_400;
+
+/**
+ * A failed attempt that the caller did not cause; another channel may succeed. Holds no text of the upstream.
+ */
+export class UpstreamFailure extends Error {
+  override readonly name = 'UpstreamFailure';
+  readonly kind: UpstreamFailureKind;
+  readonly status: number | undefined;
+  /** How long the upstream wants to rest, at most a day. */
+  readonly retryAfterSeconds: number | undefined;
+  /** The same as the upstream said it, for clients. */
+  readonly statedRetrySeconds: number | undefined;
+  #vendorCode: string | undefined;
+
+  constructor(kind: UpstreamFailureKind, status?: number, retryAfterSeconds?: number) {
+    super(`upstream failed: ${kind}${status === undefined ? '' : ` ${status}`}`);
+    this.kind = kind;
+    this.status = status;
+    this.statedRetrySeconds = retryAfterSeconds;
+    this.retryAfterSeconds =
+      retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, restSecondsMax);
+  }
+
+  static from(error: unknown): UpstreamFailure | undefined {
+    if (error instanceof UpstreamFailure) return error;
+    if (!(error instanceof TransportError)) return undefined;
+    if (error.fault) return new ConnectFailure(error.fault);
+    return new UpstreamFailure(error.kind === 'aborted' ? 'timeout' : error.kind);
+  }
+
+  /** @param word what the upstream says of itself, if it is a word that is known */
+  saying(word: string | undefined): this {
+    this.#vendorCode = word;
+    return this;
+  }
+
+  /** For the log: a known word of the upstream. Undefined: it said none. */
+  get vendorCode(): string | undefined {
+    return this.#vendorCode;
+  }
+
+  /** For the log. */
+  get reason(): string {
+    return `upstream_${this.kind}${this.status === undefined ? '' : `_${this.status}`}`;
+  }
+}
+
+/** A failure of kind `connect` whose cause is known. The cause is for the log alone: all are the same to the relay. */
+class ConnectFailure extends UpstreamFailure {
+  readonly #fault: ConnectFault;
+
+  constructor(fault: ConnectFault) {
+    super('connect');
+    this.#fault = fault;
+  }
+
+  override get reason(): string {
+    return `upstream_connect_${this.#fault}`;
+  }
+}
+
+/** An error object of an upstream. All fields but `message` are machine-readable. */
+export interface UpstreamError {
+  /** Free text; it may quote what the caller wrote. */
+  message?: unknown;
+  type?: unknown;
+  code?: unknown;
+  param?: unknown;
+  /** Reasons inside the error's details, such as Google's `API_KEY_INVALID`. */
+  reasons?: readonly string[];
+}
+
+interface RefusedRequest {
+  status: number;
+  /** As the upstream sent it; not for clients or logs. */
+  raw: UpstreamError;
+  message: string;
+  param: string | null;
+  code: string;
+}
+
+/** The upstream refused the request itself, so another channel would refuse it too. Texts are scrubbed. */
+export class CallerFault extends Error {
+  override readonly name = 'CallerFault';
+  readonly status: number;
+  readonly param: string | null;
+  readonly code: string;
+  readonly raw: UpstreamError;
+
+  constructor({ status, message, param, code, raw }: RefusedRequest) {
+    super(message);
+    this.status = status;
+    this.param = param;
+    this.code = code;
+    this.raw = raw;
+  }
+}
+
+/** An error event in an answer with status 200. A dialect's reader throws it; `read-failure.ts` decides what it means. */
+export class ErrorInAnswer extends Error {
+  override readonly name = 'ErrorInAnswer';
+  readonly error: UpstreamError;
+
+  constructor(error: UpstreamError) {
+    super('error in answer');
+    this.error = error;
+  }
+}

@@ -2,8 +2,7 @@
  * How an upstream differs from its dialect. A channel's row says it under `params`; else its type knows it. This
  * file names no type and no dialect: docs/channels.md has the defaults.
  */
-
-import type { JsonRecord } from '../wire/json-record.ts';
+import type { JsonRecord } from '../wire/json.ts';
 
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;

@@ -2,16 +2,12 @@
  * Reads an upstream's answer that is not a 2xx: decides whose fault it is and what the caller may see. Decides by
  * machine-readable fields; text only names a 400 or 413 `context_length_exceeded`.
  */
-import { loopHeader } from '../wire/hop-headers.ts';
-import { parseJson } from '../wire/json-record.ts';
+import { loopHeader } from '../wire/ids.ts';
+import { parseJson } from '../wire/json.ts';
 import type { ChannelType } from './channel-type.ts';
 import type { Dialect } from './dialect.ts';
-import { statusOfError } from './errors/error-statuses.ts';
-import { scrub, type Withheld } from './errors/error-text.ts';
-import type { UpstreamReply } from './exchange.ts';
-import { retryAfterSeconds } from './errors/retry-after.ts';
-import { vendorWord } from './errors/vendor-words.ts';
-import { CallerFault, UpstreamFailure, type UpstreamError } from './upstream-failure.ts';
+import { scrub, type Withheld } from './error-text.ts';
+import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
 
 /** Statuses that mean that the caller's request is at fault. */
 const callersFault = new Set([400, 404, 413, 422]);
@@ -31,7 +27,7 @@ const emptyAccount = new Set<unknown>([
 const tooLongTexts =
   /maximum context length|prompt is too long|input is too long|exceeds? (?:the |this model's )?(?:maximum )?context (?:length|limit|window|size)|exceeds the maximum number of (?:input )?tokens/i;
 
-export interface FailureReading {
+interface FailureReading {
   dialect: Pick<Dialect, 'error'>;
   /** Finds errors that our secret or the row causes, not the caller. */
   type: Pick<ChannelType, 'ownFault'>;
@@ -154,4 +150,106 @@ async function readText({ body }: UpstreamReply, over?: Promise<void>): Promise<
     }
     text += utf8.decode(piece.value, { stream: true });
   }
+}
+
+/** The statuses that errors inside an answer with status 200 would have had, by their machine-readable names. */
+
+/** Vendors' codes, types and reasons, in any case of letters. The first pattern that fits counts. */
+const statuses: readonly [RegExp, number][] = [
+  [/^(?:authentication_error|invalid_api_key|incorrect_api_key|unauthenticated|unrecognizedclient)$/, 401],
+  [/^billing_error$/, 402],
+  [/^(?:permission_error|permission_denied|accessdenied|unsupported_country_region_territory)$/, 403],
+  [/^(?:rate_limit_exceeded|rate_limit_error|too_many_requests|toomanyrequests|resource_exhausted)$/, 429],
+  [/^throttling(?:_error)?$/, 429],
+  [/^(?:service_unavailable|serviceunavailable|unavailable|slow_down)$/, 503],
+  [/^(?:engine_)?overloaded(?:_error)?$/, 529],
+  [/^(?:server_error|api_error|internal|internal_error|internal_server_error|internalserver)$/, 500],
+  [/^(?:request_too_large|image_too_large|image_file_too_large)$/, 413],
+  [/^(?:invalid_(?:request|request_error|argument|prompt|value|type)|validation|bad_request)$/, 400],
+  [/^(?:invalid_image|invalid_base64|unsupported_|missing_required_)[a-z0-9_]*$/, 400],
+  [/^image_(?:too_small|parse_error|file_not_found)$|^(?:empty_image_file|failed_to_download_image)$/, 400],
+  [/^(?:[a-z_]*policy_violation|content_policy|content_filter|data_inspection_failed)$/, 400],
+  [/^responsibleaipolicyviolation$/, 400],
+];
+
+/** The longest name that is looked at. */
+const nameLengthMax = 64;
+
+/** The machine-readable fields of an error. */
+interface NamedError {
+  code?: unknown;
+  type?: unknown;
+  reasons?: readonly string[];
+}
+
+/** Undefined: nothing in the error says one. The code counts before the type, which is wider. */
+export function statusOfError({ code, type, reasons = [] }: NamedError): number | undefined {
+  for (const name of [code, type, ...reasons]) {
+    const status = statusOfName(name);
+    if (status !== undefined) return status;
+  }
+  return undefined;
+}
+
+/** A code may be the status itself, as a number or its digits. */
+function statusOfName(name: unknown): number | undefined {
+  if (typeof name !== 'string' && typeof name !== 'number') return undefined;
+  const text = String(name);
+  if (/^[45]\d\d$/.test(text)) return Number(text);
+  if (text.length > nameLengthMax) return undefined;
+  const word = text.toLowerCase().replace(/exception$/, '');
+  return statuses.find(([pattern]) => pattern.test(word))?.[1];
+}
+
+/** Reads how long an upstream wants to be left alone. */
+
+/** A time that no client or counter overflows on. */
+const secondsMax = 366 * 86_400;
+
+/**
+ * The seconds of a Retry-After header, which holds seconds or an HTTP date. Undefined: the header holds neither.
+ * @param nowMs milliseconds since the epoch; undefined: dates are not read
+ */
+function retryAfterSeconds(header: string | undefined, nowMs: number | undefined): number | undefined {
+  const text = header?.trim() ?? '';
+  if (text === '') return undefined;
+  const seconds = Number(text);
+  if (!Number.isNaN(seconds)) return bounded(seconds);
+  const dateMs = Date.parse(text);
+  return nowMs === undefined || Number.isNaN(dateMs) ? undefined : bounded((dateMs - nowMs) / 1000);
+}
+
+/** A date that is over means now; a negative number means nothing, as a date never gives one. */
+const bounded = (seconds: number): number => Math.min(Math.max(seconds, 0), secondsMax);
+
+/**
+ * The words of vendors' errors that the log may have: fixed words, so that an upstream writes nothing of its own into it.
+ */
+
+/** Codes, types and reasons that vendors publish. */
+const known: ReadonlySet<string> = new Set(
+  [
+    'insufficient_quota rate_limit_exceeded tokens requests invalid_api_key invalid_request_error server_error',
+    'billing_hard_limit_reached billing_not_active exceeded_current_quota_error account_deactivated',
+    'context_length_exceeded model_not_found unsupported_parameter unsupported_value invalid_value',
+    'missing_required_parameter unknown_parameter invalid_type invalid_image_url content_policy_violation',
+    'content_filter string_above_max_length integer_above_max_value invalid_json_schema invalid_function_parameters',
+    'authentication_error permission_error not_found_error request_too_large rate_limit_error api_error',
+    'overloaded_error timeout_error billing_error internal_server_error engine_overloaded_error',
+    'INVALID_ARGUMENT FAILED_PRECONDITION PERMISSION_DENIED NOT_FOUND RESOURCE_EXHAUSTED INTERNAL UNAVAILABLE',
+    'DEADLINE_EXCEEDED UNAUTHENTICATED API_KEY_INVALID ValidationException ThrottlingException',
+    'AccessDeniedException ModelTimeoutException ModelNotReadyException ServiceUnavailableException',
+    'ModelErrorException ServiceQuotaExceededException ResourceNotFoundException InternalServerException',
+    'DeploymentNotFound OperationNotSupported upstream_refused',
+  ].flatMap((line) => line.split(' ')),
+);
+
+/** The first of an error's words that is known; `other`: it has words, none of which is known. Undefined: it has none. */
+export function vendorWord(error: {
+  code?: unknown;
+  type?: unknown;
+  reasons?: readonly string[];
+}): string | undefined {
+  const said = [error.code, ...(error.reasons ?? []), error.type].filter((word) => typeof word === 'string');
+  return said.find((word) => known.has(word)) ?? (said.length > 0 ? 'other' : undefined);
 }

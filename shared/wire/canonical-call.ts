@@ -1,5 +1,6 @@
-import type { ChatMessage, ChatRequest, ChatTool } from './chat-request.ts';
-import type { JsonRecord } from './json-record.ts';
+import * as z from 'zod/mini';
+import { type JsonRecord, isRecord } from './json.ts';
+import { calledNameMax } from './ids.ts';
 
 /** A call as every upstream dialect reads it, whichever endpoint it came through. */
 export interface CanonicalCall {
@@ -38,4 +39,154 @@ export interface CarriedItems {
   readonly effort: string | undefined;
   /** What upstreams of other forms miss, for the header that says so. */
   readonly lost: readonly string[];
+}
+
+/**
+ * The body of POST /v1/chat/completions. Known fields are checked; unknown fields are kept and sent to the
+ * upstream. Null means absent. Numbers must be finite; the upstream checks their ranges. Source: the relay's
+ * client contract, "Chat request"; the other fields are OpenAI's.
+ */
+const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
+const finite = z.number();
+/** Its members are the client's own, and may be many: the schema of a loose object takes microseconds for each. */
+const freeMap = z.custom<JsonRecord>(isRecord);
+const tokenLimit = z.int().check(z.gte(1));
+const calledName = z.string().check(z.maxLength(calledNameMax));
+const declaredName = calledName.check(z.minLength(1));
+
+export const ChatTool = z.looseObject({
+  type: z.string(),
+  function: z.optional(
+    z.looseObject({
+      name: declaredName,
+      description: optional(z.string()),
+      parameters: optional(freeMap),
+    }),
+  ),
+  /** A tool whose input is free text. */
+  custom: z.optional(
+    z.looseObject({
+      name: declaredName,
+      description: optional(z.string()),
+      format: optional(freeMap),
+    }),
+  ),
+});
+export type ChatTool = z.infer<typeof ChatTool>;
+
+export const ChatToolCall = z.looseObject({
+  id: optional(z.string()),
+  type: optional(z.string()),
+  index: optional(finite),
+  function: z.optional(z.looseObject({ name: calledName, arguments: optional(z.string()) })),
+  custom: z.optional(z.looseObject({ name: calledName, input: optional(z.string()) })),
+});
+export type ChatToolCall = z.infer<typeof ChatToolCall>;
+
+export const ChatContentPart = z.looseObject({
+  type: z.string(),
+  text: optional(z.string()),
+  image_url: optional(z.looseObject({ url: z.string(), detail: optional(z.string()) })),
+  /** `file_url` is no field of OpenAI's Chat Completions: a file of a Responses request by its URL. */
+  file: optional(
+    z.looseObject({
+      file_data: optional(z.string()),
+      file_url: optional(z.string()),
+      file_id: optional(z.string()),
+      filename: optional(z.string()),
+    }),
+  ),
+});
+export type ChatContentPart = z.infer<typeof ChatContentPart>;
+
+const ChatRole = z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
+type ChatRole = z.infer<typeof ChatRole>;
+
+export const ChatMessage = z.looseObject({
+  role: ChatRole,
+  content: optional(z.union([z.string(), z.array(ChatContentPart)])),
+  name: optional(calledName),
+  function_call: optional(z.looseObject({ name: calledName, arguments: optional(z.string()) })),
+  tool_call_id: optional(z.string()),
+  tool_calls: optional(z.array(ChatToolCall)),
+  /** Of an assistant message of a Responses request: `commentary` or `final_answer`. */
+  phase: optional(z.string()),
+});
+export type ChatMessage = z.infer<typeof ChatMessage>;
+
+const LegacyFunction = z.looseObject({
+  name: declaredName,
+  description: optional(z.string()),
+  parameters: optional(freeMap),
+});
+
+export const ChatRequest = z.looseObject({
+  model: z.string().check(z.minLength(1)),
+  messages: z.array(ChatMessage).check(z.minLength(1)),
+  stream: optional(z.boolean()),
+  stream_options: optional(z.looseObject({ include_usage: optional(z.boolean()) })),
+  max_tokens: optional(tokenLimit),
+  max_completion_tokens: optional(tokenLimit),
+  n: optional(z.int().check(z.gte(1), z.lte(8))),
+  temperature: optional(finite),
+  top_p: optional(finite),
+  top_k: optional(z.int()),
+  presence_penalty: optional(finite),
+  frequency_penalty: optional(finite),
+  repetition_penalty: optional(finite),
+  tools: optional(z.array(ChatTool)),
+  tool_choice: optional(z.unknown()),
+  /** OpenAI's older form of `tools` and `tool_choice`. The canonical call has the newer form alone. */
+  functions: optional(z.array(LegacyFunction)),
+  function_call: optional(z.unknown()),
+  response_format: optional(z.looseObject({ type: z.string() })),
+  reasoning_effort: optional(z.string()),
+  verbosity: optional(z.string()),
+  parallel_tool_calls: optional(z.boolean()),
+  seed: optional(z.int()),
+  logprobs: optional(z.boolean()),
+  top_logprobs: optional(z.int()),
+  service_tier: optional(z.string()),
+  prompt_cache_key: optional(z.string()),
+  safety_identifier: optional(z.string()),
+  user: optional(z.string()),
+  metadata: optional(freeMap),
+  stop: optional(z.union([z.string(), z.array(z.string())])),
+  official: optional(z.boolean()),
+});
+export type ChatRequest = z.infer<typeof ChatRequest>;
+
+/** The fields that the relay knows. */
+export const chatFieldNames: ReadonlySet<string> = new Set(Object.keys(ChatRequest.shape));
+
+/** Splits a checked body into the fields that the relay knows and the others. */
+export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: JsonRecord } {
+  const entries = Object.entries(body);
+  const unknown = entries.filter(([field]) => !chatFieldNames.has(field));
+  if (unknown.length === 0) return { request: body, unknown: {} };
+  const request = Object.fromEntries(entries.filter(([field]) => chatFieldNames.has(field))) as ChatRequest;
+  return { request, unknown: Object.fromEntries(unknown) };
+}
+
+/**
+ * What the log probabilities of an answer take, by token and by entry: as JSON where they pass through, in memory where
+ * they are kept to the end of the answer. Measured with OpenAI's form: a token, its probability and its bytes.
+ */
+const passedOn = { bytesMax: 64 * 1024 * 1024, token: 250, entry: 72 };
+/** Five times this was measured in a function that kept it and wrote it out. It has 256 MB, 65 of them for itself. */
+export const keptToEnd = { bytesMax: 16 * 1024 * 1024, token: 0, entry: 200 };
+
+/**
+ * The most tokens of one choice whose log probabilities the relay can hold. Undefined: none were asked for. Only a
+ * stream of Chat Completions passes them on; no other canonical call says `stream`.
+ */
+export function logprobTokensMax({
+  logprobs,
+  top_logprobs: top,
+  n,
+  stream,
+}: ChatRequest): number | undefined {
+  if (logprobs !== true) return undefined;
+  const { bytesMax, token, entry } = stream === true ? passedOn : keptToEnd;
+  return Math.floor(bytesMax / ((n ?? 1) * (token + entry * (1 + Math.max(top ?? 0, 0)))));
 }

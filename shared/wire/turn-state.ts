@@ -2,7 +2,7 @@
  * State that a vendor wants back unchanged with the assistant turn that it came with: signatures, encrypted
  * reasoning, reasoning text. Clients never read it.
  */
-import type { JsonRecord } from './json-record.ts';
+import type { JsonRecord } from './json.ts';
 
 /**
  * One part of a turn, in the order of the answer, so that the turn can be rebuilt exactly. `text`: a stretch of

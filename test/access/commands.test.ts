@@ -1,13 +1,16 @@
+import { PassThrough, Readable } from 'node:stream';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandNames } from '../../infra/ops/cli/command/command-name.ts';
+import { commandNames, commandContext } from '../../infra/ops/cli/command.ts';
 import { createProgram } from '../../infra/ops/cli/program.ts';
-import { commandContext } from '../../infra/ops/cli/command/command-context.ts';
-import { commandPolicies } from '../../infra/ops/access/command-policies.ts';
-import { policyAccess, policyNames, type PolicyName } from '../../infra/ops/access/policy-access.ts';
+import {
+  commandPolicies,
+  policyAccess,
+  policyNames,
+  type PolicyName,
+} from '../../infra/ops/access/policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { readPage } from '../docs/pages.ts';
-import { PassThrough, Readable } from 'node:stream';
 import { startAccessRig, type AccessRig } from './access-rig.ts';
 import { permissionsOf } from './policy-document.ts';
 import { scenarios, type Scenario } from './scenarios.ts';

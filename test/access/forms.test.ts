@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandPolicies } from '../../infra/ops/access/command-policies.ts';
+import { commandPolicies } from '../../infra/ops/access/policies.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { startPipedTool, type PipedRun, type PipedTool } from '../ops/piped-tool.ts';

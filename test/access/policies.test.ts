@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { policyNames, type PolicyName } from '../../infra/ops/access/policy-access.ts';
+import { policyNames, type PolicyName } from '../../infra/ops/access/policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { evaluate, permissionsOf, type Statement } from './policy-document.ts';

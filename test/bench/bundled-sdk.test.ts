@@ -69,7 +69,7 @@ describe('a bundle', () => {
     const { inputs = {} } = outputs['main.mjs'] ?? outputs['index.mjs'] ?? {};
     const files = Object.keys(inputs);
     expect(files.filter((input) => /node_modules\/(@aws-sdk|@smithy)/.test(input))).toEqual([]);
-    expect(files).toContain('shared/adapters/dynamodb/attributes.ts');
+    expect(files).toContain('shared/adapters/dynamodb/table-client.ts');
   });
 
   test.each(['chat', 'responses'])('of %s has no SDK but for signing, whatever is called', (name) => {

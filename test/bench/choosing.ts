@@ -4,13 +4,11 @@
  */
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
-import { defaultSettings } from '../../shared/config/settings/settings.ts';
-import { capableOf } from '../../shared/relay/call/capable-channels.ts';
-import { ServingChannels } from '../../shared/relay/call/serving-channels.ts';
-import { CandidateOrder, type Rank } from '../../shared/relay/dispatch/candidate-order.ts';
-import { scoreOf } from '../../shared/relay/dispatch/conversation-rank.ts';
+import { defaultSettings } from '../../shared/config/settings.ts';
+import { capableOf, ServingChannels } from '../../shared/relay/call/serving-channels.ts';
+import { CandidateOrder, type Rank, scoreOf } from '../../shared/relay/dispatch/candidate-order.ts';
 import { HealthRecorder } from '../../shared/relay/health/health-recorder.ts';
-import type { ChatRequest } from '../../shared/wire/chat-request.ts';
+import type { ChatRequest } from '../../shared/wire/canonical-call.ts';
 import { keyRow } from '../support/core-rig.ts';
 import { MemoryHealth } from '../support/memory-health.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';

@@ -4,8 +4,7 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { consoleHandle } from '../../infra/ops/console/console.ts';
-import { serveConsole } from '../../infra/ops/console/serve.ts';
-import { Session, idleMs, tokenMs } from '../../infra/ops/console/session.ts';
+import { serveConsole, Session, idleMs, tokenMs } from '../../infra/ops/console/serve.ts';
 import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
 

@@ -1,8 +1,8 @@
 import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
-import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
-import { timeText } from '../../shared/wire/request-id.ts';
+import { timeText } from '../../shared/wire/ids.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
 
 type Row = Record<string, unknown>;

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parseYuan } from '../../shared/billing/amount.ts';
-import { short, yuan, yuanText } from '../../infra/ops/console/layout/figures.ts';
-import { span, when, written } from '../../infra/ops/console/layout/times.ts';
+import { short, yuan, yuanText, span, when, written } from '../../infra/ops/console/layout/figures.ts';
 import { errorsByField } from '../../infra/ops/console/layout/form.ts';
 import { plot } from '../../infra/ops/console/layout/plot.ts';
-import { Proposals, type Proposal } from '../../infra/ops/console/visit/proposals.ts';
-import { restingPlaces } from '../../shared/operate/channels/channel-standing.ts';
-import { firstContentWithin } from '../../shared/operate/overview/first-content-time.ts';
-import { spanUntil, trafficPoints } from '../../shared/operate/overview/traffic-points.ts';
+import { Proposals, type Proposal } from '../../infra/ops/console/visit/visit.ts';
+import { restingPlaces } from '../../shared/operate/channels/list-channels.ts';
+import { firstContentWithin } from '../../shared/operate/report.ts';
+import { spanUntil, trafficPoints } from '../../shared/operate/overview.ts';
 import { healthKeysOf } from '../../shared/relay/health/health-recorder.ts';
 import { candidatesOf } from '../../shared/relay/call/serving-channels.ts';
 import type { ChannelRow } from '../../shared/config/rows/channel-row.ts';

@@ -1,14 +1,14 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { dynamoAlertAccounts } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-accounts.ts';
-import { dynamoAlertStore } from '../../shared/adapters/dynamodb/alerts/dynamo-alert-store.ts';
-import { dynamoNoticeStore } from '../../shared/adapters/dynamodb/alerts/dynamo-notice-store.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
-import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import {
+  dynamoAlertAccounts,
+  dynamoAlertStore,
+  dynamoNoticeStore,
+} from '../../shared/adapters/dynamodb/alerts/alert-store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
-import { joinWrite } from '../../shared/billing/parts/gather.ts';
-import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
-import { splitWrite } from '../../shared/billing/parts/split.ts';
+import { joinWrite, type PartsWrite, splitWrite } from '../../shared/billing/shards.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryAlertStores } from '../support/memory-alert-stores.ts';

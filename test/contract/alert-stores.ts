@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Notice } from '../../shared/wire/public/notice.ts';
-import type { AlertStore } from '../../shared/relay/ports/alerts/alert-store.ts';
-import type { NoticeStore } from '../../shared/relay/ports/alerts/notice-store.ts';
+import type { Notice } from '../../shared/wire/public-api.ts';
+import type { AlertStore, NoticeStore } from '../../shared/relay/ports/alerts.ts';
 
 export interface OpenedAlertStores extends AsyncDisposable {
   marks: AlertStore;

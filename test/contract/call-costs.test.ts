@@ -2,10 +2,10 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
-import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
 import type { CloseRecord, OpenEntry } from '../../shared/billing/quota-item.ts';
 import { formatPrice } from '../../shared/billing/price.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
@@ -13,7 +13,7 @@ import { ledgerProjector } from '../../shared/relay/background/ledger-projector.
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import type { CallBudget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
-import { timeText } from '../../shared/wire/request-id.ts';
+import { timeText } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { meteredClient, type MeteredCommand } from '../support/metered-client.ts';
 import { freePrice, slot, tokenPrice } from '../support/reservations-rig.ts';

@@ -1,10 +1,10 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime/dynamo-channel-health.ts';
-import { entryName, imageOf } from '../../shared/adapters/dynamodb/runtime/health-item.ts';
-import type { ChannelHealth, HealthEntry } from '../../shared/relay/ports/stores/channel-health.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/channel-health.ts';
+import { entryName, imageOf } from '../../shared/adapters/dynamodb/health-items.ts';
+import type { ChannelHealth, HealthEntry } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { itemBytes } from '../support/item-bytes.ts';
 import { MemoryHealth, type SharedItem } from '../support/memory-health.ts';

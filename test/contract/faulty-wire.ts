@@ -2,9 +2,9 @@ import { Agent, createServer, request as sendRequest, type IncomingMessage, type
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { tableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { localAccess } from '../unit/adapters/dynamodb/store.ts';
 import type { Fault } from './quota-store-faults.ts';
 

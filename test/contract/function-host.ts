@@ -3,10 +3,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
-import type { FunctionError } from '../../infra/local/lambda/invocation.ts';
+import type { FunctionError } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/prelude.ts';
-import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/function-url.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 

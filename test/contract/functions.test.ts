@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { ResponseHead } from '../../infra/local/lambda/prelude.ts';
+import type { ResponseHead } from '../../infra/local/lambda/function-url.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { urlEvent, type EventParts } from '../unit/adapters/lambda/url-event.ts';
 import { startFunctions, type FunctionHost } from './function-host.ts';

@@ -1,4 +1,4 @@
-import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/runtime/dynamo-key-counters.ts';
+import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';

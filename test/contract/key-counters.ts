@@ -1,6 +1,6 @@
 /** What every store of key counters promises; the stand-in of unit tests and the real one alike. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
+import type { KeyCounters } from '../../shared/relay/ports/runtime-stores.ts';
 
 export interface OpenedKeyCounters extends AsyncDisposable {
   counters: KeyCounters;

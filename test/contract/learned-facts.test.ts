@@ -1,13 +1,13 @@
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LearnedFact } from '../../shared/config/learned-fact.ts';
-import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
 import {
   DynamoLearnedFacts,
   dynamoLearnedFactsReader,
-} from '../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
-import type { ItemView } from '../../shared/adapters/dynamodb/runtime/runtime-items.ts';
-import type { LearnedFacts } from '../../shared/relay/ports/stores/learned-facts.ts';
+} from '../../shared/adapters/dynamodb/learned-facts.ts';
+import type { ItemView } from '../../shared/adapters/dynamodb/runtime-items.ts';
+import type { LearnedFacts } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryLearnedFacts } from '../support/memory-learned-facts.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';

@@ -6,8 +6,8 @@ import { buffer } from 'node:stream/consumers';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import { publishConfiguration } from '../../infra/local/publish-configuration.ts';
-import { documentsOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { publishConfiguration } from '../../infra/local/start-stack.ts';
+import { documentsOn } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { untilPublished } from '../support/published.ts';
 

@@ -1,5 +1,5 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
-import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
+import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { formatYuan } from '../../shared/billing/amount.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { MemoryPaymentStore } from '../support/memory-payment-store.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Grant } from '../../shared/billing/grant.ts';
-import type { Payment } from '../../shared/billing/payments/payment.ts';
-import type { PaymentStore } from '../../shared/relay/ports/stores/payment-store.ts';
+import type { Grant } from '../../shared/billing/ledger-row.ts';
+import type { Payment } from '../../shared/billing/payments.ts';
+import type { PaymentStore } from '../../shared/relay/ports/money-stores.ts';
 
 export interface PaymentStoreHost extends AsyncDisposable {
   store: PaymentStore;

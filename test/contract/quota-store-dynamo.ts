@@ -1,19 +1,18 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
 import {
   entryAttribute,
   closeRecordAttribute,
   numberAttribute,
   placesName,
   quotaOf,
-} from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import { partsId } from '../../shared/adapters/dynamodb/account-parts.ts';
-import { partKey } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import type { Attributes } from '../../shared/adapters/dynamodb/attributes.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+  partKey,
+} from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { partsId } from '../../shared/adapters/dynamodb/key-store.ts';
+import type { Attributes, TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
-import type { TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { OpenedStore } from './quota-store-rig.ts';

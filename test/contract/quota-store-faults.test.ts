@@ -4,7 +4,7 @@ import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import { imbalance, type CloseRecord, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
-import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { localAccess } from '../unit/adapters/dynamodb/store.ts';
 
 /**

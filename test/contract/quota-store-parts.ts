@@ -1,11 +1,16 @@
 /** The contract of the quota store for accounts with several parts. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { gatherWrite, joinWrite, settleWrite } from '../../shared/billing/parts/gather.ts';
-import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
-import { splitWrite } from '../../shared/billing/parts/split.ts';
-import { wholeOf, type AccountParts } from '../../shared/billing/parts/whole.ts';
+import {
+  gatherWrite,
+  joinWrite,
+  settleWrite,
+  type PartsWrite,
+  splitWrite,
+  wholeOf,
+  type AccountParts,
+  roomWrite,
+} from '../../shared/billing/shards.ts';
 import { accountRate, imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import { roomWrite } from '../../shared/billing/parts/plan-room.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
 

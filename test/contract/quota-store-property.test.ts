@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { imbalance } from '../../shared/billing/quota-item.ts';
-import type { CloseKind } from '../../shared/billing/quota-item.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import { imbalance, type CloseKind } from '../../shared/billing/quota-item.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import { openHotStore } from './quota-store-dynamo.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot } from './quota-store-rig.ts';

@@ -6,7 +6,7 @@ import {
   type QuotaItem,
 } from '../../shared/billing/quota-item.ts';
 import type { CloseWrite, ReserveWrite } from '../../shared/billing/quota-writes.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 
 /** A store under test, with a way past it: to put an item as a case wants it, and to see what became of it. */
 export interface OpenedStore {

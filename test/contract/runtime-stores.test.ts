@@ -1,8 +1,8 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/dynamo-idempotency-store.ts';
-import type { IdempotencyStore } from '../../shared/relay/ports/stores/idempotency-store.ts';
+import { documentClient } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
+import type { IdempotencyStore } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryIdempotency } from '../support/memory-idempotency.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';

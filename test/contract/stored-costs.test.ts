@@ -1,19 +1,19 @@
 /** What storing costs in DynamoDB, as the store itself counts it, and as docs/cost.md has it. */
-import { storedReading } from '../../shared/endpoints/responses/stored-input.ts';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { prices } from '../../shared/operate/cost/aws-prices.ts';
-import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
-import { Follower } from '../../shared/relay/stored/events/follower.ts';
-import { conversationOf } from '../../shared/relay/stored/stored-conversation.ts';
+import { storedReading } from '../../shared/endpoints/responses/stored-input.ts';
+import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { prices } from '../../shared/operate/cost.ts';
+import type { StoredPorts } from '../../shared/relay/ports/stored.ts';
+import { Follower } from '../../shared/relay/stored/follow.ts';
+import { conversationOf } from '../../shared/relay/stored/conversation.ts';
 import { readPage } from '../docs/pages.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { meteredClient } from '../support/metered-client.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { noise, nowOf, queuedOf, responseOf } from './stored-rig.ts';
-import { StoredReads } from '../../shared/relay/stored/stored-reads.ts';
+import { StoredReads } from '../../shared/relay/stored/reads.ts';
 
 let emulator: Emulator;
 let metered: ReturnType<typeof meteredClient>;

@@ -1,7 +1,6 @@
 /** What every log of events and every store of results promises; the stand-ins of unit tests and the real ones alike. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { EventBatch } from '../../shared/relay/ports/stored/event-log.ts';
-import type { StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
+import type { EventBatch, StoredResult } from '../../shared/relay/ports/stored.ts';
 import { noise, nowOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
 
 const framesOf = (batches: readonly EventBatch[]): [number, string][] =>

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
-import type { StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
+import type { ResponseHead, StoredResponse, StoredPorts } from '../../shared/relay/ports/stored.ts';
 import type { VirtualClock } from '../support/virtual-clock.ts';
 
 export interface OpenedStored extends AsyncDisposable {

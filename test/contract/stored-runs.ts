@@ -1,6 +1,6 @@
 /** What every store of runs promises; the stand-in of unit tests and the real one alike. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ResponseStatus, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
+import type { ResponseStatus, StoredResponse } from '../../shared/relay/ports/stored.ts';
 import { noise, nowOf, queuedOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
 
 export function storedRunsContract({ name, open }: StoredSuite): void {

@@ -1,12 +1,12 @@
 import { paginateQuery } from '@aws-sdk/client-dynamodb';
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/dynamo-client.ts';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoStored } from '../../shared/adapters/dynamodb/responses/dynamo-stored.ts';
-import { ResponseTooLarge } from '../../shared/relay/ports/stored/response-store.ts';
-import { endMark, eventsKept } from '../../shared/relay/stored/run-end.ts';
-import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
+import { ResponseTooLarge } from '../../shared/relay/ports/stored.ts';
+import { endMark, eventsKept } from '../../shared/relay/stored/reads.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryStored } from '../support/memory-stored.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/runtime/dynamo-turn-state-store.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/turn-states.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryTurnStateStore } from '../support/memory-turn-state-store.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';

@@ -1,6 +1,6 @@
 /** What every store of turns promises; the stand-in of unit tests and the real one alike. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { StateTooLarge, type TurnStateStore } from '../../shared/relay/ports/stores/turn-state-store.ts';
+import { StateTooLarge, type TurnStateStore } from '../../shared/relay/ports/runtime-stores.ts';
 
 export interface OpenedTurnStates extends AsyncDisposable {
   store: TurnStateStore;

@@ -1,10 +1,16 @@
 /** docs/cost.md says what the command says, and its arithmetic comes to the dollars beside it. */
 import { describe, expect, it } from 'vitest';
-import { prices, priceSources, regions } from '../../shared/operate/cost/aws-prices.ts';
-import { costReport, type Sum } from '../../shared/operate/cost/cost-report.ts';
-import { perCall } from '../../shared/operate/cost/call-amounts.ts';
-import { ledgerWrites } from '../../shared/operate/cost/table-usage.ts';
-import { reference, type Workload } from '../../shared/operate/cost/workload.ts';
+import {
+  prices,
+  priceSources,
+  regions,
+  costReport,
+  type Sum,
+  perCall,
+  ledgerWrites,
+  reference,
+  type Workload,
+} from '../../shared/operate/cost.ts';
 import { BillingRig, stream, yuan } from '../support/billing-rig.ts';
 import { delta, done, finish, usage } from '../support/core-rig.ts';
 import { runOps } from '../ops/run-ops.ts';

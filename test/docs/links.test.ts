@@ -24,7 +24,7 @@ const anchorsOf = (page: string): string[] =>
       .replaceAll(' ', '-'),
   );
 
-/** Files and folders of this repository that a page names: `shared/wire/public/account.ts`. */
+/** Files and folders of this repository that a page names: `shared/wire/public-api.ts`. */
 const pathsOf = (page: string): string[] =>
   [...readPage(page).matchAll(/`((?:shared|functions|infra|test|docs)\/[\w./-]+)`/g)].map((match) =>
     String(match[1]),

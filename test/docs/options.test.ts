@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { optionTable } from '../../infra/stack/options/option-table.ts';
-import { readOptions } from '../../infra/stack/options/read-options.ts';
+import { readOptions, stageNamed } from '../../infra/stack/options/read-options.ts';
 import { regionProblem } from '../../infra/stack/options/streaming-regions.ts';
-import { stageNamed } from '../../infra/stack/options/stage.ts';
 import { readPage } from './pages.ts';
 
 const page = readPage('docs/options.md');

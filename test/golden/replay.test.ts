@@ -9,7 +9,7 @@ import path from 'node:path';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { describe, expect, it } from 'vitest';
-import { asRecord, isRecord, type JsonRecord } from '../../shared/wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../shared/wire/json.ts';
 import { CoreRig } from '../support/core-rig.ts';
 
 type Kind = 'chat' | 'responses' | 'messages';

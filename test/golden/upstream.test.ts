@@ -8,7 +8,7 @@ import { BodyEvents } from '../../shared/upstreams/body-events.ts';
 import { ChunksToCompletion } from '../../shared/endpoints/chat/fold.ts';
 import type { AnswerReader, Dialect } from '../../shared/upstreams/dialect.ts';
 import { defaultDialect, dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
-import { ErrorInAnswer } from '../../shared/upstreams/upstream-failure.ts';
+import { ErrorInAnswer } from '../../shared/upstreams/exchange.ts';
 import { withUsage } from '../support/lenient-usage.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 

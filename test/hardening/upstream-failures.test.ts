@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePort } from '../../infra/local/host/free-port.ts';
+import { freePort } from '../../infra/local/host/loopback.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {

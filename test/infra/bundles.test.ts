@@ -155,7 +155,9 @@ describe('the bundles of the functions', () => {
   );
 
   test.each(functionNames)('%s holds nothing of operators, of infra, or of development', (name) => {
-    const inputs = Object.keys((built.get(name) as Metafile).inputs);
+    const { outputs } = built.get(name) as Metafile;
+    const kept = Object.values(outputs).flatMap(({ inputs: each }) => Object.entries(each));
+    const inputs = kept.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([path]) => path);
     expect(inputs).toContain(`functions/${name}.ts`);
     expect(inputs.filter((path) => /^(infra|shared\/operate)\//.test(path))).toEqual([]);
 

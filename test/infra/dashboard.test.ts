@@ -1,7 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { outcomes } from '../../shared/adapters/telemetry/request-metrics.ts';
-import { configMetrics } from '../../shared/adapters/telemetry/config-metrics.ts';
-import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
+import { outcomes, configMetrics, backgroundMetrics } from '../../shared/adapters/telemetry/metrics.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
 import { dashboardOf, type Widget } from './dashboard-body.ts';

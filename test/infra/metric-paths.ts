@@ -6,13 +6,12 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { backgroundMetrics } from '../../shared/adapters/telemetry/background-metrics.ts';
-import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
-import { recordFact } from '../../shared/relay/payments/record-fact.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { backgroundMetrics, requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
+import { recordFact } from '../../shared/relay/payments/payments-handle.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
-import { requestMetrics } from '../../shared/adapters/telemetry/request-metrics.ts';
-import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';

@@ -1,6 +1,6 @@
 /** The deployed bundle of a function that answers: its lines are what CloudWatch reads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { perCall } from '../../shared/operate/cost/call-amounts.ts';
+import { perCall } from '../../shared/operate/cost.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { startFunctions, type FunctionHost } from '../contract/function-host.ts';
 import { metricsOf } from '../support/embedded-metrics.ts';

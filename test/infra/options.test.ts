@@ -3,11 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createApp } from '../../infra/stack/create-app.ts';
-import { optionsSchema } from '../../infra/stack/options/options-schema.ts';
+import { optionsSchema } from '../../infra/stack/options/option-table.ts';
 import { publishedOptions, readOutputs, writeOutputs } from '../../infra/stack/options/published-options.ts';
-import { readOptions } from '../../infra/stack/options/read-options.ts';
-import { readStageFile } from '../../infra/stack/options/stage-file.ts';
-import { stageNamed } from '../../infra/stack/options/stage.ts';
+import { readOptions, readStageFile, stageNamed } from '../../infra/stack/options/read-options.ts';
 import { readable, resourcesOf, synthesize } from './synthesize.ts';
 
 const relay = stageNamed(undefined);

@@ -1,7 +1,7 @@
 /** What each option of a stage changes in the template. */
 import { describe, expect, test } from 'vitest';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
-import { checkResources } from '../../infra/local/template/read-template.ts';
+import { checkResources } from '../../infra/local/template/template.ts';
 import { optionSets } from './option-sets.ts';
 import { readable, resourcesOf, synthesize, type Template } from './synthesize.ts';
 

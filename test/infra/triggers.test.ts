@@ -1,6 +1,6 @@
-import { streamReaders } from '../../shared/operate/cost/background-amounts.ts';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { noticePrefix } from '../../shared/adapters/dynamodb/alerts/alert-items.ts';
+import { streamReaders } from '../../shared/operate/cost.ts';
+import { noticePrefix } from '../../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
 let template: Template;

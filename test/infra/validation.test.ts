@@ -2,10 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
-import { addStacks } from '../../infra/stack/add-stacks.ts';
-import { createApp } from '../../infra/stack/create-app.ts';
-import { readOptions } from '../../infra/stack/options/read-options.ts';
-import { stageNamed } from '../../infra/stack/options/stage.ts';
+import { addStacks, createApp } from '../../infra/stack/create-app.ts';
+import { readOptions, stageNamed } from '../../infra/stack/options/read-options.ts';
 import { optionSets } from './option-sets.ts';
 import { emptyBundles } from './synthesize.ts';
 

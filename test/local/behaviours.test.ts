@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readBehaviours } from '../../infra/local/distribution/behaviours.ts';
+import { readBehaviours } from '../../infra/local/distribution.ts';
 
 const behaviours = readBehaviours({
   Origins: [

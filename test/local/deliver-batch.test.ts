@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { deliverBatch, type DeliveryPolicy } from '../../infra/local/events/deliver-batch.ts';
-import type { StreamRecord } from '../../infra/local/events/table-stream-record.ts';
+import {
+  deliverBatch,
+  type DeliveryPolicy,
+  type StreamRecord,
+} from '../../infra/local/event-source-mapping.ts';
 
 const record = (SequenceNumber: string): StreamRecord => ({
   eventID: SequenceNumber,

@@ -6,8 +6,12 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { GetSecretValueCommand, SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
-import { startSecretDouble, type SecretDouble } from '../../infra/local/faults/secret-double.ts';
+import {
+  startFaultProxy,
+  type FaultProxy,
+  startSecretDouble,
+  type SecretDouble,
+} from '../../infra/local/faults/fault-proxy.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 
 let emulator: Emulator;

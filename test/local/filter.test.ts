@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createFilter } from '../../infra/local/events/filter.ts';
+import { createFilter } from '../../infra/local/event-source-mapping.ts';
 
 const filter = (...patterns: unknown[]) => createFilter(patterns.map((pattern) => JSON.stringify(pattern)));
 const insert = { eventName: 'INSERT', dynamodb: { NewImage: { id: { S: 'grant#1' } } } };

@@ -3,7 +3,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTablesPort } from '../../infra/local/host/for-programs.ts';
+import { createTablesPort } from '../../infra/local/host/loopback.ts';
 
 /** As the emulator: it answers everybody. */
 const emulator = createServer((asked, response) => {

@@ -1,9 +1,7 @@
 import path from 'node:path';
-import type { OriginTimeouts } from '../../infra/local/distribution/viewer-reply.ts';
-import { createDistribution } from '../../infra/local/distribution/distribution.ts';
-import { functionUrl } from '../../infra/local/lambda/function-url.ts';
+import { type OriginTimeouts, createDistribution } from '../../infra/local/distribution.ts';
+import { functionUrl, type InvokeMode } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import type { InvokeMode } from '../../infra/local/lambda/url-reply.ts';
 
 export interface HostOptions {
   fixture: 'streaming' | 'plain';

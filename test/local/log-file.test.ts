@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { claimDataFolder } from '../../infra/local/host/data-folder.ts';
-import { shownTrouble } from '../../infra/local/host/shown-lines.ts';
-import { keepingLines } from '../../infra/local/log/function-lines.ts';
+import { claimDataFolder } from '../../infra/local/host/emulator.ts';
+import { shownTrouble } from '../../infra/local/host/messages.ts';
+import { keepingLines } from '../../infra/local/log/logs-api.ts';
 import { keptLines, type KeptLines } from '../../infra/local/log/kept-lines.ts';
 
 let folder: string;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkResources, type Template } from '../../infra/local/template/read-template.ts';
-import { createReferences } from '../../infra/local/template/references.ts';
-import { StartError } from '../../infra/local/host/start-error.ts';
+import { checkResources, type Template, createReferences } from '../../infra/local/template/template.ts';
+import { StartError } from '../../infra/local/host/messages.ts';
 
 const template: Template = {
   stackName: 'relay',

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { demoRows, realChannelRow } from '../../infra/local/demo/seed-rows.ts';
-import { vendorRows } from '../../infra/local/demo/vendor-rows.ts';
+import { demoRows, realChannelRow, vendorRows } from '../../infra/local/demo/seed.ts';
 import { AccountRow } from '../../shared/config/rows/account-row.ts';
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../shared/config/rows/grant-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
-import { SettingRow, settingValues } from '../../shared/config/settings/setting-row.ts';
+import { SettingRow, settingValues } from '../../shared/config/setting-rows.ts';
 
 const schemas = {
   accounts: AccountRow,

@@ -4,8 +4,7 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { startEmulator, type Emulator } from '../../infra/local/host/emulator.ts';
-import { tendStreamRecords } from '../../infra/local/host/stream-records.ts';
+import { startEmulator, type Emulator, tendStreamRecords } from '../../infra/local/host/emulator.ts';
 import { createDynamoClient } from '../../infra/local/template/build-tables.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'relay-stream-records-'));

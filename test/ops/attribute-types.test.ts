@@ -1,8 +1,8 @@
 import { BatchWriteItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compileSnapshot } from '../../shared/config/compile/compile-snapshot.ts';
-import { emptyRows } from '../../shared/config/config-rows.ts';
+import { compileSnapshot } from '../../shared/config/compile-snapshot.ts';
+import { emptyRows } from '../../shared/config/rows/read-table.ts';
 import { enter, startConsoleRig, type ConsoleRig, type Visitor } from '../console/console-rig.ts';
 import { runOps } from './run-ops.ts';
 

@@ -2,11 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DeleteCommand, DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { systemClock } from '../../shared/adapters/system/system-clock.ts';
+import { systemClock } from '../../shared/adapters/system/node-ports.ts';
 import { configPublisher } from '../../shared/relay/background/config-publisher.ts';
-import { dynamoConfigTables } from '../../shared/adapters/dynamodb/dynamo-config-tables.ts';
-import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
-import { dynamoRowMarks } from '../../shared/adapters/dynamodb/dynamo-row-marks.ts';
+import { dynamoConfigTables, dynamoRowMarks } from '../../shared/adapters/dynamodb/row-tables.ts';
+import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun } from './run-ops.ts';
 

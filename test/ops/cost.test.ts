@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CostReport } from '../../shared/operate/cost/cost-report.ts';
+import type { CostReport } from '../../shared/operate/cost.ts';
 import { runOps } from './run-ops.ts';
 
 async function reportOf(...options: string[]): Promise<CostReport> {

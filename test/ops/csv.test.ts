@@ -1,7 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { csvText, parseCsv } from '../../infra/ops/cli/terminal/csv.ts';
-import { openTerminal } from '../../infra/ops/cli/terminal/terminal.ts';
+import { csvText, parseCsv, openTerminal } from '../../infra/ops/cli/terminal.ts';
 
 describe('CSV', () => {
   it('is written with quotes where a cell needs them', () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutNewCustomer, planNewCustomer } from '../../shared/operate/customers/new-customer.ts';
-import { listSpending } from '../../shared/operate/customers/spending-customers.ts';
+import { listSpending } from '../../shared/operate/customers/customer-list.ts';
 import { runOpsAttended } from './run-ops.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 

@@ -1,9 +1,8 @@
 import { PassThrough, Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { commandName } from '../../infra/ops/cli/command/command-name.ts';
-import { commandContext } from '../../infra/ops/cli/command/command-context.ts';
-import { programName } from '../../infra/ops/cli/command/command-examples.ts';
+import { commandName, commandContext } from '../../infra/ops/cli/command.ts';
+import { programName } from '../../infra/ops/cli/examples.ts';
 import { createProgram } from '../../infra/ops/cli/program.ts';
 import { runOps } from './run-ops.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { explainStoreError } from '../../infra/ops/session/store-error.ts';
-import { awsSecretWriter } from '../../shared/adapters/secrets/aws-secret-writer.ts';
+import { explainStoreError } from '../../infra/ops/session/session.ts';
+import { awsSecretWriter } from '../../shared/adapters/secrets/secret-writer.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
 import { ConfigRig } from './config-rig.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutLeakedKey, planLeakedKey } from '../../shared/operate/keys/leaked-key.ts';
-import { Failure } from '../../shared/operate/operator-failure.ts';
+import { Failure } from '../../shared/operate/plan.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;

@@ -6,20 +6,20 @@ import {
   PutCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
-import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
-import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
-import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
+import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
+import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { parseYuan } from '../../shared/billing/amount.ts';
-import { splitWrite } from '../../shared/billing/parts/split.ts';
+import { splitWrite } from '../../shared/billing/shards.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
-import { timeText } from '../../shared/wire/request-id.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
+import { timeText } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun } from './run-ops.ts';
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { nodeHmac } from '../../shared/adapters/system/node-hmac.ts';
-import { parseReference, signedReference } from '../../shared/billing/payments/payment-reference.ts';
-import type { Payment } from '../../shared/billing/payments/payment.ts';
+import { nodeHmac } from '../../shared/adapters/system/node-ports.ts';
+import { parseReference, signedReference, type Payment } from '../../shared/billing/payments.ts';
 import { LedgerRig, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;

@@ -3,16 +3,19 @@ import {
   carryOutGrant,
   carryOutGrantAmount,
   planGrantAmount,
-} from '../../shared/operate/accounts/grant-amount.ts';
-import { planSetPlan } from '../../shared/operate/accounts/set-plan.ts';
-import { carryOutCreateKey, planCreateKey } from '../../shared/operate/keys/create-key.ts';
-import { planDisableKey } from '../../shared/operate/keys/disable-key.ts';
-import { carryOutRotateKey, planRotateKey } from '../../shared/operate/keys/rotate-key.ts';
+} from '../../shared/operate/customers/grants.ts';
+import { planSetPlan } from '../../shared/operate/customers/edit-account.ts';
+import {
+  carryOutCreateKey,
+  planCreateKey,
+  planDisableKey,
+  carryOutRotateKey,
+  planRotateKey,
+} from '../../shared/operate/keys/edit-key.ts';
 import { carryOutRepairLosses, planRepairLosses } from '../../shared/operate/ledger/repair-losses.ts';
-import { Failure } from '../../shared/operate/operator-failure.ts';
-import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
-import type { RowWrite } from '../../shared/operate/row-tables.ts';
-import { carryOutWrites } from '../../shared/operate/row-writes.ts';
+import { Failure } from '../../shared/operate/plan.ts';
+import type { OperatorPorts, RowWrite } from '../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../shared/operate/rows.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;

@@ -3,8 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { viewReport } from '../../shared/operate/report/report-view.ts';
-import { reportPeriod } from '../../shared/operate/report/report-period.ts';
+import { viewReport, reportPeriod } from '../../shared/operate/report.ts';
 import { accessFaults, openPage, startBrowser } from '../support/browser.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 

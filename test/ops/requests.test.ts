@@ -1,6 +1,6 @@
 /** `ops request` and `ops requests` on a deployed stack: CloudWatch Logs is a double on loopback. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { timeText } from '../../shared/wire/request-id.ts';
+import { timeText } from '../../shared/wire/ids.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
 import { runOps, type OpsRun } from './run-ops.ts';

@@ -95,8 +95,7 @@ describe('response show', () => {
   });
 
   it('shows nothing when the record cannot be written', async () => {
-    const { planShowContent, carryOutShowContent } =
-      await import('../../shared/operate/responses/show-content.ts');
+    const { planShowContent, carryOutShowContent } = await import('../../shared/operate/responses.ts');
     const ports = await rig.ports();
     const head = await ports.responses.head('acme', `resp-${first}`);
     const failing = {

@@ -11,7 +11,7 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { dynamoGrantStore } from '../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
+import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
 import { grantApplier } from '../../shared/relay/background/grant-applier.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { emulatorClient } from '../support/emulator.ts';

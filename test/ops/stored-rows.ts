@@ -1,6 +1,5 @@
-import { itemOfHead } from '../../shared/adapters/dynamodb/responses/head-attributes.ts';
-import { pack } from '../../shared/adapters/dynamodb/responses/stored-parts.ts';
-import type { ResponseHead } from '../../shared/relay/ports/stored/stored-response.ts';
+import { itemOfHead, pack } from '../../shared/adapters/dynamodb/responses/response-items.ts';
+import type { ResponseHead } from '../../shared/relay/ports/stored.ts';
 
 type Row = Record<string, unknown>;
 

@@ -2,8 +2,7 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Reading } from '../../shared/operate/sum-reader.ts';
-import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
+import type { Reading, OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 

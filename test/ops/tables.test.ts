@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { explainStoreError } from '../../infra/ops/session/store-error.ts';
-import { openStore } from '../../shared/adapters/dynamodb/operator-client.ts';
-import { dynamoRowTables } from '../../shared/adapters/dynamodb/dynamo-row-tables.ts';
-import type { RawRow, RowTables } from '../../shared/operate/row-tables.ts';
+import { explainStoreError } from '../../infra/ops/session/session.ts';
+import { openStore } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoRowTables } from '../../shared/adapters/dynamodb/row-tables.ts';
+import type { RawRow, RowTables } from '../../shared/operate/operator-ports.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { resolveTarget } from '../../infra/ops/session/target.ts';
-import { startEmulator } from '../support/emulator.ts';
-import type { Emulator } from '../support/emulator.ts';
+import { resolveTarget } from '../../infra/ops/session/session.ts';
+import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, runOpsProcess } from './run-ops.ts';
 
 let emulator: Emulator;

@@ -1,8 +1,8 @@
 /** What an edit would have made of the calls of the last days, by the operators' tool on tables of an emulator. */
-import { stateOf } from '../../infra/ops/console/pages/channels/channels.ts';
-import { viewChannels } from '../../shared/operate/channels/channel-sums.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { timeText } from '../../shared/wire/request-id.ts';
+import { stateOf } from '../../infra/ops/console/pages/channels.ts';
+import { viewChannels } from '../../shared/operate/channels/list-channels.ts';
+import { timeText } from '../../shared/wire/ids.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { ConfigRig } from './config-rig.ts';
 import { LedgerRig, yuan } from './ledger-rig.ts';

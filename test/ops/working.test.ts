@@ -1,7 +1,7 @@
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openTerminal } from '../../infra/ops/cli/terminal/terminal.ts';
-import { whileWorking } from '../../infra/ops/cli/terminal/working.ts';
+import { openTerminal } from '../../infra/ops/cli/terminal.ts';
+import { whileWorking } from '../../infra/ops/cli/command.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
 afterEach(() => void vi.useRealTimers());

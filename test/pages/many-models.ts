@@ -1,4 +1,4 @@
-import type { Settings } from '../../shared/config/settings/settings.ts';
+import type { Settings } from '../../shared/config/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 
 const families: [prefix: string, count: number][] = [

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { defaultSettings, type Settings } from '../../shared/config/settings/settings.ts';
+import { defaultSettings, type Settings } from '../../shared/config/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
-import { accountBody } from '../../shared/relay/account/account-balance.ts';
+import { accountBody } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
-import type { HourOfRefusals } from '../../shared/relay/ports/stores/refusal-counts.ts';
-import type { AccountDay, UsageEntry } from '../../shared/wire/public/account.ts';
+import type { HourOfRefusals } from '../../shared/relay/ports/money-stores.ts';
+import type { AccountDay, UsageEntry } from '../../shared/wire/public-api.ts';
 import { exampleOf } from '../support/billing-examples.ts';
 import { keyRow } from '../support/core-rig.ts';
 

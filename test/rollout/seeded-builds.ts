@@ -20,20 +20,20 @@ export const seeds = {
     replace: "throw new Error('seeded: does not start');\nexport const handler",
   },
   'error chunk after the 200': {
-    file: 'shared/endpoints/chat/render.ts',
+    file: 'shared/endpoints/chat/chat-endpoint.ts',
     find: '      const finish = held;\n      held = undefined;\n      if (chunk.usage) {',
     // Of three answers one, so that it takes a ratio to notice.
     replace: `      if (chunk.usage && requestId.charCodeAt(25) % 3 === 0) throw new TypeError('seeded');
       const finish = held;\n      held = undefined;\n      if (chunk.usage) {`,
   },
   'settle refused': {
-    file: 'shared/adapters/dynamodb/quotas/dynamo-quota-store.ts',
-    find: 'update(write, closeExpression(write, refundOf(write)))',
-    replace: "update(write, { ...closeExpression(write, refundOf(write)), UpdateExpression: 'SET' })",
+    file: 'shared/adapters/dynamodb/quotas/quota-store.ts',
+    find: 'update(write, closeExpression(write))',
+    replace: "update(write, { ...closeExpression(write), UpdateExpression: 'SET' })",
   },
   /** Healthy, but for one call that is too large for the memory. */
   'out of memory once': {
-    file: 'shared/adapters/lambda/function-url-request.ts',
+    file: 'shared/adapters/entry/lambda-handlers.ts',
     find: "  const { body = '', isBase64Encoded } = event;",
     replace: `  const { body = '', isBase64Encoded } = event;
   const kept: unknown[] = [];

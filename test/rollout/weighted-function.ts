@@ -1,8 +1,8 @@
 /** An alias with two versions, as Lambda calls them: each call goes to one, by weight; Lambda counts calls and errors. */
 import { randomUUID } from 'node:crypto';
-import type { FunctionSettings, Responder } from '../../infra/local/lambda/invocation.ts';
+import type { FunctionSettings, Responder } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import type { Log } from '../../infra/local/host/log.ts';
+import type { Log } from '../../infra/local/host/messages.ts';
 
 /** Lambda's own metrics, of the version with this number. */
 export type Count = (metric: 'Invocations' | 'Errors', version: string) => void;

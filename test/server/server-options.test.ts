@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { routing } from '../../infra/server/routing.ts';
+import { routing } from '../../infra/server/web-server.ts';
 import { readServerOptions } from '../../infra/server/server-options.ts';
-import { patternExpression } from '../../infra/local/distribution/behaviours.ts';
-import { defaultFunction, routes } from '../../infra/stack/constructs/routes.ts';
+import { patternExpression } from '../../infra/local/distribution.ts';
+import { defaultFunction, routes } from '../../infra/stack/constructs/function-descriptions.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 
 describe('the variables of the server', () => {

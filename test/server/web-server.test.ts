@@ -5,10 +5,13 @@ import { buffer, text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { healthPath, WebServer } from '../../infra/server/web-server.ts';
-import { systemClock as clock } from '../../shared/adapters/system/system-clock.ts';
-import { timeSortedIds } from '../../shared/adapters/system/time-sorted-ids.ts';
-import { AnswerCut } from '../../shared/relay/http/answer-cut.ts';
-import type { HostedHandle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
+import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
+import {
+  AnswerCut,
+  type HostedHandle,
+  type RelayRequest,
+  type RelayResponse,
+} from '../../shared/relay/http/http.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 
 /** The server by itself, with handles of the test behind it. */

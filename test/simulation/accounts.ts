@@ -4,7 +4,7 @@ import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { emptySnapshot, type Snapshot } from '../../shared/config/snapshot.ts';
-import { defaultSettings } from '../../shared/config/settings/settings.ts';
+import { defaultSettings } from '../../shared/config/settings.ts';
 import type { ChargeText } from '../oracle/price-list.ts';
 import type { SeededRandom } from './seeded-random.ts';
 

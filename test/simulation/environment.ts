@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SeededRandom } from './seeded-random.ts';
 

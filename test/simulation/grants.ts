@@ -1,6 +1,6 @@
 import { formatYuan } from '../../shared/billing/amount.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
-import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/ports/stores/grant-store.ts';
+import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';
 import type { Mutant } from './mutant.ts';

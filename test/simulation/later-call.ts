@@ -1,12 +1,12 @@
-import { zlibInflate } from '../../shared/adapters/system/zlib-inflate.ts';
+import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
-import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import {
   releaseWaiting,
   takeOver,
   type HandedReservation,
   type Waiting,
-} from '../../shared/relay/stored/background/handed-reservation.ts';
+} from '../../shared/relay/stored/handed-call.ts';
 import { answer, type AcceptedCall, type CallReport } from './call.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { Server } from './server.ts';

@@ -1,7 +1,7 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
-import { inTransactions } from '../../shared/billing/daily/daily-sums.ts';
+import { inTransactions } from '../../shared/billing/daily-figures.ts';
 import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
-import type { QuotaChange } from '../../shared/relay/ports/stores/ledger-store.ts';
+import type { QuotaChange } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';
 import type { Mutant } from './mutant.ts';

@@ -3,7 +3,7 @@ import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
 import { planQuery, priceOfCall, type BillableCall } from '../../shared/relay/money/reservation-request.ts';
 import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
-import { planSlots } from '../../shared/billing/plans/plan-slots.ts';
+import { planSlots } from '../../shared/billing/plans.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 

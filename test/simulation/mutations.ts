@@ -1,11 +1,14 @@
-import type { AnswerOutcome } from '../../shared/billing/usage/call-charge.ts';
+import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
-import type { ReservationRequest, ReservationsPorts } from '../../shared/relay/money/open-reservation.ts';
-import type { Reservation } from '../../shared/relay/money/open-reservation.ts';
+import type {
+  ReservationRequest,
+  ReservationsPorts,
+  Reservation,
+} from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
-import type { JsonRecord } from '../../shared/wire/json-record.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
+import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { WorldKind } from './world-kind.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
-import { type QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-errors.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import type { Environment } from './environment.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SeededRandom } from './seeded-random.ts';

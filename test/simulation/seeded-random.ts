@@ -1,4 +1,4 @@
-import type { Random } from '../../shared/relay/ports/ids.ts';
+import type { Random } from '../../shared/relay/ports/host.ts';
 
 /** Everything that is left to chance in a world comes from here: the same seed is the same world. */
 export class SeededRandom implements Random {

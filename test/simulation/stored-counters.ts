@@ -1,6 +1,6 @@
-import type { BudgetUse } from '../../shared/billing/budget-use.ts';
-import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
-import { StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
+import type { BudgetUse } from '../../shared/billing/ledger-row.ts';
+import type { KeyCounters } from '../../shared/relay/ports/runtime-stores.ts';
+import { StoreBusy } from '../../shared/relay/ports/store-errors.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import type { Mutation } from './mutations.ts';
 import type { Network } from './networked-store.ts';

@@ -1,15 +1,15 @@
-import { evenly } from '../../shared/billing/parts/shares.ts';
-import type { PartsWrite } from '../../shared/billing/parts/parts-write.ts';
+import { evenly } from '../../shared/billing/shares.ts';
+import type { PartsWrite } from '../../shared/billing/shards.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
-import {
-  type CloseWrite,
-  type FreePlacesWrite,
-  type RenewWrite,
-  type ReserveWrite,
-  type TombstoneWrite,
+import type {
+  CloseWrite,
+  FreePlacesWrite,
+  RenewWrite,
+  ReserveWrite,
+  TombstoneWrite,
 } from '../../shared/billing/quota-writes.ts';
 import { afterClose, afterReserve, mayReserve } from '../support/quota-rules.ts';
-import type { LateCharge, QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { LateCharge, QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';
 import type { Mutant } from './mutant.ts';
 

@@ -1,10 +1,10 @@
-import { CallIds } from '../../shared/upstreams/calls/call-ids.ts';
+import { CallIds } from '../../shared/upstreams/call-ids.ts';
 import type { Dialect } from '../../shared/upstreams/dialect.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { channelRequest } from '../../shared/upstreams/types/channel-request.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
-import { defaultOutputTokens } from '../../shared/relay/call/output-limit.ts';
-import type { JsonRecord } from '../../shared/wire/json-record.ts';
+import { defaultOutputTokens } from '../../shared/relay/call/serving-channels.ts';
+import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import type { Tokens } from '../oracle/price-list.ts';
 import { channels, dialects, type Model } from './accounts.ts';

@@ -3,8 +3,8 @@ import type { CloseWrite } from '../../shared/billing/quota-writes.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
-import type { QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
-import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
+import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-errors.ts';
 import { makeCustomers, startMs, type Customer } from './accounts.ts';
 import { makeCall, type AcceptedCall, type CallReport } from './call.ts';
 import { cancelLater, LaterCall, runLater } from './later-call.ts';
@@ -17,9 +17,8 @@ import { Network, networkedQuotas, smooth, type Roughness } from './networked-st
 import { StoredCounters } from './stored-counters.ts';
 import { LimitsWatch } from './limits-watch.ts';
 import { kindOf, type WorldKind } from './world-kind.ts';
-import { budgetUseOf } from '../../shared/billing/budget-use.ts';
-import { timeText } from '../../shared/wire/request-id.ts';
-import type { CloseRow } from '../../shared/billing/ledger-row.ts';
+import { budgetUseOf, type CloseRow } from '../../shared/billing/ledger-row.ts';
+import { timeText } from '../../shared/wire/ids.ts';
 import { Scheduler } from './scheduler.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { Server } from './server.ts';
@@ -29,12 +28,12 @@ import { Broken, hold, Watch } from './watch.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  import('../../shared/relay/money/later-tries.ts'),
-  import('../../shared/relay/money/elsewhere.ts'),
-  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/shards.ts'),
+  import('../../shared/relay/money/shards.ts'),
   import('../../shared/relay/money/late-settle.ts'),
-  import('../../shared/relay/money/resize.ts'),
-  import('../../shared/relay/money/free-places.ts'),
+  import('../../shared/relay/money/late-settle.ts'),
+  import('../../shared/relay/money/shards.ts'),
+  import('../../shared/relay/money/shards.ts'),
 ]);
 
 export const graceSeconds = 120;

@@ -1,6 +1,6 @@
 /** A soak from its start to its observations: stack, load, faults, then time to settle, then the tables. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../../infra/local/host/free-port.ts';
+import { freePort } from '../../infra/local/host/loopback.ts';
 import { runAudit, type AuditOutcome } from './audit.ts';
 import { balanceFindings } from './checker/balances.ts';
 import type { CallSeen, Observations } from './checker/observations.ts';

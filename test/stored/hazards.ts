@@ -1,5 +1,5 @@
-import type { Clock } from '../../shared/relay/ports/clock.ts';
-import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
+import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
 import type { MemoryStored } from '../support/memory-stored.ts';
 

@@ -1,6 +1,5 @@
-import { AnswerCut } from '../../shared/relay/http/answer-cut.ts';
-import type { RelayResponse } from '../../shared/relay/http/http.ts';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import { AnswerCut, type RelayResponse } from '../../shared/relay/http/http.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
 
 export interface Asked {

@@ -1,6 +1,5 @@
-import type { EventLog } from '../../shared/relay/ports/stored/event-log.ts';
-import type { ResponseStatus } from '../../shared/relay/ports/stored/stored-response.ts';
-import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import type { EventLog, ResponseStatus } from '../../shared/relay/ports/stored.ts';
+import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import {
   account,
@@ -10,7 +9,7 @@ import {
   id,
   type Read,
 } from '../unit/relay/stored/events/followed-rig.ts';
-import type { EventWriter } from '../../shared/relay/stored/events/event-writer.ts';
+import type { EventWriter } from '../../shared/relay/stored/run.ts';
 import { hold, isNumbered, statusOf } from './seen-events.ts';
 
 /** How a run ends in a world. */

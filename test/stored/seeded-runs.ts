@@ -1,4 +1,4 @@
-import { closeExpired } from '../../shared/billing/close-expired.ts';
+import { closeExpired } from '../../shared/billing/quota-writes.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
 import type { RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
@@ -11,10 +11,10 @@ import { SeededClient, type Ask, type Asked } from './seeded-client.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  import('../../shared/relay/stored/routes/stored-handle.ts'),
-  import('../../shared/relay/stored/background/cancel.ts'),
-  import('../../shared/relay/stored/background/accept.ts'),
-  import('../../shared/relay/stored/events/follow.ts'),
+  import('../../shared/relay/stored/routes.ts'),
+  import('../../shared/relay/stored/routes.ts'),
+  import('../../shared/relay/stored/accept.ts'),
+  import('../../shared/relay/stored/follow.ts'),
 ]);
 
 export const requestId = '01seededrun000000000000001';

@@ -1,6 +1,6 @@
 /** Stories of stored answers on the running stack, whose processes and store fail while clients come and go. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { BackgroundStory } from './background-story.ts';
 import { ForegroundStory } from './foreground-story.ts';

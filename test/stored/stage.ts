@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
 import type { Ask, Asked } from './seeded-client.ts';
 

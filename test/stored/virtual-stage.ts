@@ -1,8 +1,8 @@
 /** Stories in virtual time: every call has an environment of its own, which dies at one of its calls of a store, or whose stores fail. */
-import { closeExpired } from '../../shared/billing/close-expired.ts';
+import { closeExpired } from '../../shared/billing/quota-writes.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
-import { defaultSettings } from '../../shared/config/settings/settings.ts';
-import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import { defaultSettings } from '../../shared/config/settings.ts';
+import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { BillingRig, byTokens, yuan, type BillingOptions } from '../support/billing-rig.ts';

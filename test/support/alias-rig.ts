@@ -1,4 +1,4 @@
-import type { Settings } from '../../shared/config/settings/settings.ts';
+import type { Settings } from '../../shared/config/settings.ts';
 import { BillingRig, type BillingOptions } from './billing-rig.ts';
 
 /** `large` costs ten times what `small` does: 0.01 yuan a token in, 0.02 out. */

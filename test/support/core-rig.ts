@@ -3,23 +3,21 @@ import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
-import { defaultSettings, type Settings } from '../../shared/config/settings/settings.ts';
+import { defaultSettings, type Settings } from '../../shared/config/settings.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
-import type { ChatPorts } from '../../shared/relay/call/chat-ports.ts';
+import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { backgroundRuns, type RunEvent } from '../../shared/relay/running.ts';
-import { answerWith } from '../../shared/relay/serving.ts';
-import type { SearchResult } from '../../shared/relay/ports/search-provider.ts';
+import { answerWith } from '../../shared/relay/lifecycle.ts';
+import type { SearchResult } from '../../shared/relay/ports/host.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
-import { StoreUnavailable } from '../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
-import type { KeyLookup } from '../../shared/relay/ports/stores/key-store.ts';
-import { aesSealer } from '../../shared/adapters/system/aes-sealer.ts';
-import { hmacPseudonym } from '../../shared/adapters/system/node-hmac.ts';
-import { zlibInflate } from '../../shared/adapters/system/zlib-inflate.ts';
+import type { KeyLookup } from '../../shared/relay/ports/config-store.ts';
+import { aesSealer, hmacPseudonym, zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import type { SealKey } from '../../shared/adapters/system/environment.ts';
 import { MemoryLearnedFacts } from './memory-learned-facts.ts';
 import { MemoryRefusalCounts } from './memory-refusal-counts.ts';
@@ -90,39 +88,39 @@ export interface Answer {
 await Promise.all([
   ...dialectNames.map(loadDialect),
   import('../../shared/billing/estimate/media-tokens.ts'),
-  import('../../shared/relay/state/state-lookup.ts'),
+  import('../../shared/relay/state/kept-states.ts'),
   import('../../shared/relay/answer/stop-cut.ts'),
-  import('../../shared/relay/state/state-recorder.ts'),
-  import('../../shared/relay/stored/background/accept.ts'),
+  import('../../shared/relay/state/kept-states.ts'),
+  import('../../shared/relay/stored/accept.ts'),
   import('../../shared/endpoints/responses/stored-input.ts'),
   import('../../shared/relay/stored-call.ts'),
-  import('../../shared/relay/stored/events/follow.ts'),
-  import('../../shared/relay/stored/routes/repeat-result.ts'),
+  import('../../shared/relay/stored/follow.ts'),
+  import('../../shared/relay/stored/repeated.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
-  import('../../shared/relay/explain/story-teller.ts'),
-  import('../../shared/relay/dispatch/failure-refusals.ts'),
-  import('../../shared/relay/health/health-changes.ts'),
-  import('../../shared/relay/health/health-events.ts'),
+  import('../../shared/relay/explain.ts'),
+  import('../../shared/relay/dispatch/refused-attempt.ts'),
   import('../../shared/relay/health/health-states.ts'),
-  import('../../shared/relay/health/standing.ts'),
-  import('../../shared/relay/health/trial-places.ts'),
+  import('../../shared/relay/health/health-states.ts'),
+  import('../../shared/relay/health/health-states.ts'),
+  import('../../shared/relay/health/health-states.ts'),
+  import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/dispatch/trial-turn.ts'),
   import('../../shared/relay/keyed-call.ts'),
-  import('../../shared/relay/stored/background/accepted-before.ts'),
+  import('../../shared/relay/stored/repeated.ts'),
   import('../../shared/relay/call/second-look.ts'),
   import('../../shared/relay/call/alias-models.ts'),
-  import('../../shared/billing/plans/alias-slots.ts'),
+  import('../../shared/billing/plans.ts'),
   import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
-  import('../../shared/relay/money/later-tries.ts'),
-  import('../../shared/relay/money/elsewhere.ts'),
-  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/shards.ts'),
+  import('../../shared/relay/money/shards.ts'),
   import('../../shared/relay/money/late-settle.ts'),
-  import('../../shared/relay/money/resize.ts'),
-  import('../../shared/relay/money/free-places.ts'),
-  import('../../shared/relay/search/search.ts'),
-  import('../../shared/relay/stored/routes/stored-handle.ts'),
-  import('../../shared/relay/stored/background/cancel.ts'),
+  import('../../shared/relay/money/late-settle.ts'),
+  import('../../shared/relay/money/shards.ts'),
+  import('../../shared/relay/money/shards.ts'),
+  import('../../shared/relay/search.ts'),
+  import('../../shared/relay/stored/routes.ts'),
+  import('../../shared/relay/stored/routes.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
 ]);
 

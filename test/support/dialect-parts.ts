@@ -1,8 +1,7 @@
-import { CallIds } from '../../shared/upstreams/calls/call-ids.ts';
+import { CallIds } from '../../shared/upstreams/call-ids.ts';
 import type { ReaderContext, RequestSettings } from '../../shared/upstreams/dialect.ts';
 import { noQuirks } from '../../shared/upstreams/quirks.ts';
-import type { CanonicalCall } from '../../shared/wire/canonical-call.ts';
-import { splitKnown, type ChatRequest } from '../../shared/wire/chat-request.ts';
+import { type CanonicalCall, splitKnown, type ChatRequest } from '../../shared/wire/canonical-call.ts';
 import type { AnswerIdentity } from '../../shared/wire/chat-response.ts';
 
 /** What dialects are given, where a test does not care. */

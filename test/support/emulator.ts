@@ -8,7 +8,7 @@ import {
   type CreateTableCommandInput,
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
-import { withoutLines } from '../../shared/adapters/dynamodb/sdk-client.ts';
+import { withoutLines } from '../../shared/adapters/dynamodb/operator-store.ts';
 import {
   tableSchemas,
   type KeyAttribute,

@@ -1,6 +1,6 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import type { FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
-import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { startFaultedTables, sumOf, until } from './faulted-tables.ts';
 import { startLocalStack } from './local-stack.ts';

@@ -1,4 +1,4 @@
-import { checkedUsage } from '../../shared/billing/usage/checked-usage.ts';
+import { checkedUsage } from '../../shared/billing/usage.ts';
 import type { ChatChunk, ChatUsage, ReportedUsage } from '../../shared/wire/chat-response.ts';
 
 const none = { below: 0, unbiased: 0 };

@@ -1,4 +1,4 @@
-import { asRecord } from '../../shared/wire/json-record.ts';
+import { asRecord } from '../../shared/wire/json.ts';
 import { frames, type Answer, type CoreRig } from './core-rig.ts';
 
 type Json = Record<string, unknown>;

@@ -1,11 +1,13 @@
-import type { Notice } from '../../shared/wire/public/notice.ts';
-import type { AlertMark, AlertStore, RaisedMark } from '../../shared/relay/ports/alerts/alert-store.ts';
+import type { Notice } from '../../shared/wire/public-api.ts';
 import {
+  type AlertMark,
+  type AlertStore,
+  type RaisedMark,
   receivers,
   type NoticeStore,
   type Receiver,
   type StoredNotice,
-} from '../../shared/relay/ports/alerts/notice-store.ts';
+} from '../../shared/relay/ports/alerts.ts';
 
 /** Marks and notices in memory, under the contract of `test/contract/alert-stores.ts`. */
 export class MemoryAlertStores implements AlertStore, NoticeStore {

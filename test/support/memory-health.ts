@@ -1,12 +1,12 @@
-import { cooldownsSize } from '../../shared/adapters/dynamodb/runtime/runtime-items.ts';
-import { imageOf, writeOf, type HealthWrite } from '../../shared/adapters/dynamodb/runtime/health-item.ts';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import { cooldownsSize } from '../../shared/adapters/dynamodb/runtime-items.ts';
+import { imageOf, writeOf, type HealthWrite } from '../../shared/adapters/dynamodb/health-items.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 import {
   healthKeySpace,
   type ChannelHealth,
   type HealthChange,
   type HealthEntry,
-} from '../../shared/relay/ports/stores/channel-health.ts';
+} from '../../shared/relay/ports/runtime-stores.ts';
 import { hash53 } from '../../shared/wire/fingerprint.ts';
 
 /** The item that environments share. */

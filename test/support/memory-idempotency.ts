@@ -2,8 +2,8 @@ import type {
   ClaimReply,
   IdempotencyClaim,
   IdempotencyStore,
-} from '../../shared/relay/ports/stores/idempotency-store.ts';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+} from '../../shared/relay/ports/runtime-stores.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 
 const keptMs = 24 * 60 * 60 * 1000;
 

@@ -1,5 +1,5 @@
-import type { BudgetUse } from '../../shared/billing/budget-use.ts';
-import type { KeyCounters } from '../../shared/relay/ports/stores/key-counters.ts';
+import type { BudgetUse } from '../../shared/billing/ledger-row.ts';
+import type { KeyCounters } from '../../shared/relay/ports/runtime-stores.ts';
 
 /** The counters of keys in memory: pass the same contract suite as the DynamoDB adapter. */
 export class MemoryKeyCounters implements KeyCounters {

@@ -1,6 +1,6 @@
 import type { LearnedFact, ServedModel } from '../../shared/config/learned-fact.ts';
-import { factsFreshMs, type LearnedFacts } from '../../shared/relay/ports/stores/learned-facts.ts';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import { factsFreshMs, type LearnedFacts } from '../../shared/relay/ports/runtime-stores.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 
 const nameOf = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
 

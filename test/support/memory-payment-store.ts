@@ -1,7 +1,6 @@
-import type { Grant } from '../../shared/billing/grant.ts';
-import type { Payment } from '../../shared/billing/payments/payment.ts';
-import type { PaymentChange } from '../../shared/billing/payments/payment-grants.ts';
-import type { PaymentStore, PaymentWrite } from '../../shared/relay/ports/stores/payment-store.ts';
+import type { Grant } from '../../shared/billing/ledger-row.ts';
+import type { Payment, PaymentChange } from '../../shared/billing/payments.ts';
+import type { PaymentStore, PaymentWrite } from '../../shared/relay/ports/money-stores.ts';
 
 /** The store of payments in memory: passes the same contract suite as the DynamoDB adapter. */
 export class MemoryPaymentStore implements PaymentStore {

@@ -1,5 +1,4 @@
-import type { PartChange, PartsWrite } from '../../shared/billing/parts/parts-write.ts';
-import { wholeOf } from '../../shared/billing/parts/whole.ts';
+import { type PartChange, type PartsWrite, wholeOf } from '../../shared/billing/shards.ts';
 import { emptyQuota, type CloseKind, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   overdraws,
@@ -12,7 +11,7 @@ import {
   type ReserveWrite,
   type TombstoneWrite,
 } from '../../shared/billing/quota-writes.ts';
-import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/ports/money-stores.ts';
 import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
 import {
   afterClose,

@@ -1,4 +1,4 @@
-import type { HourOfRefusals, RefusalCounts } from '../../shared/relay/ports/stores/refusal-counts.ts';
+import type { HourOfRefusals, RefusalCounts } from '../../shared/relay/ports/money-stores.ts';
 
 export class MemoryRefusalCounts implements RefusalCounts {
   /** Each write. */

@@ -1,10 +1,16 @@
-import type { EventBatch, EventLog } from '../../shared/relay/ports/stored/event-log.ts';
-import type { FollowerCount } from '../../shared/relay/ports/stored/follower-count.ts';
-import type { ResponseStore } from '../../shared/relay/ports/stored/response-store.ts';
-import type { ResultStore, StoredResult } from '../../shared/relay/ports/stored/result-store.ts';
-import type { RunStore } from '../../shared/relay/ports/stored/run-store.ts';
-import type { ResponseHead, StoredResponse } from '../../shared/relay/ports/stored/stored-response.ts';
-import type { RunToStart, StoredPorts } from '../../shared/relay/ports/stored/stored-ports.ts';
+import type {
+  EventBatch,
+  EventLog,
+  FollowerCount,
+  ResponseStore,
+  ResultStore,
+  StoredResult,
+  RunStore,
+  ResponseHead,
+  StoredResponse,
+  RunToStart,
+  StoredPorts,
+} from '../../shared/relay/ports/stored.ts';
 
 interface Of {
   account: string;

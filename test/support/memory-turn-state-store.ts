@@ -1,9 +1,5 @@
-import {
-  StateTooLarge,
-  type TurnKey,
-  type TurnStateStore,
-} from '../../shared/relay/ports/stores/turn-state-store.ts';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import { StateTooLarge, type TurnKey, type TurnStateStore } from '../../shared/relay/ports/runtime-stores.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 
 const bytesMax = 1_200_000;
 

@@ -1,8 +1,11 @@
 import type { UpstreamRequest } from '../../shared/upstreams/exchange.ts';
-import { emptyRows, type ConfigRows } from '../../shared/config/config-rows.ts';
-import type { PublishedVersion } from '../../shared/operate/config-versions.ts';
-import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
-import type { RawRow, RowTables } from '../../shared/operate/row-tables.ts';
+import { emptyRows, type ConfigRows } from '../../shared/config/rows/read-table.ts';
+import type {
+  PublishedVersion,
+  OperatorPorts,
+  RawRow,
+  RowTables,
+} from '../../shared/operate/operator-ports.ts';
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { VirtualClock } from './virtual-clock.ts';

@@ -1,7 +1,7 @@
 /** What transactions over parts of an account do to each part, in plain code. */
-import type { PartChange, PartsWrite } from '../../shared/billing/parts/parts-write.ts';
+import type { PartChange, PartsWrite } from '../../shared/billing/shards.ts';
 import { accountRate, emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
-import type { LateCharge } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { LateCharge } from '../../shared/relay/ports/money-stores.ts';
 import { copy } from './quota-rules.ts';
 
 /** Whether the conditions of a change hold; `item`: the part, if it exists. */

@@ -1,5 +1,4 @@
-import { prefixHashes } from '../../infra/local/vendors/script/prefix-memory.ts';
-import { promptTokens } from '../../infra/local/vendors/script/tokens.ts';
+import { prefixHashes, promptTokens } from '../../infra/local/vendors/script.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import { data, delta, done, finish } from './core-rig.ts';
 

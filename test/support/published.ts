@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { documentsOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoConfigStore } from '../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
+import { documentsOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { emulatorClient } from './emulator.ts';
 

@@ -1,7 +1,11 @@
-import type { PlanSlot } from '../../shared/billing/plans/plan-slots.ts';
+import type { PlanSlot } from '../../shared/billing/plans.ts';
 import { formatPrice, type Price } from '../../shared/billing/price.ts';
-import type { CloseKind, CloseRecord, QuotaItem } from '../../shared/billing/quota-item.ts';
-import { imbalance } from '../../shared/billing/quota-item.ts';
+import {
+  type CloseKind,
+  type CloseRecord,
+  type QuotaItem,
+  imbalance,
+} from '../../shared/billing/quota-item.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
@@ -14,12 +18,12 @@ import { VirtualClock } from './virtual-clock.ts';
 
 // Virtual time passes while a file is loaded.
 await Promise.all([
-  import('../../shared/relay/money/later-tries.ts'),
-  import('../../shared/relay/money/elsewhere.ts'),
-  import('../../shared/relay/money/guard.ts'),
+  import('../../shared/relay/money/shards.ts'),
+  import('../../shared/relay/money/shards.ts'),
   import('../../shared/relay/money/late-settle.ts'),
-  import('../../shared/relay/money/resize.ts'),
-  import('../../shared/relay/money/free-places.ts'),
+  import('../../shared/relay/money/late-settle.ts'),
+  import('../../shared/relay/money/shards.ts'),
+  import('../../shared/relay/money/shards.ts'),
 ]);
 
 /** 1,000 nano-yuan a token, in and out. */

@@ -1,6 +1,6 @@
-import { type Clock } from '../../shared/relay/ports/clock.ts';
-import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/stores/store-errors.ts';
-import { type QuotaStore } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
+import { StoreUnavailable, StoreBusy } from '../../shared/relay/ports/store-errors.ts';
+import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import type { MemoryQuotaStore } from './memory-quota-store.ts';
 
 /**

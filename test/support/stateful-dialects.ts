@@ -5,10 +5,10 @@ import {
   type Dialect,
   type ReaderContext,
 } from '../../shared/upstreams/dialect.ts';
-import { chat } from '../../shared/upstreams/dialects/chat/chat-dialect.ts';
-import { ErrorInAnswer } from '../../shared/upstreams/upstream-failure.ts';
+import { chat } from '../../shared/upstreams/dialects/chat/request.ts';
+import { ErrorInAnswer } from '../../shared/upstreams/exchange.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
-import { asRecord } from '../../shared/wire/json-record.ts';
+import { asRecord } from '../../shared/wire/json.ts';
 import type { StatePart } from '../../shared/wire/turn-state.ts';
 import { data, done, type Step } from './core-rig.ts';
 

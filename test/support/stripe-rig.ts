@@ -1,13 +1,13 @@
-import type { Snapshot } from '../../shared/config/snapshot.ts';
 import Stripe from 'stripe';
-import { nodeHmac } from '../../shared/adapters/system/node-hmac.ts';
-import { defaultSettings, type StripeSettings } from '../../shared/config/settings/settings.ts';
+import type { Snapshot } from '../../shared/config/snapshot.ts';
+import { nodeHmac } from '../../shared/adapters/system/node-ports.ts';
+import { defaultSettings, type StripeSettings } from '../../shared/config/settings.ts';
 import {
   referenceBody,
   signedReference,
   withSignature,
   type PaymentReference,
-} from '../../shared/billing/payments/payment-reference.ts';
+} from '../../shared/billing/payments.ts';
 import { formatYuan } from '../../shared/billing/amount.ts';
 import type { RelayResponse } from '../../shared/relay/http/http.ts';
 import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';

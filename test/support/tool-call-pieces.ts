@@ -1,7 +1,5 @@
-import { DeclaredNames } from '../../shared/upstreams/dialects/chat/calls/declared-names.ts';
-import { UpstreamToolCalls } from '../../shared/upstreams/dialects/chat/calls/tool-calls.ts';
-import { Kept } from '../../shared/wire/chunk-content.ts';
-import type { ToolCallDelta } from '../../shared/wire/chat-response.ts';
+import { DeclaredNames, UpstreamToolCalls } from '../../shared/upstreams/dialects/chat/tool-calls.ts';
+import { Kept, type ToolCallDelta } from '../../shared/wire/chat-response.ts';
 
 /** Feeds pieces of tool calls, as Chat Completions upstreams cut them, to the machine that reads them. */
 

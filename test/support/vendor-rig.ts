@@ -1,7 +1,6 @@
 import { bedrockDouble } from '../../infra/local/vendors/bedrock.ts';
-import { lying } from '../../infra/local/vendors/lying.ts';
-import type { Vendor } from '../../infra/local/vendors/script/vendor.ts';
-import { vendorDoubles } from '../../infra/local/vendors/vendors.ts';
+import { lying, vendorDoubles } from '../../infra/local/vendors/vendors.ts';
+import type { Vendor } from '../../infra/local/vendors/vendor.ts';
 import { requestSigner } from '../../shared/adapters/transport/request-signer.ts';
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import { CoreRig, type RigOptions } from './core-rig.ts';

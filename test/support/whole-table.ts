@@ -1,5 +1,5 @@
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
-import type { OpenRegistry, QuotaScan } from '../../shared/relay/ports/stores/quota-store.ts';
+import type { OpenRegistry, QuotaScan } from '../../shared/relay/ports/money-stores.ts';
 
 /** A registry that remembers nothing, so that each sweep reads the whole table. */
 export const noRegistry: OpenRegistry = {

@@ -1,14 +1,18 @@
 import { GetItemCommand, UpdateItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { answeringHandle } from '../../functions/compose/answering-handle.ts';
-import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
-import { startSecretDouble, type SecretDouble } from '../../infra/local/faults/secret-double.ts';
-import { documentsOn, tablesOn } from '../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
-import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import { systemClock } from '../../shared/adapters/system/system-clock.ts';
+import { answeringHandle } from '../../functions/compose/answering.ts';
+import {
+  startFaultProxy,
+  type FaultProxy,
+  startSecretDouble,
+  type SecretDouble,
+} from '../../infra/local/faults/fault-proxy.ts';
+import { documentsOn, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { systemClock } from '../../shared/adapters/system/node-ports.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
-import type { Clock } from '../../shared/relay/ports/clock.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { startCompiler, type Compiler } from '../unit/relay/background/config-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from './emulator.ts';

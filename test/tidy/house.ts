@@ -2,50 +2,42 @@
 
 /** Where a channel type's name may stand as a value. */
 export const typeNameHolders: Record<string, string> = {
-  'infra/local/demo/seed-rows.ts': 'rows are data',
-  'infra/local/demo/vendor-rows.ts': 'rows are data',
+  'infra/local/demo/seed.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
-  'shared/upstreams/restricted-names.ts': 'fields of gateways, which are named after vendors',
+  'shared/upstreams/restricted-fields.ts': 'fields of gateways, which are named after vendors',
   'shared/adapters/system/environment.ts': 'the variable OPENAI_API_KEY, which is public',
   'shared/upstreams/types/bedrock.ts': 'paths of its endpoint are named after the vendors',
   'infra/local/vendors/anthropic.ts': 'a double of the vendor',
-  'infra/local/vendors/aws-signature.ts': 'the service that a signature names',
-  'infra/local/vendors/bedrock.ts': 'a double of the vendor',
+  'infra/local/vendors/bedrock.ts': 'the service that a signature names',
   'infra/local/vendors/gemini.ts': 'a double of the vendor',
   'infra/local/vendors/messages/rules.ts': 'the header of betas, which is public',
   'infra/local/vendors/openai.ts': 'a double of the vendor',
-  'infra/local/vendors/openai-rules.ts': 'a double of the vendor',
   'infra/local/vendors/vendors.ts': 'all doubles, one line each',
-  'infra/stack/constructs/bedrock-access.ts': 'the service in IAM actions',
-  'infra/ops/access/policy-access.ts': 'the service in IAM actions',
-  'shared/adapters/account/signed-aws-account.ts': 'the service that a signature names',
-  'shared/operate/doctor/examine-account.ts': 'the option bedrockModels, which is public',
-  'shared/operate/doctor/role-models.ts': 'the option bedrockModels, which is public',
+  'infra/stack/constructs/operator-policies.ts': 'the service in IAM actions',
+  'infra/ops/access/policies.ts': 'the service in IAM actions',
+  'shared/adapters/aws/aws-account.ts': 'the service that a signature names',
+  'shared/operate/doctor.ts': 'the option bedrockModels, which is public',
   'shared/upstreams/types/channel-quirks.ts': "a vendor's models are named after it",
-  'shared/upstreams/dialects/messages/messages-dialect.ts': 'the header `anthropic-version` is the protocol',
-  'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
+  'shared/upstreams/dialects/messages/request.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/option-table.ts': 'the option bedrockModels, which is public',
-  'infra/stack/refuse-props.ts': 'the option bedrockModels, which is public',
-  'infra/deploy/compare-options.ts': 'the option bedrockModels, which is public',
-  'infra/stack/relay-props.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay.ts': 'the option bedrockModels, which is public',
+  'infra/deploy/deployed-options.ts': 'the option bedrockModels, which is public',
+  'infra/stack/relay-stack.ts': 'the option bedrockModels, which is public',
 };
 
 /** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
   'infra/local/vendors/responses/rules.ts': 'the address of a source',
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
-  'shared/relay/page/page-snippets-agents.ts': 'the client libraries of OpenAI are called openai',
-  'infra/ops/cli/command/command-examples.ts': 'examples in help texts',
-  'infra/ops/cli/channel-commands.ts': 'an example in a help text',
-  'infra/ops/cli/secret-commands.ts': 'examples in help texts',
+  'infra/ops/cli/examples.ts': 'examples in help texts',
+  'infra/ops/cli/commands/channel.ts': 'an example in a help text',
 };
 
 /** Where a dialect's name may stand as a value. */
 export const dialectNameHolders: Record<string, string> = {
-  'shared/config/compile/vital-fields.ts': 'a field of requests',
-  'shared/upstreams/types/channel-lost-fields.ts': '`messages` is a field of chat requests',
-  'infra/local/demo/vendor-rows.ts': 'rows are data',
+  'shared/config/rows/channel-row.ts': 'a field of requests',
+  'shared/upstreams/types/channel-request.ts': '`messages` is a field of chat requests',
+  'infra/local/demo/seed.ts': 'rows are data',
   'shared/upstreams/types/anthropic.ts': "the type's own dialect, and the header of its key",
   'shared/upstreams/types/azure.ts': 'the address of one dialect',
   'shared/upstreams/types/bedrock.ts': 'the dialect and the address of each model',
@@ -57,7 +49,7 @@ export const dialectNameHolders: Record<string, string> = {
 
 /** Files that print, and folders of such. */
 export const printers: Record<string, string> = {
-  'infra/ops/access/command-policies.ts': 'a command is called console',
+  'infra/ops/access/policies.ts': 'a command is called console',
   'infra/ops/cli/': 'the process of the command line, and the command console',
   'infra/bootstrap/': 'a tool',
   'infra/build/': 'a tool',

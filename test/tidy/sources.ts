@@ -5,7 +5,7 @@ import { importsIn, placesOf, type Place } from './syntax.ts';
 import { tokensOf, type Token } from './tokens.ts';
 
 export interface Source {
-  /** From the root, with slashes: `shared/wire/public/account.ts`. */
+  /** From the root, with slashes: `shared/wire/public-api.ts`. */
   file: string;
   folder: string;
   text: string;

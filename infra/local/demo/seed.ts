@@ -1,13 +1,14 @@
-import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
-import { physicalTableName } from '../../../shared/tables/table-names.ts';
-import { demoAccount, demoRows, realChannelRow, type SeedRow } from './seed-rows.ts';
-import { vendorRows } from './vendor-rows.ts';
+import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
+import { keyHash } from '../../../shared/tables/key-hash.ts';
+import { keyHint } from '../../../shared/wire/ids.ts';
+import { demoModels } from './upstream.ts';
 
 const stackName = 'relay';
 
@@ -33,7 +34,7 @@ export function demoKey(dataFolder: string | undefined): string {
 }
 
 /** Where the demo upstream and the vendor doubles listen in this run. */
-export interface DemoUpstreams {
+interface DemoUpstreams {
   endpoint: string;
   vendorEndpoint: (vendor: string) => string;
 }
@@ -100,3 +101,158 @@ async function unlessConditionFails(writing: Promise<unknown>): Promise<void> {
     if (!(error instanceof ConditionalCheckFailedException)) throw error;
   }
 }
+
+interface SeedRow {
+  table: TableName;
+  row: Record<string, unknown>;
+}
+
+const demoAccount = 'demo';
+
+/** The row of a key, with its hash and the hint that lists show. */
+export function keyRow(key: string): Record<string, unknown> {
+  return {
+    hash: keyHash(key),
+    account: demoAccount,
+    agent: 'api',
+    enabled: true,
+    hint: keyHint(key),
+  };
+}
+
+/** Rows for a working relay: channel to the demo upstream, price, plan, demo key, account with a balance. */
+export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
+  return [
+    {
+      table: 'channels',
+      row: {
+        id: 'demo',
+        name: 'Built-in demo upstream',
+        type: 'openai',
+        endpoint: upstreamEndpoint,
+        models: demoModels,
+        priority: 0,
+        state: true,
+      },
+    },
+    {
+      table: 'charges',
+      row: { id: 1, type: 'token-billing', models: ['demo-chat'], input: 0.001, output: 0.002 },
+    },
+    {
+      table: 'plans',
+      row: {
+        level: 1,
+        price: 30,
+        items: [
+          { id: 'demo', name: 'Demo calls', icon: '', value: 1000, models: ['demo-chat', 'demo-vision'] },
+        ],
+      },
+    },
+    { table: 'settings', row: { name: 'relay_closed', value: false } },
+    { table: 'settings', row: { name: 'subscription.enabled', value: true } },
+    {
+      table: 'accounts',
+      row: { account: demoAccount, plan: { level: 1, since: '2026-01-01' }, note: 'made by the demo seed' },
+    },
+    {
+      table: 'grants',
+      row: { account: demoAccount, grant_id: 'demo', amount: 100, reason: 'made by the demo seed' },
+    },
+    { table: 'keys', row: keyRow(key) },
+  ];
+}
+
+/** A channel to OpenAI; functions read its key from their environment. */
+export const realChannelRow: SeedRow = {
+  table: 'channels',
+  row: {
+    id: 'openai',
+    name: 'OpenAI',
+    type: 'openai',
+    endpoint: 'https://api.openai.com/v1',
+    secret: 'env:OPENAI_API_KEY',
+    models: ['gpt-5', 'gpt-5-mini', 'gpt-5-nano', 'gpt-4.1', 'gpt-4.1-mini', 'gpt-4o', 'gpt-4o-mini'],
+    priority: 0,
+    state: true,
+  },
+};
+
+/** A model of a vendor double, under the name that demo clients use. */
+interface VendorModel {
+  /** The double's name. */
+  vendor: string;
+  model: string;
+  /** The vendor's name of the model. */
+  upstream: string;
+  row: Record<string, unknown>;
+}
+
+const vendorModels: VendorModel[] = [
+  {
+    vendor: 'openai',
+    model: 'demo-gpt',
+    upstream: 'gpt-5.6',
+    row: { name: 'OpenAI, as it behaves', type: 'openai', dialect: 'responses' },
+  },
+  {
+    vendor: 'gemini',
+    model: 'demo-gemini',
+    upstream: 'gemini-3-pro-preview',
+    row: { name: 'Gemini, as it behaves', type: 'gemini' },
+  },
+  {
+    vendor: 'deepseek',
+    model: 'demo-deepseek',
+    upstream: 'deepseek-v4-pro',
+    row: { name: 'DeepSeek, as it behaves', type: 'openai' },
+  },
+  {
+    vendor: 'anthropic',
+    model: 'demo-claude',
+    upstream: 'claude-opus-5-5',
+    row: { name: 'Anthropic, as it behaves', type: 'anthropic' },
+  },
+  {
+    vendor: 'bedrock',
+    model: 'demo-bedrock',
+    upstream: 'us.anthropic.claude-opus-5-5-v1:0',
+    row: { name: 'Bedrock, as it behaves', type: 'bedrock', region: 'us-east-1' },
+  },
+  {
+    vendor: 'picky',
+    model: 'demo-picky',
+    upstream: 'picky',
+    row: {
+      name: 'A picky self-hosted server',
+      type: 'openai',
+      params: { system: 'first', null_content: 'empty', call_ids: 'alnum9' },
+    },
+  },
+];
+
+/** A channel to each vendor double, and a price. `endpointOf`: the address that a row names for a double. */
+export const vendorRows = (endpointOf: (vendor: string) => string): SeedRow[] => [
+  {
+    table: 'charges',
+    row: {
+      id: 2,
+      type: 'token-billing',
+      models: vendorModels.map(({ model }) => model),
+      input: 0.002,
+      output: 0.008,
+    },
+  },
+  ...vendorModels.map(({ vendor, model, upstream, row }) => ({
+    table: 'channels' as const,
+    row: {
+      id: model,
+      endpoint: endpointOf(vendor),
+      models: [model],
+      mapper: { [model]: upstream },
+      priority: 0,
+      state: true,
+      ...row,
+    },
+  })),
+];

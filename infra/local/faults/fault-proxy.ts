@@ -23,13 +23,11 @@ import {
   request as sendRequest,
   type IncomingMessage,
   type ServerResponse,
+  type IncomingHttpHeaders,
 } from 'node:http';
-import { buffer } from 'node:stream/consumers';
+import { buffer, json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { closeServer, listenOnLoopback } from '../host/free-port.ts';
-import { callOf, throttleErrorOf, withCapacity, type JsonCall } from './faulted-call.ts';
-import { startFaultControl } from './fault-control.ts';
-import { FaultRules, type Fault, type FaultCounts } from './fault-rules.ts';
+import { closeServer, listenOnLoopback } from '../host/loopback.ts';
 
 export interface FaultProxy {
   /** What clients are given instead of the service's address. */
@@ -45,7 +43,7 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-export interface FaultProxyOptions {
+interface FaultProxyOptions {
   /** The address of the service. */
   upstream: string;
   seed?: number;
@@ -181,4 +179,273 @@ function addUnits(units: Record<string, number>, { operation }: JsonCall, { stat
     const name = `${operation} ${TableName}`;
     units[name] = (units[name] ?? 0) + CapacityUnits;
   }
+}
+
+/**
+ * Faults of AWS's JSON services, as rules that a script adds and takes away: which calls they are for, how many of them,
+ * and for how long. The same seed and the same order of calls give the same faults.
+ */
+
+/**
+ * What happens to a call.
+ * - `throttle`: refused with `error`, by default the service's usual one; not passed on.
+ * - `unprocessed`: a BatchGetItem is answered without a single item, all of its keys unprocessed; not passed on.
+ * - `error`: 500; not passed on.
+ * - `hang_up`: the connection ends without a reply; not passed on. The client cannot know that.
+ * - `lost_reply`: the call is applied, then the connection ends without a reply.
+ * - `slow`: the call waits for `delayMs` and is then applied, also when the client has gone by then.
+ * - `late_reply`: the call is applied at once, its reply waits for `delayMs`.
+ */
+export type Fault =
+  | { kind: 'throttle'; error?: string }
+  | { kind: 'slow' | 'late_reply'; delayMs: number }
+  | { kind: 'unprocessed' | 'error' | 'hang_up' | 'lost_reply' };
+
+type FaultKind = Fault['kind'];
+
+type FaultService = 'dynamodb' | 'streams' | 'ssm' | 'secretsmanager';
+
+export interface FaultRule {
+  fault: Fault;
+  /** Absent: all. */
+  services?: FaultService[];
+  /** `UpdateItem`, `GetSecretValue` ...; absent: all. */
+  operations?: string[];
+  /** The end of a table's name: `quotas` is every stack's; a secret's name for the secret stores. Absent: all. */
+  tables?: string[];
+  /** The part of the calls that it strikes, 0 to 1. Absent: all. */
+  share?: number;
+  /** Milliseconds for which it strikes, from when it is added. Absent: until it is removed. */
+  forMs?: number;
+  /** How many calls it strikes. Absent: without a bound. */
+  times?: number;
+}
+
+/** A call as far as rules look at it. */
+interface FaultedCall {
+  service: FaultService;
+  operation: string;
+  /** Tables that the call names, or the one secret. */
+  tables: string[];
+}
+
+interface ActiveRule {
+  rule: FaultRule;
+  untilMs: number;
+  left: number;
+}
+
+interface FaultCounts {
+  /** Calls that arrived, by `<service>.<operation>`. */
+  calls: Record<string, number>;
+  /** Faults that were done, by kind. */
+  faults: Partial<Record<FaultKind | 'refused_connection', number>>;
+  /** The same by `<kind> <service>.<operation>`. */
+  faultsByOperation: Record<string, number>;
+}
+
+class FaultRules {
+  readonly counts: FaultCounts = { calls: {}, faults: {}, faultsByOperation: {} };
+  readonly #rules = new Map<number, ActiveRule>();
+  readonly #random: () => number;
+  #lastId = 0;
+
+  constructor(seed: number) {
+    this.#random = seededRandom(seed);
+  }
+
+  /** @returns the id to remove it by */
+  add(rule: FaultRule): number {
+    const { forMs = Infinity, times = Infinity } = rule;
+    this.#lastId += 1;
+    this.#rules.set(this.#lastId, { rule, untilMs: performance.now() + forMs, left: times });
+    return this.#lastId;
+  }
+
+  remove(id: number): void {
+    this.#rules.delete(id);
+  }
+
+  clear(): void {
+    this.#rules.clear();
+  }
+
+  /** Counts the call, and the fault of the first rule that strikes it. */
+  faultOf(call: FaultedCall): Fault | undefined {
+    const name = `${call.service}.${call.operation}`;
+    this.counts.calls[name] = (this.counts.calls[name] ?? 0) + 1;
+    for (const [id, active] of this.#rules) {
+      if (active.left <= 0 || performance.now() >= active.untilMs) {
+        this.#rules.delete(id);
+        continue;
+      }
+      if (!isFor(active.rule, call) || this.#random() >= (active.rule.share ?? 1)) continue;
+      active.left -= 1;
+      const { fault } = active.rule;
+      this.counts.faults[fault.kind] = (this.counts.faults[fault.kind] ?? 0) + 1;
+      const named = `${fault.kind} ${name}`;
+      this.counts.faultsByOperation[named] = (this.counts.faultsByOperation[named] ?? 0) + 1;
+      return fault;
+    }
+    return undefined;
+  }
+
+  countRefusedConnection(): void {
+    this.counts.faults.refused_connection = (this.counts.faults.refused_connection ?? 0) + 1;
+  }
+}
+
+function isFor({ fault, services, operations, tables }: FaultRule, call: FaultedCall): boolean {
+  if (fault.kind === 'unprocessed' && call.operation !== 'BatchGetItem') return false;
+  if (services && !services.includes(call.service)) return false;
+  if (operations && !operations.includes(call.operation)) return false;
+  return !tables || call.tables.some((table) => tables.some((end) => isNamed(table, end)));
+}
+
+const isNamed = (table: string, end: string): boolean => table === end || table.endsWith(`-${end}`);
+
+/** mulberry32. */
+function seededRandom(seed: number): () => number {
+  let state = Math.imul(seed, 0x9e3779b1);
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+// Drives a fault proxy from another process. It has a port of its own, so that it answers while the proxy refuses.
+
+interface FaultControlParts {
+  rules: FaultRules;
+  units: Record<string, number>;
+  refuseConnections: (refused: boolean) => Promise<void>;
+}
+
+async function startFaultControl(
+  parts: FaultControlParts,
+): Promise<{ endpoint: string; close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    act(parts, request).then(
+      (answer) => response.writeHead(answer === undefined ? 404 : 200).end(JSON.stringify(answer)),
+      (error: unknown) => response.writeHead(400).end(String(error)),
+    );
+  });
+  const port = await listenOnLoopback(server, 0);
+  return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
+}
+
+async function act(
+  { rules, units, refuseConnections }: FaultControlParts,
+  request: IncomingMessage,
+): Promise<object | undefined> {
+  const [, place, id] = (request.url ?? '').split('/');
+  switch (`${request.method} ${place}`) {
+    case 'POST rules':
+      return { id: rules.add((await json(request)) as FaultRule) };
+    case 'DELETE rules':
+      if (id) rules.remove(Number(id));
+      else rules.clear();
+      return {};
+    case 'POST connections':
+      await refuseConnections(((await json(request)) as { refused: boolean }).refused);
+      return {};
+    case 'GET counts':
+      return { ...rules.counts, units };
+    default:
+      return undefined;
+  }
+}
+
+// Reads a call of AWS's JSON protocol as far as rules of faults look at it.
+
+interface JsonCall extends FaultedCall {
+  body: Record<string, unknown>;
+  contentType: string;
+}
+
+const services: Record<string, FaultService> = {
+  DynamoDB_20120810: 'dynamodb',
+  DynamoDBStreams_20120810: 'streams',
+  AmazonSSM: 'ssm',
+  secretsmanager: 'secretsmanager',
+};
+
+/** The call of a request; one that is not of this protocol has the operation ''. */
+function callOf(headers: IncomingHttpHeaders, bytes: Buffer): JsonCall {
+  const [prefix = '', operation = ''] = String(headers['x-amz-target'] ?? '').split('.');
+  const service = services[prefix] ?? 'dynamodb';
+  const body = operation === '' ? {} : (JSON.parse(bytes.toString()) as Record<string, unknown>);
+  const contentType = headers['content-type'] ?? 'application/x-amz-json-1.0';
+  return { service, operation, tables: tablesOf(body), body, contentType };
+}
+
+function tablesOf({ TableName, RequestItems, TransactItems, Name, SecretId }: JsonCall['body']): string[] {
+  const named = TableName ?? Name ?? SecretId;
+  if (typeof named === 'string') return [named];
+  if (RequestItems) return Object.keys(RequestItems);
+  const actions = (TransactItems ?? []) as Record<string, { TableName?: string }>[];
+  return [
+    ...new Set(actions.flatMap((action) => Object.values(action).map(({ TableName: name }) => name ?? ''))),
+  ];
+}
+
+/** What the service itself says when it is called too often. */
+function throttleErrorOf({ service, operation }: FaultedCall): string {
+  if (service !== 'dynamodb') return 'ThrottlingException';
+  const ofTable = operation.startsWith('Transact')
+    ? 'ThrottlingException'
+    : 'ProvisionedThroughputExceededException';
+  return `com.amazonaws.dynamodb.v20120810#${ofTable}`;
+}
+
+const withoutCapacity = /^(Create|Delete|Describe|List|UpdateT|Tag|Untag)/;
+
+/** The call's body, asking for its capacity units. */
+const withCapacity = ({ service, operation, body }: JsonCall, bytes: Buffer): Buffer =>
+  service !== 'dynamodb' || operation === '' || withoutCapacity.test(operation)
+    ? bytes
+    : Buffer.from(JSON.stringify({ ...body, ReturnConsumedCapacity: 'TOTAL' }));
+
+// SSM's and Secrets Manager's reads of one value, over HTTP, with a count for each secret.
+
+export interface SecretDouble {
+  /** For `AWS_ENDPOINT_URL_SSM`, `AWS_ENDPOINT_URL_SECRETS_MANAGER`, and a fault proxy's `upstream`. */
+  endpoint: string;
+  /** By name, as a reference has it after `ssm:` or `secretsmanager:`. May be changed at any time. */
+  values: Map<string, string>;
+  /** Reads that arrived, by name. */
+  reads: Map<string, number>;
+  close(): Promise<void>;
+}
+
+export async function startSecretDouble(values: Record<string, string>): Promise<SecretDouble> {
+  const held = new Map(Object.entries(values));
+  const reads = new Map<string, number>();
+  const server = createServer((request, response) => {
+    void buffer(request).then((bytes) => {
+      const { service, tables, contentType } = callOf(request.headers, bytes);
+      const name = tables[0] ?? '';
+      reads.set(name, (reads.get(name) ?? 0) + 1);
+      const value = held.get(name);
+      const isParameter = service === 'ssm';
+      response.writeHead(value === undefined ? 400 : 200, { 'content-type': contentType });
+      if (value === undefined)
+        response.end(
+          JSON.stringify({ __type: isParameter ? 'ParameterNotFound' : 'ResourceNotFoundException' }),
+        );
+      else
+        response.end(
+          JSON.stringify(isParameter ? { Parameter: { Name: name, Value: value } } : { SecretString: value }),
+        );
+    });
+  });
+  const port = await listenOnLoopback(server, 0);
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    values: held,
+    reads,
+    close: () => closeServer(server),
+  };
 }

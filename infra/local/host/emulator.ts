@@ -1,13 +1,22 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { accessSync, constants, mkdirSync, mkdtempSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  chmodSync,
+  existsSync,
+  readdirSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from './free-port.ts';
+import { DatabaseSync } from 'node:sqlite';
+import { freePort } from './loopback.ts';
 import type { LocalOptions } from './local-options.ts';
-import { StartError } from './start-error.ts';
-import { tendStreamRecords } from './stream-records.ts';
+import { StartError } from './messages.ts';
 
 /** A running DynamoDB at `endpoint`. `ended` resolves when it stops unexpectedly. */
 export interface Emulator {
@@ -156,4 +165,86 @@ function isExecutable(file: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** DynamoDB keeps stream records for 24 hours. */
+const keptSeconds = 24 * 60 * 60;
+/** How long a statement waits while the emulator writes. */
+const busyTimeoutMs = 5_000;
+
+/**
+ * The emulator numbers each stream record by the largest number of its table, which it looks for among all records:
+ * without an index a write takes 0.5 ms longer for each 1,000 records, and so does each read. It never deletes records
+ * either. To be called on the emulator's file when the emulator has created it.
+ * The newest record of each table stays, because the next number follows from it.
+ * @throws an error of SQLite: the file is one of an emulator whose tables have other names
+ */
+export function tendStreamRecords(file: string, nowSeconds: number): void {
+  const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
+  try {
+    database.exec(`
+      CREATE INDEX IF NOT EXISTS relay_stream_order
+        ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
+      CREATE INDEX IF NOT EXISTS relay_stream_ends
+        ON _stream_records (table_name, shard_id, sequence_number)`);
+    database
+      .prepare(
+        `DELETE FROM _stream_records
+         WHERE created_at < ? AND id NOT IN (SELECT MAX(id) FROM _stream_records GROUP BY table_name)`,
+      )
+      .run(nowSeconds - keptSeconds);
+  } finally {
+    database.close();
+  }
+}
+
+/** SQLite's code for a file that another process has locked. */
+const busy = 5;
+const ownFile = /^(in-use|demo-key|log|dynamodb\.sqlite(-wal|-shm)?|stream-positions\.json)$/;
+
+/**
+ * Takes the folder for one stack: two emulators on one file would destroy it. The system itself takes the lock from a
+ * process that ends, however it does. Throws StartError: another stack has it, or it cannot be written.
+ * @returns gives it back
+ */
+export function claimDataFolder(folder: string | undefined): () => void {
+  if (folder === undefined) return () => {};
+  try {
+    makeFolder(path.resolve(folder));
+    closeToOthers(folder);
+    accessSync(folder, constants.W_OK);
+    const lock = new DatabaseSync(path.join(folder, 'in-use'), { timeout: 0 });
+    try {
+      lock.exec('BEGIN EXCLUSIVE');
+    } catch (error) {
+      lock.close();
+      throw error;
+    }
+    return () => lock.close();
+  } catch (error) {
+    const { code, errcode } = error as NodeJS.ErrnoException & { errcode?: number };
+    const named = `RELAY_DATA is ${folder}`;
+    if (errcode === busy)
+      throw new StartError(
+        `${named}: another stack works there; stop it, or set RELAY_DATA to another folder`,
+      );
+    throw new StartError(
+      `${named}, which cannot be written (${errcode === undefined ? code : `SQLite ${errcode}`})`,
+    );
+  }
+}
+
+/** Those of versions that left them open. A folder that has none of them may be somebody else's. */
+function closeToOthers(folder: string): void {
+  const files = readdirSync(folder).filter((name) => ownFile.test(name));
+  for (const name of files) chmodSync(path.join(folder, name), name === 'log' ? 0o700 : 0o600);
+  if (files.includes('in-use')) chmodSync(folder, 0o700);
+}
+
+/** Not by `recursive`: where the system lets nobody make a folder (`/proc`), Node then tries for ever. */
+function makeFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  const parent = path.dirname(folder);
+  if (!existsSync(parent)) makeFolder(parent);
+  mkdirSync(folder, { mode: 0o700 });
 }

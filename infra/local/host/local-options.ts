@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { StartError } from './start-error.ts';
+import { StartError } from './messages.ts';
 
 /** Options that environment variables of `npm start` set. */
 export interface LocalOptions {
@@ -68,3 +68,14 @@ function functionEnvironment(environment: NodeJS.ProcessEnv): Record<string, str
     if (value !== undefined && !name.startsWith('AWS_')) kept[name] = value;
   return kept;
 }
+
+/** Invented region, account and credentials that all local parts share. */
+export const localRegion = 'us-east-1';
+export const localAccount = '000000000000';
+
+/** Settings of SDK clients for the emulator, which accepts any credentials. */
+export const localClientSettings = (endpoint: string) => ({
+  endpoint,
+  region: localRegion,
+  credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+});

@@ -4,10 +4,10 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { finished } from 'node:stream';
-import { logLines, type Log } from '../host/log.ts';
-import type { FunctionError, FunctionSettings, Invocation } from './invocation.ts';
-import { createRuntimeApi } from './runtime-api.ts';
-import { runtimeEnvironment } from './runtime-environment.ts';
+import { buffer } from 'node:stream/consumers';
+import { logLines, type Log } from '../host/messages.ts';
+import { serverForPrograms } from '../host/loopback.ts';
+import { localRegion } from '../host/local-options.ts';
 
 const runtimeClient = createRequire(import.meta.url).resolve('aws-lambda-ric');
 const shim = path.join(import.meta.dirname, 'ric-shim.cjs');
@@ -24,7 +24,7 @@ export interface EnvironmentEvents {
   dead(environment: Environment, initError?: FunctionError): void;
 }
 
-export interface EnvironmentParts {
+interface EnvironmentParts {
   settings: FunctionSettings;
   /** Number of this environment among those of its function, from 1. */
   serial: number;
@@ -181,4 +181,143 @@ export class Environment {
     this.#parts.events.dead(this, this.#everIdle ? undefined : (this.#initError ?? error));
     this.#ended.resolve();
   }
+}
+
+/** Handles the calls of the runtime client in one environment. */
+interface RuntimeCalls {
+  /** The client is free; work is sent as this response. */
+  next(response: ServerResponse): void;
+  /** The function's code could not be loaded. */
+  initFailed(error: FunctionError): void;
+  answered(id: string, payload: Buffer): void;
+  failed(id: string, error: FunctionError): void;
+  streaming(id: string, body: IncomingMessage, contentType: string): void;
+  /** True when this invocation is running. */
+  isRunning(id: string): boolean;
+}
+
+const prefix = '/2018-06-01/runtime/';
+const invocationPath = /^invocation\/([^/]+)\/(response|error)$/;
+
+/** AWS's Lambda Runtime API (version 2018-06-01) for one environment; the caller listens and closes. */
+function createRuntimeApi(calls: RuntimeCalls): Server {
+  const server = serverForPrograms((request, response) => {
+    route(calls, request, response).catch(() => response.destroy());
+  });
+  // An invocation and an idle environment may both send nothing for minutes.
+  server.requestTimeout = 0;
+  server.headersTimeout = 0;
+  server.keepAliveTimeout = 0;
+  return server;
+}
+
+async function route(calls: RuntimeCalls, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const path = (request.url ?? '').startsWith(prefix) ? (request.url ?? '').slice(prefix.length) : '';
+  if (request.method === 'GET' && path === 'invocation/next') return calls.next(response);
+  if (path === 'init/error') {
+    calls.initFailed(parseError(await buffer(request)));
+    return answer(response, 202, accepted);
+  }
+  const match = invocationPath.exec(path);
+  const id = decodeURIComponent(match?.[1] ?? '');
+  if (match === null || !calls.isRunning(id)) {
+    request.resume();
+    return answer(response, 400, '{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}');
+  }
+  if (match[2] === 'error') calls.failed(id, parseError(await buffer(request)));
+  else if (request.headers['lambda-runtime-function-response-mode'] === 'streaming') {
+    request.once('end', () => answer(response, 202, accepted));
+    calls.streaming(id, request, request.headers['content-type'] ?? 'application/octet-stream');
+    return;
+  } else calls.answered(id, await buffer(request));
+  answer(response, 202, accepted);
+}
+
+const accepted = '{"status":"OK"}';
+
+function answer(response: ServerResponse, status: number, json: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(json);
+}
+
+function parseError(body: Buffer): FunctionError {
+  try {
+    const parsed = JSON.parse(body.toString()) as Partial<FunctionError>;
+    return { errorType: parsed.errorType ?? 'Error', errorMessage: parsed.errorMessage ?? '' };
+  } catch {
+    return { errorType: 'Error', errorMessage: body.toString() };
+  }
+}
+
+/**
+ * The variables that Lambda sets. `settings.environment` overrides those above it; those below override it.
+ */
+function runtimeEnvironment(
+  settings: FunctionSettings,
+  label: string,
+  runtimeApi: string,
+): Record<string, string> {
+  return {
+    LANG: 'en_US.UTF-8',
+    TZ: ':UTC',
+    AWS_REGION: localRegion,
+    AWS_DEFAULT_REGION: localRegion,
+    AWS_ACCESS_KEY_ID: 'local',
+    AWS_SECRET_ACCESS_KEY: 'local',
+    AWS_EC2_METADATA_DISABLED: 'true',
+    AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x',
+    AWS_LAMBDA_INITIALIZATION_TYPE: 'on-demand',
+    ...settings.environment,
+    AWS_LAMBDA_FUNCTION_NAME: settings.name,
+    AWS_LAMBDA_FUNCTION_VERSION: settings.version ?? '$LATEST',
+    AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(settings.memoryMegabytes),
+    AWS_LAMBDA_LOG_GROUP_NAME: `/aws/lambda/${settings.name}`,
+    AWS_LAMBDA_LOG_STREAM_NAME: label,
+    AWS_LAMBDA_RUNTIME_API: runtimeApi,
+    LAMBDA_TASK_ROOT: settings.folder,
+    _HANDLER: settings.handler,
+  };
+}
+
+/** The error of a failed invocation, in Lambda's format. */
+export interface FunctionError {
+  errorType: string;
+  errorMessage: string;
+}
+
+/** Receives the outcome of one invocation: exactly one method is called, once. */
+export interface Responder {
+  /** The function failed before it answered. */
+  failed(error: FunctionError): void;
+  /** The function returned a whole answer: JSON. */
+  buffered(payload: Buffer): void;
+  /**
+   * A streamed answer started. The body ends, or emits an error when the function or the end of its process breaks the
+   * connection. Trailers describe a failure after the start. The function waits while the body is not read, until `over`
+   * aborts: then nothing more is written, and what is left must be read at once.
+   */
+  streaming(body: IncomingMessage, contentType: string, over: AbortSignal): void;
+}
+
+export interface Invocation {
+  id: string;
+  /** JSON text of the event. */
+  event: string;
+  responder: Responder;
+}
+
+/** The settings of all environments of one function. */
+export interface FunctionSettings {
+  /** Short name for log lines: `chat`. */
+  name: string;
+  arn: string;
+  /** Number of the version that its environments run. Default: `$LATEST`. */
+  version?: string;
+  /** Folder that contains the handler's file. */
+  folder: string;
+  handler: string;
+  timeoutMs: number;
+  memoryMegabytes: number;
+  environment: Record<string, string>;
+  /** Requests are queued when this many environments are busy. */
+  environmentsMax: number;
 }

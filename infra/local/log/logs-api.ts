@@ -1,15 +1,17 @@
 /** Emulates CloudWatch Logs on the lines of this stack: StartQuery, GetQueryResults, DescribeLogGroups. */
 import { randomUUID } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import { closeServer, listenOnLoopback } from '../host/free-port.ts';
-import { serverForPrograms } from '../host/for-programs.ts';
+import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '@aws-sdk/client-dynamodb';
+import { closeServer, listenOnLoopback, serverForPrograms } from '../host/loopback.ts';
 import type { KeptLine, KeptLines } from './kept-lines.ts';
-import { parseQuery } from './query.ts';
+import { localStackId } from '../../../shared/adapters/dynamodb/operator-store.ts';
+import { physicalTableName } from '../../../shared/tables/table-names.ts';
+import type { Log } from '../host/messages.ts';
 
 /** Of a query that nobody asks for again. */
 const queriesMax = 20;
 
-export interface LogsApi {
+interface LogsApi {
   endpoint: string;
   close(): Promise<void>;
 }
@@ -26,7 +28,7 @@ interface Asked {
 }
 
 /** The name of a function's log group. */
-export const logGroupOf = (stack: string, functionName: string): string => `${stack}-${functionName}`;
+const logGroupOf = (stack: string, functionName: string): string => `${stack}-${functionName}`;
 
 export async function startLogsApi(stack: string, kept: KeptLines): Promise<LogsApi> {
   const queries = new Map<string, object>();
@@ -112,3 +114,80 @@ const rowOf = ({ atMs, text: line }: KeptLine): object[] => [
   { field: '@timestamp', value: new Date(atMs).toISOString().replace('T', ' ').replace('Z', '') },
   { field: '@message', value: line },
 ];
+
+/** Queries of CloudWatch Logs Insights as the operators' tool sends them, and no others. */
+
+interface Query {
+  matches(fields: Readonly<Record<string, unknown>>): boolean;
+  limit: number;
+}
+
+/** Undefined: not a query of the tool. */
+function parseQuery(text: string): Query | undefined {
+  const [fields, filter = '', sort, limit = ''] = text.split('\n| ');
+  const most = /^limit (\d{1,5})$/.exec(limit)?.[1];
+  if (fields !== 'fields @timestamp, @message' || sort !== 'sort @timestamp desc') return undefined;
+  if (most === undefined || !filter.startsWith('filter ')) return undefined;
+  const conditions = filter
+    .slice('filter '.length)
+    .split(/ and (?=[\w@.]+ (?:in|like|>) )/)
+    .map(parseCondition);
+  const all = conditions.filter((condition) => condition !== undefined);
+  if (all.length !== conditions.length) return undefined;
+  return { matches: (line) => all.every((condition) => condition(line)), limit: Number(most) };
+}
+
+type Condition = (line: Readonly<Record<string, unknown>>) => boolean;
+
+function parseCondition(text: string): Condition | undefined {
+  const [, listed, values = ''] = /^([\w.]+) in \[(.*)\]$/s.exec(text) ?? [];
+  if (listed !== undefined) {
+    const accepted = new Set<unknown>([...values.matchAll(/"([^"\\]*)"/g)].map(([, value]) => value));
+    return (line) => accepted.has(line[listed]);
+  }
+  const [, measured, bound] = /^([\w.]+) > (\d+)$/.exec(text) ?? [];
+  if (measured !== undefined) return (line) => Number(line[measured]) > Number(bound);
+  const [, field, prefix = ''] = /^([\w.]+) like \/\^([0-9a-z]+)\/$/.exec(text) ?? [];
+  return field === undefined
+    ? undefined
+    : (line) => {
+        const value = line[field];
+        return typeof value === 'string' && value.startsWith(prefix);
+      };
+}
+
+/** The functions whose lines have calls; `server` answers in their place. */
+const answering = ['chat', 'responses', 'background', 'server'];
+
+/** The stack's log: every line is kept, and goes on to `shown`. */
+export const keepingLines =
+  (kept: KeptLines, shown: Log): Log =>
+  (line) => {
+    const [, functionName = 'stack', text = line] = /^\[(\w+)\] (.*)$/.exec(line) ?? [];
+    kept.add({ atMs: Date.now(), functionName, text });
+    shown(line);
+  };
+
+/** Says beside the tables where log and relay are: the operators' tool knows the tables alone. */
+export async function publishAddresses(
+  client: DynamoDBClient,
+  stack: string,
+  { log, port }: { log: string; port: number },
+): Promise<void> {
+  const groups = answering.map((name) => ({ S: logGroupOf(stack, name) }));
+  const put = new PutItemCommand({
+    TableName: physicalTableName(stack, 'runtime'),
+    Item: {
+      id: { S: localStackId },
+      endpoint: { S: log },
+      groups: { L: groups },
+      base_url: { S: `http://127.0.0.1:${port}/v1` },
+    },
+  });
+  try {
+    await client.send(put);
+  } catch (error) {
+    // A template without that table has no relay whose lines are searched.
+    if (!(error instanceof ResourceNotFoundException)) throw error;
+  }
+}

@@ -1,10 +1,9 @@
 import type { LocalFunction } from '../lambda/local-function.ts';
-import { readMapping, type MappingProperties, type MappingSettings } from '../events/mapping-settings.ts';
-import type { Schedule } from '../events/schedules.ts';
+import { readMapping, type MappingProperties, type MappingSettings } from '../event-source-mapping.ts';
 import { functionNamed } from './build-functions.ts';
-import { resourcesOf } from './read-template.ts';
-import { functionOf, type LocalReferences } from './references.ts';
-import { localAccount, localRegion } from '../host/identity.ts';
+import { resourcesOf, functionOf, type LocalReferences } from './template.ts';
+import { localAccount, localRegion } from '../host/local-options.ts';
+import type { Log } from '../host/messages.ts';
 
 type Functions = ReadonlyMap<string, LocalFunction>;
 
@@ -65,3 +64,44 @@ const scheduledEvent = (source: string, id: string) => ({
   resources: [`arn:aws:events:${localRegion}:${localAccount}:rule/${id}`],
   detail: {},
 });
+
+interface Schedule {
+  id: string;
+  expression: string;
+  event: unknown;
+  target: LocalFunction;
+}
+
+interface RunningSchedules {
+  /** Runs all schedules at once. Resolves when every run has ended, successfully or not. */
+  runAll(): Promise<void>;
+  stop(): void;
+}
+
+const unitMs: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+
+/** Milliseconds of `rate(5 minutes)`. Undefined for other expressions, which run only in `runAll`. */
+function rateMs(expression: string): number | undefined {
+  const match = /^rate\((\d+) (minute|hour|day)s?\)$/.exec(expression);
+  return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ''] ?? 0);
+}
+
+/** Runs each function at the rate of its schedule. */
+export function startSchedules(schedules: Schedule[], log: Log): RunningSchedules {
+  const timers: NodeJS.Timeout[] = [];
+  const run = ({ id, target, event }: Schedule): Promise<void> =>
+    target.call(event).then(
+      () => log(`schedule ${id} ran ${target.settings.name}`),
+      (error: unknown) => log(`schedule ${id} failed: ${(error as Error).message}`),
+    );
+  for (const schedule of schedules) {
+    const every = rateMs(schedule.expression);
+    if (every === undefined)
+      log(`schedule ${schedule.id} (${schedule.expression}) runs on SIGUSR2 only: it is not a rate`);
+    else timers.push(setInterval(() => void run(schedule), every));
+  }
+  return {
+    runAll: async () => void (await Promise.all(schedules.map(run))),
+    stop: () => timers.forEach(clearInterval),
+  };
+}

@@ -1,11 +1,8 @@
-import type { Log } from '../host/log.ts';
-import type { FunctionSettings } from '../lambda/invocation.ts';
-import { functionUrl, type FunctionUrl } from '../lambda/function-url.ts';
+import { type Log, StartError } from '../host/messages.ts';
+import type { FunctionSettings } from '../lambda/environment.ts';
+import { functionUrl, type FunctionUrl, type InvokeMode } from '../lambda/function-url.ts';
 import { LocalFunction } from '../lambda/local-function.ts';
-import type { InvokeMode } from '../lambda/url-reply.ts';
-import { StartError } from '../host/start-error.ts';
-import { resourcesOf, type Template } from './read-template.ts';
-import { functionOf, functionUrlHost, type LocalReferences } from './references.ts';
+import { resourcesOf, type Template, functionOf, functionUrlHost, type LocalReferences } from './template.ts';
 
 export interface FunctionOptions {
   /** Variables of all functions; the template overrides them. */

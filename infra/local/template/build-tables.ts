@@ -10,10 +10,9 @@ import {
   type StreamViewType,
   type TableDescription,
 } from '@aws-sdk/client-dynamodb';
-import { StartError } from '../host/start-error.ts';
-import { resourcesOf } from './read-template.ts';
-import { type LocalReferences } from './references.ts';
-import { localClientSettings } from '../host/identity.ts';
+import { StartError } from '../host/messages.ts';
+import { resourcesOf, type LocalReferences } from './template.ts';
+import { localClientSettings } from '../host/local-options.ts';
 
 interface TableProperties {
   KeySchema: KeySchemaElement[];

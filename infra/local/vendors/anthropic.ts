@@ -1,8 +1,7 @@
-import { claudeModels } from './messages/models.ts';
+import { claudeModels } from './messages/request.ts';
 import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
-import { jsonReply } from './script/frames.ts';
-import { PrefixMemory } from './script/prefix-memory.ts';
-import type { Refusal, Rule, Vendor, VendorReply } from './script/vendor.ts';
+import { jsonReply, type Refusal, type Rule, type Vendor, type VendorReply } from './vendor.ts';
+import { PrefixMemory } from './script.ts';
 
 /**
  * Anthropic's Messages. `claude-opus-5-5` and `claude-fable-5-1` have the rules of the newest models,

@@ -1,10 +1,14 @@
-import { callsAnswered, functionsAlone, resultsAsked } from './chat/rules.ts';
-import { secretOf, type ChatCall } from './chat/request.ts';
-import { serveChat, type ChatServer } from './chat/serve.ts';
-import { jsonReply } from './script/frames.ts';
-import { PrefixMemory } from './script/prefix-memory.ts';
-import { thoughtOf } from './script/script.ts';
-import { isObject, type Refusal, type Rule, type Vendor, type VendorReply } from './script/vendor.ts';
+import {
+  callsAnswered,
+  functionsAlone,
+  resultsAsked,
+  secretOf,
+  type ChatCall,
+  serveChat,
+  type ChatServer,
+} from './chat.ts';
+import { jsonReply, isObject, type Refusal, type Rule, type Vendor, type VendorReply } from './vendor.ts';
+import { PrefixMemory, thoughtOf } from './script.ts';
 
 /**
  * DeepSeek's chat endpoint; `house-model` is a name of another server's for the same model. `kimi-k2.6` behaves like Moonshot's Kimi, which has the same rule about thinking:

@@ -1,11 +1,16 @@
 import { createHash } from 'node:crypto';
-import { commonFields, functionsAlone, unknownField } from './chat/rules.ts';
-import { secretOf, type ChatCall } from './chat/request.ts';
-import type { ChatStyle } from './chat/reply.ts';
-import { serveChat, type ChatServer } from './chat/serve.ts';
-import { jsonReply } from './script/frames.ts';
-import { PrefixMemory } from './script/prefix-memory.ts';
 import {
+  commonFields,
+  functionsAlone,
+  unknownField,
+  secretOf,
+  type ChatCall,
+  type ChatStyle,
+  serveChat,
+  type ChatServer,
+} from './chat.ts';
+import {
+  jsonReply,
   isObject,
   objectsIn,
   textIn,
@@ -13,7 +18,8 @@ import {
   type Rule,
   type Vendor,
   type VendorReply,
-} from './script/vendor.ts';
+} from './vendor.ts';
+import { PrefixMemory } from './script.ts';
 
 /**
  * Google's OpenAI-compatible endpoint. `gemini-3-pro-preview` signs the first call of a turn;

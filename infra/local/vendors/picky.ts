@@ -1,10 +1,15 @@
-import { commonFields, functionsAlone, refusedCallId, unknownField } from './chat/rules.ts';
-import type { ChatCall } from './chat/request.ts';
-import type { ChatStyle } from './chat/reply.ts';
-import { serveChat, type ChatServer } from './chat/serve.ts';
-import { jsonReply } from './script/frames.ts';
-import { PrefixMemory } from './script/prefix-memory.ts';
-import { objectsIn, type Refusal, type Rule, type Vendor, type VendorReply } from './script/vendor.ts';
+import {
+  commonFields,
+  functionsAlone,
+  refusedCallId,
+  unknownField,
+  type ChatCall,
+  type ChatStyle,
+  serveChat,
+  type ChatServer,
+} from './chat.ts';
+import { jsonReply, objectsIn, type Refusal, type Rule, type Vendor, type VendorReply } from './vendor.ts';
+import { PrefixMemory } from './script.ts';
 
 /**
  * A self-hosted chat server with the hard rules of several: Mistral's ids and error form, the system message of

@@ -1,33 +1,27 @@
 /** Defines the commands, help and exit codes of the operators' tool. */
 import { Command, CommanderError } from 'commander';
-import { addChannelCommands } from './channel-commands.ts';
-import { addAccountCommands } from './account-commands.ts';
-import { addChargeCommands } from './charge-commands.ts';
-import { addCustomerCommands } from './customers/customer-commands.ts';
-import { addConfigCommands } from './config-commands.ts';
-import { addConsoleCommand } from './console-command.ts';
-import { addCostCommand } from './cost/cost-command.ts';
-import { Failure } from '../../../shared/operate/operator-failure.ts';
-import { addInitCommand } from './init/init-command.ts';
-import { addGrantCommands } from './rows/grant-commands.ts';
-import { addPlanCommands } from './rows/plan-commands.ts';
-import { addSettingCommands } from './rows/setting-commands.ts';
-import { addDoctorCommand } from './doctor-command.ts';
-import { addKeyCommands } from './keys/key-commands.ts';
-import { addPaymentCommands } from './payment-commands.ts';
-import { addLedgerCommands } from './ledger-commands.ts';
-import { addReportCommand } from './report/report-command.ts';
-import { addRequestCommands } from './requests/request-commands.ts';
-import { addResponseCommands } from './response-commands.ts';
-import { addWhatIfCommand } from './what-if-command.ts';
-import { addSecretCommands } from './secret-commands.ts';
-import { addStatementCommands } from './money/statement-commands.ts';
-import { addVersionCommands } from './version-commands.ts';
-import { commandContext, type CommandContext } from './command/command-context.ts';
-import { addExamples, programName } from './command/command-examples.ts';
-import { addCommonOptions, addTargetOptions } from './command/common-options.ts';
-import type { ProcessContext } from './terminal/process-context.ts';
-import type { Terminal } from './terminal/terminal.ts';
+import { addChannelCommands, addSecretCommands } from './commands/channel.ts';
+import { addAccountCommands, addGrantCommands } from './commands/account.ts';
+import { addChargeCommands } from './commands/charge.ts';
+import { addCustomerCommands } from './commands/customer.ts';
+import { addConfigCommands, addVersionCommands } from './commands/config.ts';
+import { addConsoleCommand } from './commands/console.ts';
+import { addCostCommand } from './commands/cost.ts';
+import { Failure } from '../../../shared/operate/plan.ts';
+import { addInitCommand } from './commands/init.ts';
+import { addPlanCommands, addSettingCommands } from './commands/rows.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
+import { addKeyCommands } from './commands/key.ts';
+import { addPaymentCommands } from './commands/payment.ts';
+import { addLedgerCommands } from './commands/ledger.ts';
+import { addReportCommand } from './commands/report.ts';
+import { addRequestCommands } from './commands/request.ts';
+import { addResponseCommands } from './commands/response.ts';
+import { addWhatIfCommand } from './commands/what-if.ts';
+import { addStatementCommands } from './commands/statement.ts';
+import { commandContext, type CommandContext, addCommonOptions, addTargetOptions } from './command.ts';
+import { addExamples, programName } from './examples.ts';
+import type { ProcessContext, Terminal } from './terminal.ts';
 
 const help = `
 Where it works, which the first line of every run says:

@@ -1,5 +1,5 @@
 /** Markup in which every stored text is escaped: only what `html` itself wrote is markup. */
-import { escaped } from '../../../shared/relay/page/page-markup.ts';
+import { escaped } from '../../../shared/relay/page/page-kit.ts';
 
 export class Markup {
   readonly text: string;

@@ -1,32 +1,34 @@
 /** Opens the operators' ports for the tables of a target. Every face uses it; it prints nothing. */
-import { insightsCallLog } from '../../../shared/adapters/account/insights-call-log.ts';
-import { callerIdentity } from '../../../shared/adapters/account/caller-identity.ts';
-import { signedAwsAccount } from '../../../shared/adapters/account/signed-aws-account.ts';
-import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/runtime/dynamo-config-versions.ts';
-import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger/dynamo-ledger-reader.ts';
-import { dynamoResponseRows } from '../../../shared/adapters/dynamodb/responses/dynamo-response-rows.ts';
-import { explainedPaymentStore } from '../../../shared/adapters/dynamodb/ledger/dynamo-payment-store.ts';
-import { dynamoRowPages } from '../../../shared/adapters/dynamodb/ledger/dynamo-row-pages.ts';
-import { dynamoRowTables } from '../../../shared/adapters/dynamodb/dynamo-row-tables.ts';
+import { insightsCallLog } from '../../../shared/adapters/aws/insights-call-log.ts';
+import { callerIdentity, signedAwsAccount } from '../../../shared/adapters/aws/aws-account.ts';
+import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/config-store.ts';
+import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger-reader.ts';
+import { dynamoResponseRows } from '../../../shared/adapters/dynamodb/responses/response-rows.ts';
+import { explainedPaymentStore } from '../../../shared/adapters/dynamodb/payment-store.ts';
+import { dynamoRowPages } from '../../../shared/adapters/dynamodb/row-pages.ts';
+import { dynamoRowTables } from '../../../shared/adapters/dynamodb/row-tables.ts';
 import {
   awsAccessOf,
   localStackOf,
   openStore,
   tableLimitsOf,
-} from '../../../shared/adapters/dynamodb/operator-client.ts';
-import { rowAuthor } from '../../../shared/adapters/dynamodb/row-author.ts';
-import { awsSecretWriter } from '../../../shared/adapters/secrets/aws-secret-writer.ts';
-import { nodeHmac } from '../../../shared/adapters/system/node-hmac.ts';
-import { newSecretKey, randomHex } from '../../../shared/adapters/system/secret-keys.ts';
-import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
-import { findBaseUrl, findLogGroups } from '../../../shared/adapters/aws/stack-base-url.ts';
-import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
-import type { Failure } from '../../../shared/operate/operator-failure.ts';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { explainStoreError } from './store-error.ts';
-import type { SessionTarget } from './target.ts';
+  rowAuthor,
+} from '../../../shared/adapters/dynamodb/operator-store.ts';
+import { awsSecretWriter } from '../../../shared/adapters/secrets/secret-writer.ts';
+import {
+  nodeHmac,
+  newSecretKey,
+  randomHex,
+  systemClock,
+} from '../../../shared/adapters/system/node-ports.ts';
+import { findBaseUrl, findLogGroups } from '../../../shared/adapters/aws/deployed-stack.ts';
+import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-transport.ts';
+import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
+import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
+import type { AwsPlace } from '../../../shared/adapters/system/environment.ts';
+import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 
-export interface OpenedSession {
+interface OpenedSession {
   ports: OperatorPorts;
   /** Undefined: the environment sets no region, so every read fails. */
   region: string | undefined;
@@ -75,4 +77,118 @@ export async function openSession(
     account: signedAwsAccount({ ...caller, explain, tableLimits: () => tableLimitsOf(store) }),
   };
   return { ports, region: store.region };
+}
+
+// Decides which tables a run works on, before anything is opened. Every run prints the target first.
+
+const defaultStack = 'relay';
+const defaultEndpoint = 'http://127.0.0.1:8000';
+const stackName = /^[A-Za-z][A-Za-z0-9-]{0,127}$/;
+
+/** The options of the program that say where it works. */
+export interface TargetOptions extends AwsPlace {
+  stack?: string;
+  /** The stack `relay-<stage>`. */
+  stage?: string;
+}
+
+/** Where a session reads and writes. */
+interface SessionTarget extends Target, AwsPlace {}
+
+/**
+ * Chooses the tables: an endpoint in the environment, else a deployed stack, else the local default. Only these options
+ * select a real AWS account; it is never guessed.
+ */
+export function resolveTarget(options: TargetOptions, environment: NodeJS.ProcessEnv): SessionTarget {
+  const { stage, region, profile } = options;
+  if (stage !== undefined && options.stack !== undefined)
+    throw usageFailure('--stage NAME is the stack relay-NAME: give --stage or --stack, not both');
+  const stack = stage === undefined ? options.stack : `${defaultStack}-${stage}`;
+  const place = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
+  if (stack !== undefined && !stackName.test(stack)) {
+    throw usageFailure(`${stack} is not a stack name: letters, digits and -, such as relay or relay-test`);
+  }
+  const named = environment['AWS_ENDPOINT_URL_DYNAMODB'];
+  if (named) return { stack: stack ?? defaultStack, endpoint: named, local: isLoopback(named) };
+  if (stack !== undefined || region !== undefined || profile !== undefined)
+    return { stack: stack ?? defaultStack, local: false, ...place };
+  return { stack: defaultStack, endpoint: defaultEndpoint, local: true };
+}
+
+function isLoopback(endpoint: string): boolean {
+  const url = URL.parse(endpoint);
+  if (url === null) throw usageFailure('AWS_ENDPOINT_URL_DYNAMODB is not an address');
+  // A local stack's emulator has an address of its own in 127.0.0.0/8. The URL has it in its usual form.
+  return /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(url.hostname);
+}
+
+/** The first line that every run prints. */
+export function describeTarget(
+  target: SessionTarget,
+  region: string | undefined,
+  environment: NodeJS.ProcessEnv,
+): string {
+  if (target.endpoint !== undefined) {
+    const kind = target.local ? 'local tables' : 'tables';
+    return `${kind} at ${target.endpoint} (${target.stack}-*)`;
+  }
+  const profile = target.profile ?? environment['AWS_PROFILE'];
+  return `stack ${target.stack} in ${region ?? 'no region'} (${profile ? `profile ${profile}` : 'default AWS credentials'})`;
+}
+
+// Explains AWS errors to operators: what is wrong and what to do.
+
+const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT']);
+const throttled =
+  /^(Throttling|ThrottlingException|ProvisionedThroughputExceededException|RequestLimitExceeded)$/;
+const unauthorised = new Set([
+  'CredentialsProviderError',
+  'ExpiredTokenException',
+  'UnrecognizedClientException',
+  'InvalidSignatureException',
+  'TokenProviderError',
+]);
+
+/**
+ * Converts an error of a store to a Failure that states what is wrong and what to do.
+ * @param where name of the store or endpoint that failed
+ */
+export function explainStoreError(
+  error: unknown,
+  target: Target,
+  where = target.endpoint ?? 'DynamoDB',
+): Failure {
+  if (error instanceof StoreUnavailable && error.cause !== undefined)
+    return explainStoreError(error.cause, target, where);
+  if (!(error instanceof Error)) return new Failure(`${where} could not be reached`);
+  const code = 'code' in error ? String(error.code) : '';
+  if (code === 'ECONNRESET')
+    return new Failure(
+      `${where} broke off before it answered: what was asked may be done. Look, or repeat the command`,
+    );
+  if (throttled.test(error.name))
+    return new Failure(
+      `${where} takes no more requests for now (${error.name}): repeat the command in a minute`,
+    );
+  if (unreachable.has(code) || error.name === 'TimeoutError') {
+    return new Failure(
+      target.local
+        ? `no tables answer at ${where}: run \`npm start\` first, or name a deployed stack with --stack`
+        : `${where} does not answer (${code || 'time-out'}): is the network up, is the region right?`,
+    );
+  }
+  if (error.name === 'ResourceNotFoundException') {
+    return new Failure(
+      target.local
+        ? `${where} has no tables named ${target.stack}-*: \`npm start\` makes those of the stack relay`
+        : `there is no stack ${target.stack} in this account and region: see --stack, AWS_PROFILE and AWS_REGION`,
+    );
+  }
+  if (unauthorised.has(error.name)) {
+    return new Failure('no valid AWS credentials: set AWS_PROFILE, or run `aws sso login`');
+  }
+  if (error.message === 'Region is missing') {
+    return new Failure('no AWS region: set AWS_REGION, or AWS_PROFILE to a profile that has one');
+  }
+  return new Failure(`${where}: ${error.name}: ${error.message}`);
 }

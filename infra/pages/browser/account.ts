@@ -1,10 +1,17 @@
 /** The account's page: takes a key, shows what it may see. */
 import { byId, inputById } from './elements.ts';
-import { isKey, keepKey, storedKey, takeFromAddress } from './key-holder.ts';
+import {
+  isKey,
+  keepKey,
+  storedKey,
+  takeFromAddress,
+  CallFailed,
+  RelayClient,
+  wordsOf,
+} from './relay-client.ts';
 import { Ledger } from './ledger.ts';
 import { showOverview, type AnyAccountBody } from './overview.ts';
 import { Playground } from './playground.ts';
-import { CallFailed, RelayClient, wordsOf } from './relay-client.ts';
 import { daysChosen, Usage } from './usage.ts';
 
 /** The key that is open, one at most. */

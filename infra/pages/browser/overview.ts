@@ -1,7 +1,6 @@
 /** Balance, plan, limits, notices, announced prices, and what was refused. */
-import type { AccountBody, AccountErrors, AccountPriceChange } from '../../../shared/wire/public/account.ts';
-import { byId, element, type Child } from './elements.ts';
-import { count, perMillion, plural, timeOf, yuan } from './words.ts';
+import type { AccountBody, AccountErrors, AccountPriceChange } from '../../../shared/wire/public-api.ts';
+import { byId, element, type Child, count, perMillion, plural, timeOf, yuan } from './elements.ts';
 
 /** While a deployment shifts calls, the relay may answer as the version before, which lacks these. */
 type LaterParts = 'notices' | 'price_changes' | 'errors' | 'days' | 'plan_ended_at';

@@ -1,13 +1,9 @@
 /** Tries a model: streams its answer, and says what it cost. */
-import type { UsageList } from '../../../shared/wire/public/account.ts';
-import type { ModelList } from '../../../shared/wire/public/catalog.ts';
-import { chunksOf, type Usage } from './answer-stream.ts';
-import { areaById, button, buttonById, byId, element, inputById } from './elements.ts';
+import type { UsageList, ModelList } from '../../../shared/wire/public-api.ts';
+import { chunksOf, type Usage, dataUrlOf, isPicture, Turn } from './turn.ts';
+import { areaById, button, buttonById, byId, element, inputById, count, yuan } from './elements.ts';
 import { usagePath } from './ledger.ts';
-import { dataUrlOf, isPicture } from './pictures.ts';
 import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
-import { Turn } from './turn.ts';
-import { count, yuan } from './words.ts';
 
 const picturesMax = 6;
 /** The ledger has a call a moment after its end. */

@@ -2,16 +2,13 @@
  * One message as it is shown. What a model says becomes text nodes, never markup: a tag, an event handler or a link in it is
  * text like any other.
  */
-import type { ToolCallPart } from './answer-stream.ts';
-import { byId, element } from './elements.ts';
-import { AnswerPictures } from './pictures.ts';
-import { count } from './words.ts';
+import { byId, element, count, plural } from './elements.ts';
 
 /** More of one answer is read, so that it comes to its end, but neither shown nor kept. */
 const shownMax = 200_000;
 const showEveryMs = 50;
 
-export interface ToolCall {
+interface ToolCall {
   id: string;
   type: 'function';
   function: { name: string; arguments: string };
@@ -144,5 +141,177 @@ export class Turn {
   /** Shows what still waits. */
   end(): void {
     for (const each of [this.#text, this.#thinking, ...this.#calls.map(({ shown }) => shown)]) each?.flush();
+  }
+}
+
+// Pictures as data: URLs: those that the customer adds to a message, and those that came in an answer itself. Nothing else is
+// ever shown as a picture, nothing is loaded.
+
+const kinds = /^image\/(png|jpeg|webp|gif)$/;
+/** Larger files are made smaller: a request may have 4 MB. */
+const bytesMax = 700_000;
+const sideMax = 1_568;
+
+export const isPicture = ({ type }: File): boolean => kinds.test(type);
+
+export async function dataUrlOf(file: File): Promise<string> {
+  return file.size <= bytesMax ? readAsUrl(file) : smaller(file);
+}
+
+const readAsUrl = (file: Blob): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener('load', () => resolve(typeof reader.result === 'string' ? reader.result : ''));
+    reader.addEventListener('error', () => reject(new Error('the file could not be read')));
+    reader.readAsDataURL(file);
+  });
+
+async function smaller(file: File): Promise<string> {
+  const bitmap = await createImageBitmap(file);
+  const scale = Math.min(1, sideMax / Math.max(bitmap.width, bitmap.height));
+  const canvas = document.createElement('canvas');
+  canvas.width = Math.max(1, Math.round(bitmap.width * scale));
+  canvas.height = Math.max(1, Math.round(bitmap.height * scale));
+  canvas.getContext('2d')?.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+  bitmap.close();
+  return canvas.toDataURL('image/jpeg', 0.85);
+}
+
+const shown = /^data:image\/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}$/;
+const picturesMax = 8;
+/** Of all pictures of an answer. */
+const charactersMax = 24_000_000;
+const namedCharacters = 200;
+
+class AnswerPictures {
+  readonly #place: HTMLElement;
+  #count = 0;
+  #characters = 0;
+  #left = 0;
+  readonly #rest = element('p', { className: 'soft' });
+
+  /** @param place is filled, and hidden while it is empty */
+  constructor(place: HTMLElement) {
+    this.#place = place;
+    place.hidden = true;
+    place.append(this.#rest);
+  }
+
+  add(parts: readonly unknown[]): void {
+    for (const part of parts) {
+      const url = urlOf(part);
+      if (url === undefined) continue;
+      this.#place.hidden = false;
+      if (this.#count >= picturesMax || this.#characters + url.length > charactersMax) this.#left += 1;
+      else this.#rest.before(this.#made(url));
+    }
+    if (this.#left > 0) this.#rest.textContent = `${plural(this.#left, 'more picture')} not shown.`;
+  }
+
+  #made(url: string): HTMLElement {
+    this.#count += 1;
+    if (!shown.test(url)) {
+      const named = element('code', {}, [url.slice(0, namedCharacters)]);
+      return element('p', { className: 'soft' }, ['Not loaded: ', named]);
+    }
+    this.#characters += url.length;
+    const picture = element('img', {
+      src: url,
+      alt: `Picture ${this.#count} of the answer`,
+      decoding: 'async',
+    });
+    picture.addEventListener('error', () => picture.replaceWith('A picture that cannot be shown'));
+    return picture;
+  }
+}
+
+function urlOf(part: unknown): string | undefined {
+  const url = (part as { image_url?: { url?: unknown } } | null)?.image_url?.url;
+  return typeof url === 'string' && url !== '' ? url : undefined;
+}
+
+/** Reads the stream of an answer. Holds no more of it than one line, and no line above the bound. */
+
+/** A picture is one line. */
+const lineMax = 12_000_000;
+
+interface ToolCallPart {
+  index: number;
+  id?: string;
+  function?: { name?: string; arguments?: string };
+}
+
+export interface Usage {
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  prompt_tokens_details?: { cached_tokens?: number } | null;
+}
+
+interface Chunk {
+  choices?: {
+    delta?: {
+      content?: string | null;
+      reasoning_content?: string | null;
+      tool_calls?: ToolCallPart[];
+      images?: unknown;
+    };
+    finish_reason?: string | null;
+  }[];
+  usage?: Usage | null;
+  error?: { message?: string };
+}
+
+/** Ends with the mark of the end. Throws when the stream ends without it, or has what is no chunk. */
+export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Chunk> {
+  for await (const line of linesOf(body)) {
+    if (!line.startsWith('data:')) continue;
+    const data = line.slice(5).trim();
+    if (data === '[DONE]') return;
+    yield parsed(data);
+  }
+  throw new Error('the answer was cut off before its end');
+}
+
+function parsed(data: string): Chunk {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    throw new Error('the answer is not in the form of a stream');
+  }
+  if (typeof value !== 'object' || value === null)
+    throw new Error('the answer is not in the form of a stream');
+  const chunk = value as Chunk;
+  if (chunk.error) throw new Error(chunk.error.message ?? 'the answer failed');
+  return chunk;
+}
+
+async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let begun: string[] = [];
+  let length = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      // Only what is new is searched: a long line that comes in small pieces would be searched again with each.
+      const [first = '', ...more] = (
+        done ? `${decoder.decode()}\n` : decoder.decode(value, { stream: true })
+      ).split('\n');
+      begun.push(first);
+      length += first.length;
+      if (length > lineMax) throw new Error('a part of the answer is too long to be shown');
+      if (more.length > 0) {
+        const rest = more.pop() ?? '';
+        yield begun.join('');
+        yield* more;
+        begun = [rest];
+        length = rest.length;
+      }
+      if (done) return;
+    }
+  } finally {
+    // A reader that stops early must not leave the connection open.
+    await reader.cancel().catch(() => undefined);
   }
 }

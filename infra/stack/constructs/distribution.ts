@@ -1,5 +1,5 @@
 /** The only public address: a CloudFront distribution that sends each path to its function. */
-import { Duration, Stack, Token } from 'aws-cdk-lib';
+import { Duration, Stack, Token, RemovalPolicy } from 'aws-cdk-lib';
 import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   AllowedMethods,
@@ -23,13 +23,19 @@ import {
 } from 'aws-cdk-lib/aws-cloudfront';
 import { FunctionUrlOrigin, HttpOrigin, type HttpOriginProps } from 'aws-cdk-lib/aws-cloudfront-origins';
 import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
-import type { IBucket } from 'aws-cdk-lib/aws-s3';
+import {
+  type IBucket,
+  BlockPublicAccess,
+  Bucket,
+  BucketEncryption,
+  ObjectOwnership,
+} from 'aws-cdk-lib/aws-s3';
 import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
-import type { FunctionName } from './function-descriptions.ts';
+import { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { type FunctionName, defaultFunction, routes } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
-import { originSecretHeader } from './origin-secrets.ts';
-import { defaultFunction, routes } from './routes.ts';
+import { originSecretHeader } from './numbered-secrets.ts';
 
 /** The public host name, in place of the one that CloudFront makes. */
 export interface RelayDomain {
@@ -41,7 +47,7 @@ export interface RelayDomain {
   hostedZone?: IHostedZone;
 }
 
-export interface RelayDistributionProps {
+interface RelayDistributionProps {
   relayName: string;
   functions: RelayFunctions;
   sentOriginSecret: string;
@@ -183,3 +189,37 @@ function uncachedErrors(): ErrorResponse[] {
 
 const serverOrigin = (host: string, settings: HttpOriginProps): HttpOrigin =>
   new HttpOrigin(host, { ...settings, protocolPolicy: OriginProtocolPolicy.HTTPS_ONLY });
+
+// The bucket of CloudFront's standard logs: addresses of clients, paths, times, statuses. Nobody but the account reads it.
+
+interface AccessLogProps {
+  disposable: boolean;
+  /** Default: a month, as that of functions. */
+  logRetention?: RetentionDays;
+}
+
+export class AccessLog extends Construct {
+  readonly bucket: Bucket;
+
+  constructor(scope: Construct, id: string, { disposable, logRetention: days }: AccessLogProps) {
+    super(scope, id);
+    this.bucket = new Bucket(this, 'Bucket', {
+      blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
+      // CloudFront gives itself the right to write by an ACL. What it writes is the account's.
+      objectOwnership: ObjectOwnership.BUCKET_OWNER_PREFERRED,
+      encryption: BucketEncryption.S3_MANAGED,
+      enforceSSL: true,
+      lifecycleRules:
+        days === RetentionDays.INFINITE
+          ? []
+          : [
+              {
+                expiration: Duration.days(days ?? 30),
+                abortIncompleteMultipartUploadAfter: Duration.days(1),
+              },
+            ],
+      removalPolicy: disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
+      autoDeleteObjects: disposable,
+    });
+  }
+}

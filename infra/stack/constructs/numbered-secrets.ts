@@ -5,14 +5,14 @@
 import { Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import { Construct } from 'constructs';
 
-export interface NumberedSecretsProps {
+interface NumberedSecretsProps {
   /** Oldest first, at least one. */
   numbers: readonly number[];
   /** What the secrets are, for their descriptions. */
   about: (number: number) => string;
 }
 
-export class NumberedSecrets extends Construct {
+class NumberedSecrets extends Construct {
   /** By number, oldest first: references that CloudFormation resolves during deployment. */
   readonly values: ReadonlyMap<number, string>;
 
@@ -29,5 +29,54 @@ export class NumberedSecrets extends Construct {
         }).secretValue.unsafeUnwrap(),
       ]),
     );
+  }
+}
+
+// The numbered secrets that prove that a request came through the distribution. Function URLs are public; a
+// function refuses requests without the right header.
+
+/** The header that CloudFront adds to every request it sends to a function. */
+export const originSecretHeader = 'x-relay-origin';
+
+interface OriginSecretsProps {
+  /** Oldest first, at least one. */
+  numbers: readonly number[];
+}
+
+const about = (number: number): string =>
+  `Origin secret ${number}: what CloudFront shows to the relay's functions`;
+
+export class OriginSecrets extends NumberedSecrets {
+  /** The value that CloudFront sends: a reference that CloudFormation resolves during deployment. */
+  readonly sent: string;
+  /** The values that functions accept: references, joined by commas. */
+  readonly accepted: string;
+
+  constructor(scope: Construct, id: string, { numbers }: OriginSecretsProps) {
+    super(scope, id, { numbers, about });
+    const values = [...this.values.values()];
+    this.sent = values.at(-1) ?? '';
+    this.accepted = values.join(',');
+  }
+}
+
+// The numbered keys that seal the state of turns: the last seals, all open.
+
+interface SealKeysProps {
+  /** Ascending, at least one. */
+  numbers: readonly number[];
+}
+
+export class SealKeys extends NumberedSecrets {
+  /** The value of `SEAL_KEYS`: a JSON object of number to reference. */
+  readonly variable: string;
+
+  constructor(scope: Construct, id: string, { numbers }: SealKeysProps) {
+    super(scope, id, {
+      numbers,
+      about: (number) =>
+        `Seal key ${number}: seals the state of turns that clients keep and the relay stores`,
+    });
+    this.variable = JSON.stringify(Object.fromEntries(this.values));
   }
 }

@@ -2,10 +2,11 @@
  * Managed policies for the people who operate the relay, made from the table in infra/ops/access, and their ARNs as
  * outputs. None lets anybody write a balance but `repair`.
  */
-import { CfnOutput, Stack } from 'aws-cdk-lib';
-import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
+import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement, type Role } from 'aws-cdk-lib/aws-iam';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
+import { Topic, type ITopic } from 'aws-cdk-lib/aws-sns';
 import {
   policyAccess,
   policyNameIn,
@@ -14,11 +15,12 @@ import {
   type PolicyAccess,
   type PolicyName,
   type TableAccess,
-} from '../../ops/access/policy-access.ts';
-import { allow, channelSecrets } from './allow.ts';
+} from '../../ops/access/policies.ts';
+import { allow, channelSecrets, type RelayFunctions } from './relay-functions.ts';
 import type { RelayTables } from './relay-tables.ts';
+import { functionDescriptions } from './function-descriptions.ts';
 
-export interface OperatorPoliciesProps {
+interface OperatorPoliciesProps {
   relayName: string;
   tables: RelayTables;
   /** Of the functions that answer calls. */
@@ -120,3 +122,71 @@ const writesDenied = (resources: string[]): PolicyStatement =>
     ].map((action) => `dynamodb:${action}`),
     resources,
   });
+
+// Lets the function `notify` publish to the stack's topic and send mail, each only where the deployment has it.
+
+interface NoticeAccess {
+  topic?: ITopic | undefined;
+  /** The verified address of mail to customers. */
+  sender?: string | undefined;
+}
+
+/** A topic that is not made here and whose key nobody said may have one. */
+export const hasUnknownKey = (topic: ITopic): boolean =>
+  !(topic instanceof Topic) && topic.masterKey === undefined;
+
+/** SNS asks with the rights of whoever publishes. The key of a topic that is only known by its ARN is not known. */
+function keyAccess(topic: ITopic): PolicyStatement | undefined {
+  const { masterKey } = topic;
+  const actions = ['Decrypt', 'GenerateDataKey*'];
+  if (masterKey !== undefined) return allow('kms', actions, masterKey.keyArn);
+  if (!hasUnknownKey(topic)) return undefined;
+  const { partition, region, urlSuffix } = Stack.of(topic);
+  const statement = allow('kms', actions, `arn:${partition}:kms:${region}:${accountOf(topic)}:key/*`);
+  statement.addCondition('StringEquals', { 'kms:ViaService': `sns.${region}.${urlSuffix}` });
+  return statement;
+}
+
+/** Of whoever has the topic. A key of another account needs a policy of its own that lets this one use it. */
+export const accountOf = ({ env }: ITopic): string => (Token.isUnresolved(env.account) ? '*' : env.account);
+
+export function allowNotices(functions: RelayFunctions, { topic, sender }: NoticeAccess): void {
+  const { lambda } = functions.get('notify');
+  if (topic) {
+    lambda.addEnvironment('ALERT_TOPIC', topic.topicArn);
+    lambda.addToRolePolicy(allow('sns', ['Publish'], topic.topicArn));
+    const ofKey = keyAccess(topic);
+    if (ofKey) lambda.addToRolePolicy(ofKey);
+  }
+  if (sender !== undefined) {
+    lambda.addEnvironment('ALERT_SENDER', sender);
+    lambda.addToRolePolicy(
+      new PolicyStatement({
+        actions: ['ses:SendEmail'],
+        // SES checks the identity that it finds verified: the address, or its domain.
+        resources: [sender, sender.slice(sender.indexOf('@') + 1)].map((identity) =>
+          Stack.of(lambda).formatArn({ service: 'ses', resource: 'identity', resourceName: identity }),
+        ),
+        conditions: { StringEquals: { 'ses:FromAddress': sender } },
+      }),
+    );
+  }
+}
+
+// Lets the answering functions call the Bedrock models that the deployment lists; by default none.
+
+/** @param server what answers in the place of the functions, if anything does */
+export function allowBedrockModels(
+  functions: RelayFunctions,
+  modelArns: readonly string[],
+  server?: { role: Role },
+): void {
+  if (modelArns.length === 0) return;
+  // Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers.
+  const actions = ['InvokeModel', 'InvokeModelWithResponseStream'];
+  for (const [name, { lambda }] of functions.byName) {
+    if (functionDescriptions[name].sealsState !== true) continue;
+    lambda.addToRolePolicy(allow('bedrock', actions, ...modelArns));
+  }
+  server?.role.addToPolicy(allow('bedrock', actions, ...modelArns));
+}

@@ -8,10 +8,8 @@ import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct, type IConstruct } from 'constructs';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
-import { allow } from './allow.ts';
+import { allow, type RelayFunctions, type RelayFunction } from './relay-functions.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
-import type { RelayFunctions } from './relay-functions.ts';
-import type { RelayFunction } from './relay-function.ts';
 import type { RelayTables } from './relay-tables.ts';
 
 export interface TriggersProps {

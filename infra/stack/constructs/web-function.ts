@@ -14,15 +14,15 @@ import {
 } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { allow } from './allow.ts';
-import { functionDescriptions } from './function-descriptions.ts';
-import { logRemoval } from './relay-function.ts';
 import {
+  allow,
+  logRemoval,
   pseudonymKey,
   tracingVariables,
   type RelayFunctions,
   type RelayFunctionsProps,
 } from './relay-functions.ts';
+import { functionDescriptions } from './function-descriptions.ts';
 
 export interface RelayWebFunctionProps extends Pick<
   RelayFunctionsProps,

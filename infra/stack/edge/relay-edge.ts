@@ -6,8 +6,7 @@
 import { CfnOutput, Fn, Stack } from 'aws-cdk-lib';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
-import { EdgeAlarms } from './edge-alarms.ts';
-import { WebAcl } from './web-acl.ts';
+import { EdgeAlarms, WebAcl } from './web-acl.ts';
 
 export const edgeRegion = 'us-east-1';
 

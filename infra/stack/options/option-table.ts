@@ -3,11 +3,141 @@
  * the schema beside it, the published options and docs/options.md follow from this table.
  */
 import * as z from 'zod/mini';
-import { settingValues } from '../../../shared/config/settings/setting-row.ts';
+import { settingValues } from '../../../shared/config/setting-rows.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
-import { BedrockModels } from './bedrock-models.ts';
-import { arn, count, email, fields, flag, regionPattern, secretNumbers, text } from './option-kinds.ts';
 import { regionProblem } from './streaming-regions.ts';
+
+// Kinds of values of options. Every message says what is wanted.
+
+const flag = z.boolean('true or false');
+
+/** @param wanted the pattern in words */
+const text = (pattern: RegExp, wanted: string) => z.string(wanted).check(z.regex(pattern, wanted));
+
+function count(from: number, to: number) {
+  const wanted = `a whole number from ${from} to ${to}`;
+  return z.int(wanted).check(z.gte(from, wanted), z.lte(to, wanted));
+}
+
+const AnyMap = z.record(z.string(), z.unknown());
+
+/** A map with these fields. An unknown one is named. */
+const fields = <Shape extends Record<string, z.ZodMiniType>>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: ({ input }) =>
+      z.safeParse(AnyMap, input).success ? undefined : `a map {${Object.keys(shape).join(', ')}}`,
+  });
+
+const email = text(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'an e-mail address');
+
+const accountPart = String.raw`\d{12}`;
+const regionPart = '[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}';
+
+const regionPattern = new RegExp(`^${regionPart}$`);
+
+interface Arn {
+  service: string;
+  /** A pattern. */
+  resource: string;
+  /** Absent: every one. */
+  region?: string;
+  wanted: string;
+}
+
+const arn = ({ service, resource, region = regionPart, wanted }: Arn) =>
+  text(new RegExp(`^arn:aws:${service}:${region}:${accountPart}:${resource}$`), wanted);
+
+/** The region in an ARN. */
+export const regionOf = (name: string): string => name.split(':')[3] ?? '';
+
+/** Numbers of generated secrets, oldest first. */
+function secretNumbers(most: number) {
+  const wanted = `a list of 1 to ${most} different whole numbers, the newest last, such as [1] or [1,2]`;
+  return z.array(z.int(wanted).check(z.gte(1, wanted), z.lte(9999, wanted)), wanted).check(
+    z.minLength(1, wanted),
+    z.maxLength(most, wanted),
+    z.refine((numbers) => new Set(numbers).size === numbers.length, wanted),
+  );
+}
+
+// The option `bedrockModels`: which models of Bedrock the answering functions may call.
+
+/**
+ * The ARN of a foundation model or of an inference profile, without wildcards, so that each new model is a decision. The
+ * model of a global profile has an ARN without region.
+ */
+const modelPattern =
+  /^arn:aws[a-z-]*:bedrock:[a-z0-9-]*:(\d{12})?:(foundation-model|inference-profile|application-inference-profile)\/[A-Za-z0-9._:-]+$/;
+
+/** A profile that AWS made: partition, region, geography, model. */
+const profilePattern =
+  /^arn:(aws[a-z-]*):bedrock:([a-z0-9-]+):\d{12}:inference-profile\/([a-z-]+)\.([A-Za-z0-9._:-]+)$/;
+
+const wantedModels =
+  'ARNs of Bedrock models without wildcards, such as arn:aws:bedrock:us-west-2::foundation-model/openai.gpt-oss-120b-1:0, or {profile, regions}';
+const wantedProfile =
+  'the ARN of an inference profile, such as arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-...';
+const wantedRegions =
+  'the regions that the profile routes to, such as ["us-east-1", "us-west-2"] (aws bedrock get-inference-profile lists them)';
+
+const Profile = z.strictObject(
+  {
+    profile: z.string(wantedProfile).check(z.regex(profilePattern, wantedProfile)),
+    regions: z.optional(z.array(text(regionPattern, wantedRegions), wantedRegions)),
+  },
+  wantedModels,
+);
+type Profile = z.infer<typeof Profile>;
+type Item = string | Profile;
+
+const isProfile = (item: unknown): item is object => typeof item === 'object' && item !== null;
+
+/** A list of ARNs, and of profiles with the regions that they route to. */
+export const BedrockModels = z
+  .array(
+    // Not a plain union, which would say of a profile with a wrong region only that it fits neither.
+    z.union([z.string(wantedModels).check(z.regex(modelPattern, wantedModels)), Profile], {
+      error: ({ input }) => (isProfile(input) ? problemIn(input) : wantedModels),
+    }),
+    wantedModels,
+  )
+  .check(({ value, issues }) => {
+    for (const [index, item] of value.entries()) {
+      const message = itemProblem(item, value);
+      if (message !== undefined) issues.push({ code: 'custom', message, input: item, path: [index] });
+    }
+  });
+
+const problemIn = (item: object): string =>
+  z.safeParse(Profile, item).error?.issues[0]?.message ?? wantedModels;
+
+function itemProblem(item: Item, all: readonly Item[]): string | undefined {
+  if (typeof item !== 'string') {
+    const isGlobal = profilePattern.exec(item.profile)?.[3] === 'global';
+    return isGlobal || (item.regions ?? []).length > 0 ? undefined : wantedRegions;
+  }
+  // A profile without its model answers every call with a 403.
+  const [profile, , , , model] = profilePattern.exec(item) ?? [];
+  const arns = modelArns(all);
+  if (profile === undefined || arns.some((other) => other.endsWith(`:foundation-model/${model}`)))
+    return undefined;
+  return `also the ARNs of ${model} in every region that the profile routes to, or {profile, regions}`;
+}
+
+/** The ARNs that the items stand for: a profile for itself and its model in each of its regions. */
+export const modelArns = (items: readonly Item[]): string[] => [
+  ...new Set(items.flatMap((item) => (typeof item === 'string' ? [item] : profileArns(item)))),
+];
+
+function profileArns({ profile, regions = [] }: Profile): string[] {
+  const [, partition, source = '', geography, model] = profilePattern.exec(profile) ?? [];
+  // AWS asks for the model of a global profile in the region of the call, and once without a region.
+  const places = new Set([source, ...(geography === 'global' ? [''] : []), ...regions]);
+  return [
+    profile,
+    ...[...places].map((place) => `arn:${partition}:bedrock:${place}::foundation-model/${model}`),
+  ];
+}
 
 interface Option<Schema extends z.ZodMiniType = z.ZodMiniType> {
   schema: Schema;
@@ -225,3 +355,29 @@ export const refusedFields: ReadonlyMap<string, string> = new Map([
   ],
   ['stage', "the file's name says it: relay.<stage>.json, deployed with npm run deploy -- --stage <stage>"],
 ]);
+
+// The JSON schema beside the files of stages, for editors. The reader checks more than a schema can say.
+
+export function optionsSchema(): object {
+  const properties = optionNames.flatMap((name) => {
+    const option = optionNamed(name);
+    if (option === undefined) return [];
+    const { $schema: _, ...rules } = z.toJSONSchema(mapOf(option.schema), { io: 'input' });
+    const standard = option.default === undefined ? {} : { default: option.default };
+    return [[name, { description: option.what, ...standard, ...rules }] as const];
+  });
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Options of a stage of the relay',
+    description: 'docs/options.md explains each. The file holds no secrets.',
+    type: 'object',
+    properties: { $schema: { type: 'string' }, ...Object.fromEntries(properties) },
+    additionalProperties: false,
+  };
+}
+
+/** Of a map that is checked to be one before it is read: the map. What it is checked by has no words in such a schema. */
+const mapOf = (schema: z.core.$ZodType): z.core.$ZodType =>
+  schema instanceof z.ZodMiniPipe && schema._zod.def.in instanceof z.ZodMiniCustom
+    ? schema._zod.def.out
+    : schema;

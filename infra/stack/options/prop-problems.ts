@@ -2,8 +2,7 @@
  * Checks props of the construct by the schemas of the options of the same name. The package holds this as one file with all
  * that it imports, as it brings no other package along: so no type of another file is part of its signature.
  */
-import { optionChecks } from './option-checks.ts';
-import { fieldProblems } from './option-problems.ts';
+import { optionChecks, fieldProblems } from './option-problems.ts';
 import type { StageOptions } from './option-table.ts';
 
 /** The option that is checked by, where the prop has another name. */

@@ -1,9 +1,10 @@
 /** Reads the options of a stage. Reports every problem of the file at once, each with the name of its field. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import * as z from 'zod/mini';
-import { optionChecks } from './option-checks.ts';
-import { fieldProblems } from './option-problems.ts';
-import { optionNamed, type OptionName, type StageOptions } from './option-table.ts';
-import type { Stage } from './stage.ts';
+import type { Node } from 'constructs';
+import { optionChecks, fieldProblems } from './option-problems.ts';
+import { optionNamed, type OptionName, type StageOptions, optionNames } from './option-table.ts';
 
 /**
  * @param content what the file of the stage says, as JSON
@@ -33,4 +34,82 @@ export function valueOf<Name extends OptionName>(
   const value = given[name] ?? (optionNamed(name)?.default as StageOptions[Name]);
   if (value === undefined) throw new Error(`option ${name} has no default`);
   return value;
+}
+
+// Reads the file of a stage: `relay.<stage>.json`, or `relay.json` of the default stage.
+
+/** @param folder the root of the repository. Throws an Error that names every problem of the file. */
+export function readStageFile(folder: string, stage: Stage): StageOptions {
+  const { file, stackName } = stage;
+  const place = join(folder, file);
+  if (!existsSync(place))
+    throw new Error(
+      `${file} does not exist: the options of stack ${stackName} are in that file, beside package.json. Without options it is {}`,
+    );
+  return readOptions(stage, parse(file, readFileSync(place, 'utf8')));
+}
+
+function parse(file: string, content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch (error) {
+    throw new Error(`${file} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The name of a stage, and what is named after it. */
+
+export interface Stage {
+  /** Name of the stack and prefix of all resource names: `relay`, or `relay-<stage>`. */
+  stackName: string;
+  /** The file of its options, in the root of the repository. */
+  file: string;
+}
+
+/** Not `edge-<region>`, which names the stacks beside a relay, nor `schema`, the file beside the files. */
+const stagePattern = /^(?!schema$)(?!(?:.*-)?edge-)[a-z][a-z0-9-]{0,20}$/;
+
+/** @param stage undefined: the default stage. Throws an Error when it cannot be the name of one. */
+export function stageNamed(stage: string | undefined): Stage {
+  if (stage === undefined) return { stackName: 'relay', file: 'relay.json' };
+  if (!stagePattern.test(stage))
+    throw new Error(
+      `stage: found ${JSON.stringify(stage)}, wanted a lower-case name of at most 21 letters, digits, dashes; not schema, nor edge-...`,
+    );
+  return { stackName: `relay-${stage}`, file: `relay.${stage}.json` };
+}
+
+// What the CDK context may say about a deployment: its stage, and nothing that the next deployment would forget.
+
+/** Reads `-c stage=...`. Throws an Error for a value that is no name of a stage. */
+export function stageIn(node: Node): Stage {
+  const found: unknown = node.tryGetContext('stage') ?? undefined;
+  if (found !== undefined && typeof found !== 'string')
+    throw new Error(`stage: found ${JSON.stringify(found)}, wanted a name`);
+  return stageNamed(found);
+}
+
+/** Throws an Error that names every option in the context, of the command line or of cdk.json, and where it belongs. */
+export function refuseOptionsInContext(node: Node, { file }: Stage): void {
+  const lines = optionNames.flatMap((name) => {
+    const found: unknown = node.tryGetContext(name) ?? undefined;
+    return found === undefined ? [] : [`  "${name}": ${JSON.stringify(valueMeant(found))}`];
+  });
+  if (lines.length === 0) return;
+  throw new Error(
+    [
+      `options are no context (-c, or cdk.json), because the next deployment would forget them. Write into ${file}:`,
+      lines.join(',\n'),
+    ].join('\n'),
+  );
+}
+
+/** The command line passes everything as text. */
+function valueMeant(found: unknown): unknown {
+  if (typeof found !== 'string' || !/^(true|false|\d+|[[{].*)$/s.test(found)) return found;
+  try {
+    return JSON.parse(found) as unknown;
+  } catch {
+    return found;
+  }
 }

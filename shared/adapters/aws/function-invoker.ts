@@ -2,10 +2,10 @@
  * Sends an event to another function of the stack, which runs without its sender: one signed request, for which no SDK client
  * is needed. Must never wait for the function. https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
  */
-import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/stores/store-errors.ts';
+import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-errors.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
-import type { UpstreamTransport } from '../../relay/ports/upstream-transport.ts';
-import { endpointOf } from './aws-endpoint.ts';
+import type { UpstreamTransport } from '../../relay/ports/host.ts';
+import { endpointOf } from './aws-calls.ts';
 
 export interface FunctionInvokerParts {
   /** Signs with the function's own role. */

@@ -51,7 +51,7 @@ export interface AwsAccess {
 }
 
 /** What a host knows of AWS without the variables that Lambda sets. */
-export type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: CredentialProvider };
+type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: CredentialProvider };
 
 type Variables = Record<string, string | undefined>;
 
@@ -99,7 +99,7 @@ export const readDefaultLimits = (variables: Variables = process.env): unknown =
   parsed(variables['RELAY_LIMITS'] ?? '');
 
 /** What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. */
-export interface AlertAccess {
+interface AlertAccess {
   topic?: string | undefined;
   sender?: string | undefined;
 }
@@ -222,3 +222,11 @@ function required(variables: Variables, name: string): string {
 
 const missing = (name: string): Error =>
   new Error(`The environment variable ${name} is missing; the stack sets it on every function.`);
+
+/** What an operator says about the AWS account, in place of the environment; the SDK's own chain finds the rest. */
+
+export interface AwsPlace {
+  region?: string;
+  /** A profile of the AWS configuration files. */
+  profile?: string;
+}

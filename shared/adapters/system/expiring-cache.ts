@@ -2,7 +2,7 @@
  * An in-memory cache with a lifetime per value and a maximum number of entries. Must never write to disk or
  * share values between processes.
  */
-import type { Clock } from '../../relay/ports/clock.ts';
+import type { Clock } from '../../relay/ports/host.ts';
 
 interface Entry<Value> {
   value: Promise<Value>;

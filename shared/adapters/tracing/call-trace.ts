@@ -1,11 +1,13 @@
 /** The spans of one call. Must never hold a prompt, an answer or a secret, and never grow without bound. */
-import type { Clock } from '../../relay/ports/clock.ts';
-import { newSpanId, traceParentOf, type TraceParent } from './trace-context.ts';
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../relay/ports/host.ts';
+import type { Log } from '../../relay/ports/telemetry.ts';
+import type { TracingSettings } from '../system/environment.ts';
 
-export type AttributeValue = string | number | boolean | undefined;
+type AttributeValue = string | number | boolean | undefined;
 export type Attributes = Record<string, AttributeValue>;
 /** As OTLP counts them. */
-export const spanKinds = { internal: 1, server: 2, client: 3 } as const;
+const spanKinds = { internal: 1, server: 2, client: 3 } as const;
 
 export interface Span {
   name: string;
@@ -75,4 +77,134 @@ export class CallTrace {
       attributes: {},
     };
   }
+}
+
+// The header `traceparent` of W3C's Trace Context: which trace a call belongs to. Must never trust what a caller sends in it.
+
+export interface TraceParent {
+  /** 32 hexadecimal digits. */
+  traceId: string;
+  /** 16 hexadecimal digits: the span that the next one is a part of. */
+  spanId: string;
+  sampled: boolean;
+}
+
+export const newTraceId = (): string => randomBytes(16).toString('hex');
+const newSpanId = (): string => randomBytes(8).toString('hex');
+
+/** Later versions may have more fields behind those of version 00; `ff` is none. */
+const traceParent =
+  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+
+/** Undefined: there is none, or none that can be read. The call then begins a trace. */
+export function readTraceParent(header: string | undefined): TraceParent | undefined {
+  const [, version, traceId = '', spanId = '', flags = '', more] =
+    traceParent.exec(header?.trim() ?? '') ?? [];
+  if (version === undefined || (version === '00' && more !== undefined)) return undefined;
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+export const traceParentOf = ({ traceId, spanId, sampled }: TraceParent): string =>
+  `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
+
+// Sends finished traces by OTLP over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Waits a bounded
+// time and tries once: a receiver that is away loses traces, never calls. Must never wait for it with each call.
+
+const sendMsMax = 1_000;
+/** After a failure nothing is sent for so long: the next calls would only wait. */
+const restMs = 10_000;
+const quietMs = 60_000;
+const textLengthMax = 256;
+const failed = 2;
+
+export interface ExporterParts {
+  settings: TracingSettings;
+  clock: Clock;
+  log: Log;
+  stack: string;
+  version: string;
+}
+
+/** Resolves when the receiver has answered, or was waited for long enough, or rests. Never rejects. */
+export function otlpExporter({
+  settings,
+  clock,
+  log,
+  stack,
+  version,
+}: ExporterParts): (trace: CallTrace) => Promise<void> {
+  const resource = {
+    attributes: attributesOf({ 'service.name': settings.service ?? stack, 'service.version': version }),
+  };
+  const scope = { name: 'relay', version };
+  let saidMs = -Infinity;
+  let restsUntilMs = -Infinity;
+  return async (trace) => {
+    if (clock.now() < restsUntilMs) return;
+    const body = JSON.stringify({
+      resourceSpans: [
+        { resource, scopeSpans: [{ scope, spans: trace.spans.map((span) => spanOf(trace, span)) }] },
+      ],
+    });
+    const reason = await send(settings, body);
+    if (reason === undefined) return;
+    restsUntilMs = clock.now() + restMs;
+    if (clock.now() - saidMs < quietMs) return;
+    saidMs = clock.now();
+    log.event('trace_lost', { reason });
+  };
+}
+
+/** Returns why it failed. */
+async function send({ url, headers: given }: TracingSettings, body: string): Promise<string | undefined> {
+  const headers = headersOf({ ...given, 'content-type': 'application/json' });
+  if (!headers) return 'headers';
+  try {
+    const reply = await fetch(url, {
+      method: 'POST',
+      headers,
+      body,
+      redirect: 'error',
+      signal: AbortSignal.timeout(sendMsMax),
+    });
+    await reply.body?.cancel();
+    return reply.ok ? undefined : `status_${reply.status}`;
+  } catch (error) {
+    return error instanceof Error && error.name === 'TimeoutError' ? 'timeout' : 'connection';
+  }
+}
+
+/** Undefined: one of them cannot be sent, such as a value with a line feed. */
+function headersOf(headers: Record<string, string>): Headers | undefined {
+  try {
+    return new Headers(headers);
+  } catch {
+    return undefined;
+  }
+}
+
+const spanOf = ({ traceId }: CallTrace, span: Span): object => ({
+  traceId,
+  spanId: span.spanId,
+  ...(span.parentId !== undefined && { parentSpanId: span.parentId }),
+  name: span.name,
+  kind: spanKinds[span.kind],
+  startTimeUnixNano: nanoseconds(span.startMs),
+  endTimeUnixNano: nanoseconds(span.endMs ?? span.startMs),
+  attributes: attributesOf(span.attributes),
+  ...(span.error !== undefined && { status: { code: failed, message: span.error } }),
+});
+
+/** 64-bit numbers are texts in JSON. */
+const nanoseconds = (milliseconds: number): string => `${BigInt(Math.round(milliseconds * 1000)) * 1000n}`;
+
+const attributesOf = (attributes: Attributes): object[] =>
+  Object.entries(attributes).flatMap(([key, value]) =>
+    value === undefined ? [] : [{ key, value: valueOf(value) }],
+  );
+
+function valueOf(value: string | number | boolean): object {
+  if (typeof value === 'string') return { stringValue: value.slice(0, textLengthMax) };
+  if (typeof value === 'boolean') return { boolValue: value };
+  return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }

@@ -2,7 +2,7 @@
  * AWS Signature Version 4 for upstreams that authenticate by the function's own role. The SDK's signer is
  * imported at the first request that needs it.
  */
-import type { Clock } from '../../relay/ports/clock.ts';
+import type { Clock } from '../../relay/ports/host.ts';
 import type { AwsScope, UpstreamRequest } from '../../upstreams/exchange.ts';
 import type { AwsAccess } from '../system/environment.ts';
 

@@ -7,11 +7,11 @@ import {
   isNothing,
   noFigures,
   type DailyFigures,
-} from '../daily/daily-figures.ts';
-import type { DailyKey } from '../daily/daily-key.ts';
-import { dayOf } from '../daily/daily-keys.ts';
-import { dailySums, type DailySum } from '../daily/daily-sums.ts';
-import { isMonth, servedId } from '../daily/sum-keys.ts';
+  dailySums,
+  type DailySum,
+  figuresIn,
+} from '../daily-figures.ts';
+import { type DailyKey, dayOf, isMonth, servedId, monthKey } from '../daily-keys.ts';
 import type { LedgerRow } from '../ledger-row.ts';
 
 /** An item whose figures are not those of the rows. `missing`: what has to be added to it. */
@@ -64,7 +64,7 @@ export class DailyAudit {
 const nameOf = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
 
 /** What has to be added to figures; undefined: nothing. */
-export function missingOf(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
+function missingOf(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
   const missing = addFigures(wanted, negative(found));
   return isNothing(missing) ? undefined : missing;
 }
@@ -94,7 +94,7 @@ function isBehind({ key, missing }: DailyDifference): boolean {
 }
 
 /** One line: each figure that differs, as it is and as it should be. */
-export function differenceWords({ key, found, missing }: DailyDifference): string {
+function differenceWords({ key, found, missing }: DailyDifference): string {
   const counts = countNames.flatMap((name) => {
     const is = found.counts[name] ?? 0;
     const by = missing.counts[name] ?? 0;
@@ -107,3 +107,28 @@ export function differenceWords({ key, found, missing }: DailyDifference): strin
   });
   return `daily ${key.id} ${key.period}: ${[...counts, ...amounts].join(', ')}`;
 }
+
+// Recomputes the sums of an account's months from its days, which a transaction writes together. Reads nothing itself.
+
+/** Figures by month: `2026-11`. */
+export type Months = ReadonlyMap<string, DailyFigures>;
+
+/** What the items of an account's days come to. */
+export function monthsOf(account: string, days: readonly DailySum[]): Months {
+  const months = new Map<string, DailyFigures>();
+  for (const { key, figures } of days) {
+    const month = dayOf(key)?.slice(0, 7);
+    if (month === undefined) continue;
+    const own = figuresIn(monthKey(month, account), figures);
+    months.set(month, addFigures(months.get(month) ?? noFigures, own));
+  }
+  return months;
+}
+
+/** The months whose items are not what their days come to. */
+export const monthDifferences = (account: string, wanted: Months, found: Months): DailyDifference[] =>
+  [...new Set([...wanted.keys(), ...found.keys()])].flatMap((month) => {
+    const is = found.get(month) ?? noFigures;
+    const missing = missingOf(is, wanted.get(month) ?? noFigures);
+    return missing ? [{ key: monthKey(month, account), found: is, missing }] : [];
+  });

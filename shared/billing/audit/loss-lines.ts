@@ -1,7 +1,7 @@
 /** Reads closes that were not written, or came too late, from log lines in the formats of log services. */
 import * as z from 'zod/mini';
-import { parseJson } from '../../wire/json-record.ts';
-import { cacheCounts } from '../cache-counts.ts';
+import { parseJson } from '../../wire/json.ts';
+import { cacheCounts } from '../price.ts';
 import type { CloseRecord } from '../quota-item.ts';
 
 /** A close that still has to be written. */

@@ -1,9 +1,7 @@
-import type { CanonicalCall } from '../../wire/canonical-call.ts';
-import type { ChatContentPart, ChatMessage } from '../../wire/chat-request.ts';
+import type { CanonicalCall, ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import type { Inflate } from './pdf-size.ts';
-import { TextShape } from './text-shape.ts';
-import { windowTokens } from './window-tokens.ts';
+import { TextShape, windowTokens } from './text-tokens.ts';
 
 export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items'>;
 

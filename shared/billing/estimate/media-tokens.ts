@@ -2,13 +2,52 @@
  * What pictures, files and sound count at most. What a part is its bytes say, not its name: upstreams look at these, too.
  * Where they cannot be read to their end, the part counts for all that they could hold.
  */
-import type { ChatContentPart } from '../../wire/chat-request.ts';
-import { asRecord } from '../../wire/json-record.ts';
+import type { ChatContentPart } from '../../wire/canonical-call.ts';
+import { asRecord } from '../../wire/json.ts';
 import { inflatedMax, pdfSize, type Inflate, type PdfSize } from './pdf-size.ts';
-import { isPicture, pictureSize } from './picture-size.ts';
-import { pictureTokens, type MediaTokens } from './picture-tokens.ts';
-import { soundSeconds } from './sound-length.ts';
-import { windowTokens } from './window-tokens.ts';
+import { windowTokens } from './text-tokens.ts';
+
+export interface MediaTokens {
+  above: number;
+  unbiased: number;
+}
+
+/** Undefined where the size cannot be read: the picture of another server, or an unknown format. */
+type KnownSize = PictureSize | undefined;
+
+/** A picture at low detail, as OpenAI counts it. Others know no detail, so it lowers the unbiased estimate alone. */
+const lowDetail = 85;
+const tile = 512;
+const patch = 32;
+const patchesMax = 1_536;
+/** OpenAI's factor for the smaller models that count patches. Its smallest ones have more: `image_tokens` says it. */
+const patchFactor = 1.62;
+/** Anthropic's most for a picture, before and since the models that take 2,576 pixels. */
+const areaTokensMax = 4_784;
+const usual: PictureSize = { width: 1_024, height: 1_024 };
+
+/**
+ * From above: the largest of the vendors' formulas, because a model's name does not say whose formula holds. Unbiased:
+ * OpenAI's tiles. Sources: OpenAI's and Anthropic's pages on vision, November 2026.
+ */
+export function pictureTokens(size: KnownSize, detail: string | undefined): MediaTokens {
+  const unbiased = detail === 'low' ? lowDetail : tileTokens(size ?? usual);
+  if (!size) return { above: areaTokensMax, unbiased };
+  return { above: Math.max(tileTokens(size), patchTokens(size), areaTokens(size)), unbiased };
+}
+
+/** 170 for each tile of 512 pixels, after the picture was made to fit 2,048 by 2,048 and its short side 768. */
+function tileTokens({ width, height }: PictureSize): number {
+  const fit = Math.min(1, 2_048 / Math.max(width, height));
+  const scale = fit * Math.min(1, 768 / (Math.min(width, height) * fit));
+  return lowDetail + 170 * Math.ceil((width * scale) / tile) * Math.ceil((height * scale) / tile);
+}
+
+const patchTokens = ({ width, height }: PictureSize): number =>
+  Math.ceil(Math.min(patchesMax, Math.ceil(width / patch) * Math.ceil(height / patch)) * patchFactor);
+
+const areaTokens = ({ width, height }: PictureSize): number =>
+  Math.min(areaTokensMax, Math.ceil((width * height) / 750));
 
 /** Undefined: nobody knows how many tokens the part has. */
 export type MediaEstimator = (part: ChatContentPart) => MediaTokens | undefined;
@@ -113,4 +152,176 @@ function soundTokens({ data, format }: Record<string, unknown>): MediaTokens | u
     above: Math.min(windowTokens, Math.ceil(seconds.most) * perSecond.above),
     unbiased: Math.min(windowTokens, seconds.usual * perSecond.unbiased),
   };
+}
+
+export interface PictureSize {
+  width: number;
+  height: number;
+}
+
+/** How much of a picture is decoded. The size stands in the first bytes, but in a JPEG after what a camera adds. */
+const encodedLengthMax = 400_000;
+
+/** How pictures of all usual kinds begin: the bytes, and where. */
+const beginnings: readonly (readonly [text: string, at: number])[] = [
+  ['\u0089PNG', 0],
+  ['GIF8', 0],
+  ['WEBP', 8],
+  ['\u00ff\u00d8\u00ff', 0],
+  ['BM', 0],
+  ['II*\0', 0],
+  ['MM\0*', 0],
+  ...['heic', 'heix', 'hevc', 'heim', 'heis', 'mif1', 'msf1', 'avif', 'avis'].map(
+    (brand) => [`ftyp${brand}`, 4] as const,
+  ),
+];
+
+/** Whether the bytes of a data URL are those of a picture, whatever it says. */
+export function isPicture(url: string): boolean {
+  const bytes = bytesIn(url, 64);
+  return bytes !== undefined && beginnings.some(([text, at]) => begins(bytes, text, at));
+}
+
+/** The size of a picture in a data URL, from its header. Undefined: unknown. */
+export function pictureSize(url: string): PictureSize | undefined {
+  const bytes = bytesIn(url, encodedLengthMax);
+  const size = bytes && (pngSize(bytes) ?? gifSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes));
+  return size && size.width > 0 && size.height > 0 ? size : undefined;
+}
+
+/** The first bytes of a data URL. */
+function bytesIn(url: string, encodedLength: number): DataView | undefined {
+  const start = /^data:[^,]{0,300};base64,/i.exec(url)?.[0].length;
+  if (start === undefined) return undefined;
+  const encoded = url.slice(start, start + encodedLength).replace(/\s+/g, '');
+  return pictureSizeBytesOf(encoded.slice(0, encoded.length - (encoded.length % 4)));
+}
+
+function pictureSizeBytesOf(encoded: string): DataView | undefined {
+  try {
+    const text = atob(encoded);
+    return new DataView(Uint8Array.from(text, (character) => character.charCodeAt(0)).buffer);
+  } catch {
+    return undefined;
+  }
+}
+
+const begins = (bytes: DataView, text: string, at = 0): boolean =>
+  bytes.byteLength >= at + text.length &&
+  Array.from(text).every((character, index) => bytes.getUint8(at + index) === character.charCodeAt(0));
+
+function pngSize(bytes: DataView): PictureSize | undefined {
+  if (!begins(bytes, '\u0089PNG') || !begins(bytes, 'IHDR', 12) || bytes.byteLength < 24) return undefined;
+  return { width: bytes.getUint32(16), height: bytes.getUint32(20) };
+}
+
+/** A first frame beyond the screen makes the picture larger. */
+function gifSize(bytes: DataView): PictureSize | undefined {
+  if (!begins(bytes, 'GIF8')) return undefined;
+  const byte = (at: number): number => (at < bytes.byteLength ? bytes.getUint8(at) : 0);
+  const two = (at: number): number => byte(at) + byte(at + 1) * 256;
+  const table = byte(10);
+  let at = 13 + (table & 0x80 ? 3 * 2 ** ((table & 7) + 1) : 0);
+  while (byte(at) === 0x21) {
+    at += 2;
+    while (byte(at) > 0) at += byte(at) + 1;
+    at += 1;
+  }
+  if (byte(at) !== 0x2c) return undefined;
+  return {
+    width: Math.max(two(6), two(at + 1) + two(at + 5)),
+    height: Math.max(two(8), two(at + 3) + two(at + 7)),
+  };
+}
+
+/** Three forms: lossy, lossless, extended. */
+function webpSize(bytes: DataView): PictureSize | undefined {
+  if (!begins(bytes, 'RIFF') || !begins(bytes, 'WEBP', 8) || bytes.byteLength < 30) return undefined;
+  if (begins(bytes, 'VP8 ', 12))
+    return { width: bytes.getUint16(26, true) & 0x3fff, height: bytes.getUint16(28, true) & 0x3fff };
+  if (begins(bytes, 'VP8L', 12)) {
+    const bits = bytes.getUint32(21, true);
+    return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+  }
+  const threeBytes = (at: number): number => bytes.getUint16(at, true) + bytes.getUint8(at + 2) * 0x10000;
+  return begins(bytes, 'VP8X', 12) ? { width: threeBytes(24) + 1, height: threeBytes(27) + 1 } : undefined;
+}
+
+/** Walks the segments up to the picture's data. Of several frame headers the largest counts. */
+function jpegSize(bytes: DataView): PictureSize | undefined {
+  if (!begins(bytes, '\u00ff\u00d8')) return undefined;
+  const size = { width: 0, height: 0 };
+  for (let at = 2; at + 9 < bytes.byteLength;) {
+    const marker = bytes.getUint8(at + 1);
+    // Decoders skip what is no marker. Any number of fill bytes may stand before one.
+    if (bytes.getUint8(at) !== 0xff || marker === 0xff || marker === 0) at += 1;
+    else if (marker === 0xda) return size;
+    // Markers without a segment.
+    else if (marker === 1 || (marker >= 0xd0 && marker <= 0xd8)) at += 2;
+    else {
+      if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) {
+        size.width = Math.max(size.width, bytes.getUint16(at + 7));
+        size.height = Math.max(size.height, bytes.getUint16(at + 5));
+      }
+      at += 2 + Math.max(2, bytes.getUint16(at + 2));
+    }
+  }
+  return undefined;
+}
+
+/** How long a recording is, from its bytes: by the rate in its header, and where that has none by the lowest there is. */
+
+export interface SoundSeconds {
+  most: number;
+  usual: number;
+}
+
+/** Bytes of a second of MP3: no rate of its frames has fewer. */
+const mp3Bytes = { fewest: 1_000, usual: 8_000 };
+/** Whole samples, as integers and as floats: other forms in a WAV are compressed. */
+const wholeSamples = new Set([1, 3]);
+
+/** Undefined: the bytes do not say. */
+export function soundSeconds(bytes: string): SoundSeconds | undefined {
+  const rate = bytes.startsWith('RIFF') && bytes.slice(8, 12) === 'WAVE' ? wavRate(bytes) : mp3Rate(bytes);
+  return rate && { most: bytes.length / rate.fewest, usual: bytes.length / rate.usual };
+}
+
+const u16 = (bytes: string, at: number): number => bytes.charCodeAt(at) + bytes.charCodeAt(at + 1) * 256;
+const u32 = (bytes: string, at: number): number => u16(bytes, at) + u16(bytes, at + 2) * 65_536;
+
+/** The bytes of a second by the chunk `fmt `. Of what it says in several ways the lowest counts, since decoders differ. */
+function wavRate(bytes: string): { fewest: number; usual: number } | undefined {
+  const formats: number[] = [];
+  for (
+    let at = 12;
+    at + 24 <= bytes.length && formats.length < 8;
+    at += 8 + u32(bytes, at + 4) + (u32(bytes, at + 4) % 2)
+  ) {
+    if (bytes.slice(at, at + 4) === 'fmt ') formats.push(at + 8);
+    // What a recording has behind its sound is not its form.
+    if (bytes.slice(at, at + 4) === 'data') break;
+  }
+  const rates = formats.map((at) => {
+    // In the extensible form the code of the samples stands further behind.
+    const form = u16(bytes, at) === 0xfffe ? u16(bytes, at + 24) : u16(bytes, at);
+    const [channels, samples, said, block, bits] = [at + 2, at + 4, at + 8, at + 12, at + 14];
+    const perSecond = [
+      u32(bytes, said),
+      u32(bytes, samples) * u16(bytes, block),
+      (u32(bytes, samples) * u16(bytes, channels) * u16(bytes, bits)) / 8,
+    ];
+    return wholeSamples.has(form) ? Math.min(...perSecond) : 0;
+  });
+  const rate = Math.min(...rates);
+  return rates.length > 0 && rate > 0 ? { fewest: rate, usual: rate } : undefined;
+}
+
+/** Behind its tag a frame begins. One whose rate is not said (`free`) may be of any length. */
+function mp3Rate(bytes: string): typeof mp3Bytes | undefined {
+  const isTagged = bytes.startsWith('ID3');
+  const tag = [6, 7, 8, 9].reduce((size, at) => size * 128 + (bytes.charCodeAt(at) & 127), 0);
+  const at = isTagged ? 10 + tag : 0;
+  const isFrame = bytes.charCodeAt(at) === 0xff && (bytes.charCodeAt(at + 1) & 0xe6) === 0xe2;
+  return isFrame && bytes.charCodeAt(at + 2) >= 16 ? mp3Bytes : undefined;
 }

@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
-import { accountName, flag, integerBetween, positiveInteger, time } from './attribute-schemas.ts';
-import { attributeOf } from './read-row.ts';
+import { accountName, flag, integerBetween, positiveInteger, time, attributeOf } from './read-row.ts';
 
 const wantedPlan = 'a map {level, since, until}';
 

@@ -3,8 +3,7 @@ import * as z from 'zod/mini';
 import { parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow } from './account-row.ts';
-import { optionMap, text } from './attribute-schemas.ts';
-import { readRow, type RowReading } from './read-row.ts';
+import { optionMap, text, readRow, type RowReading } from './read-row.ts';
 
 const wantedAmount = 'yuan: a number above 0, at most 9 decimals, below a trillion';
 const amountLimit = 10n ** 21n;

@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
-import { isRecord, parseJson } from '../../wire/json-record.ts';
-import { flag } from './attribute-schemas.ts';
-import { attributeOf, plainValue } from './read-row.ts';
+import { isRecord, parseJson } from '../../wire/json.ts';
+import { flag, attributeOf, plainValue } from './read-row.ts';
 
 /** What a probe found that a channel can do. An absent field is unknown. */
 export interface Capabilities {

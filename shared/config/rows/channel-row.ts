@@ -1,21 +1,7 @@
 import * as z from 'zod/mini';
-import type { OwnAttribute } from '../../upstreams/channel-setup.ts';
-import { dialectNames } from '../../upstreams/dialects/dialects.ts';
-import {
-  callIdForms,
-  effortScale,
-  limitFields,
-  nullContents,
-  returnedFields,
-  systemPlaces,
-  unknownFieldChoices,
-} from '../../upstreams/quirks.ts';
-import { channelTypeNames, ownAttributes } from '../../upstreams/types/channel-attributes.ts';
-import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
-import type { Capabilities } from './capabilities.ts';
-import { channelCost } from './channel-cost.ts';
 import {
   amount,
+  positiveNumber,
   flag,
   integer,
   jsonValue,
@@ -27,7 +13,90 @@ import {
   secondsUpTo,
   text,
   textList,
-} from './attribute-schemas.ts';
+  attributeOf,
+  readRow,
+  usedRow,
+  type RowProblem,
+  type RowReading,
+} from './read-row.ts';
+import { cachePrices, tiers } from './charge-row.ts';
+import type { OwnAttribute } from '../../upstreams/channel-type.ts';
+import { dialectNames } from '../../upstreams/dialects/dialects.ts';
+import {
+  callIdForms,
+  effortScale,
+  limitFields,
+  nullContents,
+  returnedFields,
+  systemPlaces,
+  unknownFieldChoices,
+} from '../../upstreams/quirks.ts';
+import {
+  channelTypeNames,
+  ownAttributes,
+  appendsPath,
+  endpointOf,
+  typeProblems,
+} from '../../upstreams/types/channel-attributes.ts';
+import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
+import { type Capabilities, holdsFor, readCapabilities } from './capabilities.ts';
+import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import { normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
+import { lastGoodIsUsed, type TableReader } from './read-table.ts';
+import { referenceProblem, type ReferenceRules } from './secret-reference.ts';
+
+// What the calls of a channel cost the operator, by the upstream's name of a model.
+
+const yuanCode = 'CNY';
+const wantedCurrency = 'the code of a currency, such as "USD"';
+const wantedRate = 'yuan for one unit of the currency, and a currency other than CNY beside it';
+
+const CostEntry = z
+  .strictObject(
+    {
+      /** Per 1,000 tokens, as all token prices are. */
+      input: z.optional(amount),
+      output: z.optional(amount),
+      ...cachePrices,
+      tiers,
+      /** Of a call, in addition to its tokens. */
+      per_call: z.optional(amount),
+      currency: z.optional(z.string(wantedCurrency).check(z.regex(/^[A-Z]{3}$/, wantedCurrency))),
+      /** Yuan for one unit of the currency. */
+      rate: z.optional(positiveNumber),
+    },
+    'a map {input, output, cached_input, ..., per_call, currency, rate}',
+  )
+  .check(
+    z.refine(isPriced, 'prices of both input and output, or per_call alone'),
+    z.refine(({ currency = yuanCode, rate }) => (currency !== yuanCode) === (rate !== undefined), {
+      error: wantedRate,
+      path: ['rate'],
+    }),
+  );
+
+interface Priced {
+  input?: unknown;
+  output?: unknown;
+  per_call?: unknown;
+}
+
+/** Prices of the cache and tiers are no price without both. */
+function isPriced({ input, output, per_call, ...more }: Priced): boolean {
+  if (input !== undefined || output !== undefined) return input !== undefined && output !== undefined;
+  const { currency: _currency, rate: _rate, ...others } = more as Record<string, unknown>;
+  return per_call !== undefined && Object.values(others).every((value) => value === undefined);
+}
+
+const wantedName = "the upstream's name of a model, or *";
+
+const channelCost = z.optional(
+  z.record(
+    z.string(wantedName).check(z.regex(/^\S(.*\S)?$/, wantedName)),
+    CostEntry,
+    "a map of the upstream's model name, or *, to its prices",
+  ),
+);
 
 const seconds = secondsUpTo(900);
 const wantedMapper = 'a map of public model name to upstream model name';
@@ -128,3 +197,112 @@ export type ChannelRow = z.infer<typeof ChannelRow> & {
   /** In a snapshot: `first_content_seconds` is the row's own. Absent: see stored-channel.ts. */
   own_first_content?: boolean;
 };
+
+/** Fields of request bodies that the relay writes for every call, whatever the upstream speaks. */
+const vitalFields = ['messages', 'input', 'model', 'stream'];
+
+/** Where a row's `params` break every call. Warnings, since rows that work all the same must go on working. */
+const vitalWarnings = ({ set, drop }: { set: object; drop: readonly string[] }): string[] => [
+  ...vitalFields
+    .filter((name) => Object.hasOwn(set, name))
+    .map((name) => `params.set: sets ${name}, which every call needs as it is`),
+  ...vitalFields
+    .filter((name) => drop.includes(name))
+    .map((name) => `params.drop: drops ${name}, which every call needs`),
+];
+
+/** What is suspicious in a row that is used, each as `attribute: ...`. */
+const channelWarnings = (row: ChannelRow): string[] => [
+  ...(row.models.length === 0 ? ['models: empty, so this channel serves nothing'] : []),
+  ...(appendsPath(row) && new URL(row.endpoint).pathname === '/'
+    ? ['endpoint: has no path; most upstreams want /v1 at the end']
+    : []),
+  ...Object.keys(row.mapper)
+    .filter((name) => !row.models.includes(name))
+    .map((name) => `mapper: maps ${name}, which is not in models`),
+  ...row.models
+    .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
+    .map((name) => `models: ${name} is out of reach, since web- and -official are cut from what clients ask`),
+  ...strangeCosts(row).map((name) => `cost: has ${name}, which is no model's name at the upstream`),
+  ...vitalWarnings(row.params),
+  ...conflictsWithProbe(row),
+];
+
+function strangeCosts({ cost = {}, mapper, models }: ChannelRow): string[] {
+  const known = new Set(['*', ...models.map((model) => upstreamModel({ mapper }, model))]);
+  return Object.keys(cost).filter((name) => !known.has(name));
+}
+
+/** Where the row asks for what a probe found that the upstream cannot do. */
+function conflictsWithProbe(row: ChannelRow): string[] {
+  const { can = {}, params } = row;
+  const { dialects, efforts } = can;
+  const models = row.models.filter((model) => holdsFor(can, model));
+  if (models.length === 0) return [];
+  const spoken = new Set(models.map((model) => dialectOf(row, model)));
+  const unspoken = dialects ? [...spoken].filter((name) => !dialects.includes(name)) : [];
+  const unknown =
+    efforts && params.efforts ? params.efforts.filter((effort) => !efforts.includes(effort)) : [];
+  const everywhere = models.some((model) => quirksOf(row, model).system === 'anywhere');
+  return [
+    ...unspoken.map((name) => `dialect: is ${name}, but the probe found ${listed(dialects)} alone`),
+    ...unknown.map((effort) => `params.efforts: has ${effort}, but the probe found ${listed(efforts)} alone`),
+    ...(can.system_anywhere === false && everywhere
+      ? ['params.system: is "anywhere", but the probe found that a system message must come first']
+      : []),
+    ...(can.usage_streaming === false && params.stream && params.include_usage
+      ? ['params.include_usage: is true, but the probe found no usage in streams']
+      : []),
+  ];
+}
+
+const listed = (names: readonly string[] = []): string => names.join(', ') || 'none';
+
+/**
+ * Reads one row of `channels`: its schema, then the rules beyond it (type, address, secret references).
+ * @param rules `local`: loopback addresses and `env:` secrets are allowed
+ */
+export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules): RowReading<ChannelRow> {
+  const reading = readRow(ChannelRow, raw);
+  if ('problem' in reading) return validateSwitch(raw, reading);
+  const { can, warnings } = readCapabilities(raw);
+  const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
+  const problems = [
+    ...typeProblems(reading.row, rules),
+    ...strangersOf(row).map((name) => `dialect: found ${name}, wanted names that are in models`),
+    ...secretsOf(row).map((reference) => {
+      const problem = referenceProblem(reference, rules);
+      return problem && `secret: ${problem}`;
+    }),
+    row.secret?.length === 0 ? 'secret: found an empty list, wanted a reference or no attribute' : undefined,
+  ].filter((problem) => problem !== undefined);
+  if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
+  const said = [...channelWarnings(row), ...warnings];
+  return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
+}
+
+/** The names in a map of dialects that the row does not serve. */
+const strangersOf = ({ dialect, models }: ChannelRow): string[] =>
+  typeof dialect === 'object' ? Object.keys(dialect).filter((name) => !models.includes(name)) : [];
+
+/** A bad row switches its channel off if `state` is false or cannot be read. */
+function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
+  const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
+  if (!state.success)
+    return { problem: `${problem}; until state can be read, the channel is off`, off: true };
+  return state.data ? { problem } : { problem, off: true };
+}
+
+export const channelReader = (rules: EndpointRules & ReferenceRules): TableReader<ChannelRow> => ({
+  table: 'channels',
+  read: (raw) => readChannel(raw, rules),
+  /** Rows of a snapshot have no marks, so the mark of the bad row stays. */
+  standIn({ problem, raw, lastGood }) {
+    if (lastGood === undefined) return undefined;
+    const marked = { ...(lastGood as object), _can: attributeOf(raw, '_can') };
+    return problem.off ? { raw: { ...marked, state: false } } : { raw: marked, said: lastGoodIsUsed };
+  },
+});
+
+/** The references of a row as a list, in the order written. */
+export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();

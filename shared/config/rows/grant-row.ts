@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { parseYuan } from '../../billing/amount.ts';
-import { accountName, rowId } from './attribute-schemas.ts';
+import { accountName, rowId } from './read-row.ts';
 
 const wantedAmount =
   'yuan: a number other than 0, at most 9 decimals, below a trillion (below 0: a correction)';

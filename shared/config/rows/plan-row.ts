@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { amount, integerBetween, modelList, text } from './attribute-schemas.ts';
+import { amount, integerBetween, modelList, text, readRow, type RowReading } from './read-row.ts';
 
 const PlanItem = z.strictObject(
   {
@@ -31,3 +31,14 @@ export const PlanRow = z.strictObject({
   ),
 });
 export type PlanRow = z.infer<typeof PlanRow>;
+
+/** Reads one row of `plans`. */
+export const readPlan = (raw: unknown): RowReading<PlanRow> => readRow(PlanRow, raw, idleItems);
+
+const idleItems = ({ items }: PlanRow): string[] =>
+  items.flatMap((item, index) => [
+    ...(item.models.length === 0 ? [`items[${index}].models: empty, so this entry covers nothing`] : []),
+    ...(item.value === 0
+      ? [`items[${index}].value: 0, so this entry covers no calls (-1 is unlimited)`]
+      : []),
+  ]);

@@ -3,9 +3,8 @@
  * to upstreams of the same form. Elsewhere they are read as far as they mean something. A type that is not in the table is
  * refused, because it could hold what the model must see.
  */
-import type { ChatMessage, ChatTool } from '../../wire/chat-request.ts';
-import type { CarriedItems } from '../../wire/canonical-call.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../wire/json-record.ts';
+import type { ChatMessage, ChatTool, CarriedItems } from '../../wire/canonical-call.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import type { PlacedItem } from '../endpoint.ts';
 
 /** By type, the fields that go up. Others could name what is the operator's, or have a price. */

@@ -1,13 +1,37 @@
-import { ChatToResponses } from './answer/answer-events.ts';
-import { echoOf } from './echo.ts';
+import { ChatToResponses } from './answer-events.ts';
 import { checkLogprobs, parseRequest } from '../parse-request.ts';
-import { startedResponse } from './answer/objects.ts';
-import { contentsOf, responsesToChat } from './read.ts';
-import { keepsState, servedFields, summaryKind, unknownFields, wantsLogprobs } from './read-fields.ts';
-import { ResponsesRequest } from './responses-request.ts';
-import type { Endpoint } from '../endpoint.ts';
-import { responsesRoute } from './route.ts';
-import { responsesJsonRenderer, responsesStreamRenderer } from './render.ts';
+import { startedResponse, type ResponsesEvent } from './response-object.ts';
+import {
+  keepsState,
+  servedFields,
+  summaryKind,
+  unknownFields,
+  wantsLogprobs,
+  ResponsesRequest,
+  chatFields,
+  topLogprobs,
+} from './request.ts';
+import {
+  type Endpoint,
+  type ContentAt,
+  type PlacedItem,
+  type SealedState,
+  type StorageAsked,
+  type StorageAtHand,
+  type StoredReferences,
+  jsonAnswer,
+  streamedAnswer,
+  type Renderer,
+  type SentFacts,
+} from '../endpoint.ts';
+import { responsesRoute } from '../routes.ts';
+import type { ChatMessage, ChatRequest, CarriedItems } from '../../wire/canonical-call.ts';
+import { type JsonRecord, isRecord } from '../../wire/json.ts';
+import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
+import { responsesInputToChat } from './input.ts';
+import { chosenTools, placedTools, responsesToolsToChat, plainTool } from './tools.ts';
+import type { DeclaredTool } from './item-writers.ts';
+import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
 
 /** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
 export const responsesEndpoint: Endpoint = {
@@ -50,3 +74,267 @@ export const responsesEndpoint: Endpoint = {
     };
   },
 };
+
+interface ConvertedRequest {
+  chat: ChatRequest;
+  /** How a stored conversation began. Undefined: it begins with this request. */
+  beginning: ChatMessage[] | undefined;
+  /** Sent in the channel's limit field. */
+  outputTokensMax: number | undefined;
+  declared: Map<string, DeclaredTool>;
+  droppedTools: number;
+  sealed: Map<ChatMessage, SealedState>;
+  foreignLeftOut: boolean;
+  items: CarriedItems | undefined;
+  /** The whole conversation, the items of stored turns first. */
+  placed: readonly PlacedItem[];
+  /** Undefined: the answer is not stored. */
+  storage: StorageAsked | undefined;
+  /** Undefined: the call is whole. */
+  unread: StoredReferences | undefined;
+}
+
+/**
+ * Converts a Responses request to the equivalent chat request. Throws InvalidRequest.
+ * @param storage undefined: the key may not store
+ */
+export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHand): ConvertedRequest {
+  refuseStored(request, storage);
+  if (typeof request.n === 'number' && request.n > 1)
+    throw new InvalidRequest(
+      'unsupported_parameter',
+      'n',
+      "'n' above 1 is not supported: a response is one.",
+    );
+  const own = itemsOf(request.input);
+  const inBody = own.map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
+  const unread = storage?.stored ? undefined : storage?.reading.references(request);
+  const placed = storage ? storage.reading.placed(inBody, storage.stored) : inBody;
+  const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
+  const { declared, dropped } = converted;
+  const {
+    messages: conversation,
+    sealed,
+    foreignLeftOut,
+    found,
+  } = responsesInputToChat(placed, {
+    declared,
+    isPart: unread !== undefined,
+  });
+  const messages = instructed(request.instructions, conversation);
+  const [first] = storage?.stored?.earlier ?? [];
+  if (messages.length === 0 && !unread)
+    throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
+
+  const chosen = chosenTools(request.tool_choice, converted);
+  const parallel = request.parallel_tool_calls;
+  const chat: ChatRequest = {
+    model: request.model,
+    messages,
+    ...chatFields(request),
+    ...(found.effort !== undefined && { reasoning_effort: found.effort }),
+    ...chosen,
+    ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
+  };
+  const outputTokensMax = request.max_output_tokens ?? undefined;
+  return {
+    chat,
+    beginning: first && instructed(first.instructions, conversation),
+    outputTokensMax,
+    declared,
+    droppedTools: dropped,
+    sealed,
+    foreignLeftOut,
+    items: found.items({
+      first: messages[0] === conversation[0] ? undefined : messages[0],
+      tools: converted.byItem,
+      effort: request.reasoning?.effort ?? undefined,
+    }),
+    placed,
+    storage: storage?.reading.asked(request, own),
+    unread,
+  };
+}
+
+const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
+  typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
+
+const instructed = (instructions: string | null | undefined, conversation: ChatMessage[]): ChatMessage[] =>
+  instructions ? [{ role: 'system', content: instructions }, ...conversation] : conversation;
+
+/** Why a request for something that is not stored for any key is refused, by field. */
+const neverStored = {
+  conversation:
+    'the relay keeps no conversations as objects. Use previous_response_id, or send the whole conversation as input',
+  prompt: 'the relay keeps no prompt templates. Send their text as instructions and input',
+} as const;
+
+/** The same for keys that may not store. */
+const notForKey = {
+  previous_response_id:
+    'responses are not stored for this key. Send the whole conversation as input, with store: false',
+  background: 'responses are not stored for this key. Leave it out, and read the answer as it comes',
+} as const;
+
+function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefined): void {
+  const refuse = (reasons: Record<string, string>, Refused: typeof InvalidRequest): void => {
+    for (const [param, reason] of Object.entries(reasons))
+      if (request[param])
+        throw new Refused('unsupported_parameter', param, `'${param}' is not supported: ${reason}.`);
+  };
+  refuse(neverStored, InvalidRequest);
+  if (!storage) refuse(notForKey, StorageNotAllowed);
+}
+
+/** What the items of a request hold, with its path: messages have contents, results of tools outputs. */
+const contentsOf = ({ placed }: Pick<ConvertedRequest, 'placed'>): ContentAt[] =>
+  placed.flatMap(({ item, param }) => [
+    { param: `${param}.content`, content: item['content'] },
+    { param: `${param}.output`, content: item['output'] },
+  ]);
+
+/** One heartbeat in this many is an event: some clients ignore comments and time out after minutes. */
+const idlesPerEvent = 4;
+
+/** Coding agents shorten the conversation on this code; a 413 they would send again. */
+const tooLarge = { status: 400, code: 'context_length_exceeded' };
+
+/** Responses, `stream: true`: numbered events, then the stream closes. */
+function responsesStreamRenderer(events: ChatToResponses): Renderer {
+  let number = 0;
+  let idles = 0;
+  const data = ({ type, ...rest }: ResponsesEvent): string =>
+    JSON.stringify({ type, sequence_number: number++, ...rest });
+  const frame = (event: ResponsesEvent): string => eventFrame(event.type, data(event));
+  const frames = (list: ResponsesEvent[]): string[] => list.map(frame);
+  return {
+    ...streamedAnswer,
+    tooLarge,
+    push(chunk) {
+      const written = frames(events.push(chunk));
+      if (written.length > 0) idles = 0;
+      return written;
+    },
+    /**
+     * The last events repeat the whole answer up to four times, so each is written before the next is made, and its data
+     * is not copied into a frame.
+     */
+    *end() {
+      for (const event of events.end()) yield eventPieces(event.type, data(event));
+    },
+    idle() {
+      const opening = frames(events.start());
+      if (opening.length > 0) return opening.join('');
+      idles += 1;
+      if (idles % idlesPerEvent > 0) return commentFrame('ping');
+      return frames([events.inProgress()]).join('');
+    },
+    failed: (error) => frames(events.failed(error)).join(''),
+    close: () => frames(events.close()),
+    ...asObject(events),
+  };
+}
+
+/** For answers that are stored. */
+const asObject = (events: ChatToResponses): Pick<Renderer, 'whole' | 'queued'> => ({
+  whole: (error) => events.whole(error),
+  queued: () => events.queued(),
+});
+
+/** Responses, `stream: false`: the response object of the stream's last event. */
+function responsesJsonRenderer(events: ChatToResponses): Renderer {
+  return {
+    ...jsonAnswer,
+    tooLarge,
+    push(chunk) {
+      events.push(chunk);
+      return [];
+    },
+    end: () => [JSON.stringify(events.end().at(-1)?.['response'])],
+    close() {
+      events.close();
+      return [];
+    },
+    ...asObject(events),
+  };
+}
+
+/**
+ * The fields of the request that OpenAI's and Open Responses' schemas require in the answer, as they are in force:
+ * what was not sent has OpenAI's default.
+ */
+function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentFacts): JsonRecord {
+  const lost = new Set(sent.dropped);
+  const inForce = <T>(field: string, value: T): T | undefined => (lost.has(field) ? undefined : value);
+  return {
+    background: request['background'] === true,
+    frequency_penalty: numberOr(0, inForce('frequency_penalty', request['frequency_penalty'])),
+    instructions: request.instructions ?? null,
+    max_output_tokens: limitInForce(request.max_output_tokens ?? null, sent),
+    max_tool_calls: countOrNull(inForce('max_tool_calls', request['max_tool_calls'])),
+    metadata: recordOrEmpty(inForce('metadata', request['metadata'])),
+    parallel_tool_calls: inForce('parallel_tool_calls', request.parallel_tool_calls) ?? true,
+    presence_penalty: numberOr(0, inForce('presence_penalty', request['presence_penalty'])),
+    previous_response_id: request.previous_response_id ?? null,
+    prompt_cache_key: textOrNull(inForce('prompt_cache_key', request['prompt_cache_key'])),
+    reasoning: {
+      effort: inForce('reasoning_effort', sent.effort ?? request.reasoning?.effort) ?? null,
+      summary: summaryKind(request) ?? null,
+    },
+    safety_identifier: textOrNull(inForce('safety_identifier', request['safety_identifier'])),
+    service_tier: sent.serviceTier ?? 'default',
+    store: false,
+    temperature: inForce('temperature', request.temperature) ?? 1,
+    text: echoedText(request.text, lost),
+    tool_choice: echoedChoice(sent.toolChoice ?? inForce('tool_choice', chosen(request, chat))),
+    tools: echoedTools(request, lost.has('tools')),
+    top_logprobs: lost.has('logprobs') ? 0 : (inForce('top_logprobs', topLogprobs(request)) ?? 0),
+    top_p: inForce('top_p', request.top_p) ?? 1,
+    truncation: inForce('truncation', request['truncation']) === 'auto' ? 'auto' : 'disabled',
+  };
+}
+
+/** Null where the client set none, since a limit of the relay's own is no field of its request. */
+const limitInForce = (asked: number | null, { outputTokensMax }: SentFacts): number | null =>
+  asked === null || outputTokensMax === undefined ? asked : outputTokensMax;
+
+function echoedText(text: ResponsesRequest['text'], lost: ReadonlySet<string>): JsonRecord {
+  const { verbosity, ...rest } = text ?? {};
+  const format = text?.format ?? { type: 'text' };
+  return { ...rest, ...(verbosity !== undefined && !lost.has('verbosity') && { verbosity }), format };
+}
+
+/** The choice that the call was made with. The canonical call has none where no tool is left to choose among. */
+const chosen = ({ tool_choice: choice }: ResponsesRequest, { tool_choice: used }: ChatRequest): unknown =>
+  used === 'auto' ? used : choice;
+
+/** Without the tools that run at the upstream, if those were left out. */
+const echoedTools = ({ tools }: ResponsesRequest, lostHosted: boolean): JsonRecord[] =>
+  (tools ?? [])
+    .map(plainTool)
+    .filter((tool) => isWhole(tool) && !(lostHosted && !callersTypes.has(String(tool['type']))))
+    .map(echoedTool);
+const callersTypes = new Set(['function', 'custom', 'namespace']);
+
+const isWhole = ({ type, name }: JsonRecord): boolean => type !== 'function' || typeof name === 'string';
+
+/** OpenAI's schema requires all keys of a function tool. */
+function echoedTool(tool: JsonRecord): JsonRecord {
+  if (tool['type'] !== 'function') return tool;
+  const { description, parameters, strict } = tool;
+  return {
+    ...tool,
+    description: textOrNull(description),
+    parameters: isRecord(parameters) ? parameters : null,
+    strict: typeof strict === 'boolean' ? strict : null,
+  };
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+const numberOr = (usual: number, value: unknown): number => (typeof value === 'number' ? value : usual);
+const countOrNull = (value: unknown): number | null => (Number.isInteger(value) ? Number(value) : null);
+const recordOrEmpty = (value: unknown): JsonRecord => (isRecord(value) ? value : {});
+
+/** OpenAI's schema requires a type in a choice, so a choice without one becomes `auto`. */
+const echoedChoice = (choice: unknown): unknown =>
+  typeof choice === 'string' || (isRecord(choice) && typeof choice['type'] === 'string') ? choice : 'auto';

@@ -3,7 +3,7 @@
  * call of a key that may store.
  */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
+import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import type {
   ItemReference,
   PlacedItem,
@@ -14,7 +14,7 @@ import type {
   StoredReferences,
   StoredTurn,
 } from '../endpoint.ts';
-import { callTypes, itemType, outputTypes } from './read-input.ts';
+import { callTypes, itemType, outputTypes } from './input.ts';
 
 /** What brings the items of stored turns into a request. */
 const chainField = 'previous_response_id';

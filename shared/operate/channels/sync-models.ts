@@ -1,14 +1,16 @@
 /** Sets the models of a channel to those that its upstream lists. Never leaves a channel without a model. */
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import { namesLike } from '../../upstreams/model-listing.ts';
+import { type ChannelRow, readChannel } from '../../config/rows/channel-row.ts';
+import { namesLike, type ModelList, type ModelPage } from '../../upstreams/channel-type.ts';
 import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
-import { Failure } from '../operator-failure.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { Plan } from '../plan.ts';
-import type { RowWrite } from '../row-tables.ts';
-import { channelWarnings } from '../config/planned-warnings.ts';
-import { channelSecret, findChannel } from './find-channel.ts';
-import { listUpstreamModels } from './upstream-models.ts';
+import { Failure, type Plan, usable } from '../plan.ts';
+import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
+import { channelWarnings } from '../config/row-changes.ts';
+import { channelSecret, findChannel } from './list-channels.ts';
+import { parseJson } from '../../wire/json.ts';
+import { modelNamePattern } from '../../wire/ids.ts';
+import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
+import { callUpstream, cleanText } from './test-channel.ts';
+import { channelRowOf, type ChannelInput } from './edit-channel.ts';
 
 export interface SyncInput {
   id: string;
@@ -84,4 +86,87 @@ function differenceOf(
     models: [...models.filter((model) => !removed.includes(model)), ...added],
     mapper: mapped.length < Object.keys(mapper).length ? Object.fromEntries(mapped) : undefined,
   };
+}
+
+// Lists the models that an upstream offers.
+
+const timeoutMs = 20_000;
+const pagesMax = 20;
+
+interface UpstreamModels {
+  /** Sorted. */
+  names: string[];
+  warnings: string[];
+}
+
+type ListPorts = Pick<OperatorPorts, 'clock' | 'upstreams'>;
+
+/**
+ * Throws a Failure if the models cannot be listed.
+ * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
+ */
+async function listUpstreamModels(
+  ports: ListPorts,
+  channel: ChannelRow,
+  secret: string | undefined,
+): Promise<UpstreamModels> {
+  const { models: list } = channelSetups[channel.type];
+  if ('unlisted' in list) throw new Failure(list.unlisted);
+  if (channel.secret !== undefined && secret === undefined)
+    throw new Failure('without the key, its models cannot be listed');
+  const found = new Set<string>();
+  let after: string | undefined;
+  for (let pages = 0; pages < pagesMax; pages += 1) {
+    const page = await readPage(ports, list, { channel, secret, after });
+    for (const name of page.models) found.add(name);
+    after = page.after;
+    if (after === undefined) break;
+  }
+  const names = [...found].filter((name) => modelNamePattern.test(name));
+  const odd = found.size - names.length;
+  const warnings =
+    odd > 0 ? [`${odd} names of the upstream have characters that no row may have: they are left out`] : [];
+  return { names: names.toSorted(), warnings };
+}
+
+async function readPage(
+  ports: ListPorts,
+  list: ModelList,
+  { channel, secret, after }: { channel: ChannelRow; secret: string | undefined; after: string | undefined },
+): Promise<ModelPage> {
+  const url = list.address(channel, after);
+  const { credentials } = channelTypes[channel.type];
+  const headers = list.headers ?? ((value: string) => credentials(value, channel));
+  const request = {
+    method: 'GET',
+    url,
+    headers: secret === undefined ? {} : headers(secret),
+    body: '',
+    connectTimeoutMs: timeoutMs,
+  } as const;
+  const answer = await callUpstream(ports, request, { secret, timeoutMs });
+  const page = answer.ok ? list.read(parseJson(answer.body)) : undefined;
+  if (page) return page;
+  const said = cleanText(answer.body, secret) || 'an empty body';
+  throw new Failure(`GET ${url.split('?')[0]}: no list of models came back (${answer.status}): ${said}`);
+}
+
+// Lists the models that an upstream offers, for a channel that is not written yet.
+
+/**
+ * Returns no names, and a warning with the reason, if the models cannot be listed.
+ * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
+ */
+export async function offeredModels(
+  ports: Pick<OperatorPorts, 'clock' | 'target' | 'upstreams'>,
+  input: Omit<ChannelInput, 'models'>,
+  secret: string | undefined,
+): Promise<UpstreamModels> {
+  const { row } = usable(readChannel(channelRowOf({ ...input, models: [] }), ports.target));
+  try {
+    return await listUpstreamModels(ports, row, secret);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { names: [], warnings: [error.message] };
+  }
 }

@@ -1,17 +1,34 @@
 /** Validates the rows that operators edit, from the tables or from a file. Writes nothing. */
-import { compileSnapshot } from '../../config/compile/compile-snapshot.ts';
-import { keyDoubts, offeredNames, type BesideKeys } from '../../config/marks/key-doubts.ts';
-import { validateAccountRow, validateKeyRow } from '../../config/marks/validate-row.ts';
+import { compileSnapshot } from '../../config/compile-snapshot.ts';
+import { keyDoubts, offeredNames, type BesideKeys, shownHash } from '../../config/rows/key-row.ts';
+import { validateAccountRow, validateKeyRow } from '../../config/rows/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
-import { emptyRows, type ConfigRows } from '../../config/config-rows.ts';
-import { shownHash } from '../../config/rows/key-row.ts';
+import {
+  emptyRows,
+  type ConfigRows,
+  type ValidationResult,
+  keyAttributes,
+} from '../../config/rows/read-table.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import type { ValidationResult } from '../../config/validation-result.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { RawRow } from '../row-tables.ts';
-import { findingsIn, findingsInTables, problemsOf, warningsOf, type Finding } from './findings.ts';
-import { configTables } from './row-changes.ts';
-import { putOver, readRowsFile, type RowsFile } from './rows-file.ts';
+import type { OperatorPorts, RawRow } from '../operator-ports.ts';
+import {
+  findingsIn,
+  findingsInTables,
+  problemsOf,
+  warningsOf,
+  type Finding,
+  configTables,
+  putOver,
+  readRowsFile,
+  type RowsFile,
+  badRows,
+  changesBetween,
+  differencesOf,
+  type RowDifference,
+  nameOf,
+  rowsByKey,
+} from './row-changes.ts';
+import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 
 export interface CheckedRows {
   /** Number of rows read. */
@@ -118,3 +135,79 @@ const validated = (
   });
 
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;
+
+// Compares two versions of the configuration, or the newest version with the tables.
+
+export interface ConfigDiff {
+  /** Such as `version 11`. */
+  from: string;
+  /** Such as `version 12` or `the tables`. */
+  to: string;
+  differences: RowDifference[];
+}
+
+/**
+ * Compares version `from` with version `to`, by default the newest. Without `from`, compares the newest
+ * version with the tables.
+ */
+export async function diffConfig(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+  { from, to }: { from: number | undefined; to: number | undefined },
+): Promise<ConfigDiff> {
+  const { config } = ports;
+  const newest = await config.newest();
+  const rowsOf = async (version: number | undefined) => {
+    const pointer = version === undefined ? newest : await config.version(version);
+    return pointer ? config.rows(pointer) : emptyRows;
+  };
+  const nameOf = (version: number | undefined) => `version ${version ?? newest?.version ?? 'none'}`;
+  const before = await rowsOf(from);
+  const after = from === undefined ? await config.tables() : await rowsOf(to);
+  return {
+    from: nameOf(from),
+    to: from === undefined ? 'the tables' : nameOf(to),
+    differences: differencesOf(
+      changesBetween(before, after),
+      badRows([...findingsIn(before, ports), ...findingsIn(after, ports)]),
+    ),
+  };
+}
+
+// Exports the four configuration tables as one JSON text for version control, without rows that have a
+// problem.
+
+interface ExportedRows {
+  /** Rows and their attributes are sorted, so that the lines of an unchanged row do not move. */
+  text: string;
+  /** Number of rows in the text. */
+  rows: number;
+  /** The rows that are left out. One of them may have a secret in a wrong attribute. */
+  problems: Finding[];
+}
+
+export async function exportRows(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+): Promise<ExportedRows> {
+  const tables = await ports.config.tables();
+  const findings = findingsIn(tables, ports);
+  const bad = badRows(findings);
+  const content = Object.fromEntries(
+    configTables.map((table) => [
+      table,
+      [...rowsByKey(table, tables[table])]
+        .filter(([key]) => !bad.has(nameOf({ table, key })))
+        .toSorted(([a], [b]) => compareCodeUnits(a, b))
+        .map(([, row]) => keyFirst(keyAttributes[table], row)),
+    ]),
+  );
+  return {
+    text: `${JSON.stringify(content, null, 2)}\n`,
+    rows: Object.values(content).flat().length,
+    problems: problemsOf(findings),
+  };
+}
+
+const keyFirst = (keyName: string, row: RawRow): RawRow => ({
+  [keyName]: row[keyName],
+  ...(JSON.parse(canonicalJson(row)) as RawRow),
+});

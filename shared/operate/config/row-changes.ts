@@ -1,11 +1,15 @@
 /** Computes the differences between two configurations, by row and attribute. */
-import { keyAttributes, type ConfigRows } from '../../config/config-rows.ts';
-import { plainRow } from '../../config/rows/read-row.ts';
-import type { ConfigTable } from '../../config/validation-result.ts';
-import type { RawRow } from '../row-tables.ts';
-import { canonicalJson, compareCodeUnits } from '../../wire/canonical-json.ts';
-import { nameOf } from './findings.ts';
-import { mayBeShown } from './shown-attributes.ts';
+import * as z from 'zod/mini';
+import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
+import { plainRow, attributeOf } from '../../config/rows/read-row.ts';
+import type { RawRow, OperatorPorts } from '../operator-ports.ts';
+import { canonicalJson, compareCodeUnits, looksSecret, neverQuoted } from '../../wire/json.ts';
+import { compileSnapshot } from '../../config/compile-snapshot.ts';
+import { secretsOf } from '../../config/rows/channel-row.ts';
+import { isOfStack, markOfVariable } from '../../config/rows/secret-reference.ts';
+import type { TableName } from '../../tables/table-names.ts';
+import { tableSchemas, type KeyAttribute } from '../../tables/table-schemas.ts';
+import { usageFailure } from '../plan.ts';
 
 /** `before` absent: the row is new; `after` absent: it is deleted. Both as JSON, without notes and marks. */
 export interface RowChange {
@@ -75,5 +79,185 @@ export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | num
       const row = plainRow(raw) as RawRow;
       return [row[keyAttributes[table]] as string | number, row];
     }),
+  );
+}
+
+// Which values of rows with a problem may be shown: people paste keys into wrong attributes.
+
+/** An attribute that is not known may be a misspelt one, such as `api_key`. */
+const soundsSecret = /secret|key|token|pass|auth|header|credential/i;
+
+/** Of addresses, a query and what stands before `@`; else what is long and has no blank. */
+const mayHoldSecret = /\?|:\/\/[^/"]*@|[\w+=~-]{20,}/;
+/** Names of models are long. */
+const namesModels = new Set(['models', 'mapper']);
+
+/** Whether an attribute of a row with a problem may be shown: a secret may stand in a wrong place. */
+function mayBeShown(name: string, value: unknown): boolean {
+  if (neverQuoted.has(name) || soundsSecret.test(name)) return false;
+  const text = JSON.stringify(value) ?? '';
+  return !looksSecret.test(text) && (namesModels.has(name) || !mayHoldSecret.test(text));
+}
+
+// Finds rows with a problem or a warning by compiling them. Shows no value of a row with a problem.
+
+/** `problem`: why the row, or this version of it, is not used. */
+export interface Finding {
+  table: string;
+  /** The key as text. */
+  key: string;
+  problem?: string | undefined;
+  warning?: string | undefined;
+}
+
+interface Compared {
+  /** Rows of the newest snapshot, used in place of rows with a problem. */
+  earlier?: ConfigRows | undefined;
+  /** The rows of charges with which prices are compared. Absent: those of `earlier`. */
+  pricesBefore?: readonly unknown[];
+}
+
+/** Compiles the rows and returns a finding for each row with a problem or a warning. */
+export function findingsIn(
+  rows: ConfigRows,
+  { clock, target }: Pick<OperatorPorts, 'clock' | 'target'>,
+  { earlier, pricesBefore }: Compared = {},
+): Finding[] {
+  const publishedAt = Math.floor(clock.now() / 1000);
+  const options = {
+    local: target.local,
+    publishedAt,
+    ...(earlier && { earlier }),
+    ...(pricesBefore && { pricesBefore }),
+  };
+  const { snapshot } = compileSnapshot(rows, options);
+  const why = `stack ${target.stack} may not read it`;
+  const foreign = snapshot.channels
+    .flatMap(secretsOf)
+    .filter((reference) => !isOfStack(reference, target.stack));
+  const unreadableSecrets = new Map(foreign.map((reference) => [reference, why]));
+  return compileSnapshot(rows, { ...options, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
+    result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
+  );
+}
+
+/** As `findingsIn`, for rows as they stand in the tables: also what the running stack alone knows, by its marks. */
+export function findingsInTables(
+  rows: ConfigRows,
+  ports: Pick<OperatorPorts, 'clock' | 'target'>,
+  compared?: Compared,
+): Finding[] {
+  const findings = findingsIn(rows, ports, compared);
+  const bad = badRows(findings);
+  const marked = variableMarks(rows.channels, ports.target).filter((finding) => !bad.has(nameOf(finding)));
+  const names = badRows(marked);
+  return [...findings.filter((finding) => !names.has(nameOf(finding))), ...marked];
+}
+
+/** Channels that the running stack refused because of their variable. */
+export const variableMarks = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
+  channels.flatMap((raw): Finding[] => {
+    const problem = markOfVariable(raw, rules);
+    return problem === undefined ? [] : [{ table: 'channels', key: String(attributeOf(raw, 'id')), problem }];
+  });
+
+/** For example `channels openai`. */
+export const nameOf = ({ table, key }: { table: string; key: string | number }): string => `${table} ${key}`;
+
+export const problemsOf = (findings: Finding[]): Finding[] =>
+  findings.filter(({ problem }) => problem !== undefined);
+
+export const warningsOf = (findings: Finding[]): Finding[] =>
+  findings.filter(({ warning }) => warning !== undefined);
+
+/** The names of the rows with a problem. */
+export const badRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));
+
+/** Of the rows as they stand in the tables now. */
+export const configFindings = async (
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+): Promise<Finding[]> => findingsInTables(await ports.config.tables(), ports);
+
+// Parses a rows file: `{"channels": [{...}], ...}`. Messages never quote it: it may contain secrets.
+
+export interface RowsFile {
+  /** The file's name in messages. */
+  name: string;
+  text: string;
+}
+
+/** Rows by table; a table that the file does not name is undefined. */
+type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };
+
+const File = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
+
+/** Returns the rows without notes and marks. Throws a Failure that describes the first mistake. */
+export function readRowsFile<Table extends TableName>(
+  { name, text }: RowsFile,
+  tables: readonly Table[],
+): FileRows<Table> {
+  const content = z.safeParse(File, parseJson(name, text));
+  if (!content.success)
+    throw usageFailure(`${name}: wanted a map of lists of rows: {"channels": [{"id": ...}], ...}`);
+  const rows: FileRows<Table> = {};
+  for (const [tableName, found] of Object.entries(content.data)) {
+    const table = tables.find((each) => each === tableName);
+    if (table === undefined)
+      throw usageFailure(`${name}: found a table ${tableName}, wanted only ${tables.join(', ')}`);
+    rows[table] = found.map((raw) => plainRow(raw) as RawRow);
+    checkKeys(name, table, rows[table]);
+  }
+  return rows;
+}
+
+/** Adds the file's rows to `rows`; a row of the file replaces the row with the same key. */
+export function putOver(rows: ConfigRows, file: FileRows<keyof ConfigRows>): ConfigRows {
+  const tables = configTables.map((table) => {
+    const all = [...rowsByKey(table, rows[table]), ...rowsByKey(table, file[table] ?? [])];
+    return [table, [...new Map(all).values()]];
+  });
+  return Object.fromEntries(tables) as ConfigRows;
+}
+
+function parseJson(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    // The parser's message quotes the file, so only the position is reported.
+    const at = /at position \d+( \(line \d+ column \d+\))?/.exec(error instanceof Error ? error.message : '');
+    throw usageFailure(`${name} is not readable as JSON${at ? `, ${at[0]}` : ''}`);
+  }
+}
+
+/** Throws a Failure for a row without a key, and for two rows with the same key. */
+function checkKeys(file: string, table: TableName, rows: RawRow[]): void {
+  const { partitionKey, sortKey }: { partitionKey: KeyAttribute; sortKey?: KeyAttribute } =
+    tableSchemas[table];
+  const seen = new Set<string>();
+  for (const [index, row] of rows.entries()) {
+    const where = `${file}: ${table}[${index}]`;
+    for (const { name, type } of [partitionKey, ...(sortKey ? [sortKey] : [])]) {
+      const isKey =
+        type === 'N' ? typeof row[name] === 'number' : typeof row[name] === 'string' && row[name] !== '';
+      if (!isKey)
+        throw usageFailure(
+          `${where}.${name}: found no ${type === 'N' ? 'number' : 'text'}, which is its key`,
+        );
+    }
+    const key = JSON.stringify([row[partitionKey.name], sortKey && row[sortKey.name]]);
+    if (seen.has(key)) throw usageFailure(`${where}: the row with this key stands there twice`);
+    seen.add(key);
+  }
+}
+
+// View: what the relay will warn of at a channel's row beside all others, before it is written: models without a price, say.
+
+export async function channelWarnings(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+  row: RawRow,
+): Promise<string[]> {
+  const rows = putOver(await ports.config.tables(), { channels: [row] });
+  return findingsIn(rows, ports).flatMap(({ table, key, warning }) =>
+    table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],
   );
 }

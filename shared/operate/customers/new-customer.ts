@@ -3,16 +3,65 @@
  * fixed id, so it is applied once, and a key that an earlier run made and nobody has used is refused, since it cannot be
  * shown again.
  */
+import type { WrittenGrant } from '../../billing/ledger-row.ts';
+import { isAccountOff } from '../../config/rows/account-row.ts';
+import { textOf } from '../../config/rows/read-row.ts';
+import { listKeys } from '../keys/list-keys.ts';
+import { usageFailure, Failure, usable } from '../plan.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatYuan, parseYuan } from '../../billing/amount.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
-import { awaitApplied, planGrantAmount, type GrantMade, type GrantPlan } from '../accounts/grant-amount.ts';
-import { makeKey, planCreateKey, type MadeKey, type NewKeyPlan } from '../keys/create-key.ts';
-import { Failure, usable, usageFailure } from '../operator-failure.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { RawRow, RowWrite } from '../row-tables.ts';
-import { carryOutWrites } from '../row-writes.ts';
-import { customerPages, type CustomerPages } from './customer-pages.ts';
-import { earlierRun, keyMark } from './earlier-run.ts';
+import { awaitApplied, planGrantAmount, type GrantMade, type GrantPlan } from './grants.ts';
+import { makeKey, planCreateKey, type MadeKey, type NewKeyPlan } from '../keys/edit-key.ts';
+import { carryOutWrites } from '../rows.ts';
+
+// Finds what an earlier run of `customer new` left, and refuses an account that is somebody's already. Writes nothing.
+
+/** A note on the key that `customer new` makes. */
+const keyMark = { _made_with: 'customer new' } as const;
+
+interface EarlierRun {
+  /** The row of the account. Undefined: there was no earlier run. */
+  row: RawRow | undefined;
+  grants: WrittenGrant[];
+  /** Usable keys that it made, which nobody has used. */
+  keys: { hash: string; hint: string; created: string }[];
+}
+
+/** Throws a Failure if the account has called, or has keys that were made in another way. */
+async function earlierRun(ports: OperatorPorts, account: string): Promise<EarlierRun> {
+  const { tables, ledger } = ports;
+  const [row, quota, grants, found] = await Promise.all([
+    tables.get('accounts', account),
+    ledger.quota(account),
+    Array.fromAsync(ledger.grants(account)),
+    listKeys(ports, { account }),
+  ]);
+  const item = quota && 'row' in quota ? quota.row : undefined;
+  const hasCalled = item !== undefined && (item.settled > 0 || item.open.size > 0 || item.spent > 0n);
+  if (isAccountOff(row))
+    throw usageFailure(
+      `account ${account} is switched off: \`customer enable ${account}\` lets it call again`,
+    );
+  const keys = found.map((each) => each.row);
+  const isUnreadable = quota !== undefined && item === undefined;
+  const isOfAnother = keys.some((key) => key['_made_with'] !== keyMark._made_with);
+  if (hasCalled || isUnreadable || isOfAnother)
+    throw usageFailure(
+      `${account} is a customer already: see \`customer show ${account}\`; \`key create\` makes a key, \`account grant\` tops up`,
+    );
+  return {
+    row,
+    grants: grants.flat(),
+    keys: keys
+      .filter(({ enabled }) => enabled !== false)
+      .map((key) => ({
+        hash: textOf(key, 'hash'),
+        hint: textOf(key, 'hint'),
+        created: textOf(key, '_created') || 'a time that is not known',
+      })),
+  };
+}
 
 export interface NewCustomerInput {
   account: string;
@@ -36,7 +85,7 @@ export interface NewCustomerPlan extends NewKeyPlan {
 }
 
 /** What the customer gets when it is made; nobody else can have a grant of this id. */
-export const firstGrantId = 'first';
+const firstGrantId = 'first';
 
 export async function planNewCustomer(
   ports: OperatorPorts,
@@ -138,4 +187,74 @@ export async function carryOutNewCustomer(
       return { ...key, grant: { made, isApplied: false, problem: error.message } };
     throw error;
   }
+}
+
+// Which pages of customers the settings allow, for what customers are sent.
+
+interface CustomerPages {
+  /** `/`: models and prices. */
+  models: boolean;
+  /** `/account` */
+  account: boolean;
+}
+
+async function customerPages({ tables }: Pick<OperatorPorts, 'tables'>): Promise<CustomerPages> {
+  const [page, account] = await Promise.all([
+    tables.get('settings', 'page'),
+    tables.get('settings', 'account_page'),
+  ]);
+  return { models: !isOff(page?.['value']), account: !isOff(account?.['value']) };
+}
+
+/** As a table's row says it: text is accepted for a switch. */
+const isOff = (value: unknown): boolean => value === false || value === 'false';
+
+// The text that a new customer is sent with the key.
+
+interface Welcome {
+  account: string;
+  secretKey: string;
+  /** Ends in `/v1`. Undefined: it is not known. */
+  baseUrl: string | undefined;
+  /** Yuan, as text. Undefined: nothing was granted. */
+  amount: string | undefined;
+  /** Put a link into it that opens the account page with the key. */
+  isLinked: boolean;
+  /** Default: all. */
+  pages?: CustomerPages;
+}
+
+/** The key stands behind `#`: browsers never send that part to a server. Undefined: the address is not known. */
+export const accountLink = ({
+  baseUrl,
+  secretKey,
+}: Pick<Welcome, 'baseUrl' | 'secretKey'>): string | undefined =>
+  baseUrl === undefined ? undefined : `${pageOf(baseUrl)}/account#${secretKey}`;
+
+const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
+
+/** Lines, ready to send. */
+export function welcomeMessage({
+  account,
+  secretKey,
+  baseUrl,
+  amount,
+  isLinked,
+  pages = { models: true, account: true },
+}: Welcome): string[] {
+  const address = baseUrl ?? '(the address of this relay)/v1';
+  const link = isLinked ? accountLink({ baseUrl, secretKey }) : undefined;
+  return [
+    `Your account ${account} is ready${amount === undefined ? '' : `, with ${amount} yuan`}.`,
+    '',
+    `Base URL: ${address}`,
+    `API key:  ${secretKey}`,
+    '',
+    `Use them in any OpenAI client: OPENAI_BASE_URL=${address} OPENAI_API_KEY=<the key>`,
+    ...(baseUrl === undefined || !pages.models ? [] : [`Models and prices: ${pageOf(baseUrl)}/`]),
+    ...(pages.account
+      ? [`Balance, usage and limits: ${link ?? `${pageOf(address)}/account (it asks for the key)`}`]
+      : []),
+    'Whoever has the key spends your balance: keep it out of code and chats. If it gets lost, tell us at once.',
+  ];
 }

@@ -1,15 +1,177 @@
-/** Changes attributes of a key's row: whose it is, what it may call, its limits. `carryOutWrites` carries it out. */
-import { canonicalJson } from '../../wire/canonical-json.ts';
-import { namedModels } from '../../config/marks/key-doubts.ts';
-import { plainValue, textOf } from '../../config/rows/read-row.ts';
-import { findAccount } from '../find-account.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { Plan } from '../plan.ts';
-import type { RawRow, RowWrite } from '../row-tables.ts';
-import { findKey, type FoundKey } from './find-key.ts';
-import { keyState } from './key-state.ts';
-import { unservedModels } from './unserved-models.ts';
+/**
+ * Creates a key for an account, and the account if it does not exist. The key is in the result and stored
+ * nowhere.
+ */
+import { isAccountOff } from '../../config/rows/account-row.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { keyHint } from '../../wire/ids.ts';
+import { usageFailure, type Plan, Failure } from '../plan.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { findAccount, carryOutWrites } from '../rows.ts';
+import { keyState, findKey, listKeys, type FoundKey } from './list-keys.ts';
+import { compileSnapshot } from '../../config/compile-snapshot.ts';
+import { offeredNames, namedModels } from '../../config/rows/key-row.ts';
+import { namesShown } from '../../config/rows/read-table.ts';
+import { textOf, plainValue } from '../../config/rows/read-row.ts';
+import { canonicalJson } from '../../wire/json.ts';
+
+export interface NewKeyInput {
+  account: string;
+  models?: string[];
+  official?: boolean;
+  expires?: string;
+  maxConcurrency?: number;
+  rpm?: number;
+  /** Undefined: as the setting `store` says. */
+  store?: boolean;
+}
+
+/** `makeKey` adds hash and hint to the key's row when the plan is carried out. */
+export interface NewKeyPlan extends Plan<RowWrite> {
+  account: string;
+  /** What the key may do, in words. */
+  rights: string;
+}
+
+export interface MadeKey {
+  /** The key. It cannot be shown again. */
+  secretKey: string;
+  hash: string;
+  hint: string;
+}
+
+export async function planCreateKey(
+  ports: OperatorPorts,
+  { account, models, official, expires, maxConcurrency, rpm, store }: NewKeyInput,
+): Promise<NewKeyPlan> {
+  const nowMs = ports.clock.now();
+  const row: RawRow = {
+    account,
+    enabled: true,
+    ...(models && { models }),
+    ...(official && { official: true }),
+    ...(expires !== undefined && { expires_at: expires }),
+    ...(maxConcurrency !== undefined && { max_concurrency: maxConcurrency }),
+    ...(rpm !== undefined && { rpm }),
+    ...(store !== undefined && { store }),
+    _created: isoTime(nowMs),
+  };
+  const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
+  if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
+  const found = await findAccount(ports, account, true);
+  return {
+    // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
+    changes: [...found.changes, { kind: 'create', table: 'keys', row }],
+    effect: [...found.effect, `a key of account ${account}: ${rights}`],
+    questions: [],
+    warnings: [
+      ...(isAccountOff(found.row)
+        ? [`account ${account} is off: the key is refused until \`customer enable ${account}\``]
+        : []),
+      ...(await unservedModels(ports, models)),
+    ],
+    account,
+    rights,
+  };
+}
+
+export async function carryOutCreateKey(
+  ports: OperatorPorts,
+  plan: NewKeyPlan,
+): Promise<MadeKey & { made: RowWrite[] }> {
+  const { changes, ...key } = makeKey(ports, plan);
+  return { ...key, made: await carryOutWrites(ports, { ...plan, changes }) };
+}
+
+/** Generates a key. The returned changes are those of the plan, with hash and hint in the key's row. */
+export function makeKey({ random }: OperatorPorts, plan: Plan<RowWrite>): MadeKey & { changes: RowWrite[] } {
+  const secretKey = random.secretKey();
+  const [hash, hint] = [keyHash(secretKey), keyHint(secretKey)];
+  const changes = plan.changes.map((write) =>
+    write.table === 'keys' && write.kind === 'create'
+      ? { ...write, row: { ...write.row, hash, hint } }
+      : write,
+  );
+  return { secretKey, hash, hint, changes };
+}
+
+// Warns of models that a key is to be allowed and that nobody serves: a typing mistake, or a model that comes later.
+
+/** @param models undefined: every model */
+async function unservedModels(
+  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  models: readonly string[] | undefined,
+): Promise<string[]> {
+  if (models === undefined) return [];
+  const { snapshot } = compileSnapshot(await config.tables(), { local: target.local, publishedAt: 0 });
+  const offered = offeredNames(snapshot);
+  const unserved = models.filter((name) => !offered.has(name));
+  return unserved.length === 0 ? [] : [`no channel that is on serves ${namesShown(unserved)}`];
+}
+
+// Creates a key with the attributes of an old one and sets the old key's expiry, both in one transaction.
+
+const hourMs = 3_600_000;
+const graceHoursMax = 24 * 366;
+
+interface RotateKeyPlan extends NewKeyPlan {
+  /** The old key's name in messages. */
+  oldName: string;
+  /** ISO 8601. */
+  oldWorksUntil: string;
+}
+
+/** @param written the old key, in a form that `findKey` accepts */
+export async function planRotateKey(
+  ports: OperatorPorts,
+  { written, graceHours }: { written: string; graceHours: number },
+): Promise<RotateKeyPlan> {
+  if (!(graceHours >= 0 && graceHours <= graceHoursMax))
+    throw usageFailure(`--grace ${graceHours}: wanted hours from 0 to ${graceHoursMax}`);
+  const old = await findKey(ports, written);
+  const nowMs = ports.clock.now();
+  const { state, why, row: read } = keyState(old.row, nowMs);
+  if (read === undefined || state !== 'usable')
+    throw new Failure(`${old.name} does not work (${why}), so a copy would not either`);
+  const earlier = (await listKeys(ports, { account: read.account })).filter(
+    (each) => each.row['_replaces'] === old.hash && each.state === 'usable',
+  );
+  const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
+  const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
+  const row = { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash };
+  return {
+    changes: [
+      { kind: 'create', table: 'keys', row },
+      {
+        kind: 'update',
+        table: 'keys',
+        key: { hash: old.hash },
+        attributes: { expires_at: end },
+        // If the old key is disabled or rotated in the meantime, no new key must be created.
+        unchanged: { enabled: old.row['enabled'], expires_at: old.row['expires_at'] },
+      },
+    ],
+    effect: [`a new key of account ${read.account}: ${why}`, `${old.name} works until ${end}`],
+    questions: [graceHours === 0 ? `Refuse ${old.name} at once?` : `Let ${old.name} end at ${end}?`],
+    warnings: earlier.map(
+      ({ row }) =>
+        `it was rotated before: ${textOf(row, 'hint')} replaces it already; nobody has that key? key disable ${textOf(row, 'hash').slice(0, 12)}`,
+    ),
+    account: read.account,
+    rights: why,
+    oldName: old.name,
+    oldWorksUntil: end,
+  };
+}
+
+export async function carryOutRotateKey(ports: OperatorPorts, plan: RotateKeyPlan): Promise<MadeKey> {
+  const { changes, ...key } = makeKey(ports, plan);
+  await ports.tables.writeTogether(changes);
+  return key;
+}
+
+// Changes attributes of a key's row: whose it is, what it may call, its limits. `carryOutWrites` carries it out.
 
 export interface EditKeyPlan extends Plan<RowWrite> {
   /** The key's name in messages. */
@@ -95,3 +257,30 @@ function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attribu
 
 const isSame = (a: unknown, b: unknown): boolean =>
   canonicalJson(plainValue(a) ?? null) === canonicalJson(plainValue(b) ?? null);
+
+// Disables a key: the relay refuses it, and its row stays.
+
+interface DisableKeyPlan extends Plan<RowWrite> {
+  /** The key's name in messages. */
+  name: string;
+}
+
+/** @param written the key, in a form that `findKey` accepts */
+export async function planDisableKey(ports: OperatorPorts, written: string): Promise<DisableKeyPlan> {
+  const { hash, name } = await findKey(ports, written);
+  return {
+    changes: [
+      {
+        kind: 'update',
+        table: 'keys',
+        key: { hash },
+        attributes: { enabled: false },
+        unchanged: {},
+        conflict: new Failure('the row is gone: somebody deleted it, so the key is refused already'),
+      },
+    ],
+    effect: [`the relay refuses ${name} within 30 seconds`],
+    questions: [`Disable ${name}?`],
+    name,
+  };
+}

@@ -4,15 +4,15 @@
  */
 import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { Failure, usageFailure } from '../operator-failure.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { Plan } from '../plan.ts';
-import type { RawRow, RowWrite } from '../row-tables.ts';
-import { makeKey, type MadeKey } from './create-key.ts';
-import { earlierLeak, earlierLeakWords, type EarlierLeak } from './earlier-leak.ts';
-import { findKey } from './find-key.ts';
-import { viewKeyUse, type KeyUse, type KeyUseWanted } from './key-use.ts';
-import { keyState } from './key-state.ts';
+import { Failure, usageFailure, type Plan, shellWord } from '../plan.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { makeKey, type MadeKey } from './edit-key.ts';
+import { findKey, keyState, type FoundKey, listKeys, type KeyView } from './list-keys.ts';
+import { type NanoYuan, parseYuan, formatYuan } from '../../billing/amount.ts';
+import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
+import { ledgerTimeMs } from '../../billing/ledger-row.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
+import { selectRows } from '../ledger/ledger.ts';
 
 export interface LeakedKeyPlan extends Plan<RowWrite> {
   account: string;
@@ -26,7 +26,7 @@ export interface LeakedKeyPlan extends Plan<RowWrite> {
   earlier: EarlierLeak | undefined;
 }
 
-export interface LeakedKeyInput {
+interface LeakedKeyInput {
   written: string;
   /** Epoch milliseconds. Default: a day before, or before it was refused. */
   sinceMs?: number | undefined;
@@ -115,3 +115,159 @@ export async function carryOutLeakedKey(
     return { successor, use: undefined, problem: error.message };
   }
 }
+
+// What an earlier answer to a leaked key did, for whoever asks again: its reply was lost, or somebody else was quicker. Writes nothing.
+
+interface EarlierLeak {
+  /** ISO 8601. */
+  at: string;
+  /** Undefined: none was made. */
+  successor: (Pick<KeyView, 'state'> & { hash: string; hint: string }) | undefined;
+}
+
+/** Undefined: this key was not said to have leaked. */
+async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey): Promise<EarlierLeak | undefined> {
+  const at = row['_leaked'];
+  if (typeof at !== 'string') return undefined;
+  const account = row['account'];
+  if (typeof account !== 'string') throw usageFailure('the row of this key has no account');
+  const successor = (await listKeys(ports, { account })).find((each) => each.row['_replaces'] === hash);
+  return {
+    at,
+    successor: successor && {
+      state: successor.state,
+      hash: textOf(successor.row, 'hash'),
+      hint: textOf(successor.row, 'hint'),
+    },
+  };
+}
+
+/** Sentences: what is done, and what remains. */
+const earlierLeakWords = (name: string, { at, successor }: EarlierLeak): string[] => [
+  `${name} was disabled as leaked at ${at}: nothing to write`,
+  successor
+    ? `its successor is ${successor.hint} (hash ${successor.hash.slice(0, 12)}, ${successor.state}). Nobody has it? key rotate ${successor.hash.slice(0, 12)} --grace 0`
+    : 'no successor was made: key create makes a key',
+];
+
+// View: what a key called and spent since a time, by hour and model, from the ledger rows of its account.
+
+export interface KeyUse {
+  sinceMs: number;
+  /** Sorted by hour, then model. `hour`: `2026-11-22T09:00:00Z`. */
+  hours: { hour: string; model: string; figures: DailyFigures }[];
+  sum: DailyFigures;
+  /** Of its charges, what refunds of single calls returned. */
+  refunded: NanoYuan;
+  /** A sentence for each row that cannot be read. */
+  problems: string[];
+}
+
+interface KeyUseWanted {
+  account: string;
+  /** Of the whole key. */
+  hash: string;
+  sinceMs: number;
+}
+
+/** Ledger rows have so many digits of the hash. */
+const digitsOfHash = 12;
+const hourMs = 3_600_000;
+
+/** @param onProgress called with the number of further rows that were read */
+export async function viewKeyUse(
+  ports: OperatorPorts,
+  { account, hash, sinceMs }: KeyUseWanted,
+  onProgress: (count: number) => void = () => undefined,
+): Promise<KeyUse> {
+  const ids = new Set<string>();
+  const hours = new Map<string, KeyUse['hours'][number]>();
+  const problems: string[] = [];
+  const key = hash.slice(0, digitsOfHash);
+  for await (const page of selectRows(ports, { account, fromMs: sinceMs }, onProgress)) {
+    problems.push(...page.problems);
+    for (const row of page.rows) {
+      if (row.kind === 'grant' || row.key !== key) continue;
+      ids.add(row.id);
+      const hour = isoTime(Math.floor(ledgerTimeMs(row) / hourMs) * hourMs);
+      const name = `${hour} ${row.model}`;
+      const { figures } = hours.get(name) ?? { figures: noFigures };
+      hours.set(name, { hour, model: row.model, figures: addFigures(figures, figuresOf(row)) });
+    }
+  }
+  const sorted = [...hours].toSorted(([a], [b]) => compareCodeUnits(a, b)).map(([, each]) => each);
+  return {
+    sinceMs,
+    hours: sorted,
+    sum: sorted.reduce((sum, { figures }) => addFigures(sum, figures), noFigures),
+    refunded: await refundedOf(ports, account, ids),
+    problems,
+  };
+}
+
+// Adds up what refunds of some calls returned: grants named `refund#<id>`, `refund#<id>#2`.
+
+/** @param ids of the calls */
+async function refundedOf(
+  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  account: string,
+  ids: ReadonlySet<string>,
+): Promise<NanoYuan> {
+  if (ids.size === 0) return 0n;
+  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
+  return grants
+    .filter(({ grantId }) => grantId.startsWith('refund#') && ids.has(grantId.split('#')[1] ?? ''))
+    .reduce((sum, { amount }) => sum + (parseYuan(amount) ?? 0n), 0n);
+}
+
+// The text that the customer of a leaked key is sent, and the refund that may be offered.
+
+interface Leak {
+  plan: Pick<LeakedKeyPlan, 'account' | 'hint' | 'use'>;
+  /** Undefined: no successor was made. */
+  secretKey: string | undefined;
+  use: KeyUse | undefined;
+}
+
+const spentOf = ({ sum }: KeyUse): bigint => sum.amounts.charged ?? 0n;
+
+/** Lines, ready to send. */
+export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak): string[] {
+  return [
+    `Your key ${hint} (account ${account}) was found in a place where others can read it. We have switched it off.`,
+    ...(use
+      ? [
+          `Since ${isoTime(use.sinceMs)} it made ${use.sum.counts.calls ?? 0} calls for ${formatYuan(spentOf(use))} yuan. Tell us which of them are not yours.`,
+        ]
+      : []),
+    ...(secretKey === undefined
+      ? []
+      : ['', `Your new key, with the same rights: ${secretKey}`, 'Put it in place of the old one.']),
+  ];
+}
+
+/** Of the grant that returns what a leaked key spent. @param key first 12 hex digits of its hash, as ledger rows have it */
+export const leakedGrantId = (key: string): string => `leaked-${key}`;
+
+/** What the grant of `account grant` is to have. */
+export interface LeakedRefund {
+  account: string;
+  /** Yuan. */
+  amount: string;
+  id: string;
+  reason: string;
+}
+
+/** Refunds what the key spent, less what was refunded; undefined: nothing is left. Its id lets it happen once. */
+export function leakedRefund({
+  plan: { account, use: wanted },
+  use,
+}: Omit<Leak, 'secretKey'>): LeakedRefund | undefined {
+  const spent = use ? spentOf(use) - use.refunded : 0n;
+  if (spent <= 0n) return undefined;
+  const id = leakedGrantId(wanted.hash.slice(0, 12));
+  return { account, amount: formatYuan(spent), id, reason: 'calls of a leaked key' };
+}
+
+export const refundCommand = ({ account, amount, id, reason }: LeakedRefund): string =>
+  `account grant ${shellWord(account)} ${amount} --id ${id} --reason "${reason}"`;

@@ -1,8 +1,57 @@
 /** View: keys, each with its state. */
-import { compareCodeUnits } from '../../wire/canonical-json.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { RawRow } from '../row-tables.ts';
-import { keyState, type KeyState } from './key-state.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { KeyRow, refusedFor, shownHash } from '../../config/rows/key-row.ts';
+import { readRow, textOf } from '../../config/rows/read-row.ts';
+import type { RawRow, OperatorPorts, RowsWanted } from '../operator-ports.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { usageFailure } from '../plan.ts';
+import { isAccountOff } from '../../config/rows/account-row.ts';
+import { isSecretKey, keyHint } from '../../wire/ids.ts';
+
+// Describes a key's state in words, by the same rules that the relay applies to requests.
+
+export { shownHash };
+
+/** Whether the relay accepts a key, and why. `row` is present if it could be read. */
+interface KeyState {
+  state: 'usable' | 'unknown' | 'invalid' | 'disabled' | 'expired' | 'kind';
+  why: string;
+  row?: KeyRow;
+}
+
+/**
+ * The state of a key, and why.
+ * @param raw the key's row of `keys`; undefined: it has none
+ * @param nowMs epoch milliseconds
+ */
+export function keyState(raw: RawRow | undefined, nowMs: number): KeyState {
+  if (raw === undefined) return { state: 'unknown', why: 'no row has the hash of this key' };
+  const reading = readRow(KeyRow, raw);
+  if ('problem' in reading) return { state: 'invalid', why: reading.problem };
+  const { row } = reading;
+  const state = refusedFor(row, nowMs) ?? 'usable';
+  return { state, why: reasons[state](row), row };
+}
+
+const reasons: Record<NonNullable<ReturnType<typeof refusedFor>> | 'usable', (row: KeyRow) => string> = {
+  kind: ({ agent }) => `agent is ${agent}; only api may chat`,
+  disabled: () => 'enabled is false',
+  expired: ({ expires_at: expiresAt = 0 }) => `it expired at ${isoTime(expiresAt)}`,
+  usable: describeRights,
+};
+
+function describeRights(row: KeyRow): string {
+  return [
+    row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
+    ...(row.official ? ['official mode'] : []),
+    ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
+    ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
+    ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
+    ...(row.store === undefined ? [] : [row.store ? 'stores responses' : 'stores nothing']),
+    ...(row.budget === undefined ? [] : [`at most ${row.budget.amount} yuan a ${row.budget.period}`]),
+  ].join('; ');
+}
 
 export interface KeyView extends Pick<KeyState, 'state' | 'why'> {
   /** The row as stored, with lists instead of sets. */
@@ -34,3 +83,110 @@ function keyView(raw: RawRow, nowMs: number): KeyView {
 
 const sortText = ({ account, hint }: RawRow): string =>
   [account, hint].map((value) => (typeof value === 'string' ? value : '')).join(' ');
+
+// View: keys, a page at a time: all, those of an account, or those that fit a hint or a hash. Never takes a whole key.
+
+interface KeyPage {
+  keys: KeyView[];
+  next: string | undefined;
+}
+
+interface KeysWanted {
+  /** A part of an account's name, of a hint or of a hash. Absent: all keys. */
+  text?: string | undefined;
+  after?: string | undefined;
+  limit: number;
+}
+
+export async function findKeys(
+  { clock, pages }: Pick<OperatorPorts, 'clock' | 'pages'>,
+  { text, after, limit }: KeysWanted,
+): Promise<KeyPage> {
+  const nowMs = clock.now();
+  if (text !== undefined && /^[0-9a-f]{64}$/i.test(text)) {
+    const rows = await pages.rowsOf('keys', [text.toLowerCase()]);
+    return { keys: keyViewsOf(rows, nowMs), next: undefined };
+  }
+  const where = text === undefined ? undefined : whereOf(text);
+  const found = await pages.rows({ table: 'keys', after, where, limit });
+  return { keys: keyViewsOf(found.rows, nowMs), next: found.next };
+}
+
+function whereOf(text: string): RowsWanted['where'] {
+  if (text.startsWith('sk-')) return { attribute: 'hint', contains: text };
+  if (/^[0-9a-f]{8,63}$/i.test(text)) return { attribute: 'hash', contains: text.toLowerCase() };
+  return { attribute: 'account', contains: text };
+}
+
+// Finds the one key that matches an operator's text.
+
+export interface FoundKey {
+  hash: string;
+  /** The key's name in messages. */
+  name: string;
+  /** Of the row; empty if it is no text. */
+  hint: string;
+  account: string;
+  row: RawRow;
+}
+
+/**
+ * Finds a key by its hash, by 4 or more leading characters of the hash, by its hint, or by the key itself.
+ * Throws a Failure of the command line unless exactly one key matches.
+ */
+export async function findKey({ tables }: OperatorPorts, written: string): Promise<FoundKey> {
+  const wanted = written.trim();
+  const isHashPrefix = /^[0-9a-f]{4,64}$/i.test(wanted);
+  if (!isHashPrefix && !wanted.startsWith('sk-')) {
+    throw usageFailure(
+      'wanted 4 or more characters of the hash, or the hint (sk-AbCd...wXyZ): see `key list`',
+    );
+  }
+  const fullHash = keyHash(wanted);
+  const isWhole = /^[0-9a-f]{64}$/i.test(wanted);
+  const whole = isWhole ? await tables.get('keys', wanted.toLowerCase()) : undefined;
+  const rows = whole ? [whole] : await tables.scan('keys');
+  const found = rows.filter(
+    (row) =>
+      row['hint'] === wanted ||
+      row['hash'] === fullHash ||
+      (isHashPrefix && textOf(row, 'hash').startsWith(wanted.toLowerCase())),
+  );
+  const [row] = found;
+  if (row === undefined) throw usageFailure('no key has this hash or hint: see `key list`');
+  if (found.length > 1) {
+    const names = found.map((each) => nameOf(each)).join(', ');
+    throw usageFailure(`${found.length} keys fit: ${names}. Give more of the hash.`);
+  }
+  const [hash, hint, account] = ['hash', 'hint', 'account'].map((name) => textOf(row, name));
+  return { hash: hash ?? '', hint: hint ?? '', account: account ?? '', name: nameOf(row), row };
+}
+
+function nameOf(row: RawRow): string {
+  const hash = shownHash(textOf(row, 'hash')).slice(0, 12);
+  return `${textOf(row, 'hint') || 'key'} (hash ${hash}, account ${textOf(row, 'account') || 'unreadable'})`;
+}
+
+// View: whether the relay accepts a key, and why.
+
+export interface KeyCheck {
+  state: KeyState['state'] | 'malformed' | 'account_off';
+  why: string;
+  /** The key's name in messages; undefined: the text cannot be a key. */
+  name?: string;
+}
+
+/** @param written the whole key */
+export async function checkKey({ tables, clock }: OperatorPorts, written: string): Promise<KeyCheck> {
+  const secretKey = written.trim();
+  if (secretKey === '') throw usageFailure('no key was given, neither as argument nor on standard input');
+  if (!isSecretKey(secretKey))
+    return { state: 'malformed', why: 'a key is sk- and up to 200 visible characters, without blanks' };
+  const { state, why, row } = keyState(await tables.get('keys', keyHash(secretKey)), clock.now());
+  const isOff = state === 'usable' && row && isAccountOff(await tables.get('accounts', row.account));
+  // A short text is not shown, because its hint would contain most of it.
+  const hint = row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');
+  const name = row ? `${hint} of account ${row.account}` : hint;
+  if (isOff) return { state: 'account_off', why: 'the row of its account in accounts is not enabled', name };
+  return { state, why, name };
+}

@@ -7,9 +7,8 @@ import { lossesIn, type LostClose } from '../../billing/audit/loss-lines.ts';
 import { latePrefix, lateRow, type CloseRow } from '../../billing/ledger-row.ts';
 import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
-import { Failure } from '../operator-failure.ts';
+import { Failure, type Plan } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import type { Plan } from '../plan.ts';
 
 /** `changes`: the lost closes; what was closed meanwhile is looked up when they are carried out. */
 export interface RepairPlan extends Plan<LostClose> {

@@ -3,14 +3,12 @@
  * rule itself would leave its models without a price until then.
  */
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
-import { ruleOf } from '../../billing/price-rule.ts';
-import { planApply, type ConfigPlan } from '../config/apply-rows.ts';
-import { refuseChanged } from '../config/row-mark.ts';
+import { ruleOf } from '../../billing/price.ts';
+import { planApply, type ConfigPlan, onRows, planSetRow } from '../config/write-rows.ts';
+import { refuseChanged } from '../rows.ts';
 import { readCharges } from './list-charges.ts';
-import { onRows, planSetRow } from '../config/set-row.ts';
-import { usageFailure } from '../operator-failure.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { RawRow } from '../row-tables.ts';
+import { usageFailure } from '../plan.ts';
+import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 
 export interface AnnouncedPrice {
   /** The rule whose attributes the new one begins with. */

@@ -2,17 +2,13 @@
  * Plans what makes a new relay charge for its models: their rules, and the setting that refuses calls of a model without
  * one. A model is free only if it is named. Never changes a rule or a setting that is there.
  */
-import { perMillion, toPico } from '../../billing/price.ts';
-import { pricedModels, ruleOf } from '../../billing/price-rule.ts';
+import { perMillion, toPico, pricedModels, ruleOf } from '../../billing/price.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { Failure, usable, usageFailure } from '../operator-failure.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import type { Plan } from '../plan.ts';
-import type { RawRow, RowWrite } from '../row-tables.ts';
+import { Failure, usable, usageFailure, type Plan } from '../plan.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { planImport, type ImportInput } from './import-charges.ts';
-import { readCharges } from './list-charges.ts';
-import { planRefuseUnpriced } from './refuse-unpriced.ts';
+import { readCharges, planRefuseUnpriced } from './list-charges.ts';
 
 /** Yuan per 1,000 tokens. */
 export interface TypedPrice {

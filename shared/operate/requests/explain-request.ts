@@ -1,9 +1,7 @@
 /** View: everything that is known of a request: its lines in the log, its ledger row, the configuration of its time. */
-import { Failure } from '../operator-failure.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import { askedId, type AskedId } from './asked-id.ts';
-import { findRequest, type FoundRequest } from './find-request.ts';
-import { loggedRequests, type LoggedRequest } from './logged-request.ts';
+import { Failure, deniedExitCode } from '../plan.ts';
+import type { OperatorPorts, LoggedLine } from '../operator-ports.ts';
+import { askedId, type AskedId, findRequest, type FoundRequest, type RequestStep } from './find-request.ts';
 
 export interface ExplainedRequest {
   id: string;
@@ -66,3 +64,225 @@ async function versionsAt(
   const version = versions.find(({ publishedAt }) => publishedAt * 1000 <= timeMs);
   return { version: version?.version, servedVersion: versions[0]?.version };
 }
+
+// View: the lines that a request left in the log.
+
+const linesMax = 100;
+
+export interface LoggedRequest {
+  id: string;
+  /** The request's line. */
+  line: LoggedLine | undefined;
+  /** The line `explain`. */
+  story: LoggedLine | undefined;
+  /** Of everything else that was logged about it: the names. */
+  events: string[];
+}
+
+interface LogFinding {
+  /** Several: the beginning of an id is that of all of them. */
+  requests: LoggedRequest[];
+  /** Why there is nothing, or may be more. */
+  note: string | undefined;
+}
+
+/** Throws the Failure of credentials that may not read the log; any other one becomes the note. */
+async function loggedRequests(
+  { log, clock }: Pick<OperatorPorts, 'log' | 'clock'>,
+  { text, timeMs }: AskedId,
+): Promise<LogFinding> {
+  const nowMs = clock.now();
+  try {
+    if (!(await log.source()))
+      return {
+        requests: [],
+        note: 'it is not known where the log of this relay is; only the tables were asked',
+      };
+    const { lines } = await log.search({
+      fromMs: timeMs - aroundMs,
+      toMs: Math.max(timeMs, Math.min(nowMs, timeMs + aroundMs)),
+      conditions: [{ field: 'request_id', startsWith: text }],
+      limit: linesMax,
+    });
+    const byId = Map.groupBy(lines, ({ fields }) => String(fields['request_id']));
+    const requests = [...byId].map(([id, own]) => loggedRequest(id, own));
+    return { requests, note: requests.length > 0 ? undefined : missingLines(timeMs, nowMs) };
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
+    return { requests: [], note: `the log could not be read: ${error.message}` };
+  }
+}
+
+function loggedRequest(id: string, lines: readonly LoggedLine[]): LoggedRequest {
+  const named = (message: string): LoggedLine | undefined =>
+    lines.findLast(({ fields }) => fields['message'] === message);
+  const names = lines.map(({ fields }) => String(fields['message']));
+  return {
+    id,
+    line: named('request'),
+    story: named('explain'),
+    events: names.filter((name) => name !== 'request' && name !== 'explain'),
+  };
+}
+
+/** View: why the log has no line of a request. */
+
+/** Around the time in the id: a call lasts 15 minutes at most, and clocks differ a little. */
+const aroundMs = 15 * 60_000;
+const dayMs = 24 * 60 * 60_000;
+
+/** What is deleted and what never was look the same, so both are said. */
+function missingLines(timeMs: number, nowMs: number): string {
+  const days = Math.floor((nowMs - timeMs) / dayMs);
+  const when = `the log has no line of it within 15 minutes of ${new Date(timeMs).toISOString()}`;
+  if (timeMs > nowMs + aroundMs) return `${when}, which is still to come: is the id right?`;
+  return days >= 1
+    ? `${when}, ${days} days ago: lines are kept for a month unless the stack's option logRetention says otherwise, and ` +
+        'locally until 32 MB of newer ones came'
+    : `${when}: it may still run, or take some seconds to be found`;
+}
+
+/** Reads fields of log lines. A line of another version may lack any of them. */
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Lines of other versions may lack any of it. */
+export const text = (fields: Fields | undefined, name: string): string => {
+  const value = fields?.[name];
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+};
+export const listOf = (fields: Fields, name: string): Fields[] => {
+  const value = fields[name];
+  return Array.isArray(value)
+    ? value.filter((each): each is Fields => typeof each === 'object' && each !== null)
+    : [];
+};
+const objectOf = (fields: Fields | undefined, name: string): Fields | undefined => {
+  const value = fields?.[name];
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+};
+const words = (...parts: string[]): string => parts.filter((part) => part !== '').join(', ');
+const withWord = (before: string, value: string, after = ''): string =>
+  value === '' ? '' : `${before}${value}${after}`;
+
+// View: what happened to a request, from its lines in the log, as steps in the order of time.
+
+export function storySteps({ line, story, events }: LoggedRequest): RequestStep[] {
+  const known: Fields = { ...line?.fields, ...story?.fields };
+  // A background response has a line of its acceptance first: who called and what was answered is in those of its end.
+  if (!line && !story) return [['logged', events.join(', ')]];
+  return [
+    ['called', calledWords({ ...story?.fields, ...line?.fields })],
+    ...(story
+      ? [...reservedStep(story.fields), ...candidateSteps(story.fields), ...fieldSteps(story.fields)]
+      : []),
+    ...reasonStep(known),
+    ['answered', answeredWords(line?.fields, objectOf(story?.fields, 'client'))],
+    ...(events.length > 0 ? [['also logged', events.join(', ')] satisfies RequestStep] : []),
+  ];
+}
+
+const calledWords = (fields: Fields): string =>
+  words(
+    text(fields, 'endpoint') || '-',
+    withWord('model ', text(fields, 'model')),
+    withWord('by the alias ', text(fields, 'alias')),
+    withWord('account ', text(fields, 'account')) || 'no account: the key is unknown',
+    withWord('key ', text(fields, 'key_hint')),
+  );
+
+function reservedStep(story: Fields): RequestStep[] {
+  const reserved = objectOf(story, 'reserved');
+  const facts = objectOf(story, 'facts');
+  if (facts)
+    return [
+      [
+        'wanted',
+        Object.entries(facts)
+          .map(([name, value]) => `${name} ${String(value)}`)
+          .join(', '),
+      ],
+    ];
+  if (!reserved) return [];
+  const slot = text(reserved, 'plan_slot');
+  return [
+    [
+      'held',
+      words(
+        slot === '' ? `${text(reserved, 'yuan')} yuan` : `a call of the plan entry ${slot}`,
+        withWord('at most ', text(reserved, 'max_tokens'), ' output tokens'),
+        withWord('lowered by the ', text(reserved, 'limited_by')),
+      ),
+    ],
+  ];
+}
+
+function fieldSteps(story: Fields): RequestStep[] {
+  const named = (field: string): string => {
+    const value = story[field];
+    return Array.isArray(value) ? value.map(String).join(' ') : '';
+  };
+  const [sent, dropped] = [named('sent'), named('dropped')];
+  return [
+    ...(sent === '' ? [] : [['fields', sent] satisfies RequestStep]),
+    ...(dropped === '' ? [] : [['not sent', dropped] satisfies RequestStep]),
+  ];
+}
+
+const reasonStep = (known: Fields): RequestStep[] => {
+  const reason = text(known, 'reason');
+  return reason === '' ? [] : [['because', reason]];
+};
+
+function answeredWords(line: Fields | undefined, client: Fields | undefined): string {
+  const code = text(client, 'code') || text(line, 'code');
+  return words(
+    `status ${text(client, 'status') || text(line, 'status') || '-'}${withWord(' ', code)}`,
+    withWord('first text after ', text(client, 'first_ms'), ' ms'),
+    withWord('', text(client, 'length'), ' characters'),
+    withWord('over after ', text(client, 'ms') || text(line, 'duration_ms'), ' ms'),
+    client?.['left'] === true || line?.['end'] === 'client_gone' ? 'the client had left' : '',
+  );
+}
+
+// View: the candidates of a request, those that were passed over first.
+
+const candidateSteps = (story: Fields): RequestStep[] => [
+  ...listOf(story, 'passed_over').map((one): RequestStep => [
+    'passed over',
+    words(
+      placeOf(one),
+      standingWords[text(one, 'why')] ?? text(one, 'why'),
+      withWord('', text(one, 'kind')),
+      withWord('for ', text(one, 'seconds'), ' s more'),
+    ),
+  ]),
+  ...listOf(story, 'tried').map((one): RequestStep => [
+    `tried +${text(one, 'at')} ms`,
+    words(
+      placeOf(one),
+      withWord('', text(one, 'outcome')),
+      withWord(
+        text(one, 'outcome') === 'answered' ? 'first content after ' : 'after ',
+        text(one, 'ms'),
+        ' ms',
+      ),
+      withWord('status ', text(one, 'status')),
+      withWord('it said ', text(one, 'code')),
+      withWord('broke off at +', text(one, 'broke_at'), ' ms'),
+      withWord('asked in ', text(one, 'forms'), ' forms'),
+      withWord('was ', text(one, 'stood')),
+    ),
+  ]),
+];
+
+const placeOf = (one: Fields): string =>
+  `channel ${text(one, 'channel')}${withWord(' (secret ', text(one, 'secret'), ')')}`;
+
+const standingWords: Readonly<Record<string, string>> = {
+  blocked: 'its upstream said when it may be asked again',
+  resting: 'in cooldown',
+  last: 'failed for this account before',
+  probe: 'its cooldown was over and another call tried it',
+  cannot_carry: 'cannot be sent this call',
+};

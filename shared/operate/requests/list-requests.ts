@@ -1,6 +1,6 @@
 /** View: the requests of a time, from the log. */
-import type { LoggedLine, LogSearch } from '../call-log.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
+import type { LoggedLine, LogSearch, OperatorPorts, LogCondition, LogSource } from '../operator-ports.ts';
+import { usageFailure } from '../plan.ts';
 
 export interface ListedRequest {
   id: string;
@@ -42,4 +42,91 @@ function listed({ atMs, fields }: LoggedLine): ListedRequest {
     firstContentMs: of('FirstContentMs', 'first_content_ms'),
     durationMs: of('duration_ms', 'ms'),
   };
+}
+
+// What the log is searched for when requests of a time are listed.
+
+export const requestStatuses = ['failed', 'refused', 'retried', 'slow'] as const;
+export type RequestStatus = (typeof requestStatuses)[number];
+
+interface AskedRequests {
+  account?: string | undefined;
+  model?: string | undefined;
+  channel?: string | undefined;
+  /** Undefined: all requests. */
+  status?: RequestStatus | undefined;
+  /** Only those that took longer in all. Undefined: all. */
+  slowerThanMs?: number | undefined;
+  fromMs: number;
+  toMs: number;
+  limit: number;
+}
+
+/** Every `why` of a story with this word: the words stand in one order, and a search compares whole values. */
+function whyWith(word: 'retried' | 'slow'): string[] {
+  const ends = ['', 'failed', 'refused'];
+  const all = ['', 'retried'].flatMap((again) =>
+    ['', 'slow'].flatMap((slow) =>
+      ['', 'client_gone'].flatMap((gone) => ends.map((end) => [end, again, slow, gone].filter(Boolean))),
+    ),
+  );
+  return all.filter((words) => words.includes(word)).map((words) => words.join(' '));
+}
+
+/** A call that was retried or slow has no mark but its story. */
+const ofStatus: Record<RequestStatus, LogCondition[]> = {
+  failed: [
+    { field: 'message', isOneOf: ['request'] },
+    { field: 'outcome', isOneOf: ['failed', 'limited'] },
+  ],
+  refused: [
+    { field: 'message', isOneOf: ['request'] },
+    { field: 'outcome', isOneOf: ['refused'] },
+  ],
+  retried: [
+    { field: 'message', isOneOf: ['explain'] },
+    { field: 'why', isOneOf: whyWith('retried') },
+  ],
+  slow: [
+    { field: 'message', isOneOf: ['explain'] },
+    { field: 'why', isOneOf: whyWith('slow') },
+  ],
+};
+
+/** Of CloudWatch Logs Insights. */
+const limitMax = 10_000;
+
+/** Throws a Failure. Asked before anything is said of the search, so that no log is read for nothing. */
+export function requestSearch(asked: AskedRequests): LogSearch {
+  const { status, slowerThanMs, fromMs, toMs, limit, ...names } = asked;
+  if (!Number.isInteger(limit) || limit < 1 || limit > limitMax)
+    throw usageFailure(`--limit: found ${limit}, wanted a whole number from 1 to 10,000`);
+  if (fromMs < 0) throw usageFailure('--since: wanted a time after 1970');
+  if (fromMs >= toMs) throw usageFailure('--since: wanted a time before now, and before --until');
+  if (status === 'slow' && slowerThanMs !== undefined)
+    throw usageFailure('--slower-than has its own measure: give it without --status slow');
+  const slow: LogCondition[] =
+    slowerThanMs === undefined ? [] : [{ field: 'duration_ms', above: slowerThanMs }];
+  const own: LogCondition[] = status ? ofStatus[status] : [{ field: 'message', isOneOf: ['request'] }];
+  const named = Object.entries(names).flatMap(([field, name]): LogCondition[] =>
+    name === undefined ? [] : [{ field, isOneOf: [name] }],
+  );
+  return { fromMs, toMs, conditions: [...own, ...slow, ...named], limit };
+}
+
+// Says about how much a search of the log will read: of what each group holds, the share of its time. Reads nothing.
+
+/** Undefined: it is not known. */
+export function expectedBytes(
+  { kept }: LogSource,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+  nowMs: number,
+): number | undefined {
+  if (!kept || kept.every(({ bytes }) => bytes === 0)) return undefined;
+  const shares = kept.map(({ bytes, sinceMs }) => {
+    const spanMs = Math.max(1, nowMs - sinceMs);
+    const askedMs = Math.min(toMs, nowMs) - Math.max(fromMs, sinceMs);
+    return bytes * Math.min(1, Math.max(0, askedMs / spanMs));
+  });
+  return Math.ceil(shares.reduce((sum, share) => sum + share, 0));
 }

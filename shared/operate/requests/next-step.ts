@@ -1,7 +1,6 @@
 /** View: what an operator does about a request that was refused, failed or was slow. */
-import { listOf, text, type Fields } from './line-fields.ts';
-import type { LoggedRequest } from './logged-request.ts';
-import { shellWord } from '../shell-word.ts';
+import { listOf, text, type Fields, type LoggedRequest } from './explain-request.ts';
+import { shellWord } from '../plan.ts';
 
 interface Known {
   account: string;

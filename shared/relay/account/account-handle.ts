@@ -7,20 +7,35 @@ import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { matchRoute } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { asRefusal, refusalResponse } from '../http/refusal.ts';
-import type { AccountReader } from '../ports/stores/account-reader.ts';
-import type { Clock } from '../ports/clock.ts';
-import { refusalAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
-import type { KeyStore } from '../ports/stores/key-store.ts';
-import type { RefusalCounts } from '../ports/stores/refusal-counts.ts';
+import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
+import type { Clock } from '../ports/host.ts';
+import { refusalAgeMsMax, type ConfigSource, type KeyStore } from '../ports/config-store.ts';
 import type { Log, RequestLog } from '../ports/telemetry.ts';
-import { accountBody } from './account-balance.ts';
-import { accountDays, readDays } from './account-days.ts';
-import { usagePage } from './account-usage.ts';
+import { accountDays, readDays, usagePage } from './account-usage.ts';
+import { parseYuan, yuanNumber } from '../../billing/amount.ts';
+import { budgetPeriod } from '../../billing/budget-period.ts';
+import { type WrittenRates, type WrittenTier, priceChanges, type PriceChange } from '../../billing/price.ts';
+import { accountPlan, planEndedAt } from '../../billing/plans.ts';
+import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
+import type { AccountRow } from '../../config/rows/account-row.ts';
+import type { KeyRow } from '../../config/rows/key-row.ts';
+import { shownNotices } from '../../config/settings.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import { offeredModels } from '../catalog/catalog-lists.ts';
+import type {
+  AccountBody,
+  AccountBudget,
+  AccountDays,
+  AccountKey,
+  AccountPriceChange,
+  AccountPriceTier,
+  AccountErrors,
+} from '../../wire/public-api.ts';
 
 /** How far back errors are shown. */
 const errorsMs = 24 * 60 * 60_000;
 
-export interface AccountPorts {
+interface AccountPorts {
   config: ConfigSource;
   keys: KeyStore;
   accounts: AccountReader;
@@ -101,3 +116,90 @@ const jsonAnswer = (request: RelayRequest, body: object): RelayResponse => ({
   body: JSON.stringify(body),
   done: Promise.resolve(),
 });
+
+// The answer of GET /v1/account: an account as its customer sees it.
+
+interface AccountFacts {
+  /** Undefined: the account has no valid row and therefore no plan. */
+  account: AccountRow | undefined;
+  quota: QuotaItem | undefined;
+  key: KeyRow;
+  snapshot: Pick<Snapshot, 'plans' | 'settings' | 'charges' | 'models'>;
+  refusals: readonly HourOfRefusals[];
+  days: AccountDays | undefined;
+  nowMs: number;
+}
+
+export function accountBody(facts: AccountFacts): AccountBody {
+  const { account, quota, key, snapshot, nowMs } = facts;
+  const item = quota ?? emptyQuota(key.account);
+  return {
+    object: 'account',
+    currency: 'CNY',
+    available: yuanNumber(item.available),
+    reserved: yuanNumber(reservedOf(item)),
+    spent: yuanNumber(item.spent),
+    granted: yuanNumber(item.granted),
+    plan: snapshot.settings.subscriptionEnabled
+      ? accountPlan({ held: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
+      : null,
+    plan_ended_at: snapshot.settings.subscriptionEnabled ? planEndedAt(account?.plan, nowMs) : null,
+    key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
+    notices: shownNotices(snapshot.settings, nowMs),
+    price_changes: announced(snapshot, nowMs),
+    errors: accountErrors(facts.refusals),
+    days: facts.days ?? null,
+  };
+}
+
+/** Field by field: rows hold what is not public. */
+const announced = (snapshot: AccountFacts['snapshot'], nowMs: number): AccountPriceChange[] =>
+  priceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(accountPriceChange);
+
+const accountPriceChange = ({ fromMs, rule, models }: PriceChange): AccountPriceChange => ({
+  from: seconds(fromMs),
+  models,
+  type: rule.type,
+  ...ratesOf(rule),
+  tiers: (rule.tiers ?? []).map(accountTier),
+});
+
+const accountTier = (tier: WrittenTier): AccountPriceTier => ({ above: tier.above, ...ratesOf(tier) });
+
+const ratesOf = ({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates) => ({
+  input,
+  output,
+  cached_input: cached_input ?? null,
+  cache_write: cache_write ?? null,
+  cache_write_1h: cache_write_1h ?? null,
+});
+
+const accountKey = (key: KeyRow, ofKey: AccountBudget | null): AccountKey => ({
+  hint: key.hint,
+  models: key.models ?? null,
+  expires_at: key.expires_at === undefined ? null : seconds(key.expires_at),
+  limits: { max_concurrency: key.max_concurrency ?? null, rpm: key.rpm ?? null, budget: ofKey },
+});
+
+function budget({ budget: row }: KeyRow, timeZone = 'UTC', nowMs: number): AccountBudget | null {
+  if (!row) return null;
+  const { resetsAtMs } = budgetPeriod(row.period, timeZone, nowMs);
+  return {
+    amount: yuanNumber(parseYuan(row.amount) ?? 0n),
+    period: row.period,
+    resets_at: seconds(resetsAtMs),
+  };
+}
+
+const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
+
+// What of an account's calls was refused or failed, as its customer sees it.
+
+/** Newest hour first. */
+const accountErrors = (hours: readonly HourOfRefusals[]): AccountErrors[] =>
+  hours.toReversed().flatMap(errorsOf);
+
+const errorsOf = ({ hour, counts }: HourOfRefusals): AccountErrors[] =>
+  Object.entries(counts)
+    .toSorted(([a, first], [b, second]) => second - first || (a < b ? -1 : 1))
+    .map(([code, count]) => ({ hour: Date.parse(`${hour}:00:00Z`) / 1000, code, count }));

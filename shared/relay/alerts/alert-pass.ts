@@ -3,15 +3,69 @@
  * missed or whose limit was edited. Holds one page at a time.
  */
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
-import type { AlertSettings } from '../../config/settings/settings.ts';
-import type { AlertAccounts, AlertStore } from '../ports/alerts/alert-store.ts';
+import type { KeyRow } from '../../config/rows/key-row.ts';
+import type { AlertSettings } from '../../config/settings.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import type { Notice } from '../../wire/public-api.ts';
+import type { AlertAccounts, AlertStore } from '../ports/alerts.ts';
 import type { Log } from '../ports/telemetry.ts';
-import { balanceCause, type BalanceWatch } from './balance-watch.ts';
-import { keyCauses, planCauses, type DateCause } from './date-causes.ts';
-import { inGroups } from './in-groups.ts';
-import { newNotice, type NoticeParts } from './new-notice.ts';
+import { balanceCause, type BalanceWatch, newNotice, type NoticeParts } from './balance-watch.ts';
 
-export interface AlertPassPorts extends NoticeParts {
+// Decides which dates of accounts and keys are near enough to tell. Pure. A changed date is a new cause.
+
+interface DateCause extends Pick<Notice, 'type' | 'account' | 'data'> {
+  cause: string;
+  /** Unix seconds after which the cause is too old to be reported, so that its mark may go. */
+  expires: number;
+}
+
+type Days = Pick<AlertSettings, 'planDays' | 'keyDays'>;
+
+const dayMs = 24 * 3600 * 1000;
+/** An end longer ago than this is not reported any more: the plan ended before anybody watched. */
+const lateDays = 7;
+const markDays = 30;
+
+export function planCauses(row: AlertedAccount, { planDays }: Days, nowMs: number): DateCause[] {
+  const { account, planUntilMs: untilMs, planLevel } = row;
+  if (untilMs === undefined || nowMs >= untilMs + lateDays * dayMs) return [];
+  if (nowMs < untilMs - planDays * dayMs) return [];
+  const type = nowMs < untilMs ? 'plan.ending' : 'plan.ended';
+  const data = { level: planLevel ?? 0, until: isoTime(untilMs) };
+  return [{ type, account, data, ...markOf(`${type}#${account}`, untilMs) }];
+}
+
+/** A key that is off, or of another kind, is used by nobody. */
+export function keyCauses(row: KeyRow, { keyDays }: Days, nowMs: number): DateCause[] {
+  const { account, hash, hint, expires_at: atMs } = row;
+  if (atMs === undefined || !row.enabled || row.agent !== 'api') return [];
+  if (nowMs >= atMs || nowMs < atMs - keyDays * dayMs) return [];
+  const data = { key: hash.slice(0, 12), hint, expires_at: isoTime(atMs) };
+  return [{ type: 'key.expiring', account, data, ...markOf(`key.expiring#${hash}`, atMs) }];
+}
+
+const markOf = (name: string, atMs: number): Pick<DateCause, 'cause' | 'expires'> => ({
+  cause: `${name}#${isoTime(atMs)}`,
+  expires: Math.floor((atMs + markDays * dayMs) / 1000),
+});
+
+/** Bounds how much work of one job runs at once. */
+
+const atOnceMax = 10;
+
+/** Does the work of all items, a few at once. Rejects with the first failure after its group has ended. */
+export async function inGroups<Item>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  for (let start = 0; start < items.length; start += atOnceMax) {
+    const done = await Promise.allSettled(items.slice(start, start + atOnceMax).map(work));
+    const failed = done.find((each) => each.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+}
+
+interface AlertPassPorts extends NoticeParts {
   accounts: Pick<AlertAccounts, 'accounts' | 'keys'>;
   marks: AlertStore;
   watch: Pick<BalanceWatch, 'look'>;

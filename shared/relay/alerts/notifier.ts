@@ -3,18 +3,22 @@
  * receiver gets a notice at least once, always under the same id; a crash after the sending repeats it. Must never decide
  * what is reported.
  */
-import type { AlertSettings } from '../../config/settings/settings.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { NoticeSender } from '../ports/alerts/notice-sender.ts';
-import type { AlertAccounts } from '../ports/alerts/alert-store.ts';
-import type { NoticeStore, Receiver, StoredNotice } from '../ports/alerts/notice-store.ts';
-import { StoreBusy } from '../ports/stores/store-errors.ts';
+import type { AlertSettings } from '../../config/settings.ts';
+import type { Clock } from '../ports/host.ts';
+import type {
+  NoticeSender,
+  AlertAccounts,
+  NoticeStore,
+  Receiver,
+  StoredNotice,
+  NoticeTarget,
+} from '../ports/alerts.ts';
+import { StoreBusy } from '../ports/store-errors.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
-import { inGroups } from './in-groups.ts';
-import { targetOf } from './notice-receivers.ts';
-import { delayMs, triesMax } from './tries.ts';
+import { inGroups } from './alert-pass.ts';
+import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 
-export interface NotifierPorts {
+interface NotifierPorts {
   clock: Pick<Clock, 'now'>;
   notices: NoticeStore;
   accounts: Pick<AlertAccounts, 'row'>;
@@ -24,7 +28,7 @@ export interface NotifierPorts {
   log: Log;
 }
 
-export interface Notifier {
+interface Notifier {
   /** Tries a new notice. Safe to repeat and in any order. Rejects when the store does not answer. */
   take: (id: string) => Promise<void>;
   /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
@@ -112,3 +116,38 @@ async function giveUp({ notices, metrics, log }: NotifierPorts, gone: StoredNoti
   await notices.leave(id, tries, []);
   await notices.forget([id]);
 }
+
+// Whom a notice goes to, by settings, deployment and the account's row. Pure.
+
+interface ReceiverFacts {
+  settings: AlertSettings;
+  row: AlertedAccount | undefined;
+  offers: NoticeSender['offers'];
+}
+
+/** The receiver's address now; undefined: there is none (any more); a text: why it cannot be reported. */
+function targetOf(
+  receiver: Receiver,
+  { settings, row, offers }: ReceiverFacts,
+): NoticeTarget | string | undefined {
+  const { secret } = settings;
+  if (receiver === 'topic') return offers.topic ? { kind: 'topic' } : undefined;
+  if (receiver === 'customer_mail')
+    return offers.mail && row?.email !== undefined ? { kind: 'mail', to: row.email } : undefined;
+  const own = receiver === 'webhook';
+  const url = own ? settings.webhook : row?.webhook;
+  if (url === undefined) return undefined;
+  if (secret === undefined) return 'no_secret';
+  return { kind: 'webhook', url, signs: secret, ...(!own && row && { account: row.account }) };
+}
+
+/** When a notice is tried again, and when it is given up. Pure. */
+
+/** Seconds from the begin of one try to the next. The first is above the 10 s that a try may take. */
+const delaysSeconds = [30, 60, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800];
+
+export const triesMax = delaysSeconds.length + 1;
+
+/** How long after the begin of try number `tries` (from 1) nobody tries again, in milliseconds. */
+const delayMs = (tries: number): number =>
+  (delaysSeconds[Math.min(tries, delaysSeconds.length) - 1] ?? 0) * 1000;

@@ -4,28 +4,21 @@
  * because its end reports the usage. Order at the end: last byte, bill, log line.
  */
 import { batchesOf, run, withoutEnd } from '../../stream/machine.ts';
-import { costsNothing } from '../../billing/usage/call-charge.ts';
-import { checkedUsage } from '../../billing/usage/checked-usage.ts';
-import { flagText, isImplausible } from '../../billing/usage/usage-flags.ts';
-import type { Renderer } from '../../endpoints/renderer.ts';
-import type { ErrorObject } from '../../wire/public/error-body.ts';
-import type { ChatCall } from '../call/chat-call.ts';
-import type { ChatPorts } from '../call/chat-ports.ts';
-import type { DispatchedCall } from '../call/dispatch-report.ts';
-import type { HeldKey } from '../call/idempotency-claim.ts';
-import type { AnswerRecorder } from './answer-recorder.ts';
+import { costsNothing, checkedUsage, flagText, isImplausible } from '../../billing/usage.ts';
+import type { Renderer } from '../../endpoints/endpoint.ts';
+import type { ErrorObject } from '../../wire/invalid-request.ts';
+import type { ChatCall, DispatchedCall } from '../call/call.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { HeldKey } from '../call/idempotency.ts';
 import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
 import type { RelayResponse } from '../http/http.ts';
-import type { Bill } from '../money/bill.ts';
+import { type Bill, servingFacts } from '../money/bill.ts';
 import { callTo } from '../call/serving-channels.ts';
-import { servingFacts } from '../call/serving-facts.ts';
-import { Delivery, Heartbeat } from './delivery.ts';
-import { answerLine, type Stories } from './log-line.ts';
-import { Meter, type Measure } from './meter.ts';
+import { Delivery, Heartbeat, ResponseQueue } from './delivery.ts';
+import { answerLine, type Stories, sentHeaders } from './log-line.ts';
+import { Meter, type Measure, usageBounds } from './meter.ts';
 import type { StopCut } from './stop-cut.ts';
-import { sentHeaders } from './sent-headers.ts';
-import { ResponseQueue } from './response-queue.ts';
-import { usageBounds } from './usage-bounds.ts';
+import type { JsonRecord } from '../../wire/json.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
@@ -39,7 +32,7 @@ const closedFirstLengthMax = 256 * 1024;
 const handOverMs = 3_000;
 
 /** The source of an answer, and the bill and claim that its end closes. */
-export interface AnswerParts {
+interface AnswerParts {
   /** A fresh renderer for each beginning of the answer. */
   renderer: () => Renderer;
   dispatch: DispatchedCall;
@@ -297,4 +290,22 @@ export class Answer {
     if (this.#refusal) return 'failed';
     return this.#queue.clientLeft ? 'client_gone' : 'completed';
   }
+}
+
+// What an answer tells whoever keeps it. A recorder must never fail an answer, nor change it beyond saying that it is kept.
+
+export interface AnswerRecorder {
+  /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Texts of the answer that belong together, in order, heartbeats included, whether or not the client still takes them. */
+  wrote(batch: readonly string[]): void;
+  /**
+   * The whole answer, after its items and before its end are sent: resolves when it can be read by others, or will not
+   * be. The same of an answer that fails after its client has seen it begin. Never rejects.
+   */
+  keep(whole: JsonRecord): Promise<void>;
+  /** After the last text. `failed`: the answer as it failed, whether or not it was kept. Never rejects. */
+  ended(failed: JsonRecord | undefined): Promise<void>;
+  /** What is left to do once the call is paid. Never rejects; absent: nothing. */
+  written?(): Promise<void>;
 }

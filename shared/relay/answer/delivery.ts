@@ -2,17 +2,17 @@
  * The way of an answer to its client: heartbeats while there is nothing to say, and how long a client that reads slowly or
  * not at all is waited for. Must never let a stuck client have what looks like a whole answer.
  */
-import { idleMs, type Renderer } from '../../endpoints/renderer.ts';
-import type { ChatCall } from '../call/chat-call.ts';
-import type { Clock } from '../ports/clock.ts';
+import { idleMs, type Renderer } from '../../endpoints/endpoint.ts';
+import type { ChatCall } from '../call/call.ts';
+import type { Clock } from '../ports/host.ts';
 import type { Log } from '../ports/telemetry.ts';
-import type { ResponseQueue } from './response-queue.ts';
+import { AnswerCut } from '../http/http.ts';
 
 /** How long a client may take nothing. */
 const stuckMs = 30_000;
 
 /** Whose answer it is, and when it must end. */
-export interface DeliveredCall {
+interface DeliveredCall {
   identity: Pick<ChatCall['identity'], 'requestId'>;
   key: Pick<ChatCall['key'], 'account'>;
   signal: AbortSignal;
@@ -124,5 +124,182 @@ export class Heartbeat {
         await this.#clock.sleep(Math.min(waitMs, idleMs), stop);
       }
     }
+  }
+}
+
+// The bounded queue between an answer and its client's connection. Must never end as if an answer were whole that is
+// not: it ends after `end()` alone, else it throws AnswerCut.
+
+/**
+ * The most that one read returns, in UTF-16 code units. The host reads again once the connection took it, so a client
+ * that takes this much within the time limit is slow, not stuck.
+ */
+const pieceLengthMax = 16 * 1024;
+
+const finished = { done: true, value: undefined } as const;
+
+/**
+ * The writer is never blocked by the client; the reader is the client's connection. The first text commits
+ * the answer. Text is dropped after the client has disconnected. Can be read once.
+ */
+export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<string, undefined> {
+  readonly #lengthMax: number;
+  #queue: string[] = [];
+  #length = 0;
+  /** Undefined: each text is given out as it comes. */
+  #held: string[] | undefined;
+  #ended = false;
+  #left = false;
+  #over = false;
+  #cut: AnswerCut | undefined;
+  #wakeReader = Promise.withResolvers<void>();
+  #wakeWriter = Promise.withResolvers<void>();
+  readonly #onCut = Promise.withResolvers<AnswerCut>();
+  /** Resolves at the first text, or at the end of an answer without text. */
+  readonly #opened = Promise.withResolvers<void>();
+
+  /** `lengthMax`: UTF-16 code units that may wait; above it, `full` is true. */
+  constructor(lengthMax: number) {
+    this.#lengthMax = lengthMax;
+  }
+
+  /** Text was pushed, so the status can no longer change. */
+  committed = false;
+
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** Resolves when the host has to break the connection, even in the middle of a write. Never rejects. */
+  get wasCut(): Promise<AnswerCut> {
+    return this.#onCut.promise;
+  }
+
+  get clientLeft(): boolean {
+    return this.#left;
+  }
+
+  /** The reader got everything and knows that it was all, or no longer reads. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /** Nothing follows what was read so far. */
+  get endsHere(): boolean {
+    return this.#ended && this.#queue.length === 0 && !this.#left;
+  }
+
+  get full(): boolean {
+    return this.#length > this.#lengthMax;
+  }
+
+  push(text: string): void {
+    if (text === '') return;
+    this.committed = true;
+    this.#opened.resolve();
+    if (this.#left || this.#ended) return;
+    if (this.#held) {
+      this.#held.push(text);
+      return;
+    }
+    this.#queue.push(text);
+    this.#length += text.length;
+    this.#wakeReader.resolve();
+  }
+
+  /** What follows is given out by `release` or with the end. It does not count as waiting. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const text of held) this.push(text);
+  }
+
+  end(): void {
+    this.release();
+    this.#ended = true;
+    this.#opened.resolve();
+    this.#wakeReader.resolve();
+  }
+
+  /** Breaks the connection: what the client has is not the whole answer. Without effect on one that is over. */
+  cut(): void {
+    if (this.#over) return;
+    this.#cut = new AnswerCut();
+    this.#leave();
+    this.#onCut.resolve(this.#cut);
+  }
+
+  /** Breaks the connection of an answer that the host has whole and cannot hand on. */
+  abandon(): void {
+    this.#onCut.resolve(new AnswerCut());
+  }
+
+  /** Resolves when the client has read something or has disconnected. */
+  taken(): Promise<void> {
+    return this.#wakeWriter.promise;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The waiting text, at most `pieceLengthMax` of it. */
+  async next(): Promise<IteratorResult<string, undefined>> {
+    for (;;) {
+      if (this.#cut) throw this.#cut;
+      if (this.#queue.length > 0) return { done: false, value: this.#take() };
+      if (this.#ended || this.#left) {
+        this.#over = true;
+        this.#wakeWriter.resolve();
+        return finished;
+      }
+      await this.#wakeReader.promise;
+      this.#wakeReader = Promise.withResolvers<void>();
+    }
+  }
+
+  /** To be called when the client has disconnected, also while a read is pending. */
+  return(): Promise<IteratorResult<string, undefined>> {
+    if (!this.#over) this.#leave();
+    return Promise.resolve(finished);
+  }
+
+  #leave(): void {
+    this.#over = true;
+    this.#left = true;
+    this.#queue = [];
+    this.#held = undefined;
+    this.#length = 0;
+    this.#wakeReader.resolve();
+    this.#wakeWriter.resolve();
+  }
+
+  #take(): string {
+    let count = 0;
+    let length = 0;
+    for (const text of this.#queue) {
+      if (length + text.length > pieceLengthMax) break;
+      count += 1;
+      length += text.length;
+    }
+    const text = count === 0 ? this.#takePiece() : this.#queue.splice(0, count).join('');
+    this.#length -= text.length;
+    this.#wakeWriter.resolve();
+    this.#wakeWriter = Promise.withResolvers<void>();
+    return text;
+  }
+
+  /** The start of a text that is too long for one read. */
+  #takePiece(): string {
+    const [first = ''] = this.#queue;
+    // A character of two code units is not divided: its halves cannot be encoded.
+    const isDivided = /[\uD800-\uDBFF]/.test(first.charAt(pieceLengthMax - 1));
+    const piece = first.slice(0, pieceLengthMax - Number(isDivided));
+    this.#queue[0] = first.slice(piece.length);
+    return piece;
   }
 }

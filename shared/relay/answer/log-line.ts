@@ -2,19 +2,17 @@
  * Builds a request's log line at its end from the results of the stages. Must never hold a prompt, an answer
  * or a secret.
  */
-import { cacheCounts } from '../../billing/cache-counts.ts';
-import { flagText } from '../../billing/usage/usage-flags.ts';
-import type { ChatCall } from '../call/chat-call.ts';
-import type { DispatchReport } from '../call/dispatch-report.ts';
-import type { StoryPorts, StoryTeller } from '../explain/story-teller.ts';
-import type { AnsweredFacts } from '../explain/ended-call.ts';
+import { cacheCounts } from '../../billing/price.ts';
+import { flagText } from '../../billing/usage.ts';
+import type { ChatCall, DispatchReport } from '../call/call.ts';
+import type { StoryPorts, StoryTeller, AnsweredFacts } from '../explain.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { BillReport } from '../money/bill.ts';
 import type { RequestLog } from '../ports/telemetry.ts';
-import { droppedNames } from './sent-headers.ts';
 import type { Measure } from './meter.ts';
+import type { SentFacts } from '../../endpoints/endpoint.ts';
 
-export interface AnswerFacts {
+interface AnswerFacts {
   call: ChatCall;
   report: DispatchReport;
   billed: BillReport;
@@ -99,7 +97,7 @@ export class Stories {
 
   async #run(requestId: string, work: (teller: StoryTeller) => Promise<void>): Promise<void> {
     try {
-      const { StoryTeller: Teller } = await import('../explain/story-teller.ts');
+      const { StoryTeller: Teller } = await import('../explain.ts');
       await work((this.#teller ??= new Teller(this.#ports)));
     } catch (error) {
       this.#ports.log.fault(requestId, error);
@@ -108,7 +106,7 @@ export class Stories {
 }
 
 /** Known facts about a refused request. Facts of checks after the refusal are missing. */
-export interface RefusedFacts {
+interface RefusedFacts {
   requestId: string;
   endpoint: string;
   key: { hint?: string | undefined; account: string } | undefined;
@@ -137,3 +135,24 @@ export function refusalLine(facts: RefusedFacts): RequestLog {
 
 const refusalFields = (refusal: Refusal | undefined): Pick<RequestLog, 'code' | 'reason'> =>
   refusal ? { code: refusal.body.error.code, reason: refusal.reason } : {};
+
+// Says in headers and log what became of a call's fields. Clients choose names of fields, so names are checked.
+
+const namesMax = 20;
+const name = /^[\w.[\]-]{1,64}$/;
+
+/** The fields that were not sent, each once. Undefined: all were sent. */
+export function droppedNames({ dropped }: Pick<SentFacts, 'dropped'>): string[] | undefined {
+  const names = [...new Set(dropped)].filter((field) => name.test(field)).slice(0, namesMax);
+  return names.length > 0 ? names : undefined;
+}
+
+export function sentHeaders(sent: SentFacts): Record<string, string> {
+  const { effort = '', toolChoice = '' } = sent;
+  const dropped = droppedNames(sent);
+  return {
+    ...(dropped && { 'x-relay-dropped': dropped.join(', ') }),
+    ...(name.test(effort) && { 'x-relay-effort': effort }),
+    ...(name.test(toolChoice) && { 'x-relay-tool-choice': toolChoice }),
+  };
+}

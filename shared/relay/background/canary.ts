@@ -2,9 +2,8 @@
  * The scheduled call: does what a customer's first call does, through the public address, and says whether it was
  * answered. Must never throw: what it finds is a figure, and an error of its own would look like one of the relay's.
  */
-import type { Clock } from '../ports/clock.ts';
-import type { SecretStore } from '../ports/stores/secret-store.ts';
-import type { UpstreamTransport } from '../ports/upstream-transport.ts';
+import type { Clock, UpstreamTransport } from '../ports/host.ts';
+import type { SecretStore } from '../ports/config-store.ts';
 import { TransportError } from '../../upstreams/exchange.ts';
 
 export interface CanarySettings {

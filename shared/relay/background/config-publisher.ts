@@ -2,31 +2,36 @@
  * Compiles the configuration tables, publishes a changed snapshot, and marks each row with its validation
  * result.
  */
-import { canonicalContent } from '../../config/compile/canonical-content.ts';
 import {
+  canonicalContent,
   compileSnapshot,
   type Compiled,
   type CompileOptions,
-} from '../../config/compile/compile-snapshot.ts';
-import type { ConfigRows } from '../../config/config-rows.ts';
-import { authorsOf } from '../../config/compile/row-authors.ts';
-import { unpricedModels } from '../../config/compile/unpriced-models.ts';
-import { secretsOf } from '../../config/compile/read-channel.ts';
+  authorsOf,
+} from '../../config/compile-snapshot.ts';
+import type { ConfigRows, ValidationResult } from '../../config/rows/read-table.ts';
+import { unpricedModels } from '../../config/cross-checks.ts';
+import { secretsOf } from '../../config/rows/channel-row.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
-import type { Clock } from '../ports/clock.ts';
+import type { Clock, Random } from '../ports/host.ts';
 import {
   SnapshotBroken,
   type ConfigTables,
   type Pointer,
   type SnapshotStore,
   type RowMarks,
-} from '../ports/stores/config-store.ts';
-import type { LearnedFactsReader } from '../ports/stores/learned-facts.ts';
-import type { Random } from '../ports/ids.ts';
-import type { SecretCheck } from '../ports/stores/secret-store.ts';
+  type SecretCheck,
+  type AccountRows,
+  type ValidatedRow,
+  type WrittenRow,
+} from '../ports/config-store.ts';
+import type { LearnedFactsReader } from '../ports/runtime-stores.ts';
 import type { ConfigMetrics, Log } from '../ports/telemetry.ts';
+import { keyDoubts, namedModels, offeredNames, type BesideKeys } from '../../config/rows/key-row.ts';
+import { validateAccountRow, validateKeyRow } from '../../config/rows/validate-row.ts';
+import { attributeOf } from '../../config/rows/read-row.ts';
 
-export interface ConfigPublisherPorts {
+interface ConfigPublisherPorts {
   clock: Clock;
   random: Random;
   log: Log;
@@ -151,4 +156,61 @@ async function markRows(ports: ConfigPublisherPorts, { compiled, raw, options }:
   await ports.marks.write(
     results.map(({ table, key, ...result }, index) => ({ table, key, raw: rows[index], result })),
   );
+}
+
+// Validates newly written rows of keys and accounts, and marks them. Reads what their warnings depend on, never a table.
+
+const validations: Record<
+  WrittenRow['table'],
+  (raw: unknown, rules: { local: boolean }) => ValidationResult
+> = {
+  keys: validateKeyRow,
+  accounts: validateAccountRow,
+};
+
+interface RowMarkerPorts {
+  marks: RowMarks;
+  metrics: Pick<ConfigMetrics, 'badRows' | 'failed'>;
+  snapshots: Pick<SnapshotStore, 'newest' | 'snapshot'>;
+  accounts: AccountRows;
+  /** true on the local stack: loopback addresses are allowed. */
+  local: boolean;
+}
+
+/** Throws MarksLost, or what the reads throw: then marks of rows that cannot be used are written already. */
+export function rowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => Promise<void> {
+  const { marks, metrics, local } = ports;
+  const write = (rows: ValidatedRow[]) =>
+    marks.write(rows).catch((error: unknown) => {
+      metrics.failed();
+      throw error;
+    });
+  return async (rows) => {
+    const validated = rows.map((row) => ({ ...row, result: validations[row.table](row.raw, { local }) }));
+    const bad = validated.filter(({ result }) => result.problem !== undefined);
+    if (bad.length > 0) metrics.badRows(bad.length);
+    await write(bad);
+    const good = validated.filter(({ result }) => result.problem === undefined);
+    const beside = await besideOf(
+      ports,
+      good.filter(({ table }) => table === 'keys').map(({ raw }) => raw),
+    );
+    await write(good.map((row) => (row.table === 'keys' ? doubted(row, beside) : row)));
+  };
+}
+
+function doubted(row: ValidatedRow, beside: BesideKeys): ValidatedRow {
+  const warnings = [row.result.warning ?? [], keyDoubts(row.raw, beside)].flat();
+  return { ...row, result: warnings.length > 0 ? { warning: warnings.join('; ') } : {} };
+}
+
+/** The names of models only where a key names some. */
+async function besideOf({ snapshots, accounts }: RowMarkerPorts, keys: unknown[]): Promise<BesideKeys> {
+  if (keys.length === 0) return {};
+  const names = keys.map((raw) => attributeOf(raw, 'account')).filter((name) => typeof name === 'string');
+  const newest = keys.some((raw) => namedModels(raw).length > 0) ? await snapshots.newest() : undefined;
+  return {
+    accounts: await accounts.existing([...new Set(names)]),
+    offered: newest?.format === snapshotFormat ? offeredNames(await snapshots.snapshot(newest)) : undefined,
+  };
 }

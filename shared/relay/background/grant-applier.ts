@@ -1,15 +1,13 @@
 /** Applies each grant to its account's balance exactly once, and marks the grant's row with the result. */
 import { formatYuan } from '../../billing/amount.ts';
-import { changedAfterwards, grantLedgerRow, type Grant } from '../../billing/grant.ts';
-import { ledgerTime } from '../../billing/ledger-row.ts';
+import { changedAfterwards, grantLedgerRow, type Grant, ledgerTime } from '../../billing/ledger-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/stores/grant-store.ts';
+import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/money-stores.ts';
 import type { Metrics, Log } from '../ports/telemetry.ts';
-import { Poisoned } from '../ports/stores/store-errors.ts';
+import { Poisoned } from '../ports/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Random } from '../ports/ids.ts';
+import type { Clock, Random } from '../ports/host.ts';
 
 export interface GrantApplierPorts {
   clock: Clock;

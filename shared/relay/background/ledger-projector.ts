@@ -2,16 +2,15 @@
  * Converts writes on accounts' items to the ledger rows of the reservations that they closed, and counts the rows
  * in `daily`. Sums of minutes are added after the rows, and never hold them up.
  */
-import { type QuotaChange, type LedgerStore } from '../ports/stores/ledger-store.ts';
+import type { QuotaChange, LedgerStore } from '../ports/money-stores.ts';
 import { formatYuan } from '../../billing/amount.ts';
-import { minuteSums } from '../../billing/daily/minute-sums.ts';
+import { minuteSums } from '../../billing/daily-figures.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
 import { imbalance } from '../../billing/quota-item.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Random } from '../ports/ids.ts';
+import type { Clock, Random } from '../ports/host.ts';
 import type { Metrics, Log } from '../ports/telemetry.ts';
-import { Poisoned } from '../ports/stores/store-errors.ts';
+import { Poisoned } from '../ports/store-errors.ts';
 
 export interface LedgerProjectorPorts {
   clock: Clock;

@@ -4,12 +4,12 @@
  */
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { AliasSettings } from '../../config/settings/settings.ts';
-import type { ModelName } from './model-name.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { KeyLookup, KeyStore } from '../ports/stores/key-store.ts';
-import { isSecretKey } from '../../wire/name-patterns.ts';
+import type { AliasSettings } from '../../config/settings.ts';
+import type { Clock } from '../ports/host.ts';
+import type { KeyLookup, KeyStore } from '../ports/config-store.ts';
+import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
@@ -95,4 +95,29 @@ export async function lookUpKey(
 ): Promise<AdmittedKey> {
   const key = readKey(authorization);
   return admitKey(await keys.find(key), clock.now());
+}
+
+// Splits the requested model name once, so that whitelist, price and channels use the same base name.
+
+export interface ModelName {
+  /** The name that whitelist, price and channels use and that every answer contains. */
+  base: string;
+  /** Prefix `web-`: search before answering. */
+  web: boolean;
+  /** Suffix `-official` or `official: true`: official billing. */
+  official: boolean;
+}
+
+/** Splits a requested model into base name and modifiers. Removes at most one prefix and one suffix. */
+export function parseModelName(requested: string, officialFlag: boolean): ModelName {
+  const web = requested.startsWith('web-');
+  const suffixed = requested.endsWith('-official');
+  const base = requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined);
+  if (!modelNamePattern.test(requested) || base === '')
+    throw new InvalidRequest(
+      'invalid_value',
+      'model',
+      'model must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ - and name a model between its modifiers.',
+    );
+  return { base, web, official: suffixed || officialFlag };
 }

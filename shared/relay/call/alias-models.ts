@@ -2,13 +2,12 @@
  * The models of an alias that may answer a call. Loaded by the first call to an alias. Must never give a key a model that
  * its whitelist names neither itself nor through the alias.
  */
-import type { AliasSettings } from '../../config/settings/settings.ts';
+import type { AliasSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import type { ChatRequest } from '../../wire/chat-request.ts';
-import { capableOf } from './capable-channels.ts';
-import type { NamedModels, ServingModel } from './chat-call.ts';
-import type { ModelName } from './model-name.ts';
-import { modelNotFound, type ServedModel } from './serving-channels.ts';
+import type { ChatRequest } from '../../wire/canonical-call.ts';
+import { capableOf, modelNotFound, type ServedModel } from './serving-channels.ts';
+import type { NamedModels, ServingModel } from './call.ts';
+import type { ModelName } from './access.ts';
 
 export interface CallToAlias {
   alias: AliasSettings;

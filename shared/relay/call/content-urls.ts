@@ -2,12 +2,12 @@
  * Checks the URLs of images, files and the like, which upstreams fetch: a self-hosted upstream must not be led into its
  * own network by a caller. The relay itself never fetches them. Loaded by the first request with more than text.
  */
-import { defaultSettings, type Settings } from '../../config/settings/settings.ts';
+import { defaultSettings, type Settings } from '../../config/settings.ts';
 import type { ContentAt } from '../../endpoints/endpoint.ts';
 import { hostProblem } from '../../upstreams/endpoint-rules.ts';
-import type { ChatRequest } from '../../wire/chat-request.ts';
+import type { ChatRequest } from '../../wire/canonical-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { isRecord } from '../../wire/json-record.ts';
+import { isRecord } from '../../wire/json.ts';
 
 /** Signed URLs have some 2,000 characters. */
 const urlLengthMax = 8_192;

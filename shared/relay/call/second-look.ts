@@ -5,8 +5,8 @@
 import { StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { Refusal } from '../http/refusal.ts';
 import { readKey } from './access.ts';
-import type { ChatCall } from './chat-call.ts';
-import type { ChatPorts } from './chat-ports.ts';
+import type { ChatCall } from './call.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 
 /** How old a key may be that refuses a model. */
 const keyAgeMsMax = 5_000;

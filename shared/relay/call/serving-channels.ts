@@ -2,19 +2,23 @@
  * Finds what serves a model in the request's configuration. Built once for each model of a snapshot, at the model's
  * first call; must not keep anything of a call, or of names that nobody serves.
  */
-import { ruleOf } from '../../billing/price-rule.ts';
+import { ruleOf, ruleLimits, type RuleLimits } from '../../billing/price.ts';
 import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/fingerprint.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import type { Candidate, Serving } from './candidate.ts';
-import type { ChatCall } from './chat-call.ts';
-import { channelLimits } from './output-limit.ts';
+import type { Candidate, Serving, ChatCall, ChannelLimits } from './call.ts';
+import { type ChatRequest, logprobTokensMax } from '../../wire/canonical-call.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { storedMessage, storedPath } from '../../upstreams/restricted-fields.ts';
+import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
+import { limitNames } from '../../upstreams/quirks.ts';
+import { dialectOf } from '../../upstreams/types/channel-quirks.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */
-export type NeededCapability = (typeof neededCapabilities)[number];
+type NeededCapability = (typeof neededCapabilities)[number];
 
 export interface ServedModel extends Serving {
   /** What a probe denied at least one of the channels. */
@@ -98,7 +102,7 @@ function servedModel(snapshot: Snapshot, model: string, places: Index['places'])
 }
 
 /** Whether a probe found that the channel cannot do it with the model. */
-export const lacks = ({ can }: ChannelRow, model: string, capability: NeededCapability): boolean =>
+const lacks = ({ can }: ChannelRow, model: string, capability: NeededCapability): boolean =>
   can?.[capability] === false && holdsFor(can, model);
 
 /** A channel with one of its secrets: what its candidates of all models share. */
@@ -151,4 +155,139 @@ class ServedCandidate implements Candidate {
   get hash(): number {
     return this.#place.hash;
   }
+}
+
+// Leaves out channels of which a probe found that they cannot do what a call needs, and those whose row does not allow
+// what its messages name at the vendor. Must never leave out others.
+
+interface Need {
+  capability: NeededCapability;
+  /** What of the request needs it, as the path of a field in chat form; undefined: nothing. */
+  field: (request: ChatRequest) => string | undefined;
+}
+
+const needs: Need[] = [
+  {
+    capability: 'tools',
+    // Tools of other types run at the upstream, or are dropped.
+    field: ({ tools }) =>
+      tools?.some(({ type }) => type === 'function' || type === 'custom') ? 'tools' : undefined,
+  },
+  { capability: 'images', field: ({ messages }) => imageIn(messages) },
+  {
+    capability: 'json_schema',
+    field: ({ response_format: format }) => (format?.type === 'json_schema' ? 'response_format' : undefined),
+  },
+];
+
+/**
+ * What of `serving` can do what the call needs. Throws an InvalidRequest that names the field if nothing is left. A
+ * channel can do what no probe denied. `model`: the public base name.
+ */
+export function capableOf(
+  { denied, ...serving }: ServedModel,
+  { model, request }: { model: string; request: ChatRequest },
+): Serving {
+  let { candidates } = serving;
+  for (const { capability, field } of needs) {
+    const param = denied.has(capability) ? field(request) : undefined;
+    if (param === undefined) continue;
+    candidates = candidates.filter(({ channel }) => !lacks(channel, model, capability));
+    if (candidates.length === 0)
+      throw new InvalidRequest(
+        'unsupported_parameter',
+        param,
+        `The model "${model}" does not support '${param}' here.`,
+      );
+  }
+  const stored = storedPath(request, []);
+  if (stored !== undefined) {
+    candidates = candidates.filter(({ channel }) => storedPath(request, channel.params.allow) === undefined);
+    if (candidates.length === 0)
+      throw new InvalidRequest('unsupported_parameter', stored, storedMessage(stored));
+  }
+  if (candidates === serving.candidates) return serving;
+  return { ...serving, candidates: Object.freeze(candidates), limits: channelLimits(candidates) };
+}
+
+function imageIn(messages: ChatRequest['messages']): string | undefined {
+  for (const [i, { content }] of messages.entries()) {
+    const j = Array.isArray(content) ? content.findIndex(({ type }) => type === 'image_url') : -1;
+    if (j >= 0) return `messages[${i}].content[${j}]`;
+  }
+  return undefined;
+}
+
+// The limit on output tokens of one answer: what the client asked for, else a default.
+
+type LimitedCall = Pick<
+  ChatCall,
+  'request' | 'model' | 'snapshot' | 'charges' | 'limits' | 'outputTokensAsked' | 'startedMs'
+>;
+
+/** What the rule that prices the call says of its model. */
+export const ruleLimitsOf = ({
+  charges,
+  model,
+  startedMs,
+}: Pick<LimitedCall, 'charges' | 'model' | 'startedMs'>): RuleLimits =>
+  ruleLimits(charges, model.base, startedMs);
+
+interface OutputLimit {
+  /** The most that any candidate is sent when the balance pays. */
+  tokens: number;
+  /** The fewest for which the call is made, if the balance covers no more. */
+  least: number;
+  /** The client asked for this limit, so the whole of it is held if the balance covers it. */
+  heldWhole: boolean;
+}
+
+const leastTokens = 1_024;
+const leastTokensReasoning = 4_096;
+
+/** Efforts that spend few tokens before the answer. */
+const lowEfforts: ReadonlySet<string> = new Set(['none', 'minimal', 'low']);
+
+function reasons({ request }: Pick<LimitedCall, 'request'>): boolean {
+  const { reasoning_effort: effort } = request;
+  return typeof effort === 'string' && !lowEfforts.has(effort);
+}
+
+/**
+ * The limit of a call whose client sent none. Reasoning takes its tokens from it, so it is doubled then. Never more than
+ * the tokens whose log probabilities the relay can hold.
+ */
+export function defaultOutputTokens(
+  call: Pick<LimitedCall, 'request' | 'snapshot' | 'charges' | 'model' | 'startedMs'>,
+): number {
+  const usual = ruleLimitsOf(call).defaultOutputTokens ?? call.snapshot.settings.limits.defaultOutputTokens;
+  return Math.min(reasons(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
+}
+
+/** What is reserved for, and sent to an upstream that the balance pays. */
+export function outputLimit(call: LimitedCall): OutputLimit {
+  const { maxOutputTokens = Infinity } = ruleLimitsOf(call);
+  const { request, outputTokensAsked, limits: channels } = call;
+  // A client may send both fields, and an upstream may follow either one.
+  const fields = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
+  const sent = fields.filter((limit) => typeof limit === 'number');
+  const asked = sent.length > 0 ? Math.max(...sent) : undefined;
+  const usual = defaultOutputTokens(call);
+  const known = Math.min(channels.most, maxOutputTokens);
+  return {
+    tokens: Math.max(Math.min(asked ?? usual, known), channels.fewest),
+    // What a row sets is sent whatever the balance covers.
+    least: Math.max(reasons(call) ? leastTokensReasoning : leastTokens, channels.set),
+    heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
+  };
+}
+
+/** Of the channels of all candidates, of which there may be hundreds: to be kept. */
+export function channelLimits(candidates: readonly Pick<Candidate, 'channel' | 'model'>[]): ChannelLimits {
+  const most = candidates.map(({ channel }) => channel.params.max_output_tokens ?? Infinity);
+  const dialects = new Set(candidates.map(({ channel, model }) => dialectOf(channel, model)));
+  const sets = candidates.flatMap(({ channel: { params } }) => limitNames.map((name) => params.set[name]));
+  const set = Math.max(0, ...sets.filter((limit) => typeof limit === 'number'));
+  const fewest = Math.max(set, ...[...dialects].map(outputTokensMin));
+  return Object.freeze({ most: Math.max(...most), fewest, set });
 }

@@ -7,12 +7,11 @@ import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { matchRoute, type RouteName } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { asRefusal, refusalResponse } from '../http/refusal.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { ChannelHealth } from '../ports/stores/channel-health.ts';
-import { listAgeMsMax, type ConfigSource } from '../ports/stores/config-store.ts';
+import type { Clock } from '../ports/host.ts';
+import type { ChannelHealth } from '../ports/runtime-stores.ts';
+import { listAgeMsMax, type ConfigSource } from '../ports/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
-import { modelList, offeredModels, oneModel } from './model-list.ts';
-import { listedCharges, offeredPlans } from './price-lists.ts';
+import { modelList, offeredModels, oneModel, listedCharges, offeredPlans } from './catalog-lists.ts';
 
 export interface CatalogPorts {
   config: ConfigSource;
@@ -92,7 +91,7 @@ async function pageAnswer(asked: Asked, name: PageRoute): Promise<RelayResponse>
   const { ports, request, snapshot, nowMs } = asked;
   const { pageAnswers } = await import('./page-answers.ts');
   const resting = async (): Promise<ReadonlySet<string>> =>
-    (await import('./resting-models.ts')).restingModels(ports, snapshot);
+    (await import('./page-answers.ts')).restingModels(ports, snapshot);
   const { body, headers } = await pageAnswers[name]({ request, snapshot, resting, nowMs });
   return cacheable(request, body, headers);
 }

@@ -1,15 +1,46 @@
 /** The customers' pages and their script. Loaded by the first request for one: programs never ask for them. */
-import { priceChanges } from '../../billing/price-changes.ts';
-import { shownNotices } from '../../config/settings/shown-notices.ts';
+import { accountPageHtml, accountScriptHash, accountStyleHash, modelsLink } from '../page/account-page.ts';
+import { priceChanges } from '../../billing/price.ts';
+import { shownNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { RelayRequest } from '../http/http.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { refuse } from '../http/refusal.ts';
-import { accountPage } from '../page/page-account.ts';
-import { page } from '../page/page.ts';
+import { page } from '../page/models-page.ts';
 import { pageScript, pageScriptPath } from '../page/page-script.ts';
-import { offeredAliases, offeredModels } from './model-list.ts';
-import { offeredPlans } from './price-lists.ts';
+import { offeredAliases, offeredModels, offeredPlans } from './catalog-lists.ts';
+import { candidatesOf } from '../call/serving-channels.ts';
+import { HealthRecorder } from '../health/health-recorder.ts';
+import type { ChannelHealth } from '../ports/runtime-stores.ts';
+import type { Clock } from '../ports/host.ts';
+
+// The account's page: the same for everybody. It must never hold data of an account, since caches may keep it.
+
+const policy = [
+  "default-src 'none'",
+  `script-src '${accountScriptHash}'`,
+  `style-src '${accountStyleHash}'`,
+  "connect-src 'self'",
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  // No text can become markup, whatever the script does with it.
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+const accountPage = ({ linksModels }: { linksModels: boolean }) => ({
+  body: linksModels ? accountPageHtml : accountPageHtml.replace(modelsLink, ''),
+  headers: {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': policy,
+    'cross-origin-opener-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    vary: 'accept',
+  },
+});
 
 interface PageAnswer {
   body: string;
@@ -72,3 +103,21 @@ function assetOf({ request, snapshot }: PageRequest): PageAnswer {
 
 /** By the name of the route. */
 export const pageAnswers = { page: modelsPage, account_page: accountsPage, asset: assetOf };
+
+// The models that cannot answer at the moment, for the page.
+
+/** Those all of whose candidates rest, for whomever calls. Makes no store call. */
+export async function restingModels(
+  ports: { health: ChannelHealth; clock: Clock },
+  { channels, models }: Pick<Snapshot, 'channels' | 'models'>,
+): Promise<ReadonlySet<string>> {
+  // No account: what is known of one alone is not shown to all.
+  const standingOf = await new HealthRecorder(ports).standings('');
+  if (standingOf === undefined) return new Set();
+  const rests = (model: string): boolean =>
+    channels
+      .filter((channel) => channel.models.includes(model))
+      .flatMap((channel) => candidatesOf(channel, model))
+      .every((candidate) => /^(resting|blocked)$/.test(standingOf(candidate)?.is ?? ''));
+  return new Set(models.filter(rests));
+}

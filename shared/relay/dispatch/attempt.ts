@@ -3,32 +3,26 @@
  * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
 import { openBodyEvents } from '../../upstreams/body-events.ts';
-import { CallIds } from '../../upstreams/calls/call-ids.ts';
+import { CallIds } from '../../upstreams/call-ids.ts';
 import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
-import type { UpstreamReply } from '../../upstreams/exchange.ts';
+import { type UpstreamReply, ErrorInAnswer, UpstreamFailure } from '../../upstreams/exchange.ts';
 import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
-import type { ChatChunk } from '../../wire/chat-response.ts';
+import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
 import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import { channelRequest, type BuiltRequest } from '../../upstreams/types/channel-request.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
-import type { ChatCall } from '../call/chat-call.ts';
-import { defaultOutputTokens } from '../call/output-limit.ts';
-import { hasContent } from '../../wire/chunk-content.ts';
-import { isRecord, type JsonRecord } from '../../wire/json-record.ts';
-import { hopHeader } from '../../wire/hop-headers.ts';
-import { SecretUnusable } from '../ports/stores/secret-store.ts';
-import type { ChatPorts } from '../call/chat-ports.ts';
-import type { Pseudonym } from '../ports/pseudonym.ts';
-import type { AttemptReport, TriedCandidate } from '../call/dispatch-report.ts';
-import type { Candidate } from '../call/candidate.ts';
-import { originOf, statesFor } from './candidate-states.ts';
-import { usual, type Variant } from './variant.ts';
-import { ErrorInAnswer, UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
+import { defaultOutputTokens } from '../call/serving-channels.ts';
+import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import { hopHeader } from '../../wire/ids.ts';
+import { SecretUnusable } from '../ports/config-store.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { Pseudonym } from '../ports/host.ts';
+import { originOf, statesFor, usual, type Variant } from './variant.ts';
 import type { RefusedAttempt } from './refused-attempt.ts';
-import { timeLimits } from './time-limits.ts';
-import { Watchdog } from './watchdog.ts';
+import { timeLimits, Watchdog } from './watchdog.ts';
 
 const megabyte = 1024 * 1024;
 const bodyLimits = {

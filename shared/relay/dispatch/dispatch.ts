@@ -3,21 +3,16 @@
  * passed on before it has content or is complete, so another candidate can take over; after a later
  * failure the reader decides whether it can begin again. Health is written concurrently and must never delay the answer.
  */
-import { opened } from '../../stream/opened.ts';
-import type { ChatRequest } from '../../wire/chat-request.ts';
-import type { ChatChunk } from '../../wire/chat-response.ts';
+import { opened } from '../../stream/machine.ts';
+import type { ChatRequest } from '../../wire/canonical-call.ts';
+import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
 import { Attempt, type Tried } from './attempt.ts';
-import type { ChatCall } from '../call/chat-call.ts';
-import type { ChatPorts } from '../call/chat-ports.ts';
-import type { DispatchedCall, DispatchReport, SearchOutcome } from '../call/dispatch-report.ts';
+import type { ChatCall, DispatchedCall, DispatchReport, SearchOutcome, Candidate } from '../call/call.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HealthRecorder } from '../health/health-recorder.ts';
-import { hasContent } from '../../wire/chunk-content.ts';
-import type { Candidate } from '../call/candidate.ts';
 import { callTo } from '../call/serving-channels.ts';
-import { CandidateOrder, type Rank } from './candidate-order.ts';
-import { isOrigin, newestOrigin } from './candidate-states.ts';
-import { scoreOf } from './conversation-rank.ts';
-import { AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
+import { CandidateOrder, type Rank, scoreOf } from './candidate-order.ts';
+import { isOrigin, newestOrigin, AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { returnedFields, type Quirks } from '../../upstreams/quirks.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
@@ -25,7 +20,7 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { refusedLimit, type Fact, type LearnedFact, type ServedModel } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
-import { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import { UpstreamFailure } from '../../upstreams/exchange.ts';
 
 const attemptsMax = 3;
 /** How often one candidate is called in all, whatever it refuses. */
@@ -151,7 +146,7 @@ export class Dispatch implements DispatchedCall {
     if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     if (failures.length === 0 && uncarried && !order.blocked)
       throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
-    const { refusalOfDispatch } = await import('./failure-refusals.ts');
+    const { refusalOfDispatch } = await import('./refused-attempt.ts');
     const hadContent = this.#firstContentMs !== undefined;
     throw refusalOfDispatch({ failures, hadContent, blocked: order.blocked, nowMs: this.#ports.clock.now() });
   }
@@ -180,7 +175,7 @@ export class Dispatch implements DispatchedCall {
 
   /** The call with the search results in its request. */
   async #searched(): Promise<ChatCall> {
-    const { withSearch } = await import('../search/search.ts');
+    const { withSearch } = await import('../search.ts');
     const { request, outcome } = await withSearch(this.#ports, this.#call);
     this.#request = request;
     this.#search = outcome;
@@ -227,7 +222,7 @@ export class Dispatch implements DispatchedCall {
         this.#failures.push(error);
         this.another =
           this.#tried.length < attemptsMax && !call.signal.aborted && this.#ordered?.order.hasMore === true;
-        const { refusalOfFailures } = await import('./failure-refusals.ts');
+        const { refusalOfFailures } = await import('./refused-attempt.ts');
         throw refusalOfFailures([error], { hadContent: true });
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.

@@ -1,6 +1,6 @@
 /** Whose turn it is to try a candidate with something known against it. Loaded when there is one. */
 import { CannotCarry } from '../../upstreams/dialect.ts';
-import type { ChatCall } from '../call/chat-call.ts';
+import type { ChatCall } from '../call/call.ts';
 import type { Log } from '../ports/telemetry.ts';
 import type { Attempt } from './attempt.ts';
 import type { CandidateOrder, Rank } from './candidate-order.ts';

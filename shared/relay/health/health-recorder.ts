@@ -2,15 +2,12 @@
  * What one environment knows and writes of candidates' health: turns outcomes of attempts into events. Writes no more
  * than there is to say; must never be awaited by an answer, but for the claim of a probe.
  */
-import type { UpstreamFailure } from '../../upstreams/upstream-failure.ts';
+import type { UpstreamFailure } from '../../upstreams/exchange.ts';
 import { fingerprint, hash53 } from '../../wire/fingerprint.ts';
-import type { Candidate } from '../call/candidate.ts';
-import type { ChatPorts } from '../call/chat-ports.ts';
-import { healthKeySpace } from '../ports/stores/channel-health.ts';
-import type { HealthChanges } from './health-changes.ts';
-import type { HealthEvent } from './health-states.ts';
-import type { Standing } from './standing.ts';
-import type { TrialPlaces } from './trial-places.ts';
+import type { Candidate } from '../call/call.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { healthKeySpace } from '../ports/runtime-stores.ts';
+import type { HealthChanges, HealthEvent, Standing, TrialPlaces } from './health-states.ts';
 
 /** More candidates than an item can name; older ones are forgotten. */
 const rememberedMax = 1_000;
@@ -71,7 +68,7 @@ export class HealthRecorder {
   async standings(account: string): Promise<StandingOf | undefined> {
     const entries = await this.#ports.health.entries();
     if (entries.size === 0) return undefined;
-    const { standing, worst } = await import('./standing.ts');
+    const { standing, worst } = await import('./health-states.ts');
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
     return (candidate) =>
@@ -114,7 +111,7 @@ export class HealthRecorder {
    * again; undefined: the signal aborted before.
    */
   async place(candidate: Candidate, account: string, signal: AbortSignal): Promise<(() => void) | undefined> {
-    const { TrialPlaces: Places } = await import('./trial-places.ts');
+    const { TrialPlaces: Places } = await import('./health-states.ts');
     this.#places ??= new Places(this.#ports.clock);
     return this.#places.take(limitKeyOf(candidate), account, signal);
   }
@@ -142,7 +139,7 @@ export class HealthRecorder {
   }
 
   async failed({ candidate, failure, account, tried, ...facts }: Failing): Promise<void> {
-    const { eventOf } = await import('./health-events.ts');
+    const { eventOf } = await import('./health-states.ts');
     const succeededMs = this.#answeredMs.get(keyOf(candidate));
     const event = eventOf(failure, { account: hashOf(account), succeededMs, ...facts });
     const key = event?.type === 'rate_limited' ? limitKeyOf(candidate) : keyOf(candidate);
@@ -152,7 +149,7 @@ export class HealthRecorder {
 
   /** Whether it changed one of them. */
   async #change(keys: readonly number[], event: HealthEvent): Promise<boolean> {
-    const { HealthChanges: Changes } = await import('./health-changes.ts');
+    const { HealthChanges: Changes } = await import('./health-states.ts');
     const changes = (this.#changes ??= new Changes(this.#ports));
     const changed = await Promise.all(keys.map((key) => changes.apply(key, event)));
     return changed.includes(true);

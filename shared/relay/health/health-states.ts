@@ -11,8 +11,11 @@ import {
   type FailureRun,
   type HealthEntry,
   type Rest,
-} from '../ports/stores/channel-health.ts';
-import { failingMs, failuresInARow } from './standing.ts';
+  type RestKind,
+} from '../ports/runtime-stores.ts';
+import type { UpstreamFailure, UpstreamFailureKind } from '../../upstreams/exchange.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { Clock } from '../ports/host.ts';
 
 /** A rest after a rate limit, unless the upstream's Retry-After is longer. */
 const rateLimitMs = 15_000;
@@ -114,4 +117,239 @@ function failed(
   // It is last for this account already.
   const isKnown = goesOn.count >= failuresInARow && nowMs - goesOn.lastMs < failingMs * lengthenedFrom;
   return isKnown ? goesOn : { kind: 'failures', count, accounts, lastMs: nowMs };
+}
+
+// Where a candidate stands for one call. Pure; loaded when something is known against a candidate.
+
+export const failuresInARow = 3;
+/** How long a candidate that fails comes last. */
+export const failingMs = 30_000;
+
+/**
+ * Where a candidate stands for a call. `probe`: its rest is over and nobody has tried it. `last`: it failed for this
+ * account alone, or this account's probe failed. `blocked`: the upstream said when it may be asked again.
+ */
+export interface Standing {
+  is: 'probe' | 'last' | 'resting' | 'blocked';
+  /** When that ends. */
+  untilMs: number;
+  kind: RestKind;
+}
+
+/** Undefined: nothing is known against it. `account`: a hash. */
+export function standing(
+  entry: HealthEntry | undefined,
+  account: string,
+  nowMs: number,
+): Standing | undefined {
+  if (!entry || forgottenAtMs(entry) <= nowMs) return undefined;
+  if (entry.kind === 'failures') {
+    const untilMs = entry.lastMs + failingMs;
+    const isLast =
+      entry.count >= failuresInARow && entry.accounts.length === 1 && entry.accounts[0] === account;
+    return isLast && untilMs > nowMs ? { is: 'last', untilMs, kind: 'failing' } : undefined;
+  }
+  const { kind, untilMs, statedUntilMs = 0, probeUntilMs = 0, failedBy } = entry;
+  if (untilMs > nowMs)
+    return statedUntilMs > nowMs
+      ? { is: 'blocked', untilMs: statedUntilMs, kind }
+      : { is: 'resting', untilMs, kind };
+  if (probeUntilMs > nowMs) return { is: 'resting', untilMs, kind };
+  return { is: failedBy === account ? 'last' : 'probe', untilMs, kind };
+}
+
+const worstFirst: readonly Standing['is'][] = ['blocked', 'resting', 'last', 'probe'];
+
+/** Of what is known of a candidate and of its model there, what keeps a call from it the longest. */
+export function worst(standings: readonly (Standing | undefined)[]): Standing | undefined {
+  const [first] = standings
+    .filter((one) => one !== undefined)
+    .toSorted((a, b) => worstFirst.indexOf(a.is) - worstFirst.indexOf(b.is) || b.untilMs - a.untilMs);
+  return first;
+}
+
+// What a failed attempt says about its candidate. Decides by the kind of failure alone: what one caller's call can bring
+// about by itself must never make a candidate rest for others. Loaded at the first failure.
+
+/** Statuses and kinds of failure that say nothing about the channel: one caller's call can bring them about. */
+const harmless = new Set([400, 403, 413, 422]);
+const harmlessKinds = new Set<UpstreamFailureKind>([
+  'deadline',
+  'first_content_timeout',
+  // A failure to reach the secret store is local to this environment.
+  'secret_store',
+]);
+
+interface FailedCall {
+  /** A hash. */
+  account: string;
+  /** When this environment last saw the candidate answer. */
+  succeededMs: number | undefined;
+  secretChanged: boolean;
+  hasPassedRelays: boolean;
+}
+
+/** Undefined: the failure says nothing about the candidate. */
+export function eventOf(
+  { kind, status, retryAfterSeconds: restSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
+  { account, succeededMs, secretChanged, hasPassedRelays }: FailedCall,
+): HealthEvent | undefined {
+  if (kind === 'status' && harmless.has(status ?? 0)) return undefined;
+  if (harmlessKinds.has(kind) || secretChanged) return undefined;
+  if (kind === 'loop' && hasPassedRelays) return undefined;
+  if (status === 429) return { type: 'rate_limited', restSeconds, statedSeconds };
+  if (status === 401 || status === 402 || kind === 'secret') return { type: 'credentials_refused' };
+  return { type: 'failed', account, succeededMs };
+}
+
+// The writes of one environment to candidates' health: one of a candidate at a time, since the next one mostly finds that
+// it has nothing to say. Loaded at the first.
+
+/** Failures counted and forgotten, as with a channel that fails half of its calls, are written this often. */
+const countsMax = 6;
+const countsWithinMs = 10_000;
+const candidatesMax = 1_000;
+
+interface Written {
+  /** Never rejects. */
+  pending: Promise<void>;
+  /** How often the store failed. */
+  faults: number;
+  counts: number;
+  countsSinceMs: number;
+}
+
+export class HealthChanges {
+  readonly #ports: Pick<ChatPorts, 'health' | 'clock'>;
+  readonly #written = new Map<number, Written>();
+
+  constructor(ports: Pick<ChatPorts, 'health' | 'clock'>) {
+    this.#ports = ports;
+  }
+
+  /** False: nothing was written. When the store fails, changes that wait for that one are dropped. */
+  async apply(key: number, event: HealthEvent): Promise<boolean> {
+    if (this.#written.size >= candidatesMax) this.#written.clear();
+    const written = this.#written.get(key) ?? newWritten();
+    this.#written.set(key, written);
+    const { faults } = written;
+    const change = written.pending.then(() => faults === written.faults && this.#write(key, event, written));
+    written.pending = change.then(
+      () => {},
+      () => {
+        written.faults += 1;
+      },
+    );
+    return change;
+  }
+
+  async #write(key: number, event: HealthEvent, written: Written): Promise<boolean> {
+    const { health, clock } = this.#ports;
+    return health.change(key, (before) => {
+      const after = next(before, event, clock.now());
+      if (after === before) return before;
+      const counts = (after ?? before)?.kind === 'failures';
+      return counts && !mayCount(written, clock.now()) ? before : after;
+    });
+  }
+}
+
+const newWritten = (): Written => ({
+  pending: Promise.resolve(),
+  faults: 0,
+  counts: 0,
+  countsSinceMs: -Infinity,
+});
+
+/** Counts the write. */
+function mayCount(written: Written, nowMs: number): boolean {
+  if (nowMs - written.countsSinceMs >= countsWithinMs) {
+    written.counts = 0;
+    written.countsSinceMs = nowMs;
+  }
+  written.counts += 1;
+  return written.counts <= countsMax;
+}
+
+// Bounds how many calls of one environment try a resting candidate at once. For each candidate by itself, so that
+// calls that hang at one do not keep calls from another. Every place is released: by its call, or when its time is over.
+
+const placesMax = 3;
+/** A call that waits for its first content for minutes must not keep the others from trying. */
+const heldMs = 5_000;
+/** How long no one waits after an answer. */
+const openMs = 30_000;
+
+interface Waiting {
+  readonly account: string;
+  readonly wake: () => void;
+}
+
+interface Places {
+  /** The accounts whose calls have them. */
+  readonly taken: string[];
+  openUntilMs: number;
+  /** In the order of their arrival. */
+  readonly waiting: Set<Waiting>;
+}
+
+export class TrialPlaces {
+  readonly #clock: Clock;
+  readonly #places = new Map<number, Places>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Resolves to what releases the place; undefined: the signal aborted first. */
+  async take(key: number, account: string, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const places = this.#places.get(key) ?? { taken: [], openUntilMs: 0, waiting: new Set() };
+    this.#places.set(key, places);
+    while (places.taken.length >= placesMax && places.openUntilMs <= this.#clock.now() && !signal.aborted)
+      await turn(places, account, signal);
+    if (signal.aborted) {
+      this.#wakeNext(key, places);
+      return undefined;
+    }
+    places.taken.push(account);
+    const over = new AbortController();
+    const release = (): void => {
+      if (over.signal.aborted) return;
+      over.abort();
+      places.taken.splice(places.taken.indexOf(account), 1);
+      this.#wakeNext(key, places);
+    };
+    void this.#clock.sleep(heldMs, over.signal).then(release);
+    return release;
+  }
+
+  /** The candidate has answered: all that wait may try it. */
+  open(key: number): void {
+    const places = this.#places.get(key);
+    if (!places) return;
+    places.openUntilMs = this.#clock.now() + openMs;
+    for (const { wake } of places.waiting) wake();
+  }
+
+  #wakeNext(key: number, places: Places): void {
+    const taken = ({ account }: Waiting): number => places.taken.filter((one) => one === account).length;
+    const [next] = [...places.waiting].toSorted((a, b) => taken(a) - taken(b));
+    if (next) next.wake();
+    else if (places.taken.length === 0 && places.openUntilMs <= this.#clock.now()) this.#places.delete(key);
+  }
+}
+
+async function turn(places: Places, account: string, signal: AbortSignal): Promise<void> {
+  const woken = Promise.withResolvers<void>();
+  const waiting: Waiting = {
+    account,
+    wake: () => {
+      places.waiting.delete(waiting);
+      woken.resolve();
+    },
+  };
+  places.waiting.add(waiting);
+  signal.addEventListener('abort', waiting.wake, { once: true });
+  await woken.promise;
+  signal.removeEventListener('abort', waiting.wake);
 }

@@ -1,6 +1,6 @@
 /** Handles cross-origin requests of browsers. Must never allow credentials. */
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
-import type { ConfigSource } from '../ports/stores/config-store.ts';
+import type { ConfigSource } from '../ports/config-store.ts';
 
 /**
  * Allows the origins in the setting `cors_origins`: exact origins, or `*`. Empty: adds no header and does not

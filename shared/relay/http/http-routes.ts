@@ -1,6 +1,5 @@
 /** The paths that are served, but for those of stored responses. */
-import { chatRoute } from '../../endpoints/chat/route.ts';
-import { responsesRoute } from '../../endpoints/responses/route.ts';
+import { chatRoute, responsesRoute } from '../../endpoints/routes.ts';
 import type { RelayRequest } from './http.ts';
 
 /** For any other path or method, the function that receives the request responds with 404 or 405. */

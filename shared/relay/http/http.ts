@@ -1,7 +1,5 @@
 /** Host-neutral HTTP: the request that `http-entry` passes to the relay, and the response. */
-import type { AnswerCut } from './answer-cut.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Ids } from '../ports/ids.ts';
+import type { Clock, Ids } from '../ports/host.ts';
 import type { Log } from '../ports/telemetry.ts';
 
 /** Room in the memory of a host that serves many requests at once. */
@@ -75,3 +73,25 @@ export interface HostedHandle {
   /** true on the local stack: the public address is http there. */
   local: boolean;
 }
+
+/** The end of an answer that is not whole: the one thing that every host maps to a broken connection. */
+
+/**
+ * What the client got is not the whole answer, and the protocol has no way to say so: the host must break the connection,
+ * never end it.
+ */
+export class AnswerCut extends Error {
+  override readonly name = 'AnswerCut';
+  constructor() {
+    super('the connection was broken before the answer was whole');
+  }
+}
+
+/** The headers of a key's limit a minute, under OpenAI's names. */
+export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Record<string, string> => ({
+  'x-ratelimit-limit-requests': String(rpm),
+  'x-ratelimit-remaining-requests': String(remaining),
+  'x-ratelimit-reset-requests': `${secondsOfMinuteLeft(nowMs)}s`,
+});
+
+export const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowMs % 60_000)) / 1000);

@@ -1,8 +1,12 @@
 /** Refusals: the errors that clients see. Every code must be in the table below. */
-import type { ErrorBody, ErrorObject, ErrorType } from '../../wire/public/error-body.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
+import {
+  type ErrorBody,
+  type ErrorObject,
+  type ErrorType,
+  InvalidRequest,
+} from '../../wire/invalid-request.ts';
 import type { RelayResponse } from './http.ts';
-import { StoreUnavailable } from '../ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../ports/store-errors.ts';
 
 /** Every error that a client can get, by code: its HTTP status and its type. */
 const refusals = {

@@ -1,10 +1,39 @@
 /** What clients that call another path or method are refused with, and which they may have meant. */
-import { compactByClient } from '../../endpoints/responses/compaction.ts';
-import { responsesRoute } from '../../endpoints/responses/route.ts';
+import { methodsOf, responsesPrefix, modelPrefix, routes, routesAt } from './http-routes.ts';
 import type { RelayRequest } from './http.ts';
-import { methodsOf, modelPrefix, routes, routesAt } from './http-routes.ts';
-import { storedResponseRoutes, storedRoutesAt } from './stored-routes.ts';
+import { compactByClient, responsesRoute } from '../../endpoints/routes.ts';
 import { refuse, type Refusal } from './refusal.ts';
+
+// The paths of one stored response. Loaded by the first request below the path of Responses.
+
+/** With the method that each takes. `{id}` is one segment. */
+const storedResponseRoutes = [
+  { name: 'response', method: 'GET', path: '/v1/responses/{id}' },
+  { name: 'response_delete', method: 'DELETE', path: '/v1/responses/{id}' },
+  { name: 'response_input_items', method: 'GET', path: '/v1/responses/{id}/input_items' },
+  { name: 'response_cancel', method: 'POST', path: '/v1/responses/{id}/cancel' },
+] as const;
+
+type StoredRoute = (typeof storedResponseRoutes)[number];
+export type StoredRouteName = StoredRoute['name'];
+
+/** No ids: what OpenAI offers in their place, and the end of a path that was put together wrong. */
+const notIds = new Set(['compact', 'input_tokens', 'responses']);
+
+/** As `matchRoute`. */
+export const matchStoredRoute = ({ method, path }: RelayRequest): StoredRouteName | undefined =>
+  storedRoutesAt(path).find((route) => methodsOf(route).includes(method))?.name;
+
+/** The id in `/v1/responses/{id}` and below: the decoded segment, whatever it holds. */
+export const storedIdOf = ({ path }: Pick<RelayRequest, 'path'>): string =>
+  path.slice(responsesPrefix.length).split('/', 1).join('');
+
+function storedRoutesAt(path: string): StoredRoute[] {
+  const id = storedIdOf({ path });
+  if (!path.startsWith(responsesPrefix) || id === '' || notIds.has(id)) return [];
+  const below = path.slice(responsesPrefix.length + id.length);
+  return storedResponseRoutes.filter((route) => route.path === `${responsesPrefix}{id}${below}`);
+}
 
 /** A refusal that explains why the path or method is not served and what to call instead. */
 export function refuseRoute(request: RelayRequest): Refusal {

@@ -1,7 +1,6 @@
 /** Exponential backoff with full jitter and a time limit. Only for writes that are safe to repeat. */
-import type { Clock } from '../ports/clock.ts';
-import { StoreUnavailable, StoreBusy } from '../ports/stores/store-errors.ts';
-import type { Random } from '../ports/ids.ts';
+import type { Clock, Random } from '../ports/host.ts';
+import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 
 const firstPauseMs = 25;
 const shortPauseMsMax = 400;

@@ -1,11 +1,19 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
-import { cacheCounts } from '../../billing/cache-counts.ts';
-import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage/call-charge.ts';
+import {
+  cacheCounts,
+  costOf,
+  formatPrice,
+  mostRates,
+  type Price,
+  type TokenCounts,
+  boughtOf,
+} from '../../billing/price.ts';
+import { slotsOfAlias } from '../../billing/plans.ts';
+import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import { estimateInput, mediaReaderFor } from '../../billing/estimate/input-tokens.ts';
-import { costOf, formatPrice, mostRates, type Price, type TokenCounts } from '../../billing/price.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
-import type { ChatRequest } from '../../wire/chat-request.ts';
+import type { ChatRequest } from '../../wire/canonical-call.ts';
 import type { ChatUsage } from '../../wire/chat-response.ts';
 import {
   costOfModel,
@@ -18,13 +26,13 @@ import {
 import type { Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 import { callTo } from '../call/serving-channels.ts';
-import type { ServingFacts } from '../call/serving-facts.ts';
-import { rateHeaders } from '../http/rate-headers.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Inflate } from '../ports/inflate.ts';
+import { rateHeaders } from '../http/http.ts';
+import type { Clock, Inflate } from '../ports/host.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import type { DispatchReport } from '../call/call.ts';
 
 /** How a call ended, for its close record. */
-export interface CallEnding {
+interface CallEnding {
   outcome: AnswerOutcome;
   /** Which of the charged counts are not the upstream's own, and why. Undefined: none. */
   flag: string | undefined;
@@ -45,7 +53,7 @@ export interface BillReport {
   exceeded?: string;
 }
 
-export interface BillPorts {
+interface BillPorts {
   clock: Clock;
   inflate: Inflate;
 }
@@ -258,9 +266,28 @@ async function costsOf(
   const first = costOfModel(call, reader);
   const { alias } = call;
   if (!alias) return { costs: [first] };
-  const { slotsOfAlias } = await import('../../billing/plans/alias-slots.ts');
   const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model), reader));
   const costs: BillParts['costs'] = [first, ...later];
   const priced = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
   return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, priced) };
+}
+
+// Which channel served a call, and what it cost the operator: for the close record. Must not read a store.
+
+type ServingFacts = Pick<CloseRecord, 'channel' | 'upstreamModel' | 'firstContentMs' | 'bought'>;
+
+/** `model`: the public name. */
+export function servingFacts(
+  { channel, firstContentMs }: Pick<DispatchReport, 'channel' | 'firstContentMs'>,
+  model: string,
+  usage: TokenCounts,
+): ServingFacts | undefined {
+  if (!channel) return undefined;
+  const upstream = upstreamModel(channel, model);
+  return {
+    channel: channel.id,
+    upstreamModel: upstream === model ? undefined : upstream,
+    firstContentMs,
+    bought: boughtOf(channel.cost, upstream, usage),
+  };
 }

@@ -4,9 +4,9 @@
  * two holds leaves the amount held until the period ends: a budget is never exceeded.
  */
 import type { NanoYuan } from '../../billing/amount.ts';
-import type { BudgetUse } from '../../billing/budget-use.ts';
-import type { KeyCounters } from '../ports/stores/key-counters.ts';
-import { StoreUnavailable } from '../ports/stores/store-errors.ts';
+import type { BudgetUse } from '../../billing/ledger-row.ts';
+import type { KeyCounters } from '../ports/runtime-stores.ts';
+import { StoreUnavailable } from '../ports/store-errors.ts';
 import type { Backoff } from './backoff.ts';
 import type { CallBudget } from './open-reservation.ts';
 

@@ -3,17 +3,15 @@ import { estimateInput, type MediaReader } from '../../billing/estimate/input-to
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import { parseYuan } from '../../billing/amount.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
-import { planSlots, type PlanSlot, type SlotQuery } from '../../billing/plans/plan-slots.ts';
-import { formatPrice, inputCost, type Price } from '../../billing/price.ts';
-import { priceOf } from '../../billing/price-rule.ts';
+import { planSlots, type PlanSlot, type SlotQuery } from '../../billing/plans.ts';
+import { formatPrice, inputCost, type Price, priceOf } from '../../billing/price.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ModelCost, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
-import type { CallBudget } from './open-reservation.ts';
-import type { ReservationRequest } from './open-reservation.ts';
-import type { ChatCall } from '../call/chat-call.ts';
-import { outputLimit, ruleLimitsOf } from '../call/output-limit.ts';
-import { searchTokensOf } from '../search/search-tokens.ts';
+import type { CallBudget, ReservationRequest } from './open-reservation.ts';
+import type { ChatCall } from '../call/call.ts';
+import { outputLimit, ruleLimitsOf } from '../call/serving-channels.ts';
 import type { Refusal } from '../http/refusal.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
 
 /** The fields of a call that determine its cost and the payer. */
 export type BillableCall = Pick<
@@ -62,7 +60,7 @@ export interface CallCost extends ModelCost {
  * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
  * calls at once that the deployment has, so that it never takes all of them from the others.
  */
-export function accountLimitsOf({
+function accountLimitsOf({
   account,
   snapshot,
   concurrencyGiven,
@@ -192,3 +190,11 @@ function callBudget(
     resetsAtMs,
   };
 }
+
+// What a search may add to a prompt. The reservation counts it before the search.
+
+/** Tokens, estimated from above. */
+export const searchTokensMax = 4_000;
+
+/** Maximum prompt tokens that a search adds to a `web-` call; reserved in addition to those of its request. */
+export const searchTokensOf = ({ settings }: Snapshot): number => (settings.search ? searchTokensMax : 0);

@@ -6,12 +6,16 @@ import { accountRate, emptyQuota, type CloseRecord } from '../../billing/quota-i
 import type { CloseWrite } from '../../billing/quota-writes.ts';
 import { isOfAccount, isRefusal, planReserve } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
-import { StoreBusy, tryMsMax } from '../ports/stores/store-errors.ts';
-import type { WriteReply } from '../ports/stores/quota-store.ts';
+import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
+import type { WriteReply } from '../ports/money-stores.ts';
 import { Backoff } from './backoff.ts';
-import type { GuardedReserve } from './guard.ts';
-import { QuotaGuesses } from './quota-guesses.ts';
-import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
+import type { GuardedReserve } from './late-settle.ts';
+import {
+  QuotaGuesses,
+  type Reservation,
+  type ReservationRequest,
+  type ReservationsPorts,
+} from './open-reservation.ts';
 import { leaseEnd, renewEveryMs, ReserveTries } from './reserve-tries.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
@@ -154,7 +158,7 @@ export class Reservations {
     const isBusy = item.open.size > 8 && (item.open.size - 9) % 4 === 0;
     if (!isBusy && !throttled) return undefined;
     const { need } = request;
-    const work = import('./resize.ts').then(({ split }) => split(this.#ports, { item, need, throttled }));
+    const work = import('./shards.ts').then(({ split }) => split(this.#ports, { item, need, throttled }));
     return work.catch((error: unknown) => this.#ports.log.fault(need.id, error));
   }
 
@@ -166,7 +170,7 @@ export class Reservations {
     const hasOld = busy.size > 0 || rate.size > (rate.has(accountRate) ? 1 : 0);
     if (!isQuiet && !hasOld) return;
     try {
-      const { dropCounts, join } = await import('./resize.ts');
+      const { dropCounts, join } = await import('./shards.ts');
       if (hasOld) await dropCounts(this.#ports, item);
       if (isQuiet) await join(this.#ports, item);
     } catch (error) {
@@ -219,7 +223,7 @@ export class Reservations {
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */
   async #guard(reserve: GuardedReserve, budgetMs: number, pauseMsMax?: number): Promise<boolean> {
     if (reserve.triesInFlight === 0) return true;
-    const { guard } = await import('./guard.ts');
+    const { guard } = await import('./late-settle.ts');
     return guard(this.#ports, reserve, new Backoff(this.#ports, budgetMs, pauseMsMax));
   }
 }

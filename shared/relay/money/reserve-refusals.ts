@@ -1,7 +1,7 @@
 /** The refusals of a reserve. Loaded by the first call that is refused. */
 import { formatYuan, larger } from '../../billing/amount.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
-import { needOn } from '../../billing/parts/shares.ts';
+import { needOn } from '../../billing/shares.ts';
 import {
   isForMoney,
   isRefusal,
@@ -9,12 +9,11 @@ import {
   type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
-import type { ChatCall } from '../call/chat-call.ts';
+import type { ChatCall } from '../call/call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { rateHeaders, secondsOfMinuteLeft } from '../http/rate-headers.ts';
+import { rateHeaders, secondsOfMinuteLeft } from '../http/http.ts';
 import { asRefusal, refuse, type Refusal } from '../http/refusal.ts';
-import type { CallBudget, ReserveUnderWay } from './open-reservation.ts';
-import { endlessBalance } from './quota-guesses.ts';
+import { type CallBudget, type ReserveUnderWay, endlessBalance } from './open-reservation.ts';
 
 export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot' | 'key'>;

@@ -4,7 +4,7 @@
  */
 import { accountRate, type QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
-import { needOn, pickPart, roomySlots } from '../../billing/parts/shares.ts';
+import { needOn, pickPart, roomySlots } from '../../billing/shares.ts';
 import {
   isOfAccount,
   isRefusal,
@@ -14,12 +14,12 @@ import {
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import { StoreBusy } from '../ports/stores/store-errors.ts';
-import type { QuotaStore } from '../ports/stores/quota-store.ts';
+import { StoreBusy } from '../ports/store-errors.ts';
+import type { QuotaStore } from '../ports/money-stores.ts';
 import { Backoff } from './backoff.ts';
 import type { BudgetHold } from './budget-hold.ts';
-import type { QuotaGuesses } from './quota-guesses.ts';
 import type {
+  QuotaGuesses,
   Reservation,
   ReservationRequest,
   ReservationsPorts,
@@ -111,7 +111,7 @@ export class ReserveTries implements ReserveUnderWay {
       const lastTry = tries === triesMax - 1 || this.#writes === writesMaxOn(item) - 1;
       const payment = planReserve(own, item, { lastTry });
       if (isRefusal(payment)) {
-        const { afterRefusal } = await import('./later-tries.ts');
+        const { afterRefusal } = await import('./shards.ts');
         item = await afterRefusal(this, item, payment);
         continue;
       }
@@ -125,7 +125,7 @@ export class ReserveTries implements ReserveUnderWay {
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
       if (applied) return this.#reservation({ entry: applied, payment, item: undefined, rateCount });
-      const { afterRefusedWrite } = await import('./later-tries.ts');
+      const { afterRefusedWrite } = await import('./shards.ts');
       item = await afterRefusedWrite(this, item, reply.item);
     }
     const { contended } = await import('./reserve-refusals.ts');

@@ -2,23 +2,36 @@
  * POST /hooks/payments/stripe: Stripe reports payments, refunds and disputes. Without the setting `payments` the path
  * does not exist. Must answer 2xx only when what was reported is stored, because Stripe then forgets it.
  */
-import type { StripeSettings } from '../../config/settings/settings.ts';
+import type { StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { parseJson } from '../../wire/json-record.ts';
+import { parseJson } from '../../wire/json.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
-import type { ConfigSource } from '../ports/stores/config-store.ts';
-import { paidFact, type PaidFactPorts } from './paid-fact.ts';
-import { recordFact, type RecordPorts } from './record-fact.ts';
-import { readStripeEvent, type StripeEvent } from './stripe-event.ts';
-import { checkSignature } from './stripe-signature.ts';
+import type { ConfigSource, SecretStore } from '../ports/config-store.ts';
+import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
+import {
+  parseReference,
+  signedReference,
+  type PaymentReference,
+  type PaidFact,
+  afterFact,
+  type ReversalFact,
+  needsOperator,
+  paymentChange,
+  type PaymentChange,
+} from '../../billing/payments.ts';
+import type { Hmac, Clock, Random } from '../ports/host.ts';
+import type { PaymentStore } from '../ports/money-stores.ts';
+import { Backoff } from '../money/backoff.ts';
+import { StoreBusy } from '../ports/store-errors.ts';
+import type { Log, Metrics } from '../ports/telemetry.ts';
 
-export interface PaymentsPorts extends Omit<PaidFactPorts, 'payments'>, RecordPorts {
+interface PaymentsPorts extends Omit<PaidFactPorts, 'payments'>, RecordPorts {
   config: ConfigSource;
 }
 
-export const stripePath = '/hooks/payments/stripe';
+const stripePath = '/hooks/payments/stripe';
 /** Stripe's events have some kilobytes. */
 const bodyBytesMax = 256 * 1024;
 
@@ -103,3 +116,109 @@ const answer = (request: RelayRequest): RelayResponse => ({
   body: JSON.stringify({ received: true }),
   done: Promise.resolve(),
 });
+
+// Whose a paid checkout is. The account comes from a reference that this relay signed and from nothing else. What cannot
+// be granted is kept with the reason, for an operator.
+
+interface PaidFactPorts {
+  hmac: Hmac;
+  secrets: Pick<SecretStore, 'read'>;
+  payments: Pick<PaymentStore, 'hasAccount'>;
+}
+
+/** Reasons for which payments are parked. They stand in rows and in the log, so they quote nothing. */
+const problems = {
+  unsigned: 'no reference of this relay came with the payment',
+  forged: 'the reference of the payment is not signed by this relay',
+  testMode: 'real money came in while the setting payments has live: false',
+  notSingle: 'the checkout was no single payment',
+  otherAmount: 'the amount paid is not the one that the reference names',
+  noAccount: 'the table accounts has no row of the account that the reference names',
+  noRate: 'the setting payments has no rate for the currency',
+};
+
+/** Undefined: a checkout of another shop, which the setting says to ignore. */
+async function paidFact(
+  ports: PaidFactPorts,
+  checkout: PaidCheckout & { live: boolean; at: string },
+  settings: StripeSettings,
+): Promise<PaidFact | undefined> {
+  const { payment, paid, live, at, isSingle } = checkout;
+  const found = await referenceOf(ports, checkout, settings);
+  if (found === 'unsigned' && settings.unsigned === 'ignore') return undefined;
+  const reference = typeof found === 'string' ? undefined : found;
+  const rate = settings.rates[paid.currency];
+  const problem = async (): Promise<string | undefined> => {
+    if (typeof found === 'string') return problems[found];
+    if (live && !settings.live) return problems.testMode;
+    if (!isSingle) return problems.notSingle;
+    if (found.minor !== paid.minor || found.currency !== paid.currency) return problems.otherAmount;
+    if (!(await ports.payments.hasAccount(found.account))) return problems.noAccount;
+    return rate === undefined ? problems.noRate : undefined;
+  };
+  const account = reference?.account;
+  return { kind: 'paid', payment, at, paid, live, rate, account, problem: await problem() };
+}
+
+async function referenceOf(
+  ports: PaidFactPorts,
+  { references }: PaidCheckout,
+  { linkSecrets }: StripeSettings,
+): Promise<PaymentReference | 'unsigned' | 'forged'> {
+  const parsed = references.flatMap((text) => parseReference(text) ?? []);
+  for (const { reference, signature, body } of parsed) {
+    const signed = { message: signedReference(body), signatures: [signature] };
+    if (await isSigned(ports, linkSecrets, signed)) return reference;
+  }
+  return parsed.length > 0 ? 'forged' : 'unsigned';
+}
+
+// Records a fact about a payment, with the grants that follow from it. Safe to repeat, and to run at once with others
+// for the same payment.
+
+interface RecordPorts {
+  payments: PaymentStore;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  metrics: Metrics;
+}
+
+/** Stripe waits 20 s for an answer at most and then sends the event again. */
+const budgetMs = 8_000;
+
+/** Resolves when the fact is stored. Throws the store's error; the fact may be stored then, too. */
+export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFact): Promise<void> {
+  const { payments, log } = ports;
+  const tryOnce = async (): Promise<PaymentChange> => {
+    const before = await payments.find(fact.payment);
+    const after = afterFact(before, fact);
+    // Reported as if it were new: the report of the call that wrote it may have been lost with the call.
+    if (after === before) return { before: undefined, after: before, grants: [] };
+    const change = paymentChange(before, after);
+    await writeChange(ports, change);
+    return change;
+  };
+  const change = await new Backoff(ports, budgetMs).until(tryOnce);
+  const { after, grants } = change;
+  for (const { account, grant_id } of grants)
+    log.event('payment_granted', { account, grant_id, payment: after.id });
+  report(ports, change, needsOperator(change));
+}
+
+/** Throws StoreBusy when another write came between: the payment has to be read again. */
+async function writeChange(ports: RecordPorts, change: PaymentChange): Promise<void> {
+  const written = await ports.payments.write(change);
+  if (written === 'outdated') throw new StoreBusy('Another fact of the payment was written meanwhile.');
+  if (written === 'written') return;
+  // Somebody granted it by hand under the same id. Their row counts; an operator should compare the amounts.
+  const grants = change.grants.filter(({ grant_id }) => !written.taken.includes(grant_id));
+  await writeChange(ports, { ...change, grants });
+  report(ports, change, 'a grant of this id exists already');
+}
+
+function report({ log, metrics }: RecordPorts, { after }: PaymentChange, problem: string | undefined): void {
+  if (problem === undefined) return;
+  metrics.count('PaymentParked');
+  log.event('payment_parked', { payment: after.id, state: after.state, account: after.account, problem });
+}

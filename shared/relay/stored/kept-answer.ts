@@ -3,16 +3,20 @@
  * fail the answer, nor hold it up for long, nor leave readable what the answer says is not stored.
  */
 import type { StorageAsked } from '../../endpoints/endpoint.ts';
-import type { JsonRecord } from '../../wire/json-record.ts';
-import type { ChatCall } from '../call/chat-call.ts';
+import type { JsonRecord } from '../../wire/json.ts';
+import type { ChatCall } from '../call/call.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { Random } from '../ports/ids.ts';
-import { ResponseTooLarge, type ResponseStore } from '../ports/stored/response-store.ts';
-import { ancestorsMax, type ResponseHead, type ResponseStatus } from '../ports/stored/stored-response.ts';
+import type { Clock, Random } from '../ports/host.ts';
+import {
+  ResponseTooLarge,
+  type ResponseStore,
+  ancestorsMax,
+  type ResponseHead,
+  type ResponseStatus,
+} from '../ports/stored.ts';
 import type { Log } from '../ports/telemetry.ts';
-import type { AnswerRecorder } from '../answer/answer-recorder.ts';
-import type { Conversation } from './stored-conversation.ts';
+import type { AnswerRecorder } from '../answer/answer.ts';
+import type { Conversation } from './conversation.ts';
 import { storeSettings } from './may-store.ts';
 
 const daySeconds = 24 * 60 * 60;

@@ -1,6 +1,6 @@
 /** Who may store, and for how long. Nobody may unless the key or the setting says so. */
 import type { KeyRow } from '../../config/rows/key-row.ts';
-import { defaultSettings, type StoreSettings } from '../../config/settings/settings.ts';
+import { defaultSettings, type StoreSettings } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 
 export const storeSettings = ({ settings }: Snapshot): StoreSettings =>

@@ -10,15 +10,15 @@ interface Registered {
 
 /** Loaded at the first call that needs it, so that a dialect that no channel speaks costs the start nothing. */
 const dialects = {
-  chat: { path: '/chat/completions', load: async () => (await import('./chat/chat-dialect.ts')).chat },
+  chat: { path: '/chat/completions', load: async () => (await import('./chat/request.ts')).chat },
   messages: {
     path: '/messages',
-    load: async () => (await import('./messages/messages-dialect.ts')).messages,
+    load: async () => (await import('./messages/request.ts')).messages,
   },
   responses: {
     path: '/responses',
     outputTokensMin: 16,
-    load: async () => (await import('./responses/responses-dialect.ts')).responses,
+    load: async () => (await import('./responses/request.ts')).responses,
   },
 } satisfies Record<string, Registered>;
 

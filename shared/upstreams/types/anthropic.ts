@@ -1,7 +1,11 @@
 /** Anthropic's own API. Its OpenAI-compatible endpoint is for rows that choose that dialect. */
-import { apiVersionAttribute, type ChannelSetup } from '../channel-setup.ts';
-import { bearer, type ChannelType } from '../channel-type.ts';
-import { readModelPage } from '../model-listing.ts';
+import {
+  apiVersionAttribute,
+  type ChannelSetup,
+  bearer,
+  type ChannelType,
+  readModelPage,
+} from '../channel-type.ts';
 
 /** From this version on, keys are bearer tokens. */
 const bearerSince = '2026-10-21';

@@ -1,6 +1,5 @@
 /** Azure OpenAI. The deployment is part of the path in dated versions, and the model in the newer form. */
-import { apiVersionAttribute, type ChannelSetup } from '../channel-setup.ts';
-import type { ChannelType } from '../channel-type.ts';
+import { apiVersionAttribute, type ChannelSetup, type ChannelType } from '../channel-type.ts';
 
 /** Earlier versions refuse `stream_options`. */
 const usageSince = '2024-08-01';

@@ -1,8 +1,7 @@
 /**
  * Amazon Bedrock's runtime, in all dialects. The function's own role signs requests; there is no secret.
  */
-import type { ChannelSetup } from '../channel-setup.ts';
-import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
+import type { ChannelSetup, ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { isLoopbackAddress } from '../public-address.ts';
 
 /** The geography of an inference profile may come first: `us.anthropic.claude-...`. */

@@ -1,6 +1,5 @@
 /** Checks the attributes of a channel's row that depend on its type. */
-import type { OwnAttribute } from '../channel-setup.ts';
-import type { ChannelAttributes } from '../channel-type.ts';
+import type { OwnAttribute, ChannelAttributes } from '../channel-type.ts';
 import { dialectPaths } from '../dialects/dialects.ts';
 import { endpointProblem, type EndpointRules } from '../endpoint-rules.ts';
 import { channelSetups, channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';

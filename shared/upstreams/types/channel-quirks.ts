@@ -2,7 +2,7 @@
  * What a channel is for one model: the name there, the dialect, and how it differs from that: what its row says, else its
  * type, else its model.
  */
-import type { JsonRecord } from '../../wire/json-record.ts';
+import type { JsonRecord } from '../../wire/json.ts';
 import { defaultDialect } from '../dialects/dialects.ts';
 import { noQuirks, type LimitField, type Quirks, type unknownFieldChoices } from '../quirks.ts';
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';

@@ -1,7 +1,5 @@
 /** Google's Gemini API through its OpenAI-compatible endpoint. */
-import type { ChannelSetup } from '../channel-setup.ts';
-import { bearer, type ChannelType } from '../channel-type.ts';
-import { readModelPage } from '../model-listing.ts';
+import { type ChannelSetup, bearer, type ChannelType, readModelPage } from '../channel-type.ts';
 
 /** Gemini refuses any other field with a 400 `Unknown name ...: Cannot find field`. */
 const knownFields = new Set<string>([

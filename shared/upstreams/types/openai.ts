@@ -1,7 +1,11 @@
 /** Any endpoint with a known dialect: a bearer token, and the path after the base address. */
-import type { ChannelSetup } from '../channel-setup.ts';
-import { bearer, type ChannelAttributes, type ChannelType } from '../channel-type.ts';
-import { plainModelList } from '../model-listing.ts';
+import {
+  type ChannelSetup,
+  bearer,
+  type ChannelAttributes,
+  type ChannelType,
+  plainModelList,
+} from '../channel-type.ts';
 
 const isOpenai = ({ endpoint }: ChannelAttributes): boolean =>
   new URL(endpoint).hostname === 'api.openai.com';

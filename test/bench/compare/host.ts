@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { pathToFileURL } from 'node:url';
 import { buffer } from 'node:stream/consumers';
-import { toUrlEvent } from '../../../infra/local/lambda/url-event.ts';
+import { toUrlEvent } from '../../../infra/local/lambda/function-url.ts';
 
 interface Head {
   statusCode: number;

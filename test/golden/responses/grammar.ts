@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ResponseObject } from '../../../shared/endpoints/responses/answer/responses-response.ts';
+import type { ResponseObject } from '../../../shared/endpoints/responses/response-object.ts';
 import type { ReadEvent } from './read-events.ts';
 
 /** A part of an item: of a message's content, of a summary, or the input of a call. */

@@ -1,6 +1,6 @@
 /** Puts into a template what CloudFormation would: names, ARNs, addresses, values of secrets. */
 import { createHash } from 'node:crypto';
-import { createResolver } from '../../../infra/local/template/resolve.ts';
+import { createResolver } from '../../../infra/local/template/template.ts';
 import {
   arnOf,
   attributeOf,

@@ -4,7 +4,7 @@ import type { Removal } from '../removal.ts';
 export const accessThreats: readonly Removal[] = [
   {
     rows: ['S1'],
-    file: 'shared/operate/keys/create-key.ts',
+    file: 'shared/operate/keys/edit-key.ts',
     find: '? { ...write, row: { ...write.row, hash, hint } }',
     replace: '? { ...write, row: { ...write.row, hash, hint: secretKey } }',
     test: 'test/ops/keys.test.ts',
@@ -12,7 +12,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S1'],
-    file: 'shared/wire/name-patterns.ts',
+    file: 'shared/wire/ids.ts',
     find: '`${secretKey.slice(0, 7)}...${secretKey.slice(-4)}`',
     replace: 'secretKey',
     test: 'test/ops/keys.test.ts',
@@ -20,7 +20,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S1'],
-    file: 'shared/adapters/dynamodb/dynamo-key-store.ts',
+    file: 'shared/adapters/dynamodb/key-store.ts',
     find: 'const hash = keyHash(secretKey);',
     replace: 'const hash = secretKey;',
     test: 'test/unit/adapters/dynamodb/dynamo-key-store.test.ts',
@@ -36,7 +36,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S2'],
-    file: 'shared/adapters/dynamodb/dynamo-key-store.ts',
+    file: 'shared/adapters/dynamodb/key-store.ts',
     find: 'const hash = keyHash(secretKey);',
     replace: 'const hash = secretKey;',
     test: 'test/unit/adapters/dynamodb/dynamo-key-store.test.ts',
@@ -52,7 +52,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S3'],
-    file: 'shared/adapters/dynamodb/dynamo-key-store.ts',
+    file: 'shared/adapters/dynamodb/key-store.ts',
     find: 'const refusedLifetimeMs = 5000;',
     replace: 'const refusedLifetimeMs = 0;',
     test: 'test/unit/adapters/dynamodb/dynamo-key-store.test.ts',
@@ -84,7 +84,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S5'],
-    file: 'shared/relay/call/model-name.ts',
+    file: 'shared/relay/call/access.ts',
     find: '!modelNamePattern.test(requested) || ',
     replace: '',
     test: 'test/unit/relay/call/model-name.test.ts',
@@ -92,7 +92,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S5'],
-    file: 'shared/relay/call/model-name.ts',
+    file: 'shared/relay/call/access.ts',
     find: "requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined)",
     replace: "requested.replace(/^(web-)+/, '').replace(/(-official)+$/, '')",
     test: 'test/unit/relay/call/model-name.test.ts',
@@ -108,7 +108,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S6'],
-    file: 'shared/relay/call/model-name.ts',
+    file: 'shared/relay/call/access.ts',
     find: 'suffixed || officialFlag',
     replace: 'suffixed',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -149,7 +149,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S7'],
-    file: 'shared/config/compile/cross-checks.ts',
+    file: 'shared/config/cross-checks.ts',
     find: 'channel.models.filter((model) => unpriced.has(model)),',
     replace: '[],',
     test: 'test/unit/config/cross-checks.test.ts',
@@ -157,7 +157,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S11'],
-    file: 'shared/adapters/http-entry/http-entry.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'matches > 0 && Boolean(sent)',
     replace: 'true',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
@@ -165,7 +165,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S11'],
-    file: 'shared/adapters/http-entry/http-entry.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'matches > 0 && Boolean(sent)',
     replace: 'matches > 0',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
@@ -189,7 +189,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S26'],
-    file: 'shared/adapters/http-entry/http-entry.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'for (const secret of accepted) matches',
     replace: 'for (const secret of accepted.slice(-1)) matches',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
@@ -197,7 +197,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S26'],
-    file: 'infra/stack/constructs/origin-secrets.ts',
+    file: 'infra/stack/constructs/numbered-secrets.ts',
     find: "values.at(-1) ?? ''",
     replace: "values.at(0) ?? ''",
     test: 'test/infra/distribution.test.ts',
@@ -205,7 +205,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S29'],
-    file: 'shared/adapters/dynamodb/dynamo-key-store.ts',
+    file: 'shared/adapters/dynamodb/key-store.ts',
     find: 'const foundLifetimeMs = 30_000;',
     replace: 'const foundLifetimeMs = 300_000;',
     test: 'test/unit/adapters/dynamodb/dynamo-key-store.test.ts',
@@ -213,7 +213,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S29'],
-    file: 'shared/adapters/dynamodb/dynamo-key-store.ts',
+    file: 'shared/adapters/dynamodb/key-store.ts',
     find: 'const foundLifetimeMs = 30_000;',
     replace: 'const foundLifetimeMs = 300_000;',
     test: 'test/unit/adapters/dynamodb/dynamo-key-store.test.ts',

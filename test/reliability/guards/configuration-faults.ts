@@ -4,7 +4,7 @@ import type { Removal } from '../removal.ts';
 export const configurationFaults: readonly Removal[] = [
   {
     rows: ['F18'],
-    file: 'shared/config/compile/read-table.ts',
+    file: 'shared/config/rows/read-table.ts',
     find: 'raw: lastGood,\n',
     replace: 'raw: undefined,\n',
     test: 'test/unit/config/last-good.test.ts',
@@ -12,7 +12,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F18'],
-    file: 'shared/config/compile/read-table.ts',
+    file: 'shared/config/rows/read-table.ts',
     find: "if (!instead || 'problem' in instead) return",
     replace: "if (!instead || 'problem' in instead) throw new Error('a bad row'); else return",
     test: 'test/unit/config/compile.test.ts',
@@ -20,7 +20,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F18'],
-    file: 'shared/config/compile/read-setting.ts',
+    file: 'shared/config/setting-rows.ts',
     find: "standIn: ({ raw }) => safeSettings.get(attributeOf(raw, 'name')),",
     replace: '',
     test: 'test/unit/config/last-good.test.ts',
@@ -28,7 +28,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F18'],
-    file: 'shared/config/compile/compile-snapshot.ts',
+    file: 'shared/config/compile-snapshot.ts',
     find: 'if (unreadPrices.length > 0) snapshot.unreadPrices = unreadPrices;',
     replace: '',
     test: 'test/unit/config/last-good.test.ts',
@@ -36,7 +36,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F18'],
-    file: 'shared/adapters/dynamodb/runtime/dynamo-config-source.ts',
+    file: 'shared/adapters/dynamodb/config-source.ts',
     find: "      if (failedAt < startedAt) log.fault('config', error);\n",
     replace: '      throw error;\n',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
@@ -53,7 +53,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F20'],
-    file: 'shared/relay/health/health-events.ts',
+    file: 'shared/relay/health/health-states.ts',
     find: "if (status === 401 || status === 402 || kind === 'secret') return { type: 'credentials_refused' };",
     replace: '',
     test: 'test/unit/relay/health/cooldowns.test.ts',
@@ -61,7 +61,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F20'],
-    file: 'shared/relay/dispatch/failure-refusals.ts',
+    file: 'shared/relay/dispatch/refused-attempt.ts',
     find: 'if (failures.every(isOfAccount)) {',
     replace: 'if (failures.length === 0) {',
     test: 'test/unit/relay/health/cooldowns.test.ts',
@@ -69,7 +69,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F20'],
-    file: 'shared/relay/health/health-events.ts',
+    file: 'shared/relay/health/health-states.ts',
     find: "  'secret_store',\n",
     replace: '',
     test: 'test/unit/relay/dispatch/failover.test.ts',
@@ -77,7 +77,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F20'],
-    file: 'shared/adapters/secrets/cached-secret-store.ts',
+    file: 'shared/adapters/secrets/secret-store.ts',
     find: 'if (/[^\\t\\x20-\\x7e\\x80-\\xff]/.test(value))',
     replace: "if (value === 'x')",
     test: 'test/unit/adapters/secrets/cached-secret-store.test.ts',
@@ -85,7 +85,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F20'],
-    file: 'shared/adapters/secrets/cached-secret-store.ts',
+    file: 'shared/adapters/secrets/secret-store.ts',
     find: '      if (error instanceof SecretUnusable) throw error;\n      return old;\n',
     replace: '      return old;\n',
     test: 'test/unit/adapters/secrets/cached-secret-store.test.ts',
@@ -93,7 +93,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F21'],
-    file: 'shared/adapters/dynamodb/runtime/dynamo-config-source.ts',
+    file: 'shared/adapters/dynamodb/config-source.ts',
     find: 'if (reading && startedAt - reading.startedAt < freshMs) return reading;',
     replace: '',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
@@ -101,7 +101,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F21'],
-    file: 'shared/adapters/dynamodb/runtime/dynamo-config-source.ts',
+    file: 'shared/adapters/dynamodb/config-source.ts',
     find: "throw new StoreUnavailable('The configuration cannot be read.', { cause });",
     replace: 'return emptySnapshot(0);',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',

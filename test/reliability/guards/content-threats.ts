@@ -4,7 +4,7 @@ import type { Removal } from '../removal.ts';
 export const contentThreats: readonly Removal[] = [
   {
     rows: ['S8'],
-    file: 'shared/relay/serving.ts',
+    file: 'shared/relay/lifecycle.ts',
     find: '        await checkContents(asked, by);\n',
     replace: '',
     test: 'test/unit/relay/call/content-urls.test.ts',
@@ -29,7 +29,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S10'],
-    file: 'shared/adapters/http-entry/http-entry.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'const { [originHeader]: secret, [hopHeader]: passed, ...headers } = request.headers;',
     replace:
       'const { headers } = request;\n  const { [originHeader]: secret, [hopHeader]: passed } = headers;',
@@ -38,7 +38,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S10'],
-    file: 'shared/adapters/http-entry/host-request.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'forwarded !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:\\d{1,5})?$/i.test(forwarded)\n    ? forwarded\n    : undefined',
     replace: 'forwarded',
     test: 'test/unit/adapters/http-entry/host-request.test.ts',
@@ -46,7 +46,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/http-entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: "if (broken === 'levels') throw",
     replace: "if (text === '') throw",
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
@@ -54,7 +54,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/http-entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: "if (broken === 'values') throw",
     replace: "if (text === '') throw",
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
@@ -62,7 +62,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/http-entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'if (bytes > bodyBytesMax)',
     replace: 'if (bytes < 0)',
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
@@ -70,7 +70,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/http-entry/host-request.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'gunzipSync(bytes, { maxOutputLength: bodyBytesMax })',
     replace: 'gunzipSync(bytes)',
     test: 'test/unit/adapters/http-entry/host-request.test.ts',
@@ -78,7 +78,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/wire/chat-request.ts',
+    file: 'shared/wire/canonical-call.ts',
     find: 'z.string().check(z.maxLength(calledNameMax))',
     replace: 'z.string()',
     test: 'test/unit/endpoints/log-probabilities.test.ts',
@@ -86,7 +86,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S13'],
-    file: 'shared/upstreams/errors/error-text.ts',
+    file: 'shared/upstreams/error-text.ts',
     find: 'value.slice(0, 4 * lengthMax)',
     replace: 'value',
     test: 'test/unit/upstreams/error-text.test.ts',
@@ -94,7 +94,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S13'],
-    file: 'shared/upstreams/dialects/chat/calls/same-call.ts',
+    file: 'shared/upstreams/dialects/chat/tool-calls.ts',
     find: 'call.canonical ??= canonicalOf(call.text);',
     replace: 'call.canonical = canonicalOf(call.text);',
     test: 'test/unit/upstreams/chat-repaired-calls.test.ts',
@@ -102,7 +102,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S14'],
-    file: 'shared/wire/chat-request.ts',
+    file: 'shared/wire/canonical-call.ts',
     find: '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(freeMap),\n    }),\n  ),\n  /** A tool',
     replace:
       '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({ required: z.optional(z.array(z.string())) })),\n    }),\n  ),\n  /** A tool',
@@ -111,7 +111,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S14'],
-    file: 'shared/adapters/http-entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: "if (broken === 'levels') throw",
     replace: "if (text === '') throw",
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
@@ -143,7 +143,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S15'],
-    file: 'shared/upstreams/errors/error-text.ts',
+    file: 'shared/upstreams/error-text.ts',
     find: 'for (const [pattern, replacement] of revealing) text = text.replace(pattern, replacement);',
     replace: '',
     test: 'test/unit/relay/hard-cases.test.ts',
@@ -151,7 +151,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S16'],
-    file: 'shared/endpoints/chat/render.ts',
+    file: 'shared/endpoints/chat/chat-endpoint.ts',
     find: 'dataFrame(JSON.stringify(shown(chunk, form)))',
     replace: "dataFrame(JSON.stringify(shown(chunk, form)).replaceAll('\\\\n', '\\n'))",
     test: 'test/unit/relay/between-parties.test.ts',
@@ -183,7 +183,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S20'],
-    file: 'shared/relay/answer/response-queue.ts',
+    file: 'shared/relay/answer/delivery.ts',
     find: '      if (this.#cut) throw this.#cut;\n',
     replace: '',
     test: 'test/unit/relay/answer/slow-readers.test.ts',
@@ -191,7 +191,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S20'],
-    file: 'shared/adapters/lambda/streamed-body.ts',
+    file: 'shared/adapters/entry/streamed-body.ts',
     find: 'void cut?.then((error) => connection.breakOff(error));',
     replace: 'void cut;',
     test: 'test/unit/adapters/lambda/streamed-body.test.ts',
@@ -199,7 +199,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S20'],
-    file: 'shared/relay/answer/response-queue.ts',
+    file: 'shared/relay/answer/delivery.ts',
     find: 'return this.#length > this.#lengthMax;',
     replace: 'return false;',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -215,7 +215,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S21'],
-    file: 'shared/wire/chunk-content.ts',
+    file: 'shared/wire/chat-response.ts',
     find: 'if (this.#bytes > this.#bytesMax) throw this.#tooMuch();',
     replace: '',
     test: 'test/unit/endpoints/log-probabilities.test.ts',
@@ -223,7 +223,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S21'],
-    file: 'shared/adapters/transport/https-upstream-transport.ts',
+    file: 'shared/adapters/transport/https-transport.ts',
     find: "'accept-encoding': 'identity', ",
     replace: '',
     test: 'test/unit/adapters/transport/https-upstream-transport.test.ts',

@@ -4,7 +4,7 @@ import type { Removal } from '../removal.ts';
 export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F1'],
-    file: 'shared/billing/close-expired.ts',
+    file: 'shared/billing/quota-writes.ts',
     find: "entry.slot !== '' || entry.official ? 0n : entry.input",
     replace: '0n',
     test: 'test/unit/relay/background/sweeper.test.ts',
@@ -12,7 +12,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F1'],
-    file: 'shared/billing/close-expired.ts',
+    file: 'shared/billing/quota-writes.ts',
     find: 'entry.until + graceOf(entry) < nowSeconds',
     replace: 'entry.until - graceOf(entry) < nowSeconds',
     test: 'test/unit/relay/background/sweeper.test.ts',
@@ -28,7 +28,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F2'],
-    file: 'shared/relay/serving.ts',
+    file: 'shared/relay/lifecycle.ts',
     find: 'Math.min(ownMs, request.hostDeadlineMs - hostReserveMs)',
     replace: 'ownMs',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -108,7 +108,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F5'],
-    file: 'shared/relay/money/guard.ts',
+    file: 'shared/relay/money/late-settle.ts',
     find: 'inFlight > 0; inFlight -= 1',
     replace: 'inFlight > 99; inFlight -= 1',
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
@@ -124,7 +124,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F6'],
-    file: 'shared/relay/answer/response-queue.ts',
+    file: 'shared/relay/answer/delivery.ts',
     find: '    if (this.#left || this.#ended) return;\n',
     replace: "    if (this.#left) throw new Error('the client is gone');\n",
     test: 'test/unit/relay/pipeline.test.ts',
@@ -132,7 +132,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F6'],
-    file: 'shared/relay/answer/response-queue.ts',
+    file: 'shared/relay/answer/delivery.ts',
     find: '    if (this.#left || this.#ended) return;\n',
     replace: "    if (this.#left) throw new Error('the client is gone');\n",
     test: 'test/unit/relay/money/billing-endings.test.ts',
@@ -140,7 +140,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F7'],
-    file: 'shared/adapters/lambda/trap-rejections.ts',
+    file: 'shared/adapters/entry/lambda-handlers.ts',
     find: "process.on('unhandledRejection', (reason)",
     replace: "process.on('exit', (reason)",
     test: 'test/contract/functions.test.ts',
@@ -149,7 +149,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F15'],
-    file: 'shared/adapters/dynamodb/dynamo-idempotency-store.ts',
+    file: 'shared/adapters/dynamodb/idempotency-store.ts',
     find: 'const mayClaim = [neverClaimed,',
     replace: "const mayClaim = ['attribute_exists(id)', neverClaimed,",
     test: 'test/contract/runtime-stores.test.ts',
@@ -157,7 +157,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F15'],
-    file: 'shared/adapters/dynamodb/dynamo-idempotency-store.ts',
+    file: 'shared/adapters/dynamodb/idempotency-store.ts',
     find: "if (item?.['body']?.S === asked.body)",
     replace: 'if (item)',
     test: 'test/contract/runtime-stores.test.ts',
@@ -165,7 +165,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F15'],
-    file: 'shared/relay/call/idempotency-claim.ts',
+    file: 'shared/relay/call/idempotency.ts',
     find: "if (reply.state === 'claimed') return",
     replace: 'if (reply) return',
     test: 'test/unit/relay/call/idempotency.test.ts',
@@ -173,7 +173,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F15'],
-    file: 'shared/relay/call/idempotency-claim.ts',
+    file: 'shared/relay/call/idempotency.ts',
     find: '    owner,\n    account,\n    idempotencyKey: header,',
     replace: "    owner: '',\n    account,\n    idempotencyKey: header,",
     test: 'test/unit/relay/call/idempotency.test.ts',

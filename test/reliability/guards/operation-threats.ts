@@ -28,7 +28,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S9'],
-    file: 'shared/adapters/transport/public-lookup.ts',
+    file: 'shared/adapters/transport/https-transport.ts',
     find: "addresses.every(({ address }) => isAllowedAddress(address, rules)) ? undefined : failure('EPRIVATE')",
     replace: 'undefined',
     test: 'test/unit/adapters/transport/upstream-addresses.test.ts',
@@ -36,7 +36,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S9'],
-    file: 'shared/adapters/transport/https-upstream-transport.ts',
+    file: 'shared/adapters/transport/https-transport.ts',
     find: 'if (isIP(host) !== 0 && !isAllowedAddress(host, rules))',
     replace: "if (host === '')",
     test: 'test/unit/adapters/transport/upstream-addresses.test.ts',
@@ -132,7 +132,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S23'],
-    file: 'infra/stack/constructs/allow.ts',
+    file: 'infra/stack/constructs/relay-functions.ts',
     find: '${service}:${action}`), resources }',
     replace: "${service}:${action}`), resources: resources.length > 0 ? ['*'] : resources }",
     test: 'test/infra/grants.test.ts',
@@ -172,7 +172,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S27'],
-    file: 'shared/adapters/http-entry/http-entry.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: '!returns && hops',
     replace: 'hops',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
@@ -188,7 +188,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S24'],
-    file: 'infra/ops/access/policy-access.ts',
+    file: 'infra/ops/access/policies.ts',
     find: "neverWrites: ['quotas', 'ledger', 'daily'],",
     replace: 'neverWrites: [],',
     test: 'test/access/policies.test.ts',
@@ -204,7 +204,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S24'],
-    file: 'infra/ops/access/policy-access.ts',
+    file: 'infra/ops/access/policies.ts',
     find: "{ tables: ['grants', 'payments'], actions: ['PutItem'] },",
     replace: "{ tables: ['grants', 'payments', 'runtime'], actions: ['PutItem'] },",
     test: 'test/access/policies.test.ts',
@@ -212,7 +212,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S28'],
-    file: 'shared/adapters/dynamodb/dynamo-idempotency-store.ts',
+    file: 'shared/adapters/dynamodb/idempotency-store.ts',
     find: 'const body = sha256(JSON.stringify(claim.body));',
     replace: 'const body = JSON.stringify(claim.body);',
     test: 'test/contract/runtime-stores.test.ts',
@@ -220,7 +220,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S28'],
-    file: 'shared/adapters/dynamodb/dynamo-idempotency-store.ts',
+    file: 'shared/adapters/dynamodb/idempotency-store.ts',
     find: '`request#${sha256(`${owner}\\n${idempotencyKey}`)}`',
     replace: '`request#${owner}\\n${idempotencyKey}`',
     test: 'test/contract/runtime-stores.test.ts',
@@ -236,7 +236,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S30'],
-    file: 'shared/relay/dispatch/repeats.ts',
+    file: 'shared/relay/dispatch/refused-attempt.ts',
     find: 'variant.without.has(repeat) ? undefined : { ...variant,',
     replace:
       "variant.without.has(repeat) && 'again' in variant\n    ? undefined\n    : { ...variant, ...(variant.without.has(repeat) && { again: true }),",
@@ -245,7 +245,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S35'],
-    file: 'infra/local/host/for-programs.ts',
+    file: 'infra/local/host/loopback.ts',
     find: "others['sec-fetch-site'] === undefined",
     replace: 'true',
     test: 'test/local/for-programs.test.ts',
@@ -253,7 +253,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S35'],
-    file: 'infra/local/host/for-programs.ts',
+    file: 'infra/local/host/loopback.ts',
     find: 'ownName.test(host)',
     replace: "host !== ''",
     test: 'test/local/for-programs.test.ts',

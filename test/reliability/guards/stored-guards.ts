@@ -18,7 +18,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F24'],
-    file: 'shared/relay/stored/events/follower.ts',
+    file: 'shared/relay/stored/follow.ts',
     find: 'else if (from + i === this.#position + 1 && from + i < limit) {',
     replace: 'else if (from + i < limit) {',
     test: follow,
@@ -26,7 +26,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F24'],
-    file: 'shared/relay/stored/events/follow.ts',
+    file: 'shared/relay/stored/follow.ts',
     find: "      delivery.cut('deadline');\n      break;",
     replace: '      break;',
     test: follow,
@@ -34,7 +34,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F25'],
-    file: 'shared/adapters/dynamodb/responses/dynamo-run-store.ts',
+    file: 'shared/adapters/dynamodb/responses/response-store.ts',
     find: 'const condition = all(isBackground, `(${isQueued} OR (${isInProgress} AND ${isOwn}))`);',
     replace: 'const condition = all(isBackground, `(${isQueued} OR ${isInProgress} OR ${isOwn})`);',
     test: runs,
@@ -43,7 +43,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F25'],
-    file: 'shared/relay/stored/events/event-writer.ts',
+    file: 'shared/relay/stored/run.ts',
     find: "if (!mayWrite()) throw new StoreBusy('no claim');",
     replace: '',
     test: writer,
@@ -51,7 +51,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F25'],
-    file: 'shared/relay/stored/run-end.ts',
+    file: 'shared/relay/stored/reads.ts',
     find: 'const waits = background.run !== undefined && nowSeconds <= background.until + graceSeconds;',
     replace: 'const waits = true;',
     test: follow,
@@ -59,7 +59,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F26'],
-    file: 'shared/relay/stored/events/event-writer.ts',
+    file: 'shared/relay/stored/run.ts',
     find: 'if (clock.now() >= this.#triedUntilMs) return this.#break();',
     replace: 'return this.#break();',
     test: writer,
@@ -67,7 +67,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F26'],
-    file: 'shared/relay/stored/events/event-writer.ts',
+    file: 'shared/relay/stored/run.ts',
     find: 'if (!this.#unanswered) return certain;',
     replace: 'return certain;',
     test: writer,
@@ -75,7 +75,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S31'],
-    file: 'shared/adapters/dynamodb/responses/dynamo-response-store.ts',
+    file: 'shared/adapters/dynamodb/responses/response-store.ts',
     find: 'const asked = { ids: ids.filter(isResponseId), attributes: headAttributes };',
     replace: 'const asked = { ids, attributes: headAttributes };',
     test: responses,
@@ -93,7 +93,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S32'],
-    file: 'shared/adapters/dynamodb/responses/dynamo-response-store.ts',
+    file: 'shared/adapters/dynamodb/responses/response-store.ts',
     find: "const reply = await putHead(table, item, 'attribute_not_exists(id)');",
     replace: 'const reply = await putHead(table, item);',
     test: responses,
@@ -102,7 +102,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S32'],
-    file: 'shared/relay/stored/events/follow.ts',
+    file: 'shared/relay/stored/follow.ts',
     find: 'if (end !== undefined && nowSeconds >= keptUntil) throw noLongerKept(eventMinutes);',
     replace: '',
     test: follow,
@@ -110,7 +110,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S33'],
-    file: 'shared/relay/stored/events/follow.ts',
+    file: 'shared/relay/stored/follow.ts',
     find: '        await delivery.room();\n',
     replace: '',
     test: follow,
@@ -118,7 +118,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S33'],
-    file: 'shared/relay/stored/events/follower-place.ts',
+    file: 'shared/relay/stored/follow.ts',
     find: 'if (last - place >= followersMax) return true;',
     replace: 'void last;',
     test: follow,
@@ -126,7 +126,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S34'],
-    file: 'shared/relay/stored/stored-conversation.ts',
+    file: 'shared/relay/stored/conversation.ts',
     find: 'if (others.size > referredMax) throw',
     replace: 'if (others.size > referredMax * 100) throw',
     test: 'test/unit/relay/stored/stored-conversation.test.ts',
@@ -134,7 +134,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S34'],
-    file: 'shared/relay/stored/stored-reads.ts',
+    file: 'shared/relay/stored/reads.ts',
     find: 'if (length > this.#left)',
     replace: 'if (length > this.#left * 100)',
     test: 'test/unit/relay/stored/stored-conversation.test.ts',
@@ -142,7 +142,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['S34'],
-    file: 'shared/relay/stored/stored-reads.ts',
+    file: 'shared/relay/stored/reads.ts',
     find: 'if (this.#room?.take(length) === false)',
     replace: 'if (this.#room?.take(length) === undefined && length < 0)',
     test: 'test/unit/relay/stored/stored-paths.test.ts',

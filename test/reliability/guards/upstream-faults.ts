@@ -4,7 +4,7 @@ import type { Removal } from '../removal.ts';
 export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F8'],
-    file: 'shared/adapters/transport/upstream-connection.ts',
+    file: 'shared/adapters/transport/https-transport.ts',
     find: 'setTimeout(() => request.destroy(late()), timeoutMs)',
     replace: 'setTimeout(() => undefined, timeoutMs)',
     test: 'test/unit/adapters/transport/https-upstream-transport.test.ts',
@@ -20,7 +20,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/time-limits.ts',
+    file: 'shared/relay/dispatch/watchdog.ts',
     find: ' + Math.min(bodyLength * perByteMs, readingMaxMs)',
     replace: '',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
@@ -28,7 +28,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/time-limits.ts',
+    file: 'shared/relay/dispatch/watchdog.ts',
     find: ': total * 1000;',
     replace: ': Infinity;',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -52,7 +52,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F9'],
-    file: 'shared/adapters/transport/upstream-body.ts',
+    file: 'shared/adapters/transport/https-transport.ts',
     find: '            throw signal.aborted\n',
     replace: '            return { done: true, value: undefined };\n            throw signal.aborted\n',
     test: 'test/unit/adapters/transport/https-upstream-transport.test.ts',
@@ -60,7 +60,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F9'],
-    file: 'shared/billing/usage/call-charge.ts',
+    file: 'shared/billing/usage.ts',
     find: 'failed && !anyContent',
     replace: 'failed',
     test: 'test/unit/relay/money/billing-endings.test.ts',
@@ -84,7 +84,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F10'],
-    file: 'shared/stream/sse-decode.ts',
+    file: 'shared/stream/sse.ts',
     find: 'if (start === text.length) this.#afterCarriageReturn = true;\n      else ',
     replace: '',
     test: 'test/unit/stream/sse-decode.test.ts',
@@ -92,7 +92,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F10'],
-    file: 'shared/stream/sse-decode.ts',
+    file: 'shared/stream/sse.ts',
     find: "    if (this.#line.length > this.#limits.lineLengthMax)\n      throw new SseTooLong('a line of the stream is too long');\n",
     replace: '',
     test: 'test/unit/stream/sse-decode.test.ts',
@@ -100,7 +100,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F10'],
-    file: 'shared/stream/sse-decode.ts',
+    file: 'shared/stream/sse.ts',
     find: "line.slice(line[5] === ' ' ? 6 : 5)",
     replace: 'line.slice(6)',
     test: 'test/unit/stream/sse-decode.test.ts',
@@ -149,7 +149,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F12'],
-    file: 'shared/billing/usage/checked-usage.ts',
+    file: 'shared/billing/usage.ts',
     find: "if (output === undefined) return estimated(isCut ? 'partial' : 'absent');",
     replace: 'if (output === undefined) return { count: 0 };',
     test: 'test/unit/billing/checked-usage.test.ts',
@@ -157,7 +157,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F12'],
-    file: 'shared/billing/usage/checked-usage.ts',
+    file: 'shared/billing/usage.ts',
     find: "if (input === undefined) return estimated(isCut ? 'partial' : 'absent');",
     replace: 'if (input === undefined) return { count: 0 };',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -165,7 +165,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F12'],
-    file: 'shared/billing/usage/checked-usage.ts',
+    file: 'shared/billing/usage.ts',
     find: 'if (isNone || output < shareMin * below)',
     replace: 'if (output < 0)',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -173,7 +173,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F13'],
-    file: 'shared/billing/usage/checked-usage.ts',
+    file: 'shared/billing/usage.ts',
     find: 'count >= 0 && count <= tokensMax',
     replace: 'true',
     test: 'test/unit/billing/checked-usage.test.ts',
@@ -181,7 +181,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F13'],
-    file: 'shared/billing/usage/checked-usage.ts',
+    file: 'shared/billing/usage.ts',
     find: "isHigh ? estimated('high') : { count: output }",
     replace: '{ count: output }',
     test: 'test/unit/relay/vendors/lying-counts.test.ts',
@@ -189,7 +189,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F13'],
-    file: 'shared/billing/usage/checked-usage.ts',
+    file: 'shared/billing/usage.ts',
     find: 'if (isNone || output < shareMin * below)',
     replace: 'if (isNone)',
     test: 'test/unit/billing/checked-usage.test.ts',
@@ -197,7 +197,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F13'],
-    file: 'shared/billing/usage/checked-usage.ts',
+    file: 'shared/billing/usage.ts',
     find: "isHigh(input) ? estimated('high') : { count: input }",
     replace: '{ count: input }',
     test: 'test/unit/billing/checked-usage.test.ts',
@@ -205,7 +205,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F14'],
-    file: 'shared/relay/dispatch/failure-refusals.ts',
+    file: 'shared/relay/dispatch/refused-attempt.ts',
     find: "mayHaveCharged ? { 'x-should-retry': 'false' } : {}",
     replace: '{}',
     test: 'test/unit/relay/pipeline.test.ts',
@@ -213,7 +213,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F14'],
-    file: 'shared/relay/dispatch/failure-refusals.ts',
+    file: 'shared/relay/dispatch/refused-attempt.ts',
     find: "mayHaveCharged ? { 'x-should-retry': 'false' } : {}",
     replace: "{ 'x-should-retry': 'false' }",
     test: 'test/unit/relay/pipeline.test.ts',
@@ -229,7 +229,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F22'],
-    file: 'shared/relay/answer/response-queue.ts',
+    file: 'shared/relay/answer/delivery.ts',
     find: 'if (this.#left || this.#ended) return;',
     replace: 'if (this.#left) return;',
     test: 'test/unit/relay/answer/heartbeats.test.ts',

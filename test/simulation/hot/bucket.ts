@@ -1,5 +1,5 @@
-import type { Clock } from '../../../shared/relay/ports/clock.ts';
-import { StoreBusy } from '../../../shared/relay/ports/stores/store-errors.ts';
+import type { Clock } from '../../../shared/relay/ports/host.ts';
+import { StoreBusy } from '../../../shared/relay/ports/store-errors.ts';
 
 /** What one partition of DynamoDB writes. */
 export const writeUnitsPerSecond = 1_000;

@@ -1,12 +1,12 @@
 import { noRegistry, scanOf } from '../../support/whole-table.ts';
-import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
+import type { PlanSlot } from '../../../shared/billing/plans.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
 import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
 import type { Reservation, ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../../shared/relay/money/reservations.ts';
 import { sweeper } from '../../../shared/relay/background/sweeper.ts';
-import { timeText } from '../../../shared/wire/request-id.ts';
+import { timeText } from '../../../shared/wire/ids.ts';
 import { MemoryQuotaStore } from '../../support/memory-quota-store.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { EventClock } from './event-clock.ts';
@@ -16,12 +16,12 @@ import { PricedCounters } from './priced-counters.ts';
 // Virtual time passes while a file is loaded.
 await Promise.all([
   import('../../../shared/relay/money/budget-hold.ts'),
-  import('../../../shared/relay/money/later-tries.ts'),
-  import('../../../shared/relay/money/elsewhere.ts'),
-  import('../../../shared/relay/money/free-places.ts'),
-  import('../../../shared/relay/money/guard.ts'),
+  import('../../../shared/relay/money/shards.ts'),
+  import('../../../shared/relay/money/shards.ts'),
+  import('../../../shared/relay/money/shards.ts'),
   import('../../../shared/relay/money/late-settle.ts'),
-  import('../../../shared/relay/money/resize.ts'),
+  import('../../../shared/relay/money/late-settle.ts'),
+  import('../../../shared/relay/money/shards.ts'),
 ]);
 
 export interface HotOptions {

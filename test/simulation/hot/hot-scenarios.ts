@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { imbalances } from '../../../shared/billing/parts/whole.ts';
+import { imbalances } from '../../../shared/billing/shards.ts';
 import { HotAccount, type HotOptions } from './hot-account.ts';
 
 export const plan = {

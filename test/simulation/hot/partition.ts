@@ -1,8 +1,8 @@
 import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
 import type { QuotaItem } from '../../../shared/billing/quota-item.ts';
 import type { PartOfAccount } from '../../../shared/billing/quota-writes.ts';
-import type { Clock } from '../../../shared/relay/ports/clock.ts';
-import type { QuotaStore } from '../../../shared/relay/ports/stores/quota-store.ts';
+import type { Clock } from '../../../shared/relay/ports/host.ts';
+import type { QuotaStore } from '../../../shared/relay/ports/money-stores.ts';
 import { nameOf, type MemoryQuotaStore } from '../../support/memory-quota-store.ts';
 import { Bucket, writeUnitsPerSecond } from './bucket.ts';
 

@@ -1,7 +1,6 @@
-import { budgetUseOf } from '../../../shared/billing/budget-use.ts';
-import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
-import type { Clock } from '../../../shared/relay/ports/clock.ts';
-import type { KeyCounters } from '../../../shared/relay/ports/stores/key-counters.ts';
+import { budgetUseOf, type CloseRow } from '../../../shared/billing/ledger-row.ts';
+import type { Clock } from '../../../shared/relay/ports/host.ts';
+import type { KeyCounters } from '../../../shared/relay/ports/runtime-stores.ts';
 import { MemoryKeyCounters } from '../../support/memory-key-counters.ts';
 import { Bucket, writeUnitsPerSecond } from './bucket.ts';
 

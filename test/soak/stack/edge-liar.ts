@@ -1,6 +1,6 @@
 /** Stands between clients and the stack. Without a lie there is nothing there. */
 import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
-import { closeServer, listenOnLoopback } from '../../../infra/local/host/free-port.ts';
+import { closeServer, listenOnLoopback } from '../../../infra/local/host/loopback.ts';
 import type { Lie } from './lies.ts';
 
 interface Liar {

@@ -1,7 +1,7 @@
 /** Stands before the store. Without a lie there is nothing there. */
 import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { closeServer, listenOnLoopback } from '../../../infra/local/host/free-port.ts';
+import { closeServer, listenOnLoopback } from '../../../infra/local/host/loopback.ts';
 import type { Lie } from './lies.ts';
 
 interface Liar {

@@ -1,5 +1,5 @@
 /** Which folders there are, and which AGENTS.md shows. */
-import { isProduct, type Source } from '../sources.ts';
+import type { Source } from '../sources.ts';
 
 /** The folders of a drawn tree: the first code block of a page, two spaces for each step down, a comment after the name. */
 export function drawnFolders(page: string): string[] {
@@ -13,20 +13,23 @@ export function drawnFolders(page: string): string[] {
   });
 }
 
-/** Every folder that holds a source, with those above it; of tests the first two steps. */
+/** Every folder that holds a source, with those above it. */
 export function foldersOf(sources: Source[]): string[] {
-  const folders = sources.flatMap((source) => {
-    const steps = source.folder.split('/').slice(0, isProduct(source) ? undefined : 2);
+  const folders = sources.flatMap(({ folder }) => {
+    const steps = folder.split('/');
     return steps.map((_, position) => steps.slice(0, position + 1).join('/'));
   });
   return [...new Set(folders)].toSorted();
 }
 
+/** Folders to the second step must be drawn, deeper ones may be; what is drawn must exist. */
 export function undrawnFolders(sources: Source[], page: string): string[] {
   const drawn = drawnFolders(page);
   const folders = foldersOf(sources);
   return [
-    ...folders.filter((folder) => !drawn.includes(folder)).map((folder) => `${folder} is not drawn`),
+    ...folders
+      .filter((folder) => folder.split('/').length <= 2 && !drawn.includes(folder))
+      .map((folder) => `${folder} is not drawn`),
     ...drawn
       .filter((folder) => /^(shared|functions|infra|test)\b/.test(folder) && !folders.includes(folder))
       .map((folder) => `${folder} is drawn, but holds no source`),

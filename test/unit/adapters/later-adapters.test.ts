@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { laterAccounts } from '../../../functions/compose/later-accounts.ts';
-import { later, laterTracing } from '../../../functions/compose/later-adapters.ts';
+import { laterAccounts, later, laterTracing } from '../../../functions/compose/late-adapters.ts';
 import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
 import { hello } from '../../support/core-rig.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
-import { timeSortedIds } from '../../../shared/adapters/system/time-sorted-ids.ts';
+import { systemClock, timeSortedIds } from '../../../shared/adapters/system/node-ports.ts';
 import { keyHash } from '../../../shared/tables/key-hash.ts';
 import { steeredClock } from './steered-clock.ts';
 

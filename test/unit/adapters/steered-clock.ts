@@ -1,4 +1,4 @@
-import type { Clock } from '../../../shared/relay/ports/clock.ts';
+import type { Clock } from '../../../shared/relay/ports/host.ts';
 
 export interface SteeredClock extends Clock {
   /** Moves time on and wakes whoever slept that long. */

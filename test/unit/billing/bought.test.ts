@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { boughtOf } from '../../../shared/billing/price-rule.ts';
+import { boughtOf } from '../../../shared/billing/price.ts';
 
 const used = {
   prompt_tokens: 3_000,

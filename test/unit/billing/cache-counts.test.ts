@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cacheCounts } from '../../../shared/billing/cache-counts.ts';
+import { cacheCounts } from '../../../shared/billing/price.ts';
 
 describe('the cache counts of a record', () => {
   it.each([

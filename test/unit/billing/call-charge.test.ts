@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chargeOf, costsNothing, type AnswerOutcome } from '../../../shared/billing/usage/call-charge.ts';
+import { chargeOf, costsNothing, type AnswerOutcome } from '../../../shared/billing/usage.ts';
 import type { Price } from '../../../shared/billing/price.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 

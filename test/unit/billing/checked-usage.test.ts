@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { checkedUsage, type UsageBounds } from '../../../shared/billing/usage/checked-usage.ts';
-import type { TextTokens } from '../../../shared/billing/usage/estimates.ts';
-import { flagText, isImplausible, type UsageFlag } from '../../../shared/billing/usage/usage-flags.ts';
+import {
+  checkedUsage,
+  type UsageBounds,
+  type TextTokens,
+  flagText,
+  isImplausible,
+  type UsageFlag,
+} from '../../../shared/billing/usage.ts';
 import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
 
 const streamedOf = (visible: TextTokens, all = visible): UsageBounds['streamed'] => ({ visible, all });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { closeExpired } from '../../../shared/billing/close-expired.ts';
+import { closeExpired } from '../../../shared/billing/quota-writes.ts';
 import { emptyQuota, imbalance, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import { afterClose } from '../../support/quota-rules.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { timeSortedIds } from '../../../shared/adapters/system/time-sorted-ids.ts';
-import { changedAfterwards, grantLedgerRow } from '../../../shared/billing/grant.ts';
-import type { Clock } from '../../../shared/relay/ports/clock.ts';
+import { timeSortedIds } from '../../../shared/adapters/system/node-ports.ts';
+import { changedAfterwards, grantLedgerRow } from '../../../shared/billing/ledger-row.ts';
+import type { Clock } from '../../../shared/relay/ports/host.ts';
 
 test('the ledger row of a grant sorts after every request id', () => {
   const row = grantLedgerRow(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/plans/plan-slots.ts';
-import type { PlanEntry, PlanEntryItem } from '../../../shared/wire/public/catalog.ts';
+import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/plans.ts';
+import type { PlanEntry, PlanEntryItem } from '../../../shared/wire/public-api.ts';
 
 const now = Date.UTC(2026, 10, 21);
 const day = 86_400_000;

@@ -1,11 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { priceChanges } from '../../../shared/billing/price-changes.ts';
-import { ruleOf } from '../../../shared/billing/price-rule.ts';
-import { readCharge } from '../../../shared/config/compile/read-charge.ts';
+import { priceChanges, ruleOf } from '../../../shared/billing/price.ts';
+import { readCharge, type ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { emptySnapshot } from '../../../shared/config/snapshot.ts';
-import type { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
-import { listedCharges } from '../../../shared/relay/catalog/price-lists.ts';
+import { listedCharges } from '../../../shared/relay/catalog/catalog-lists.ts';
 
 /** Overlapping ones, the same one twice, the ends of the calendar. */
 const froms = [

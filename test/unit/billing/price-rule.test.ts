@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  pricedModels,
-  priceOf,
-  ruleLimits,
-  ruleOf,
-  type PriceRule,
-} from '../../../shared/billing/price-rule.ts';
+import { pricedModels, priceOf, ruleLimits, ruleOf, type PriceRule } from '../../../shared/billing/price.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 
 const december = Date.UTC(2026, 11, 1);

@@ -8,8 +8,9 @@ import {
   type Price,
   type TokenCounts,
   type WrittenPrice,
+  priceOf,
+  type PriceRule,
 } from '../../../shared/billing/price.ts';
-import { priceOf, type PriceRule } from '../../../shared/billing/price-rule.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 
 const rule = (id: number, more: Partial<PriceRule>): PriceRule => ({

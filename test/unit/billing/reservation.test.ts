@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PlanSlot } from '../../../shared/billing/plans/plan-slots.ts';
+import type { PlanSlot } from '../../../shared/billing/plans.ts';
 import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
 import { accountRate } from '../../../shared/billing/quota-item.ts';
 import {

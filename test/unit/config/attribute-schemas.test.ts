@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { compileSnapshot } from '../../../shared/config/compile/compile-snapshot.ts';
-import { emptyRows } from '../../../shared/config/config-rows.ts';
-import { validateAccountRow, validateKeyRow } from '../../../shared/config/marks/validate-row.ts';
+import { compileSnapshot } from '../../../shared/config/compile-snapshot.ts';
+import { emptyRows } from '../../../shared/config/rows/read-table.ts';
+import { validateAccountRow, validateKeyRow } from '../../../shared/config/rows/validate-row.ts';
 import { isAccountOff } from '../../../shared/config/rows/account-row.ts';
 import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../../shared/config/rows/plan-row.ts';
-import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+import { readChannel } from '../../../shared/config/rows/channel-row.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
 import { channel } from './rows.ts';
 

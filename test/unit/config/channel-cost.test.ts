@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+import { readChannel } from '../../../shared/config/rows/channel-row.ts';
 import { channel } from './rows.ts';
 
 const read = (cost: unknown) => readChannel(channel({ cost }), { local: false });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readCharge } from '../../../shared/config/compile/read-charge.ts';
+import { readCharge } from '../../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
-import { parseDecimalText, parsePricePair } from '../../../infra/ops/cli/terminal/option-values.ts';
-import { typedNumber } from '../../../infra/ops/console/visit/typed-fields.ts';
+import { parseDecimalText, parsePricePair } from '../../../infra/ops/cli/option-values.ts';
+import { typedNumber } from '../../../infra/ops/console/layout/form.ts';
 import { channel, compile } from './rows.ts';
 
 const rowOf = (reading: object, name: string): unknown =>

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { canonicalContent } from '../../../shared/config/compile/canonical-content.ts';
-import type { ConfigRows } from '../../../shared/config/config-rows.ts';
+import { canonicalContent } from '../../../shared/config/compile-snapshot.ts';
+import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
 /** Anything DynamoDB's document client could return, and more. */

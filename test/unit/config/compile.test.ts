@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultSettings } from '../../../shared/config/settings/settings.ts';
+import { defaultSettings } from '../../../shared/config/settings.ts';
 import { channelTypes } from '../../../shared/upstreams/types/channel-types.ts';
 import { channel, compile } from './rows.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { CompileOptions } from '../../../shared/config/compile/compile-snapshot.ts';
-import type { ConfigRows } from '../../../shared/config/config-rows.ts';
+import type { CompileOptions } from '../../../shared/config/compile-snapshot.ts';
+import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
 const charge = (attributes: Record<string, unknown> = {}) => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalContent } from '../../../shared/config/compile/canonical-content.ts';
-import { emptyRows, type ConfigRows } from '../../../shared/config/config-rows.ts';
+import { canonicalContent } from '../../../shared/config/compile-snapshot.ts';
+import { emptyRows, type ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
 const charge = (attributes: Record<string, unknown> = {}) => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { authorsOf } from '../../../shared/config/compile/row-authors.ts';
-import { emptyRows } from '../../../shared/config/config-rows.ts';
+import { authorsOf } from '../../../shared/config/compile-snapshot.ts';
+import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 
 const publishedAt = Date.parse('2026-11-22T09:00:00Z') / 1000;
 const channel = (id: string, weight: number, marks: object = {}) => ({ id, weight, ...marks });

@@ -1,5 +1,5 @@
-import { compileSnapshot, type CompileOptions } from '../../../shared/config/compile/compile-snapshot.ts';
-import { emptyRows, type ConfigRows } from '../../../shared/config/config-rows.ts';
+import { compileSnapshot, type CompileOptions } from '../../../shared/config/compile-snapshot.ts';
+import { emptyRows, type ConfigRows } from '../../../shared/config/rows/read-table.ts';
 
 /** The least that a served channel needs. */
 export const channel = (attributes: Record<string, unknown> = {}): Record<string, unknown> => ({

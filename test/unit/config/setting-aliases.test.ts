@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readSetting } from '../../../shared/config/compile/read-setting.ts';
-import type { ConfigRows } from '../../../shared/config/config-rows.ts';
+import { readSetting } from '../../../shared/config/setting-rows.ts';
+import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
 const read = (value: unknown) => readSetting({ name: 'aliases', value }, { local: false });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readSetting } from '../../../shared/config/compile/read-setting.ts';
-import { defaultSettings } from '../../../shared/config/settings/settings.ts';
-import { shownNotices } from '../../../shared/config/settings/shown-notices.ts';
+import { readSetting } from '../../../shared/config/setting-rows.ts';
+import { defaultSettings, shownNotices } from '../../../shared/config/settings.ts';
 
 const read = (value: unknown) => readSetting({ name: 'notices', value }, { local: false });
 

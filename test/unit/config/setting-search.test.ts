@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readSetting } from '../../../shared/config/compile/read-setting.ts';
+import { readSetting } from '../../../shared/config/setting-rows.ts';
 
 const read = (value: unknown) => readSetting({ name: 'search', value }, { local: false });
 

@@ -3,17 +3,13 @@ import type * as z from 'zod/mini';
 import { describe, expect, it } from 'vitest';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
 import { AlertedRow } from '../../../shared/config/rows/alerted-account.ts';
-import { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
-import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
+import { ChannelRow, readChannel } from '../../../shared/config/rows/channel-row.ts';
+import { ChargeRow, readCharge } from '../../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { KeyRow } from '../../../shared/config/rows/key-row.ts';
-import { PlanRow } from '../../../shared/config/rows/plan-row.ts';
-import { readChannel } from '../../../shared/config/compile/read-channel.ts';
-import { readCharge } from '../../../shared/config/compile/read-charge.ts';
-import { readPlan } from '../../../shared/config/compile/read-plan.ts';
+import { PlanRow, readPlan } from '../../../shared/config/rows/plan-row.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
-import { readSetting } from '../../../shared/config/compile/read-setting.ts';
-import { SettingRow, settingValues } from '../../../shared/config/settings/setting-row.ts';
+import { readSetting, SettingRow, settingValues } from '../../../shared/config/setting-rows.ts';
 
 const page = readFileSync(new URL('../../../docs/tables.md', import.meta.url), 'utf8');
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { estimateInput } from '../../../shared/billing/estimate/input-tokens.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
-import { asRecord } from '../../../shared/wire/json-record.ts';
+import { asRecord } from '../../../shared/wire/json.ts';
 import { CoreRig, data, hello, type Step } from '../../support/core-rig.ts';
 
 type Json = Record<string, unknown>;

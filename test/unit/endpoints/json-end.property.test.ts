@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonEnd } from '../../../shared/endpoints/responses/answer/json-end.ts';
+import { JsonEnd } from '../../../shared/endpoints/responses/item-writers.ts';
 
 const object = fc.dictionary(
   fc.string({ unit: fc.constantFrom('"', '\\', '{', '}', '[', ']', 'a') }),

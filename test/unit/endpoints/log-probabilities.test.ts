@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
-import { defaultOutputTokens } from '../../../shared/relay/call/output-limit.ts';
-import { defaultSettings } from '../../../shared/config/settings/settings.ts';
-import type { ChatRequest } from '../../../shared/wire/chat-request.ts';
+import { defaultOutputTokens } from '../../../shared/relay/call/serving-channels.ts';
+import { defaultSettings } from '../../../shared/config/settings.ts';
+import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { ChatChunk, ChunkChoice } from '../../../shared/wire/chat-response.ts';
 
 const messages = [{ role: 'user', content: 'x' }];

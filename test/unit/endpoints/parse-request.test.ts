@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
-import { ResponsesRequest } from '../../../shared/endpoints/responses/responses-request.ts';
-import { ChatRequest } from '../../../shared/wire/chat-request.ts';
+import { ResponsesRequest } from '../../../shared/endpoints/responses/request.ts';
+import { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 
 const user = { role: 'user', content: 'hi' };
 const good = { model: 'm', messages: [user] };

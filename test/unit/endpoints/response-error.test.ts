@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { responseError } from '../../../shared/endpoints/responses/answer/response-error.ts';
-import type { ErrorType } from '../../../shared/wire/public/error-body.ts';
+import { responseError } from '../../../shared/endpoints/responses/response-object.ts';
+import type { ErrorType } from '../../../shared/wire/invalid-request.ts';
 
 describe('the error of a response that failed has a code of the published list', () => {
   it.each<[string, ErrorType, string]>([

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
-import { responsesToChat } from '../../../shared/endpoints/responses/read.ts';
-import { ResponsesRequest } from '../../../shared/endpoints/responses/responses-request.ts';
+import { responsesToChat } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import { ResponsesRequest } from '../../../shared/endpoints/responses/request.ts';
 
 function refusalOf(body: unknown): { code: string; param: string | null; message: string } | undefined {
   try {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { responsesToChat } from '../../../shared/endpoints/responses/read.ts';
-import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
-import type { InputItem } from '../../../shared/endpoints/responses/responses-request.ts';
+import { responsesToChat } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
+import type { InputItem } from '../../../shared/endpoints/responses/request.ts';
 
 const messagesOf = (input: InputItem[] | string, more: object = {}): ChatMessage[] =>
   responsesToChat({ model: 'm', input, ...more }).chat.messages;

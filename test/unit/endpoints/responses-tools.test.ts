@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
-import { responsesToChat } from '../../../shared/endpoints/responses/read.ts';
-import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
-import { ResponsesRequest } from '../../../shared/endpoints/responses/responses-request.ts';
+import {
+  responsesToChat,
+  responsesEndpoint,
+} from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import { ResponsesRequest } from '../../../shared/endpoints/responses/request.ts';
 
 const convert = (more: object) =>
   responsesToChat(parseRequest(ResponsesRequest, { model: 'm', input: 'x', ...more }));

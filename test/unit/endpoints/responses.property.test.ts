@@ -2,9 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 import { parseRequest } from '../../../shared/endpoints/parse-request.ts';
-import { responsesToChat } from '../../../shared/endpoints/responses/read.ts';
-import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
-import { ResponsesRequest, type InputItem } from '../../../shared/endpoints/responses/responses-request.ts';
+import { responsesToChat } from '../../../shared/endpoints/responses/responses-endpoint.ts';
+import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
+import { ResponsesRequest, type InputItem } from '../../../shared/endpoints/responses/request.ts';
 
 /** JSON whose keys and words are those that the conversion looks at, so that it gets far. */
 const oneWordOf = (text: string): fc.Arbitrary<string> => fc.constantFrom(...text.split(' '), '');

@@ -4,7 +4,7 @@ import {
   planNewRule,
   planReprice,
 } from '../../../shared/operate/prices/announce-price.ts';
-import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
+import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
 
 const rule = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };

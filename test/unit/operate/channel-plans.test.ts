@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { planAddChannel, planNewChannel } from '../../../shared/operate/channels/add-channel.ts';
-import { carryOutStoreSecret, planStoreSecret } from '../../../shared/operate/channels/store-secret.ts';
+import {
+  planAddChannel,
+  planNewChannel,
+  carryOutStoreSecret,
+  planStoreSecret,
+} from '../../../shared/operate/channels/edit-channel.ts';
 import { planSync } from '../../../shared/operate/channels/sync-models.ts';
 import { carryOutChannelTest, planChannelTest } from '../../../shared/operate/channels/test-channel.ts';
 import { planImport } from '../../../shared/operate/prices/import-charges.ts';
-import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
+import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { TransportError } from '../../../shared/upstreams/exchange.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 

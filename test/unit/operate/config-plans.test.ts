@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { planApply, planRollback } from '../../../shared/operate/config/apply-rows.ts';
-import { diffConfig } from '../../../shared/operate/config/diff-rows.ts';
-import { awaitPublished } from '../../../shared/operate/config/write-rows.ts';
-import { carryOutWrites } from '../../../shared/operate/row-writes.ts';
+import { planApply, planRollback, awaitPublished } from '../../../shared/operate/config/write-rows.ts';
+import { diffConfig } from '../../../shared/operate/config/check-rows.ts';
+import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
 const channel = { id: 'a', endpoint: 'https://api.example.com/v1', models: ['m'], state: true };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { carryOutCreateKey, planCreateKey } from '../../../shared/operate/keys/create-key.ts';
+import { carryOutCreateKey, planCreateKey } from '../../../shared/operate/keys/edit-key.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
 const rows = { accounts: [{ account: 'acme', enabled: true }] };

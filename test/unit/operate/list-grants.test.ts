@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { WrittenGrant } from '../../../shared/billing/grant.ts';
-import { listGrants, type GrantsWanted } from '../../../shared/operate/accounts/list-grants.ts';
-import type { LedgerReader } from '../../../shared/operate/ledger-reader.ts';
+import type { WrittenGrant } from '../../../shared/billing/ledger-row.ts';
+import { listGrants, type GrantsWanted } from '../../../shared/operate/customers/grants.ts';
+import type { LedgerReader } from '../../../shared/operate/operator-ports.ts';
 
 const [pageRows, pageCount, few] = [25, 40, 10];
 

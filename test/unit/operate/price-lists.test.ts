@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { planImport, type ImportInput } from '../../../shared/operate/prices/import-charges.ts';
-import type { RowTables } from '../../../shared/operate/row-tables.ts';
+import type { RowTables } from '../../../shared/operate/operator-ports.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 /** The rows that a list comes to in an empty table, at 10 yuan for a dollar. */

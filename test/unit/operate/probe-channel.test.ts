@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe/probe-channel.ts';
+import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe-channel.ts';
 import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
 
 interface Asked {

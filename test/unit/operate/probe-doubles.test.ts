@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startVendors, type Vendors } from '../../../infra/local/vendors/vendors.ts';
-import { systemClock } from '../../../shared/adapters/system/system-clock.ts';
-import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-upstream-transport.ts';
+import { systemClock } from '../../../shared/adapters/system/node-ports.ts';
+import { httpsUpstreamTransport } from '../../../shared/adapters/transport/https-transport.ts';
 import type { Capabilities } from '../../../shared/config/rows/capabilities.ts';
-import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe/probe-channel.ts';
+import { carryOutProbe, planProbe } from '../../../shared/operate/channels/probe-channel.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
 let vendors: Vendors;

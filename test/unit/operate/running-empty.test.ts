@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
-import { noFigures } from '../../../shared/billing/daily/daily-figures.ts';
-import type { LedgerReader } from '../../../shared/operate/ledger-reader.ts';
-import { exactly } from '../../../shared/operate/what-if/bounds.ts';
-import type { ModelEffect } from '../../../shared/operate/what-if/edit-effects.ts';
-import { runningEmpty } from '../../../shared/operate/what-if/running-empty.ts';
+import { noFigures } from '../../../shared/billing/daily-figures.ts';
+import type { LedgerReader } from '../../../shared/operate/operator-ports.ts';
+import { exactly, type ModelEffect } from '../../../shared/operate/what-if/edit-effects.ts';
+import { runningEmpty } from '../../../shared/operate/what-if/what-if.ts';
 
 const yuan = 1_000_000_000n;
 const figures = (charged: bigint) => ({ counts: { calls: 1 }, amounts: { charged } });

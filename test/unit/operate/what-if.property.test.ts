@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dailySums } from '../../../shared/billing/daily/daily-sums.ts';
-import { servedId, servedOf } from '../../../shared/billing/daily/sum-keys.ts';
+import { dailySums } from '../../../shared/billing/daily-figures.ts';
+import { servedId, servedOf } from '../../../shared/billing/daily-keys.ts';
 import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
-import { emptyRows } from '../../../shared/config/config-rows.ts';
-import type { ServedDay } from '../../../shared/operate/sum-reader.ts';
+import { emptyRows } from '../../../shared/config/rows/read-table.ts';
+import type { ServedDay } from '../../../shared/operate/operator-ports.ts';
 import { editEffects } from '../../../shared/operate/what-if/edit-effects.ts';
-import { timeText } from '../../../shared/wire/request-id.ts';
+import { timeText } from '../../../shared/wire/ids.ts';
 import { costOf, dearestInput, ruleAt, type ChargeText } from '../../oracle/price-list.ts';
 import { compile } from '../config/rows.ts';
 

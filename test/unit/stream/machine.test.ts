@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { run, type Machine } from '../../../shared/stream/machine.ts';
-import { opened } from '../../../shared/stream/opened.ts';
+import { run, type Machine, opened } from '../../../shared/stream/machine.ts';
 
 async function* source<T>(batches: T[][], failure?: Error): AsyncGenerator<T[], void, undefined> {
   yield* batches;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SseDecoder, SseTooLong } from '../../../shared/stream/sse-decode.ts';
+import { SseDecoder, SseTooLong } from '../../../shared/stream/sse.ts';
 
 const decode = (text: string): string[] => {
   const decoder = new SseDecoder({ lineLengthMax: 100 });

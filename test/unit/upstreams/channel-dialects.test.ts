@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readChannel } from '../../../shared/config/compile/read-channel.ts';
-import type { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
+import { readChannel, type ChannelRow } from '../../../shared/config/rows/channel-row.ts';
 import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
 import { dialectOf, quirksOf } from '../../../shared/upstreams/types/channel-quirks.ts';
 import { channelTypes, type OwnAttributeName } from '../../../shared/upstreams/types/channel-types.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { namesLike, type ModelList } from '../../../shared/upstreams/model-listing.ts';
+import { namesLike, type ModelList } from '../../../shared/upstreams/channel-type.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { channelSetups, type ChannelTypeName } from '../../../shared/upstreams/types/channel-types.ts';
 

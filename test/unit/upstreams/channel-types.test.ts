@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { ChannelRow } from '../../../shared/config/rows/channel-row.ts';
-import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+import { type ChannelRow, readChannel } from '../../../shared/config/rows/channel-row.ts';
 import { dialectOf } from '../../../shared/upstreams/types/channel-quirks.ts';
 import { channelRequest } from '../../../shared/upstreams/types/channel-request.ts';
 import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { callIds, chatCall } from '../../support/dialect-parts.ts';
-import type { ChatRequest } from '../../../shared/wire/chat-request.ts';
+import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 
 const dialects = new Map(
   await Promise.all(dialectNames.map(async (name) => [name as string, await loadDialect(name)] as const)),

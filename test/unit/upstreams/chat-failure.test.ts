@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chatError } from '../../../shared/upstreams/dialects/chat/failure.ts';
+import { chatError } from '../../../shared/upstreams/dialects/chat/delta.ts';
 
 describe("an upstream's error", () => {
   const google = {

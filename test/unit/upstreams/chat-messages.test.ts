@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CallIds } from '../../../shared/upstreams/calls/call-ids.ts';
+import { CallIds } from '../../../shared/upstreams/call-ids.ts';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
-import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const settingsOf = (quirks: Partial<Quirks>, more: Partial<RequestSettings> = {}): RequestSettings =>

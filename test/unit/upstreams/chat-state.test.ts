@@ -4,7 +4,7 @@ import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
-import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
 import { chatCall, readerContext, settingsWith } from '../../support/dialect-parts.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readChannel } from '../../../shared/config/compile/read-channel.ts';
+import { readChannel } from '../../../shared/config/rows/channel-row.ts';
 
 const read = (attributes: Record<string, unknown>, local = false) =>
   readChannel({ id: 'c', models: ['m'], state: true, ...attributes }, { local });

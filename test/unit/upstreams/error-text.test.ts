@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scrub } from '../../../shared/upstreams/errors/error-text.ts';
-import { withheldTexts } from '../../../shared/upstreams/errors/withheld-texts.ts';
+import { scrub, withheldTexts } from '../../../shared/upstreams/error-text.ts';
 
 const known = {
   secret: 'aZ09-the-secret-value',

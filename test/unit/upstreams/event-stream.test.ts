@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openBodyEvents, type UpstreamEvent } from '../../../shared/upstreams/body-events.ts';
 import { failureInAnswer } from '../../../shared/upstreams/read-failure.ts';
-import { ErrorInAnswer } from '../../../shared/upstreams/upstream-failure.ts';
+import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
 
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 const contentType = 'application/vnd.amazon.eventstream';

@@ -1,4 +1,4 @@
-import type { ChatContentPart, ChatMessage, ChatTool } from '../../../shared/wire/chat-request.ts';
+import type { ChatContentPart, ChatMessage, ChatTool } from '../../../shared/wire/canonical-call.ts';
 import type { FieldCase } from './field-table.ts';
 
 const schema = {

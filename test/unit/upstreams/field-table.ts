@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CannotCarry, type Dialect, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { sentBody } from '../../../shared/upstreams/types/channel-request.ts';
-import type { CanonicalCall } from '../../../shared/wire/canonical-call.ts';
-import type { ChatRequest } from '../../../shared/wire/chat-request.ts';
-import { isRecord } from '../../../shared/wire/json-record.ts';
+import type { CanonicalCall, ChatRequest } from '../../../shared/wire/canonical-call.ts';
+import { isRecord } from '../../../shared/wire/json.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';
 
 /** What becomes of each field of a call in each dialect, as the table of docs/upstreams.md writes it. */

@@ -1,11 +1,7 @@
 /** JSON Schemas as Claude's grammars take them, against the rules of the double, which share no code with them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  openObject,
-  recursion,
-  refusedKeyword,
-} from '../../../infra/local/vendors/messages/schema-limits.ts';
+import { openObject, recursion, refusedKeyword } from '../../../infra/local/vendors/messages/rules.ts';
 import { grammarSchema } from '../../../shared/upstreams/dialects/messages/grammar-schema.ts';
 
 type Json = Record<string, unknown>;

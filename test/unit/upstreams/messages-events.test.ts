@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
-import { MessagesReader } from '../../../shared/upstreams/dialects/messages/events.ts';
-import { messagesError } from '../../../shared/upstreams/dialects/messages/failure.ts';
-import { ErrorInAnswer, UpstreamFailure } from '../../../shared/upstreams/upstream-failure.ts';
+import { MessagesReader, messagesError } from '../../../shared/upstreams/dialects/messages/events.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../../shared/upstreams/exchange.ts';
 import type { ChatChunk } from '../../../shared/wire/chat-response.ts';
 import { callIds, readerContext } from '../../support/dialect-parts.ts';
 

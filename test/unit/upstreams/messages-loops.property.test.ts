@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Vendor } from '../../../infra/local/vendors/script/vendor.ts';
+import type { Vendor } from '../../../infra/local/vendors/vendor.ts';
 import { anthropicDouble } from '../../../infra/local/vendors/anthropic.ts';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
 import { BodyEvents } from '../../../shared/upstreams/body-events.ts';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
-import { messages as dialect } from '../../../shared/upstreams/dialects/messages/messages-dialect.ts';
-import type { ChatMessage, ChatRequest } from '../../../shared/wire/chat-request.ts';
+import { messages as dialect } from '../../../shared/upstreams/dialects/messages/request.ts';
+import type { ChatMessage, ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { AssistantMessage } from '../../../shared/wire/chat-response.ts';
-import type { JsonRecord } from '../../../shared/wire/json-record.ts';
+import type { JsonRecord } from '../../../shared/wire/json.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
 import { chatCall, readerContext, settingsWith } from '../../support/dialect-parts.ts';
 

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
-import { CannotCarry } from '../../../shared/upstreams/dialect.ts';
-import { messages as dialect } from '../../../shared/upstreams/dialects/messages/messages-dialect.ts';
-import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
+import { type RequestSettings, type SentBody, CannotCarry } from '../../../shared/upstreams/dialect.ts';
+import { messages as dialect, messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
 import { noQuirks } from '../../../shared/upstreams/quirks.ts';
-import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const hi: ChatMessage[] = [{ role: 'user', content: 'hi' }];

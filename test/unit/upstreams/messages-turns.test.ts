@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CallIds } from '../../../shared/upstreams/calls/call-ids.ts';
+import { CallIds } from '../../../shared/upstreams/call-ids.ts';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
-import type { ChatMessage, ChatRequest } from '../../../shared/wire/chat-request.ts';
-import type { JsonRecord } from '../../../shared/wire/json-record.ts';
+import type { ChatMessage, ChatRequest } from '../../../shared/wire/canonical-call.ts';
+import type { JsonRecord } from '../../../shared/wire/json.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
 import { callIds, chatCall, settingsWith } from '../../support/dialect-parts.ts';
 

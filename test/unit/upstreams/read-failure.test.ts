@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
 import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
-import type { UpstreamReply } from '../../../shared/upstreams/exchange.ts';
-import { failureInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
 import {
+  type UpstreamReply,
   CallerFault,
   UpstreamFailure,
   type UpstreamError,
-} from '../../../shared/upstreams/upstream-failure.ts';
+} from '../../../shared/upstreams/exchange.ts';
+import { failureInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
 
 const nowMs = Date.UTC(2026, 10, 21, 12, 0, 0);
 const never = (_milliseconds: number) => new Promise<void>(() => undefined);

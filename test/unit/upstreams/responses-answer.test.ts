@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
-import { ErrorInAnswer } from '../../../shared/upstreams/upstream-failure.ts';
-import type { ChatMessage } from '../../../shared/wire/chat-request.ts';
+import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
+import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 import type { ResponsesReader } from '../../../shared/upstreams/dialects/responses/events.ts';
 import {

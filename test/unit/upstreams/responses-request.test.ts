@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { CannotCarry, type RequestSettings, type SentBody } from '../../../shared/upstreams/dialect.ts';
 import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
-import type { JsonRecord } from '../../../shared/wire/json-record.ts';
+import type { JsonRecord } from '../../../shared/wire/json.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
 const messages = [{ role: 'user' as const, content: 'hi' }];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { countsOfEvent } from '../../../shared/upstreams/dialects/chat/usage.ts';
-import { countsOf as messagesCounts } from '../../../shared/upstreams/dialects/messages/usage.ts';
-import { countsOf as responsesCounts } from '../../../shared/upstreams/dialects/responses/usage.ts';
+import { countsOfEvent } from '../../../shared/upstreams/dialects/chat/delta.ts';
+import { countsOf as messagesCounts } from '../../../shared/upstreams/dialects/messages/events.ts';
+import { countsOf as responsesCounts } from '../../../shared/upstreams/dialects/responses/events.ts';
 import { UsageCounts, type VendorCounts } from '../../../shared/upstreams/usage-counts.ts';
 import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
 

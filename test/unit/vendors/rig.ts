@@ -1,6 +1,6 @@
 import { SignatureV4 } from '@smithy/signature-v4';
 import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
-import type { Vendor, VendorReply } from '../../../infra/local/vendors/script/vendor.ts';
+import type { Vendor, VendorReply } from '../../../infra/local/vendors/vendor.ts';
 import { Sha256 } from '../../../shared/adapters/transport/sha256.ts';
 
 export type Json = Record<string, unknown>;

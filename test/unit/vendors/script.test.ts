@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scriptedTurn, type Transcript } from '../../../infra/local/vendors/script/script.ts';
+import { scriptedTurn, type Transcript } from '../../../infra/local/vendors/script.ts';
 import { doubleOf, jsonOf, send } from './rig.ts';
 
 const said = ['Do it.', 'call run {"cmd":"ls -l"}', 'call patch "a\\nb"', 'call ns__run {"cmd":"pwd"}'].join(

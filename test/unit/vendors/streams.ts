@@ -1,4 +1,4 @@
-import type { VendorReply } from '../../../infra/local/vendors/script/vendor.ts';
+import type { VendorReply } from '../../../infra/local/vendors/vendor.ts';
 import { textOf, type Json } from './rig.ts';
 
 /** The JSON of each server-sent event, in order. */

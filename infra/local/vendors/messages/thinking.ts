@@ -1,8 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
-import { objectIn } from '../script/vendor.ts';
-import { prefixHashes } from '../script/prefix-memory.ts';
-import { blocksOf, type MessagesCall } from './call.ts';
-import type { Block, MessagesBody } from './schema.ts';
+import { objectIn } from '../vendor.ts';
+import { prefixHashes, type PrefixMemory, promptTokens } from '../script.ts';
+import { blocksOf, type MessagesCall, type Block, type MessagesBody } from './request.ts';
 
 /**
  * Signatures of thinking blocks: each names the text, the account and everything before the block, so that an
@@ -22,7 +21,7 @@ function signed(facts: Signed): string {
   return `${payload}.${mac(payload)}`;
 }
 
-export type SignedBlock = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>;
+type SignedBlock = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>;
 
 /** What a model thinks, as a block: the signature covers what is shown. */
 export const thinkingBlock = (facts: Signed): SignedBlock => ({
@@ -37,7 +36,7 @@ export const redactedBlock = (facts: Signed): SignedBlock => ({
 });
 
 /** What is wrong with a block that came back; undefined where nothing is. */
-export function thinkingProblem(
+function thinkingProblem(
   block: SignedBlock,
   { account, prefix }: Pick<Signed, 'account' | 'prefix'>,
 ): 'forged' | 'changed' | 'bound' | undefined {
@@ -58,7 +57,7 @@ const plain = (block: Block): unknown =>
     : block;
 
 /** Tools, system, then each block with its role: less `cache_control`, texts as blocks. */
-export function promptParts({ tools = [], system = [], messages }: MessagesBody): string[] {
+function promptParts({ tools = [], system = [], messages }: MessagesBody): string[] {
   return [
     ...tools.map((tool) => `tool ${withoutMarks(tool)}`),
     ...blocksOf(system).map((block) => `system ${withoutMarks(block)}`),
@@ -78,7 +77,7 @@ export const prefixBefore = (body: MessagesBody, more: Block[] = []): string[] =
 ];
 
 /** How many parts stand before the messages. */
-export const headLength = ({ tools = [], system = [] }: MessagesBody): number =>
+const headLength = ({ tools = [], system = [] }: MessagesBody): number =>
   tools.length + blocksOf(system).length;
 
 /** Thinking belongs to an account and a model. */
@@ -98,4 +97,59 @@ export function returnedThinking(call: MessagesCall) {
       return [{ message, index, problem: thinkingProblem(block, { account, prefix }) }];
     }),
   );
+}
+
+type Ttl = '5m' | '1h';
+
+/** The parts that end at a breakpoint, in the order of `promptParts`. */
+export function breakpoints({ body }: MessagesCall): { part: number; ttl: Ttl }[] {
+  const { tools = [], system = [], messages } = body;
+  const marks = [
+    ...tools.map((tool) => tool.cache_control),
+    ...blocksOf(system).map(markOf),
+    ...messages.flatMap(({ content }) => blocksOf(content).map(markOf)),
+  ];
+  // The request's own mark stands for one at its end.
+  const all = body.cache_control ? [...marks.slice(0, -1), marks.at(-1) ?? body.cache_control] : marks;
+  return all.flatMap((mark, part) => (mark ? [{ part, ttl: mark.ttl ?? '5m' }] : []));
+}
+
+type Mark = { ttl?: Ttl } | null | undefined;
+const markOf = (block: object) => ('cache_control' in block ? (block.cache_control as Mark) : undefined);
+
+interface CacheCounts {
+  input: number;
+  cacheRead: number;
+  cacheWrite5m: number;
+  cacheWrite1h: number;
+}
+
+/** How far back from a breakpoint the vendor looks for what it has. */
+const lookback = 20;
+
+/** Reads the longest remembered prefix, and remembers those that end at breakpoints. */
+export function cachedCounts(call: MessagesCall, memory: PrefixMemory): CacheCounts {
+  const parts = promptParts(call.body);
+  const tokensUpTo = (part: number): number => promptTokens(parts.slice(0, part + 1).join(''));
+  const hashes = prefixHashes(`${call.account} ${call.body.model}`, parts);
+  const marks = breakpoints(call).filter(({ part }) => tokensUpTo(part) >= call.can.cachedFrom);
+  const isKnown = (part: number): boolean => memory.has(hashes[part] ?? '');
+  const read = marks
+    .flatMap(({ part }) => Array.from({ length: Math.min(lookback, part + 1) }, (_, back) => part - back))
+    .filter(isKnown)
+    .reduce((furthest, part) => Math.max(furthest, part), -1);
+  let from = read;
+  const written = { '5m': 0, '1h': 0 };
+  for (const { part, ttl } of marks.filter((mark) => mark.part > read)) {
+    written[ttl] += tokensUpTo(part) - (from < 0 ? 0 : tokensUpTo(from));
+    from = part;
+  }
+  memory.add(marks.map(({ part }) => hashes[part] ?? ''));
+  const cacheRead = read < 0 ? 0 : tokensUpTo(read);
+  return {
+    input: promptTokens(parts.join('')) - cacheRead - written['5m'] - written['1h'],
+    cacheRead,
+    cacheWrite5m: written['5m'],
+    cacheWrite1h: written['1h'],
+  };
 }

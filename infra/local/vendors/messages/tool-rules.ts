@@ -1,5 +1,5 @@
-import type { Rule } from '../script/vendor.ts';
-import { blocksOf, placedBlocks, type MessagesCall } from './call.ts';
+import type { Rule } from '../vendor.ts';
+import { blocksOf, placedBlocks, type MessagesCall } from './request.ts';
 import { invalid } from './rules.ts';
 
 /** What Anthropic refuses of messages, tools and their results. */

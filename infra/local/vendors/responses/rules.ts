@@ -1,7 +1,158 @@
-import type { Refusal, Rule } from '../script/vendor.ts';
-import { isObject, objectsIn, textIn } from '../script/vendor.ts';
-import { encryptionProblem, reasoningIdOf } from './encrypted.ts';
-import { isCall, isOutput, type InputItem, type ResponsesCall } from './request.ts';
+import { createHash, createHmac } from 'node:crypto';
+import type { ScriptTool, Transcript } from '../script.ts';
+import { isObject, objectsIn, textIn, objectIn, type Refusal, type Rule } from '../vendor.ts';
+
+/** A Responses request whose outer form is right; the rules look at the rest. */
+export interface ResponsesCall {
+  headers: Record<string, string>;
+  body: Record<string, unknown>;
+  model: string;
+  /** Whose encrypted content this is: the bearer token stands for it. */
+  organization: string;
+  items: InputItem[];
+}
+
+export interface InputItem extends Record<string, unknown> {
+  type: string;
+}
+
+export function responsesCall(
+  headers: Record<string, string>,
+  body: Record<string, unknown>,
+  organization: string,
+): ResponsesCall {
+  const input = body['input'];
+  const items =
+    typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : objectsIn(input);
+  return {
+    headers,
+    body,
+    model: textIn(body['model']),
+    organization,
+    items: items.map((item) => Object.assign({}, item, { type: textIn(item['type'] ?? 'message') })),
+  };
+}
+
+export const isCall = ({ type }: InputItem): boolean =>
+  type === 'function_call' || type === 'custom_tool_call';
+export const isOutput = ({ type }: InputItem): boolean =>
+  type === 'function_call_output' || type === 'custom_tool_call_output';
+const isUser = ({ type, role }: InputItem): boolean => type === 'message' && role === 'user';
+
+const partsText = (content: unknown): string =>
+  typeof content === 'string'
+    ? content
+    : objectsIn(content)
+        .map((part) => textIn(part['text']))
+        .join(' ');
+
+export function transcriptOf({ body, items }: ResponsesCall): Transcript {
+  const lastUser = items.findLastIndex(isUser);
+  const after = items.slice(lastUser + 1);
+  const names = new Map(
+    after.filter(isCall).map(({ call_id: id, name }) => [textIn(id), textIn(name)] as const),
+  );
+  const text = isObject(body['text']) ? body['text'] : {};
+  const { schema } = isObject(text['format']) ? text['format'] : {};
+  return {
+    said: partsText(items[lastUser]?.['content']),
+    // Calls of one turn stand together.
+    turns: after.filter((item, index) => isCall(item) && !(index > 0 && isCall(after[index - 1]!))).length,
+    results: after
+      .filter(isOutput)
+      .map(({ call_id: id, output }) => ({ name: names.get(textIn(id)) ?? '', text: partsText(output) })),
+    ...toolsIn(body),
+    ...(body['parallel_tool_calls'] === false && { single: true }),
+    ...(isObject(schema) && { schema }),
+  };
+}
+
+function toolsIn({
+  tools,
+  tool_choice: choice,
+}: Record<string, unknown>): Pick<Transcript, 'tools' | 'choice'> {
+  const declared = objectsIn(tools).flatMap((tool) => callable(tool));
+  if (choice === 'none' || choice === 'required') return { tools: declared, choice };
+  if (!isObject(choice)) return { tools: declared, choice: 'auto' };
+  if (choice['type'] === 'allowed_tools') {
+    const allowed = new Set(objectsIn(choice['tools']).map((tool) => tool['name']));
+    return {
+      tools: declared.filter(({ name }) => allowed.has(name)),
+      choice: choice['mode'] === 'required' ? 'required' : 'auto',
+    };
+  }
+  return { tools: declared, choice: { name: textIn(choice['name']) } };
+}
+
+/** Hosted tools are the vendor's to call. */
+function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool[] {
+  const { type, name, parameters, tools } = tool;
+  if (type === 'namespace') return objectsIn(tools).flatMap((inner) => callable(inner, textIn(name)));
+  if (type !== 'function' && type !== 'custom') return [];
+  return [
+    {
+      name: textIn(name),
+      custom: type === 'custom',
+      ...(isObject(parameters) && { parameters }),
+      ...(namespace !== undefined && { namespace }),
+    },
+  ];
+}
+
+/** Instructions, tools, then items: what a cache of prefixes sees. */
+export const promptParts = ({ body, items }: ResponsesCall): string[] => [
+  textIn(body['instructions']),
+  JSON.stringify(body['tools'] ?? []),
+  ...items.map((item) => JSON.stringify(item)),
+];
+
+/** What stands in `encrypted_content`: opaque for clients, bound to an organisation and an item. */
+interface Sealed {
+  organization: string;
+  item: string;
+  text: string;
+}
+
+const prefix = 'gAAAA';
+const mac = (payload: string): string => createHmac('sha256', 'a double').update(payload).digest('base64url');
+const short = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
+
+export function encrypted({ organization, item, text }: Sealed): string {
+  const payload = Buffer.from(JSON.stringify({ organization: short(organization), item, text })).toString(
+    'base64url',
+  );
+  return `${prefix}${payload}.${mac(payload)}`;
+}
+
+/** Why the content cannot be used for the item; undefined where it can. */
+function encryptionProblem(
+  content: string,
+  { organization, item }: { organization: string; item: unknown },
+): string | undefined {
+  const [payload = '', signature] = content.slice(prefix.length).split('.');
+  if (!content.startsWith(prefix) || signature !== mac(payload))
+    return 'Encrypted content could not be decrypted or parsed.';
+  const sealed = objectIn(Buffer.from(payload, 'base64url').toString());
+  if (sealed?.['organization'] !== short(organization))
+    return 'Encrypted content organization_id did not match the target organization.';
+  // Codex leaves the id out.
+  if (item !== undefined && item !== null && item !== sealed['item'])
+    return 'Encrypted content item_id did not match the target item id.';
+  return undefined;
+}
+
+/** Digits that stand in all ids of one turn: equal requests get equal ids. */
+export const turnDigits = (organization: string, parts: string[]): string =>
+  createHash('sha256')
+    .update(JSON.stringify([organization, parts]))
+    .digest('hex')
+    .slice(0, 24);
+
+/** The reasoning item of the turn that a call's item belongs to. */
+const reasoningIdOf = (callItemId: unknown): string | undefined => {
+  const digits = /^(?:fc|ctc)_([0-9a-f]{24})r\d+$/.exec(textIn(callItemId))?.[1];
+  return digits && `rs_${digits}`;
+};
 
 /** What OpenAI refuses on /v1/responses beside what all of its endpoints refuse. */
 

@@ -1,29 +1,273 @@
-import { failedEarly, failing, jsonReply, sseReply } from '../script/frames.ts';
-import type { PrefixMemory } from '../script/prefix-memory.ts';
-import { scriptedTurn, type Turn } from '../script/script.ts';
-import { limited, outputTokens, promptTokens, wordsOf, type Counts } from '../script/tokens.ts';
 import {
+  type Turn,
+  type Counts,
+  asks,
+  piecesOf,
+  wordsOf,
+  type PrefixMemory,
+  scriptedTurn,
+  limited,
+  outputTokens,
+  promptTokens,
+  earlyFailureIn,
+  lateFailureIn,
+  type EarlyFailure,
+} from '../script.ts';
+import {
+  isObject,
+  sseFrame,
+  objectsIn,
+  textIn,
+  failedEarly,
+  failing,
+  jsonReply,
+  sseReply,
   firstBroken,
   objectIn,
-  textIn,
   type Refusal,
   type Rule,
   type VendorReply,
-} from '../script/vendor.ts';
-import { asks, earlyFailureIn, lateFailureIn, type EarlyFailure } from '../script/words.ts';
-import { encrypted, turnDigits } from './encrypted.ts';
-import { emptyResponse, finishedResponse, outputItems, usageOf } from './items.ts';
+} from '../vendor.ts';
 import {
-  isCall,
+  encrypted,
+  turnDigits,
   promptParts,
-  responsesCall,
   transcriptOf,
-  type InputItem,
   type ResponsesCall,
-} from './request.ts';
-import { eventFrame, responseFrames } from './stream.ts';
+  isCall,
+  responsesCall,
+  type InputItem,
+} from './rules.ts';
 
-export interface ResponsesServer {
+type Json = Record<string, unknown>;
+
+/** The output items of a turn. Thinking that is empty gives no reasoning item. */
+function outputItems(call: ResponsesCall, turn: Turn): Json[] {
+  const digits = turnDigits(call.organization, promptParts(call));
+  const reasons = turn.thinking !== '';
+  const status = turn.finish === 'length' ? 'incomplete' : 'completed';
+  const calls = turn.calls.map(({ name, input, custom, namespace }, index) => {
+    // Calls of a turn with reasoning are known by their ids.
+    const id = `${digits}${reasons ? 'r' : 'p'}${index}`;
+    const shared = { call_id: `call_${id}`, name, ...(namespace !== undefined && { namespace }) };
+    const isLast = index === turn.calls.length - 1;
+    return custom
+      ? { id: `ctc_${id}`, type: 'custom_tool_call', status: isLast ? status : 'completed', ...shared, input }
+      : {
+          id: `fc_${id}`,
+          type: 'function_call',
+          status: isLast ? status : 'completed',
+          ...shared,
+          arguments: input,
+        };
+  });
+  const isCut = status === 'incomplete' && calls.length === 0;
+  return [
+    ...(reasons ? [reasoningItem(call, `rs_${digits}`, turn.thinking)] : []),
+    ...(turn.text === ''
+      ? []
+      : [messageItem(call, turn, { id: `msg_${digits}`, status: isCut ? status : 'completed' })]),
+    ...calls,
+  ];
+}
+
+function reasoningItem({ body, organization }: ResponsesCall, id: string, text: string): Json {
+  const reasoning = isObject(body['reasoning']) ? body['reasoning'] : {};
+  const included = Array.isArray(body['include']) && body['include'].includes('reasoning.encrypted_content');
+  return {
+    id,
+    type: 'reasoning',
+    summary: reasoning['summary'] ? [{ type: 'summary_text', text }] : [],
+    ...(included && { encrypted_content: encrypted({ organization, item: id, text }) }),
+  };
+}
+
+function messageItem(call: ResponsesCall, turn: Turn, { id, status }: { id: string; status: string }): Json {
+  const cited = asks(transcriptOf(call).said, 'cite') && turn.finish === 'stop';
+  const citation = {
+    type: 'url_citation',
+    start_index: 0,
+    end_index: 3,
+    title: 'Example',
+    url: 'https://example.com/',
+  };
+  const part =
+    turn.finish === 'refusal'
+      ? { type: 'refusal', refusal: turn.text }
+      : { type: 'output_text', text: turn.text, annotations: cited ? [citation] : [], logprobs: [] };
+  const phase = turn.calls.length > 0 ? 'commentary' : 'final_answer';
+  return { id, type: 'message', role: 'assistant', status, phase, content: [part] };
+}
+
+const usageOf = ({ input, cacheRead, cacheWrite5m, output, thinking }: Counts): Json => ({
+  input_tokens: input + cacheRead + cacheWrite5m,
+  input_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite5m },
+  output_tokens: output,
+  output_tokens_details: { reasoning_tokens: thinking },
+  total_tokens: input + cacheRead + cacheWrite5m + output,
+});
+
+/** The response object, as it is before anything was made. */
+function emptyResponse(call: ResponsesCall): Json {
+  const { body, model } = call;
+  return {
+    id: `resp_${turnDigits(call.organization, promptParts(call))}`,
+    object: 'response',
+    created_at: 1_790_000_000,
+    status: 'in_progress',
+    background: false,
+    completed_at: null,
+    error: null,
+    incomplete_details: null,
+    instructions: body['instructions'] ?? null,
+    max_output_tokens: body['max_output_tokens'] ?? null,
+    max_tool_calls: body['max_tool_calls'] ?? null,
+    metadata: body['metadata'] ?? {},
+    model,
+    output: [],
+    parallel_tool_calls: body['parallel_tool_calls'] ?? true,
+    previous_response_id: null,
+    prompt_cache_key: body['prompt_cache_key'] ?? null,
+    reasoning: { effort: 'medium', summary: null, ...(body['reasoning'] as object | undefined) },
+    safety_identifier: body['safety_identifier'] ?? null,
+    service_tier: 'default',
+    store: body['store'] ?? true,
+    temperature: body['temperature'] ?? 1,
+    text: { format: { type: 'text' }, verbosity: 'medium', ...(body['text'] as object | undefined) },
+    tool_choice: body['tool_choice'] ?? 'auto',
+    tools: body['tools'] ?? [],
+    top_logprobs: body['top_logprobs'] ?? 0,
+    top_p: body['top_p'] ?? 1,
+    truncation: body['truncation'] ?? 'disabled',
+    usage: null,
+    user: body['user'] ?? null,
+  };
+}
+
+function finishedResponse(
+  call: ResponsesCall,
+  output: Json[],
+  { turn, counts }: { turn: Turn; counts: Counts },
+): Json {
+  const cut = turn.finish === 'length';
+  return {
+    ...emptyResponse(call),
+    status: cut ? 'incomplete' : 'completed',
+    completed_at: cut ? null : 1_790_000_001,
+    incomplete_details: cut ? { reason: 'max_output_tokens' } : null,
+    output,
+    usage: usageOf(counts),
+  };
+}
+
+type Event = { type: string } & Json;
+
+/** The events of a response, numbered: `started` before, `finished` after all items of its output. */
+function responseFrames(started: Json, finished: Json): string[] {
+  const events = [
+    { type: 'response.created', response: started },
+    { type: 'response.in_progress', response: started },
+    ...objectsIn(finished['output']).flatMap((item, index) => itemEvents(item, index)),
+    { type: `response.${textIn(finished['status'])}`, response: finished },
+  ];
+  return events.map((event, number) => eventFrame({ ...event, sequence_number: number }));
+}
+
+const eventFrame = (event: { type: string } & Json): string => sseFrame(event, event.type);
+
+interface Place {
+  item_id: unknown;
+  output_index: number;
+}
+
+function itemEvents(item: Json, index: number): Event[] {
+  const place = { item_id: item['id'], output_index: index };
+  const { events, opened } = partsOf(item, place);
+  return [
+    { type: 'response.output_item.added', output_index: index, item: { ...item, ...opened } },
+    ...events,
+    { type: 'response.output_item.done', output_index: index, item },
+  ];
+}
+
+interface Parts {
+  /** Between the item's first and last event. */
+  events: Event[];
+  /** What the item is when it is added. */
+  opened: Json;
+}
+
+function partsOf(item: Json, place: Place): Parts {
+  switch (item['type']) {
+    case 'message':
+      return {
+        opened: { status: 'in_progress', content: [] },
+        events: objectsIn(item['content']).flatMap((part, index) =>
+          contentEvents(part, { ...place, content_index: index }),
+        ),
+      };
+    case 'reasoning':
+      return {
+        opened: { summary: [] },
+        events: objectsIn(item['summary']).flatMap((part, index) =>
+          summaryEvents(part, { ...place, summary_index: index }),
+        ),
+      };
+    case 'function_call':
+      return inputEvents(item, place, { event: 'response.function_call_arguments', field: 'arguments' });
+    case 'custom_tool_call':
+      return inputEvents(item, place, { event: 'response.custom_tool_call_input', field: 'input' });
+    case 'compaction':
+      return { opened: {}, events: [{ type: 'response.compaction.compacting', ...place }] };
+    default:
+      return { opened: {}, events: [] };
+  }
+}
+
+/** A call that was cut has no event that ends its input. */
+function inputEvents(item: Json, place: Place, { event, field }: { event: string; field: string }): Parts {
+  const input = textIn(item[field]);
+  const at = (type: string, more: Json): Event => ({ type: `${event}.${type}`, ...place, ...more });
+  return {
+    opened: { status: 'in_progress', [field]: '' },
+    events: [
+      ...piecesOf(input).map((delta) => at('delta', { delta })),
+      ...(item['status'] === 'incomplete' ? [] : [at('done', { [field]: input })]),
+    ],
+  };
+}
+
+function contentEvents(part: Json, place: Place & { content_index: number }): Event[] {
+  const isRefusal = part['type'] === 'refusal';
+  const [event, field] = isRefusal ? ['response.refusal', 'refusal'] : ['response.output_text', 'text'];
+  const logprobs = isRefusal ? {} : { logprobs: [] };
+  const text = textIn(part[field]);
+  const at = (type: string, more: Json): Event => ({ type, ...place, ...more });
+  return [
+    at('response.content_part.added', {
+      part: { ...part, [field]: '', ...(isRefusal ? {} : { annotations: [] }) },
+    }),
+    ...wordsOf(text).map((delta) => at(`${event}.delta`, { delta, ...logprobs })),
+    ...objectsIn(part['annotations']).map((annotation, index) =>
+      at('response.output_text.annotation.added', { annotation_index: index, annotation }),
+    ),
+    at(`${event}.done`, { [field]: text, ...logprobs }),
+    at('response.content_part.done', { part }),
+  ];
+}
+
+function summaryEvents(part: Json, place: Place & { summary_index: number }): Event[] {
+  const text = textIn(part['text']);
+  const at = (type: string, more: Json): Event => ({ type: `response.${type}`, ...place, ...more });
+  return [
+    at('reasoning_summary_part.added', { part: { ...part, text: '' } }),
+    ...wordsOf(text).map((delta) => at('reasoning_summary_text.delta', { delta })),
+    at('reasoning_summary_text.done', { text }),
+    at('reasoning_summary_part.done', { part }),
+  ];
+}
+
+interface ResponsesServer {
   rules: Rule<ResponsesCall>[];
   refuse: (refusal: Refusal) => VendorReply;
   failures: Record<EarlyFailure, Refusal>;
@@ -31,7 +275,7 @@ export interface ResponsesServer {
   memory: PrefixMemory;
 }
 
-export interface ResponsesRequest {
+interface ResponsesRequest {
   headers: Record<string, string>;
   text: string;
   organization: string;

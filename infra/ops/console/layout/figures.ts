@@ -1,6 +1,9 @@
 /** Numbers and amounts as pages show them: short to read, exact in the title. */
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/amount.ts';
-import { html, type Markup } from './markup.ts';
+import { html, type Markup, type Content } from './markup.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import { marginOf } from '../../../../shared/operate/report.ts';
 
 /** 12345678 -> `12,345,678`. */
 export const grouped = (count: number | bigint): string =>
@@ -51,4 +54,66 @@ export const milliseconds = (value: number): string =>
 export function bytes(count: number): string {
   if (count < 1024) return `${count} B`;
   return count < 1024 ** 2 ? `${(count / 1024).toFixed(1)} KB` : `${(count / 1024 ** 2).toFixed(2)} MB`;
+}
+
+// Times as pages show them: how long ago, with the exact time as the title; and who wrote a row.
+
+const steps: readonly (readonly [limitMs: number, unitMs: number, name: string])[] = [
+  [90_000, 1000, 's'],
+  [90 * 60_000, 60_000, 'min'],
+  [36 * 3_600_000, 3_600_000, 'h'],
+  [Infinity, 86_400_000, 'd'],
+];
+
+export function span(milliseconds: number): string {
+  const size = Math.abs(milliseconds);
+  const [, unitMs, name] = steps.find(([limit]) => size < limit) ?? [0, 1000, 's'];
+  const count = Math.round(size / unitMs);
+  if (name === 'd') return count === 1 ? '1 day' : `${count} days`;
+  return `${count} ${name}`;
+}
+
+/** `3 min ago`, with the exact time as its title. */
+export function when(timeMs: number, nowMs: number): Markup {
+  const differenceMs = timeMs - nowMs;
+  const words =
+    Math.abs(differenceMs) < 1000
+      ? 'now'
+      : differenceMs < 0
+        ? `${span(differenceMs)} ago`
+        : `in ${span(differenceMs)}`;
+  const exact = isoTime(timeMs);
+  return html`<time datetime="${exact}" title="${exact}" data-sort="${timeMs}">${words}</time>`;
+}
+
+/** A time of a row, which may be anything. */
+export function writtenTime(value: unknown, nowMs: number): Markup {
+  const timeMs = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(timeMs) ? html`${value === undefined ? '–' : 'unreadable'}` : when(timeMs, nowMs);
+}
+
+/** Who wrote a row and when, by its notes. An ARN is shown by its end. */
+export function written(
+  { _by: by, _at: at }: Readonly<Record<string, unknown>>,
+  nowMs: number,
+): Markup | undefined {
+  if (at === undefined && by === undefined) return undefined;
+  const who = typeof by === 'string' ? by : '';
+  const words = who.startsWith('arn:') ? who.slice(who.indexOf('/') + 1) : who;
+  return html`${writtenTime(at, nowMs)} ${who === '' ? '' : html`by <span title="${who}">${words}</span>`}`;
+}
+
+// The margin of sums: what was charged less what was paid, of the calls whose cost is known.
+
+export function margin(figures: DailyFigures): Content {
+  const { earned } = marginOf(figures);
+  if (earned === undefined)
+    return html`<span class="soft" title="No channel that served it says its cost">unknown</span>`;
+  const charged = figures.amounts.bought_charged ?? 0n;
+  return html`<span title="${percent(earned, charged)} of what was charged">${yuan(earned)}</span>`;
+}
+
+export function marginText(figures: DailyFigures): string {
+  const { earned } = marginOf(figures);
+  return earned === undefined ? 'margin unknown: no cost' : `margin ${yuanText(earned)} ¥`;
 }

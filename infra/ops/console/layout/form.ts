@@ -1,5 +1,8 @@
 /** Forms: each field with its label, its help and its error beside it. Works without script. */
 import { html, nothing, type Content, type Markup } from './markup.ts';
+import { parseDecimal } from '../../../../shared/billing/amount.ts';
+import { usageFailure } from '../../../../shared/operate/plan.ts';
+import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 
 export interface Field {
   name: string;
@@ -164,3 +167,66 @@ export const search = ({
     ${fields.map((field) => fieldOf(field, {}))}
     <div class="buttons"><button type="submit">${verb}</button></div>
   </form>`;
+
+// The relay's marks of a row, at the fields that they name.
+
+export interface RowMarks {
+  problem?: string | undefined;
+  warning?: string | undefined;
+}
+
+export function withMarks(fields: readonly Field[], { problem = '', warning = '' }: RowMarks): Field[] {
+  const [bad, warned] = [problem, warning].map((words) => errorsByField(words, fields));
+  return fields.map((field): Field => {
+    const [what, why] = [bad?.get(field.name), warned?.get(field.name)];
+    if (what !== undefined) return { ...field, mark: { kind: 'bad', words: what } };
+    return why === undefined ? field : { ...field, mark: { kind: 'warning', words: why } };
+  });
+}
+
+/** The marks that name no field: they belong to the whole form. */
+export const marksElsewhere = ({ problem, warning }: RowMarks, fields: readonly Field[]): string[] =>
+  [problem, warning].filter(
+    (words): words is string => words !== undefined && errorsByField(words, fields).size === 0,
+  );
+
+// What was typed into the fields of a row: numbers and lists as typed, JSON where an attribute is a map.
+
+/** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
+export const typed = (text: string): string | undefined => (text === '' ? undefined : text);
+
+/** Empty: the attribute is removed. A text that is no number stays one, for the row's schema to refuse. */
+export function typedNumber(text: string): number | string | undefined {
+  if (text === '') return undefined;
+  const number = Number(text);
+  // JavaScript reads `0x1F` as one too, and 1e400 as one that no row can hold.
+  return parseDecimal(text, 0) !== undefined && Number.isFinite(number) ? number : text;
+}
+
+/** Names apart by commas, blanks or lines. */
+export const typedList = (text: string): string[] => text.split(/[\s,]+/).filter((name) => name !== '');
+
+/** Throws a Failure that names the field. */
+export function typedJson(name: string, text: string): Record<string, unknown> {
+  if (text === '') return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>;
+  } catch {
+    // The parser's message quotes the text, which may contain a secret.
+  }
+  throw usageFailure(`${name}: found no JSON, wanted a map such as {"params": {...}}`);
+}
+
+/** What of a row has no field of its own. */
+export const otherAttributes = (row: RawRow, own: readonly string[]): RawRow =>
+  Object.fromEntries(
+    Object.entries(row).filter(
+      ([name]) => name !== 'id' && !name.startsWith('_') && !own.some((each) => each === name),
+    ),
+  );
+
+/** All of these attributes as removed, to put what was typed over them. */
+export const removed = (row: RawRow): RawRow =>
+  Object.fromEntries(Object.keys(row).map((name) => [name, undefined]));

@@ -2,7 +2,7 @@
 import { bytes, milliseconds } from './figures.ts';
 import { html, nothing, type Content, type Markup } from './markup.ts';
 
-export const sections = [
+const sections = [
   ['', 'Overview'],
   ['customers', 'Customers'],
   ['keys', 'Keys'],
@@ -14,7 +14,7 @@ export const sections = [
   ['audit', 'Audit'],
 ] as const;
 
-export type Section = (typeof sections)[number][0];
+type Section = (typeof sections)[number][0];
 
 export interface Page {
   title: string;
@@ -32,7 +32,7 @@ export interface Page {
   refreshSeconds?: number;
 }
 
-export interface Framing {
+interface Framing {
   base: string;
   /** The path of this page below the base, with its query: links inside a page need it, because of the base. */
   path: string;
@@ -111,3 +111,48 @@ const costLine = ({ cost }: Framing): Markup =>
       read</span
     >
     <span>${milliseconds(cost.elapsedMs)}</span>`;
+
+// Notices: what is wrong, and what to do next.
+
+type Tone = 'bad' | 'warning' | 'good' | 'calm';
+
+export const notice = (tone: Tone, words: Content): Markup =>
+  html`<div class="notice ${tone}" ${tone === 'bad' ? html`role="alert"` : nothing}>${words}</div>`;
+
+/** What came of an action: where the keyboard goes on, and what is read aloud first. */
+export const outcome = (words: Content): Markup =>
+  html`<div class="notice good" role="status" tabindex="-1" autofocus>${words}</div>`;
+
+const shownMax = 8;
+
+const moreOf = (list: readonly string[]): Markup =>
+  html`<details>
+    <summary>${list.length} more</summary>
+    <ul>
+      ${list.map((each) => html`<li>${each}</li>`)}
+    </ul>
+  </details>`;
+
+export const warnings = (list: readonly string[]): Markup =>
+  list.length === 0
+    ? nothing
+    : notice(
+        'warning',
+        html`<ul>
+            ${list.slice(0, shownMax).map((each) => html`<li>${each}</li>`)}
+          </ul>
+          ${list.length > shownMax ? moreOf(list.slice(shownMax)) : nothing}`,
+      );
+
+/** What is not there yet, and the next step. */
+export const emptyState = (title: string, next: Content): Markup =>
+  html`<p class="empty-title">${title}</p>
+    <p>${next}</p>`;
+
+/** A command of the CLI that does the same, or what the console does not. */
+export const command = (words: string): Markup => html`<pre class="command"><code>${words}</code></pre>`;
+
+// The part of the navigation that a path belongs to.
+
+export const sectionOf = (path: string): Section =>
+  sections.map(([each]) => each).find((each) => each !== '' && path.startsWith(each)) ?? '';

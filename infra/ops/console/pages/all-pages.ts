@@ -1,27 +1,18 @@
 /** All pages, in the order of the navigation. */
-import type { Routes } from '../visit/routes.ts';
+import type { Routes } from '../visit/visit.ts';
 import { auditPages } from './audit.ts';
-import { channelActionPages } from './channels/channel-actions.ts';
-import { channelFormPages } from './channels/channel-forms.ts';
-import { channelPage } from './channels/channel.ts';
-import { channelPages } from './channels/channels.ts';
-import { chargeFormPages } from './charges/charge-forms.ts';
-import { chargePages } from './charges/charges.ts';
-import { accountFormPages } from './customers/account-forms.ts';
-import { closeCustomerPage } from './customers/close-customer.ts';
-import { grantFormPage } from './customers/grant-form.ts';
-import { planPages } from './customers/plan-form.ts';
-import { customerPage } from './customers/customer.ts';
-import { customerPages } from './customers/customers.ts';
-import { newCustomerPage } from './customers/new-customer.ts';
-import { keyFormPages } from './keys/key-forms.ts';
-import { keyPages } from './keys/keys.ts';
-import { leakedKeyPages } from './keys/leaked.ts';
-import { overviewPages } from './overview/overview.ts';
-import { logPages } from './requests/log-story.ts';
-import { refundPages } from './requests/refund.ts';
-import { requestPages } from './requests/requests.ts';
-import { statementPages } from './customers/statements.ts';
+import { channelActionPages, channelFormPages } from './channel-forms.ts';
+import { channelPage, channelPages } from './channels.ts';
+import { chargeFormPages, chargePages } from './charges.ts';
+import { accountFormPages, closeCustomerPage, planPages, newCustomerPage } from './customer-forms.ts';
+import { grantFormPage } from './grants.ts';
+import { customerPage } from './customer.ts';
+import { customerPages } from './customers.ts';
+import { keyFormPages, keyPages } from './keys.ts';
+import { leakedKeyPages } from './leaked-key.ts';
+import { overviewPages } from './overview.ts';
+import { logPages, refundPages, requestPages } from './requests.ts';
+import { statementPages } from './statements.ts';
 import { versionPages } from './versions.ts';
 
 export const pages: readonly ((routes: Routes) => void)[] = [

@@ -1,20 +1,19 @@
 /** Audit: marks of rows and balances at once; all charges of one customer as work that says how long it is. */
-import { configFindings } from '../../../../shared/operate/config/findings.ts';
-import { auditBalances, type AuditedBalances } from '../../../../shared/operate/ledger/audit-balances.ts';
-import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';
+import { configFindings } from '../../../../shared/operate/config/row-changes.ts';
+import {
+  auditBalances,
+  type AuditedBalances,
+  auditLedger,
+} from '../../../../shared/operate/ledger/audit-ledger.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
-import { Failure, usageFailure } from '../../../../shared/operate/operator-failure.ts';
+import { Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
 import { bytes, grouped } from '../layout/figures.ts';
 import { form, type Tried } from '../layout/form.ts';
-import type { Page } from '../layout/frame.ts';
+import { type Page, command, emptyState } from '../layout/frame.ts';
 import { html, type Markup } from '../layout/markup.ts';
-import { command, emptyState } from '../layout/notice.ts';
 import { pager, table } from '../layout/table.ts';
-import type { Proposal } from '../visit/proposals.ts';
-import type { Routes } from '../visit/routes.ts';
-import type { Visit } from '../visit/visit.ts';
-import { shellWord } from '../../../../shared/operate/shell-word.ts';
+import type { Proposal, Routes, Visit } from '../visit/visit.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
 const rowBytes = 600;

@@ -1,20 +1,15 @@
 /** Versions: what was published when, what differs, and the way back. */
-import { planRollback } from '../../../../shared/operate/config/apply-rows.ts';
-import { diffConfig } from '../../../../shared/operate/config/diff-rows.ts';
-import { publishedMax, publishedVersions } from '../../../../shared/operate/config/show-versions.ts';
-import { usageFailure } from '../../../../shared/operate/operator-failure.ts';
-import { when } from '../layout/times.ts';
+import { planRollback } from '../../../../shared/operate/config/write-rows.ts';
+import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
+import { publishedMax, publishedVersions } from '../../../../shared/operate/config/versions.ts';
+import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { when } from '../layout/figures.ts';
 import { actionButton, search, type Tried } from '../layout/form.ts';
-import { ownForm } from '../visit/own-form.ts';
-import type { Page } from '../layout/frame.ts';
+import { ownForm, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { type Page, command, emptyState } from '../layout/frame.ts';
 import { html, nothing } from '../layout/markup.ts';
-import { command, emptyState } from '../layout/notice.ts';
 import { badge, table } from '../layout/table.ts';
-import type { Proposal } from '../visit/proposals.ts';
-import type { Routes } from '../visit/routes.ts';
-import type { Visit } from '../visit/visit.ts';
-import { differenceTable } from '../visit/difference-table.ts';
-import { rowProposal } from '../visit/row-proposal.ts';
+import { differenceTable, rowProposal } from '../visit/row-proposal.ts';
 
 export function versionPages(routes: Routes): void {
   routes.page('/versions', list);

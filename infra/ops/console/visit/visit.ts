@@ -1,5 +1,9 @@
 /** What a page of the console is given: who asks, the ports, and what was asked. Holds no Hono, so pages are functions. */
-import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
+import { type Tried, form, type FormOf, type Field } from '../layout/form.ts';
+import type { Page } from '../layout/frame.ts';
+import type { Plan } from '../../../../shared/operate/plan.ts';
+import { type Markup, html } from '../layout/markup.ts';
 
 /** Who asks. Whoever puts the console behind a login makes one for each session. */
 export interface Identity {
@@ -34,4 +38,205 @@ export interface Visit {
   readonly field: (name: string) => string;
   /** The fields by name, to show a form again. */
   fields: Readonly<Record<string, string>>;
+}
+
+// What pages register: pages to read, and forms that lead to a proposal. Paths are below the console's base.
+
+/** Shows a page; with `tried`, the same page after its form was refused. */
+type PageView = (visit: Visit, tried?: Tried) => Promise<Page>;
+
+export interface FormRoute {
+  /** The form alone on its page, or the page that it is part of. */
+  page: PageView;
+  /** Throws a Failure, whose message is shown at the fields that it names. Writes nothing. */
+  propose: (visit: Visit) => Promise<Proposal>;
+  /** It writes nothing when it is carried out either, so a console that only reads has it. */
+  reads?: boolean;
+}
+
+export interface Routes {
+  page(path: string, view: PageView): void;
+  form(path: string, route: FormRoute): void;
+}
+
+// Actions between their form and their end: proposed, confirmed, carried out, shown. Kept in memory, few and not for long;
+// each is carried out once, however often its button is pressed. Secrets of a result are shown once.
+
+/** What a form leads to: the effect and the questions of a plan of `shared/operate`. */
+export interface Proposal {
+  title: string;
+  /** The path of the page that it came from, without the first slash. */
+  back: string;
+  effect: readonly string[];
+  questions: readonly string[];
+  warnings?: readonly string[];
+  /** Why it may be shown but not carried out. */
+  refusal?: string | undefined;
+  /** More to see before one agrees: differences of rows, what they would have made of the last days. */
+  details?: Markup;
+  /** The words on the button. */
+  verb: string;
+  /** It switches something off, or moves money: the button says so by its colour. */
+  grave?: boolean;
+  /** Nothing is written: carried out in a console that only reads, and without a question. */
+  reads?: boolean;
+  /** @param onProgress says what it is at, in words */
+  carryOut(onProgress: (words: string) => void): Promise<Outcome>;
+}
+
+/** What all plans say of themselves. The rest of a proposal is how it is carried out. */
+export const ofPlan = (
+  { effect, questions, warnings = [], refusal }: Plan<unknown>,
+  words: Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>,
+): Omit<Proposal, 'carryOut'> => ({ ...words, effect, questions, warnings, refusal });
+
+/** A plan that has nothing to write may be shown, not carried out. */
+export const ofWrites = (
+  plan: Plan<RowWrite>,
+  words: Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>,
+): Omit<Proposal, 'carryOut'> => {
+  const isNothing = plan.changes.length === 0;
+  const refusal = plan.refusal ?? (isNothing ? plan.effect[0] : undefined);
+  return { ...ofPlan(plan, words), questions: isNothing ? [] : plan.questions, refusal };
+};
+
+export interface Outcome {
+  /** What was done, in sentences. */
+  lines: readonly string[];
+  warnings?: readonly string[];
+  details?: Markup;
+  /** Shown once, then forgotten. `message`: lines ready to send, which may contain it. */
+  secret?: { name: string; value: string; message?: readonly string[] };
+  /** Lines to send to the customer that hold no secret. */
+  message?: readonly string[];
+  /** Where to go from here: path and words. */
+  next?: readonly (readonly [path: string, words: string])[];
+}
+
+export interface Kept {
+  id: string;
+  owner: string;
+  proposal: Proposal;
+  /** What was typed, to change it again. */
+  typed: Readonly<Record<string, string>>;
+  /** The form's path. */
+  path: string;
+  keptMs: number;
+  /** Absent: it was not confirmed yet. */
+  run?: Run;
+}
+
+export interface Run {
+  startedMs: number;
+  words: string;
+  /** Absent: it is running. */
+  ended?: { outcome: Outcome } | { error: unknown };
+  done: Promise<void>;
+}
+
+const keptMax = 100;
+const keptForMs = 30 * 60_000;
+const runningMax = 4;
+
+export class Proposals {
+  readonly #kept = new Map<string, Kept>();
+  readonly #newId: () => string;
+  readonly #now: () => number;
+
+  constructor({ newId, now }: { newId: () => string; now: () => number }) {
+    this.#newId = newId;
+    this.#now = now;
+  }
+
+  /** @returns its id */
+  add({ identity, fields, path }: Pick<Visit, 'identity' | 'fields' | 'path'>, proposal: Proposal): string {
+    this.#forgetOld();
+    const id = this.#newId();
+    const typed = proposal.reads ? {} : fields;
+    this.#kept.set(id, { id, owner: identity.formToken, proposal, typed, path, keptMs: this.#now() });
+    return id;
+  }
+
+  /** Of this session alone. Undefined: it is over, or there never was one. */
+  find(identity: Identity, id: string): Kept | undefined {
+    const kept = this.#kept.get(id);
+    return kept?.owner === identity.formToken ? kept : undefined;
+  }
+
+  /** Starts it if it was not started before. False: too many run already. */
+  start(kept: Kept): boolean {
+    if (kept.run) return true;
+    const running = [...this.#kept.values()].filter(({ run }) => run && !run.ended).length;
+    if (running >= runningMax) return false;
+    const run: Run = { startedMs: this.#now(), words: '', done: Promise.resolve() };
+    kept.run = run;
+    const work = async (): Promise<void> => {
+      try {
+        const outcome = await kept.proposal.carryOut((words) => {
+          run.words = words;
+        });
+        run.ended = { outcome };
+      } catch (error) {
+        run.ended = { error };
+      }
+    };
+    run.done = work();
+    return true;
+  }
+
+  /** Takes the secret out of a result that is being shown. */
+  takeSecret({ run }: Kept): Outcome['secret'] {
+    if (!run?.ended || !('outcome' in run.ended)) return undefined;
+    const { secret, ...rest } = run.ended.outcome;
+    run.ended = { outcome: rest };
+    return secret;
+  }
+
+  #forgetOld(): void {
+    const oldest = this.#now() - keptForMs;
+    for (const [id, { keptMs, run }] of this.#kept) {
+      const isRunning = run !== undefined && !run.ended;
+      if (!isRunning && (keptMs < oldest || this.#kept.size >= keptMax)) this.#kept.delete(id);
+    }
+  }
+}
+
+// A form that is sent to the page it stands on, by whom it was made for.
+
+export const ownForm = (
+  { path, identity }: Pick<Visit, 'path' | 'identity'>,
+  parts: Omit<FormOf, 'action' | 'formToken'>,
+): Markup => form({ ...parts, action: path, formToken: identity.formToken });
+
+// The page around a form of a customer.
+
+export const customerPath = (account: string): string => `customers/${encodeURIComponent(account)}`;
+
+interface FormPage {
+  title: string;
+  /** Undefined: of no customer yet. */
+  account?: string;
+  lead?: string;
+  fields: readonly Field[];
+  verb: string;
+}
+
+export function formPage({ identity, path }: Visit, tried: Tried | undefined, parts: FormPage): Page {
+  const { title, account, lead, fields, verb } = parts;
+  const back = account === undefined ? 'customers' : customerPath(account);
+  return {
+    title,
+    section: 'customers',
+    above: [['customers', 'Customers'], ...(account === undefined ? [] : [[back, account] as const])],
+    body: html`${lead === undefined ? '' : html`<p class="lead">${lead}</p>`}
+    ${ownForm(
+      { path, identity },
+      {
+        fields,
+        verb,
+        cancel: back,
+        tried,
+      },
+    )}`,
+  };
 }

@@ -22,7 +22,7 @@ import {
   numberAttribute,
   placesName,
   untilIndex,
-} from './quota-attributes.ts';
+} from './quota-items.ts';
 
 /** The expression part of an UpdateItem. */
 export interface Expression {

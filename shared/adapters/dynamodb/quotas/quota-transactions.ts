@@ -3,24 +3,59 @@
  * A transaction whose conditions hold for one moment moves money and counts between parts, so sums stay.
  */
 import { randomUUID } from 'node:crypto';
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
-import type { CloseKind } from '../../../billing/quota-item.ts';
-import type { CloseWrite, PartOfAccount } from '../../../billing/quota-writes.ts';
-import type { QuotaStore } from '../../../relay/ports/stores/quota-store.ts';
-import { StoreBusy } from '../../../relay/ports/stores/store-errors.ts';
+import {
+  type CloseKind,
+  accountRate,
+  type CloseRecord,
+  type RateCount,
+} from '../../../billing/quota-item.ts';
+import type {
+  CloseWrite,
+  PartOfAccount,
+  DropCountsWrite,
+  FreePlacesWrite,
+  RenewWrite,
+  TombstoneWrite,
+} from '../../../billing/quota-writes.ts';
+import type { QuotaStore } from '../../../relay/ports/money-stores.ts';
+import { StoreBusy } from '../../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import type { Attributes } from '../attributes.ts';
-import { countInBudgets } from '../budget-counter.ts';
-import { countInDaily } from '../daily-attributes.ts';
-import { quotaCall, type TableClient } from '../dynamo-client.ts';
-import { readAsOfOneMoment, transactionCall } from '../dynamo-transactions.ts';
-import { ledgerAttributes } from '../ledger-attributes.ts';
-import { partsItem } from '../account-parts.ts';
-import { partKey } from './quota-attributes.ts';
-import { changeExpression, createdPart, lateExpression, markExpression } from './parts-expressions.ts';
-import { closeExpression } from './quota-expressions.ts';
-import { quotaOf } from './quota-attributes.ts';
+import { type Attributes, quotaCall, type TableClient } from '../table-client.ts';
+import { countInBudgets } from '../key-budgets.ts';
+import { countInDaily } from '../daily-sums.ts';
+import { readAsOfOneMoment, transactionCall } from '../transactions.ts';
+import { ledgerAttributes } from '../ledger-store.ts';
+import { partsItem } from '../key-store.ts';
+import {
+  partKey,
+  quotaOf,
+  closeRecordAttribute,
+  emptyAttributes,
+  numberAttribute,
+  entryAttribute,
+  flagsAttribute,
+  flagsIndex,
+  placesName,
+  untilIndex,
+} from './quota-items.ts';
+import {
+  closeExpression,
+  Clauses,
+  hasItem,
+  hasNoOverdraft,
+  hasParts,
+  markOverdraft,
+  mayTake,
+  type Change,
+  isNotOpen,
+  isOpenAs,
+  isOpenUntil,
+  type Expression,
+} from './quota-expressions.ts';
+import type { CloseRow } from '../../../billing/ledger-row.ts';
+import type { PartChange, PartsWrite } from '../../../billing/shards.ts';
 
 export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'> {
   /** A close that overdraws one of so many parts, and the mark on all of them. */
@@ -143,4 +178,163 @@ async function readRoughly(
   // A part that was not read is not a part without money.
   if ((UnprocessedKeys?.[TableName]?.Keys?.length ?? 0) > 0) throw new StoreBusy('not all parts were read');
   return Responses?.[TableName] ?? [];
+}
+
+// The changes of a transaction over parts of an account, as DynamoDB expressions.
+
+/** A part that is created has its share at once. */
+export function createdPart(
+  { account, parts = 1, overdraft }: PartsWrite,
+  { part, moved, plan, minute }: PartChange,
+): Attributes {
+  const counts = [...plan].flatMap(([key, { calls }]) =>
+    calls === 0 ? [] : [[key, numberAttribute(calls)] as const],
+  );
+  return {
+    ...emptyAttributes({ account, part }),
+    available: numberAttribute(moved),
+    moved: numberAttribute(moved),
+    parts: numberAttribute(parts),
+    plan: { M: Object.fromEntries(counts) },
+    rate: { M: minute ? { [accountRate]: minuteAttribute(minute.counted) } : {} },
+    ...(overdraft === 'begins' && { overdraft: { BOOL: true } }),
+  };
+}
+
+export function changeExpression({ parts, made, overdraft }: PartsWrite, change: PartChange): Change {
+  const { seenParts = 1, moved, plan, settledBefore } = change;
+  const c = new Clauses();
+  const zero = c.value('zero', numberAttribute(0));
+  const [available, received] = [c.path('available'), c.path('moved')];
+  c.conditions.push(hasParts(c, seenParts));
+  const amount = c.value('moved', numberAttribute(moved));
+  c.set.push(
+    `${available} = ${available} + ${amount}`,
+    `${received} = if_not_exists(${received}, ${zero}) + ${amount}`,
+  );
+  const leavesNoDebt = overdraft === 'ends' || overdraft === 'none';
+  // The one part of a joined account owes what the account does.
+  if (leavesNoDebt || (moved < 0n && parts !== 1))
+    c.conditions.push(`${available} >= ${c.value('given', numberAttribute(-moved))}`);
+  if (overdraft === 'begins') markOverdraft(c);
+  if (overdraft === 'none') c.conditions.push(hasNoOverdraft(c));
+  if (overdraft === 'ends') c.conditions.push(`attribute_exists(${c.path('overdraft')})`);
+  if (overdraft === 'ends' || parts === 1) c.remove.push(c.path('overdraft'));
+  if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.value('newParts', numberAttribute(parts))}`);
+  if (made !== undefined && change.part === 0)
+    c.set.push(`${c.path('made')} = ${c.value('made', numberAttribute(made))}`);
+  for (const [key, { calls, countedMax }] of plan) {
+    const count = c.path('plan', key);
+    if (calls !== 0)
+      c.set.push(
+        `${count} = if_not_exists(${count}, ${zero}) + ${c.value(`calls ${key}`, numberAttribute(calls))}`,
+      );
+    if (!Number.isFinite(countedMax)) continue;
+    const max = c.value(`max ${key}`, numberAttribute(countedMax));
+    c.conditions.push(`(${count} <= ${max} OR attribute_not_exists(${count}))`);
+  }
+  if (change.minute) setMinute(c, change.minute);
+  if (settledBefore !== undefined)
+    c.conditions.push(
+      `${c.path('settled')} = ${c.value('settled', numberAttribute(settledBefore))}`,
+      `size(${c.path('open')}) = ${zero}`,
+      // Nothing was opened and closed since, so this is what was read.
+      `${available} = ${c.value('given', numberAttribute(-moved))}`,
+    );
+  return c.expression();
+}
+
+function setMinute(c: Clauses, { seen, counted }: NonNullable<PartChange['minute']>): void {
+  const path = c.path('rate', accountRate);
+  c.conditions.push(
+    seen ? `${path} = ${c.value('seen', minuteAttribute(seen))}` : `attribute_not_exists(${path})`,
+  );
+  c.set.push(`${path} = ${c.value('counted', minuteAttribute(counted))}`);
+}
+
+/** As a reserve writes it. */
+const minuteAttribute = ({ minute, count, tokens = 0 }: RateCount): AttributeValue => ({
+  M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
+});
+
+/** Says that a part may be below zero. */
+export function markExpression(parts: number): Change {
+  const c = new Clauses();
+  c.conditions.push(hasParts(c, parts));
+  markOverdraft(c);
+  return c.expression();
+}
+
+/**
+ * The amounts of a charge that came too late.
+ * @param overdrawn it overdraws the first of so many parts, which are marked with it
+ */
+export function lateExpression(difference: bigint, row: CloseRow, overdrawn?: number): Change {
+  const c = new Clauses();
+  const amount = c.value('amount', numberAttribute(difference));
+  const [available, spent, settled] = [c.path('available'), c.path('spent'), c.path('settled')];
+  c.conditions.push(hasItem(c));
+  if (overdrawn !== undefined) {
+    c.conditions.push(hasParts(c, overdrawn));
+    markOverdraft(c);
+  } else if (difference > 0n) c.conditions.push(mayTake(c, 0, difference));
+  c.set.push(
+    `${available} = ${available} - ${amount}`,
+    `${spent} = ${spent} + ${amount}`,
+    `${settled} = ${settled} + ${c.value('one', numberAttribute(1))}`,
+    `${c.path('last')} = ${c.value('last', closeRecordAttribute(lateRecord(row)))}`,
+  );
+  return c.expression();
+}
+
+const lateRecord = ({ id, kind, charge, at }: CloseRow): CloseRecord => ({
+  id,
+  kind,
+  charge,
+  at: Math.floor(Date.parse(at) / 1000),
+});
+
+// The writes on one item that few calls make, as DynamoDB expressions. Loaded by the first call that makes one.
+
+export function tombstoneExpression({ id, entry }: TombstoneWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(hasItem(c), isNotOpen(c, id));
+  c.set.push(`${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`);
+  return c.expression();
+}
+
+export function renewExpression({ id, entry, until, begins }: RenewWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(isOpenAs(c, id, entry));
+  const open = c.path('open', id);
+  c.set.push(`${open}[${untilIndex}] = ${c.value('until', numberAttribute(until))}`);
+  if (begins) {
+    const begun = flagsAttribute({ ...entry, queued: undefined });
+    c.set.push(`${open}[${flagsIndex}] = ${c.value('begun', begun)}`);
+  }
+  return c.expression();
+}
+
+export function freePlacesExpression({ key, lapsed }: FreePlacesWrite): Expression {
+  const c = new Clauses();
+  c.conditions.push(hasItem(c));
+  for (const [id, until] of lapsed)
+    c.conditions.push(until === undefined ? isNotOpen(c, id) : isOpenUntil(c, id, until));
+  c.take.push(`${c.path(placesName(key))} ${c.value('ids', { SS: [...lapsed.keys()] })}`);
+  return c.expression();
+}
+
+export function dropCountsExpression({ minutes, idle }: DropCountsWrite): Expression {
+  const c = new Clauses();
+  const drop = (condition: string, path: string): void => {
+    c.conditions.push(condition);
+    c.remove.push(path);
+  };
+  for (const [key, minute] of minutes) {
+    const seen = c.value(`minute ${minute}`, numberAttribute(minute));
+    drop(`${c.path('rate', key, 'minute')} = ${seen}`, c.path('rate', key));
+  }
+  for (const key of idle)
+    drop(`${c.path('busy', key)} = ${c.value('zero', numberAttribute(0))}`, c.path('busy', key));
+  return c.expression();
 }

@@ -1,11 +1,10 @@
 /** Reads all parts of an account as of one moment. A part that cannot be read is an error, never left out. */
 import { GetItemCommand, TransactGetItemsCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/parts/whole.ts';
+import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/shards.ts';
 import type { QuotaItem } from '../../../billing/quota-item.ts';
-import type { Attributes } from '../attributes.ts';
-import { readAsOfOneMoment } from '../dynamo-transactions.ts';
-import { partKey, partName } from './quota-attributes.ts';
-import { quotaOf } from './quota-attributes.ts';
+import type { Attributes } from '../table-client.ts';
+import { readAsOfOneMoment } from '../transactions.ts';
+import { partKey, partName, quotaOf } from './quota-items.ts';
 
 export interface QuotaTable {
   client: DynamoDBClient;

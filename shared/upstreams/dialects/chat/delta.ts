@@ -1,6 +1,8 @@
 /** Reads one delta, or a whole message, field by field. */
 import type { UrlCitation } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import type { VendorCounts } from '../../usage-counts.ts';
+import type { UpstreamError } from '../../exchange.ts';
 
 /** What a delta says. Empty texts and lists: nothing. */
 export interface DeltaReading {
@@ -77,3 +79,91 @@ function image(value: unknown): JsonRecord[] {
 }
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+// Where Chat Completions upstreams report their counts, and the names that vendors have for them. A compatible server
+// may use any of these, so they are read by name and not by vendor.
+
+/** The counts in an event: beside the choices, in the first choice (Moonshot) or under `x_groq`. Undefined: none. */
+export function countsOfEvent(event: JsonRecord): VendorCounts | undefined {
+  const [choice] = Array.isArray(event['choices']) ? event['choices'] : [];
+  const places = [event['usage'], asRecord(choice)['usage'], asRecord(event['x_groq'])['usage']];
+  const usage = places.find(isRecord);
+  return usage && countsOf(usage);
+}
+
+function countsOf(usage: JsonRecord): VendorCounts {
+  const inputDetails = asRecord(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
+  const outputDetails = asRecord(usage['completion_tokens_details'] ?? usage['output_tokens_details']);
+  const lifetimes = asRecord(usage['cache_creation'] ?? inputDetails['cache_creation_token_details']);
+  // Anthropic's names. Its own count of input leaves both out; gateways that add them keep the names.
+  const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = usage;
+  const isNamedSo = typeof (read ?? written) === 'number';
+  return {
+    input: usage['prompt_tokens'] ?? usage['input_tokens'],
+    output: usage['completion_tokens'] ?? usage['output_tokens'],
+    total: usage['total_tokens'],
+    reasoning: outputDetails['reasoning_tokens'] ?? usage['reasoning_tokens'],
+    cached:
+      inputDetails['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens'] ?? read,
+    written:
+      inputDetails['cache_write_tokens'] ??
+      inputDetails['cache_creation_tokens'] ??
+      usage['cache_write_tokens'] ??
+      written,
+    writtenForMinutes: lifetimes['ephemeral_5m_input_tokens'],
+    writtenForHour: lifetimes['ephemeral_1h_input_tokens'],
+    cacheIsApart: isNamedSo && (usage['prompt_tokens'] === undefined || 'unsure'),
+  };
+}
+
+// Finds the error in an answer of a Chat Completions upstream.
+
+const reasonsMax = 8;
+const reasonPattern = /^[A-Za-z0-9_.-]{1,100}$/;
+
+/** OpenAI's error object, or one of the shapes that servers behind compatible upstreams use. */
+export function chatError(body: unknown): UpstreamError | undefined {
+  // Some upstreams wrap the error in a list.
+  const whole = asRecord(firstOf(body));
+  const { message, detail } = whole;
+  const error = firstOf(whole['error']);
+  if (isRecord(error)) return readError(error);
+  if (typeof error === 'string') return readError({ ...whole, message: error });
+  if (typeof message === 'string') return readError(whole);
+  if (typeof detail === 'string') return { message: detail };
+  return detailError(detail) ?? detailError(asRecord(message)['detail']);
+}
+
+/** The first of the faults that validating servers list, each with the path of its field in `loc`. */
+function detailError(detail: unknown): UpstreamError | undefined {
+  if (!Array.isArray(detail)) return undefined;
+  const { msg, loc } = asRecord(detail[0]);
+  const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : undefined;
+  return { message: msg, ...(path && { param: path }) };
+}
+
+/**
+ * The error in an event of an answer with status 200. Undefined: the event is none. Some servers send the error itself,
+ * marked by its type.
+ */
+export function errorOfEvent(event: JsonRecord): UpstreamError | undefined {
+  const marked = event['object'] === 'error' || event['type'] === 'error';
+  if (!event['error'] && !(marked && !Array.isArray(event['choices']))) return undefined;
+  return chatError(event) ?? {};
+}
+
+/** Codes stay numbers where they are: Google's and others' repeat the status there and say the rest in `status`. */
+function readError(error: JsonRecord): UpstreamError {
+  const { message, type, status, code, param, details } = error;
+  const found = Array.isArray(details) ? details.map((detail) => asRecord(detail)['reason']) : [];
+  const reasons = found.filter((reason) => typeof reason === 'string' && reasonPattern.test(reason));
+  return {
+    message,
+    type: type ?? (typeof status === 'string' ? status : undefined),
+    code,
+    param,
+    ...(reasons.length > 0 && { reasons: reasons.slice(0, reasonsMax) as string[] }),
+  };
+}
+
+const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);

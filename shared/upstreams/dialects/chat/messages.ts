@@ -2,12 +2,10 @@
  * Converts the messages of a call. A pure function of the transcript that only appends: what an earlier turn became
  * stays as it is when the transcript grows, because upstreams cache by prefix.
  */
-import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import type { ChatContentPart, ChatMessage } from '../../../wire/chat-request.ts';
-import { asRecord, isRecord, type JsonRecord, withoutNulls } from '../../../wire/json-record.ts';
-import type { CallIds } from '../../calls/call-ids.ts';
-import { mappedIds } from '../../calls/sent-ids.ts';
-import { wrappedInput } from '../../calls/custom-tools.ts';
+import type { CanonicalCall, ChatContentPart, ChatMessage } from '../../../wire/canonical-call.ts';
+import { asRecord, isRecord, type JsonRecord, withoutNulls } from '../../../wire/json.ts';
+import type { CallIds } from '../../call-ids.ts';
+import { mappedIds, wrappedInput } from '../../request-parts.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
 import { continuation, type Quirks } from '../../quirks.ts';
 import { knownMessage } from './fields.ts';

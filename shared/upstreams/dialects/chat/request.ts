@@ -1,11 +1,14 @@
-/** Builds the body of a Chat Completions request for one channel. Never changes the call. */
+/** OpenAI's Chat Completions, with the variants of compatible upstreams. */
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import { isRecord, type JsonRecord, withoutNulls } from '../../../wire/json-record.ts';
-import type { RequestSettings, SentBody } from '../../dialect.ts';
-import { fittedFields } from './fields.ts';
-import { limitOf, setLimits } from './limits.ts';
+import { isRecord, type JsonRecord, withoutNulls } from '../../../wire/json.ts';
+import type { RequestSettings, SentBody, Dialect } from '../../dialect.ts';
+import { fittedFields, chatTools } from './fields.ts';
 import { chatMessages } from './messages.ts';
-import { chatTools } from './tools.ts';
+import { limitFields } from '../../quirks.ts';
+import { ChatReader } from './events.ts';
+import { chatError } from './delta.ts';
+
+// Builds the body of a Chat Completions request for one channel. Never changes the call.
 
 /** Fields that are set apart from the others, or never sent. */
 const elsewhere = ['official', 'stream', 'stream_options', 'model'];
@@ -67,3 +70,51 @@ function statelessNames({ request }: CanonicalCall, { without, states }: Request
   );
   return states.size > 0 || echoed ? ['reasoning'] : [];
 }
+
+// Limits on output tokens. Never asks for more than the channel's maximum and what the balance covers.
+
+const fieldsOf = ({ limitField }: RequestSettings): string[] => [...new Set([...limitFields, limitField])];
+
+/** Puts the limit into a field that the upstream accepts, and lowers it. Changes `body`. */
+function setLimits(body: JsonRecord, settings: RequestSettings): void {
+  if (settings.without.has('limit')) {
+    for (const field of fieldsOf(settings)) delete body[field];
+    return;
+  }
+  moveLimit(body, settings.quirks.limitFields);
+  lowerLimits(body, settings);
+}
+
+/** The limit that is sent: the smallest, if there are several. */
+function limitOf(body: JsonRecord, settings: RequestSettings): number | undefined {
+  const limits = fieldsOf(settings).map((field) => body[field]);
+  const sent = limits.filter((limit) => typeof limit === 'number');
+  return sent.length === 0 ? undefined : Math.min(...sent);
+}
+
+/** Moves a limit out of a field that the upstream does not accept. */
+function moveLimit(body: JsonRecord, accepted: readonly string[] | undefined): void {
+  const [first] = accepted ?? [];
+  if (first === undefined) return;
+  for (const field of limitFields.filter((each) => !accepted?.includes(each))) {
+    body[first] ??= body[field];
+    if (body[first] === undefined) delete body[first];
+    delete body[field];
+  }
+}
+
+function lowerLimits(body: JsonRecord, settings: RequestSettings): void {
+  const { maxOutputTokens, outputTokensLimit, limitField } = settings;
+  const max = Math.min(maxOutputTokens ?? Infinity, outputTokensLimit ?? Infinity);
+  const sent = fieldsOf(settings).filter((field) => typeof body[field] === 'number');
+  for (const field of sent) body[field] = Math.min(Number(body[field]), max);
+  if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = max;
+}
+
+export const chat: Dialect = {
+  name: 'chat',
+  path: '/chat/completions',
+  body: chatBody,
+  Reader: ChatReader,
+  error: chatError,
+};

@@ -2,13 +2,14 @@
  * What of an answer has to come back with its turn, and how it is put back. Reasoning text comes back only with turns
  * that called tools; signatures and `reasoning_details` always do.
  */
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { echoedFields } from '../../quirks.ts';
+import { bytesOf, type Kept } from '../../../wire/chat-response.ts';
 
 /** What was kept of one turn. The calls' ones by the index that clients see. */
-export interface KeptState {
+interface KeptState {
   /** The name under which the upstream sent its reasoning: it takes it back under the same. */
   reasoning: { field: 'reasoning_content' | 'reasoning'; text: string } | undefined;
   details: readonly unknown[];
@@ -110,3 +111,54 @@ const withoutEchoes = (source: JsonRecord, accepted: readonly string[]): JsonRec
   );
 
 const recordsOf = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
+
+// Puts the pieces of OpenRouter's `reasoning_details` together again, so that each block comes back whole.
+
+/** The fields of text. Encrypted blocks come whole. */
+const textFields = ['text', 'summary'] as const;
+
+export class DetailBlocks {
+  readonly blocks: JsonRecord[] = [];
+  readonly #kept: Kept;
+
+  constructor(kept: Kept) {
+    this.#kept = kept;
+  }
+
+  push(pieces: readonly JsonRecord[]): void {
+    for (const piece of pieces) {
+      const last = this.blocks.at(-1);
+      if (last && continues(last, piece)) {
+        this.#kept.bytes(addedBytes(last, piece));
+        this.blocks[this.blocks.length - 1] = joined(last, piece);
+      } else {
+        this.#kept.value(piece);
+        this.blocks.push(piece);
+      }
+    }
+  }
+}
+
+/** Only neighbours are joined, because the order of blocks is part of what is checked. */
+const continues = (block: JsonRecord, piece: JsonRecord): boolean =>
+  block['type'] === piece['type'] &&
+  block['index'] === piece['index'] &&
+  textFields.some((field) => typeof block[field] === 'string' || typeof piece[field] === 'string') &&
+  (block['signature'] ?? undefined) === undefined;
+
+/** What a piece adds to its block: texts grow, and what is the same takes no more room. */
+function addedBytes(block: JsonRecord, piece: JsonRecord): number {
+  let bytes = 0;
+  for (const [field, value] of Object.entries(piece)) if (value !== block[field]) bytes += bytesOf(value);
+  return bytes;
+}
+
+function joined(block: JsonRecord, piece: JsonRecord): JsonRecord {
+  const said = Object.entries(piece).filter(([, value]) => value !== null && value !== undefined);
+  const whole: JsonRecord = { ...block, ...Object.fromEntries(said) };
+  for (const field of textFields) {
+    const [before, next] = [block[field], piece[field]];
+    if (typeof before === 'string' && typeof next === 'string') whole[field] = before + next;
+  }
+  return whole;
+}

@@ -15,7 +15,7 @@
  *   at its 20th, which is at the same place in later calls. The one at the end of `tools` makes room for it: the end
  *   of `system` covers the tools.
  */
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry } from '../../dialect.ts';
 import type { Conversation } from './conversation.ts';
 

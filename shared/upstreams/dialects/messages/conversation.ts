@@ -3,13 +3,12 @@
  * appends: what a conversation has become stays as it is when messages are added, so that caches and thinking that is
  * bound to its prefix stay valid.
  */
-import type { ChatMessage } from '../../../wire/chat-request.ts';
-import type { JsonRecord } from '../../../wire/json-record.ts';
-import { sentIds, type SentIds } from '../../calls/sent-ids.ts';
-import type { RequestSettings } from '../../dialect.ts';
+import type { ChatMessage, ChatToolCall, ChatContentPart } from '../../../wire/canonical-call.ts';
+import { type JsonRecord, asRecord, isRecord, parseJson } from '../../../wire/json.ts';
+import { sentIds, type SentIds } from '../../request-parts.ts';
+import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
-import { assistantBlocks } from './assistant-blocks.ts';
-import { cacheControlOf, contentBlocks, textBlocks, withMessageBreakpoint } from './part-blocks.ts';
+import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 
 export interface Turn {
   role: 'user' | 'assistant';
@@ -88,3 +87,200 @@ const asInstruction = (block: JsonRecord): JsonRecord =>
   block['type'] === 'text'
     ? { ...block, text: `<system_instruction>\n${String(block['text'])}\n</system_instruction>` }
     : block;
+
+// The blocks of an assistant turn: its text, its calls, and the thinking that the vendor wants back with them.
+
+interface AssistantTurn {
+  message: ChatMessage;
+  /** The message in the client's request, for errors. */
+  path: string;
+  /** The ids of the calls as they go up. */
+  ids: readonly string[];
+  /** What came with the turn. Undefined: nothing, or it may not go to this upstream. */
+  state: readonly StatePart[] | undefined;
+}
+
+/**
+ * Thinking goes up as it came, at its place among text and calls; before both if the client changed the text. What the
+ * layout does not name follows it, text before calls.
+ */
+function assistantBlocks({ message, path, ids, state }: AssistantTurn): JsonRecord[] {
+  const calls = (message.tool_calls ?? []).map((call, index) => callBlock(call, ids[index] ?? ''));
+  const text = textOf(message, path);
+  const blocks = state ? rebuilt(state, text, calls) : [...textBlocks(text), ...calls];
+  return withMessageBreakpoint(withPartBreakpoint(blocks, message), message);
+}
+
+function rebuilt(state: readonly StatePart[], text: string, calls: readonly JsonRecord[]): JsonRecord[] {
+  const named = state.flatMap((part) => ('call' in part ? [part.call] : []));
+  const isOfCalls = new Set(named).size === named.length && named.every((index) => index < calls.length);
+  const stretches = isOfCalls ? stretchesOf(text, state) : undefined;
+  if (!stretches) {
+    return [
+      ...state.flatMap((part) => ('opaque' in part ? thinking(part.opaque) : [])),
+      ...textBlocks(text),
+      ...calls,
+    ];
+  }
+  const blocks = state.flatMap((part) => {
+    if ('opaque' in part) return thinking(part.opaque);
+    if ('call' in part) return calls.slice(part.call, part.call + 1);
+    return textBlocks(stretches.shift() ?? '');
+  });
+  const followed = calls.filter((_, index) => !named.includes(index));
+  return [...blocks, ...textBlocks(stretches.join('')), ...followed];
+}
+
+/** Nothing but thinking is opaque here; anything else comes from a damaged store. */
+const thinking = (block: JsonRecord): JsonRecord[] =>
+  block['type'] === 'thinking' || block['type'] === 'redacted_thinking' ? [block] : [];
+
+function textOf({ content, ...message }: ChatMessage, path: string): string {
+  if (typeof content === 'string' && content !== '') return content;
+  const parts = Array.isArray(content) ? content : [];
+  const texts = parts.map((part, index) => {
+    const text = part.type === 'refusal' ? part['refusal'] : part.text;
+    if (typeof text === 'string' && (part.type === 'text' || part.type === 'refusal')) return text;
+    const type = `${path}.content[${index}].type`;
+    throw new CannotCarry(type, `An assistant's content of type ${part.type} cannot be sent to this model.`);
+  });
+  const joined = texts.join('');
+  return joined === '' && typeof message['refusal'] === 'string' ? message['refusal'] : joined;
+}
+
+/** A breakpoint on one of the parts, which become one text, stands on the last block of text. */
+function withPartBreakpoint(blocks: JsonRecord[], { content }: ChatMessage): JsonRecord[] {
+  const parts = Array.isArray(content) ? content : [];
+  const marked = parts.findLast((part) => isRecord(asRecord(part)['cache_control']));
+  const last = blocks.findLastIndex(({ type }) => type === 'text');
+  if (!marked || last < 0) return blocks;
+  return blocks.map((block, index) => (index === last ? { ...block, ...cacheControlOf(marked) } : block));
+}
+
+function callBlock(call: ChatToolCall, id: string): JsonRecord {
+  const custom = asRecord(call['custom']);
+  const isCustom = call.type === 'custom' && typeof custom['name'] === 'string';
+  const name = isCustom ? custom['name'] : (call.function?.name ?? '');
+  const input = isCustom ? { input: custom['input'] ?? '' } : inputOf(call.function?.arguments ?? '');
+  return { type: 'tool_use', id, name, input };
+}
+
+/** The vendor accepts objects alone. Arguments that are none, such as cut ones, are kept as a text. */
+function inputOf(text: string): JsonRecord {
+  if (text.trim() === '') return {};
+  const value = parseJson(text);
+  return isRecord(value) ? value : { input: value ?? text };
+}
+
+// Converts the content parts of a message to blocks: text, images, documents.
+
+/** A client's cache breakpoint, as a property to spread; empty if there is none. */
+export function cacheControlOf(source: unknown): { cache_control?: JsonRecord } {
+  const control = asRecord(source)['cache_control'];
+  if (!isRecord(control)) return {};
+  const { ttl } = control;
+  return { cache_control: { type: 'ephemeral', ...(typeof ttl === 'string' && { ttl }) } };
+}
+
+/** The vendor refuses blocks without text. */
+const textBlocks = (text: string): JsonRecord[] => (text.trim() === '' ? [] : [{ type: 'text', text }]);
+
+/** A breakpoint on a whole message stands on its last block. */
+function withMessageBreakpoint(blocks: JsonRecord[], message: ChatMessage): JsonRecord[] {
+  const cache = cacheControlOf(message);
+  const last = blocks.at(-1);
+  return last && cache.cache_control ? [...blocks.slice(0, -1), { ...last, ...cache }] : blocks;
+}
+
+/** Throws CannotCarry for a part that has no form here. `path`: the message in the client's request. */
+function contentBlocks(content: ChatMessage['content'], path: string): JsonRecord[] {
+  if (typeof content === 'string') return textBlocks(content);
+  return (content ?? []).flatMap((part, index) => {
+    const cache = cacheControlOf(part);
+    return partBlocks(part, `${path}.content[${index}]`).map((block) => Object.assign(block, cache));
+  });
+}
+
+function partBlocks(part: ChatContentPart, path: string): JsonRecord[] {
+  if (part.type === 'text') return textBlocks(part.text ?? '');
+  if (part.type === 'refusal') return textBlocks(partBlocksTextOf(part['refusal']));
+  if (part.type === 'image_url')
+    return [{ type: 'image', source: imageSource(part.image_url?.url ?? '', path) }];
+  if (part.type === 'file') return [fileBlock(asRecord(part['file']), path)];
+  throw new CannotCarry(`${path}.type`, `Content of type ${part.type} cannot be sent to this model.`);
+}
+
+function imageSource(url: string, path: string): JsonRecord {
+  const data = readDataUrl(url);
+  if (data) return inlineImage(data, `${path}.image_url.url`);
+  if (isUrl(url)) return { type: 'url', url };
+  throw new CannotCarry(`${path}.image_url.url`, 'Images have to be https URLs or base64 data URLs.');
+}
+
+const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
+
+/** `image/jpg` is no registered type, but a common one. */
+function inlineImage({ mediaType, base64 }: DataUrl, path: string): JsonRecord {
+  const type = mediaType === 'image/jpg' ? 'image/jpeg' : mediaType;
+  if (imageTypes.has(type)) return { type: 'base64', media_type: type, data: base64 };
+  throw new CannotCarry(path, `Images of type ${type.slice(0, 64)} cannot be sent to this model.`);
+}
+
+/** PDF and plain text, inline or by URL, and images that were sent as files. */
+function fileBlock({ file_data: data, file_url: url, filename }: JsonRecord, path: string): JsonRecord {
+  const title = typeof filename === 'string' && filename !== '' ? { title: filename } : {};
+  if (typeof url === 'string' && isUrl(url))
+    return { type: 'document', source: { type: 'url', url }, ...title };
+  const file = typeof data === 'string' ? (readDataUrl(data) ?? rawPdf(data)) : undefined;
+  if (!file) {
+    const message = 'Files have to be sent as base64 data URLs or https URLs to this model.';
+    throw new CannotCarry(`${path}.file`, message);
+  }
+  const { mediaType, base64 } = file;
+  if (mediaType.startsWith('image/')) {
+    return { type: 'image', source: inlineImage(file, `${path}.file`) };
+  }
+  if (mediaType === 'application/pdf') {
+    return { type: 'document', source: { type: 'base64', media_type: mediaType, data: base64 }, ...title };
+  }
+  const text =
+    mediaType.startsWith('text/') || mediaType === 'application/json' ? decoded(base64) : undefined;
+  if (text !== undefined) {
+    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: text }, ...title };
+  }
+  throw new CannotCarry(
+    `${path}.file`,
+    `Files of type ${mediaType.slice(0, 64)} cannot be sent to this model.`,
+  );
+}
+
+const partBlocksTextOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const isUrl = (text: string): boolean => /^https?:\/\//i.test(text);
+
+interface DataUrl {
+  mediaType: string;
+  base64: string;
+}
+
+function readDataUrl(url: string): DataUrl | undefined {
+  const comma = url.indexOf(',');
+  // The head is short; the pattern never runs over the data.
+  const head =
+    comma < 0 || comma > 200 ? undefined : /^data:([^;,]+)(?:;[^,]*)?;base64$/i.exec(url.slice(0, comma));
+  const mediaType = head?.[1]?.toLowerCase();
+  return mediaType === undefined ? undefined : { mediaType, base64: url.slice(comma + 1) };
+}
+
+/** Some clients send the base64 of a PDF without `data:`; it begins with `%PDF-`. */
+const rawPdf = (text: string): DataUrl | undefined =>
+  text.startsWith('JVBERi0') ? { mediaType: 'application/pdf', base64: text } : undefined;
+
+function decoded(base64: string): string | undefined {
+  try {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

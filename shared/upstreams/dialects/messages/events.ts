@@ -1,14 +1,12 @@
 /** Converts the answers of Messages upstreams, events or one whole message, to canonical chunks. */
 import type { ChatChunk, ChatDelta, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
-import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
-import { serviceTierOf, UsageCounts } from '../../usage-counts.ts';
+import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
+import { serviceTierOf, UsageCounts, type VendorCounts } from '../../usage-counts.ts';
 import { ContentBlocks } from './content-blocks.ts';
-import { messagesError } from './failure.ts';
-import { countsOf } from './usage.ts';
 
 /** All others are `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either. */
 const stopReasons = new Map<string, FinishReason>([
@@ -196,4 +194,35 @@ const isWholeMessage = ({ role, content }: JsonRecord): boolean =>
 function agree(reason: FinishReason, anyCalls: boolean): FinishReason {
   if (anyCalls) return reason === 'stop' ? 'tool_calls' : reason;
   return reason === 'tool_calls' ? 'stop' : reason;
+}
+
+// The names of the counts in a Messages answer, whose events each have some of them.
+
+/** `message_start` has the input, `message_delta` the output and often the input again. */
+export function countsOf(usage: unknown): VendorCounts | undefined {
+  if (!isRecord(usage)) return undefined;
+  const lifetimes = asRecord(usage['cache_creation']);
+  return {
+    input: usage['input_tokens'],
+    output: usage['output_tokens'],
+    reasoning: asRecord(usage['output_tokens_details'])['thinking_tokens'],
+    cached: usage['cache_read_input_tokens'],
+    written: usage['cache_creation_input_tokens'],
+    writtenForMinutes: lifetimes['ephemeral_5m_input_tokens'],
+    writtenForHour: lifetimes['ephemeral_1h_input_tokens'],
+    cacheIsApart: true,
+  };
+}
+
+// Finds the error in an answer of a Messages upstream: `{type: 'error', error: {type, message}, request_id}`.
+
+/** Bedrock's own errors, which the model never saw, have a `message` alone. */
+export function messagesError(body: unknown): UpstreamError | undefined {
+  const { error, message } = asRecord(body);
+  if (isRecord(error)) {
+    const { type, code, param } = error;
+    return { message: error['message'], type, code, param };
+  }
+  if (typeof error === 'string') return { message: error };
+  return typeof message === 'string' ? { message } : undefined;
 }

@@ -3,7 +3,7 @@
  * the description, where the model reads them, and are named. Sources: the vendor's page "Structured outputs" (JSON
  * Schema limitations) and what its SDK makes of a schema (`transformJSONSchema`, 1.12.0), November 2026.
  */
-import { isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { isRecord, type JsonRecord } from '../../../wire/json.ts';
 
 export interface GrammarSchema {
   schema: JsonRecord;

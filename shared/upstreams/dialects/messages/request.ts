@@ -1,15 +1,16 @@
-/** Builds the body of a Messages request for one channel. */
-import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import type { ChatRequest } from '../../../wire/chat-request.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
-import { cutHere, stopSequences } from '../../stop-sequences.ts';
+/** Anthropic's Messages, as Anthropic, Claude on Bedrock and compatible endpoints of other vendors speak it. */
+import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
+import { cutHere, stopSequences } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation, type Turn } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
-import { modelRules, type ModelRules } from './model-rules.ts';
-import { budgetLeast, samplingFields, thinkingFields } from './thinking.ts';
+import { modelRules, type ModelRules, budgetLeast, samplingFields, thinkingFields } from './model-rules.ts';
 import { asksForCall, toolFields } from './tools.ts';
+import { MessagesReader, messagesError } from './events.ts';
+
+// Builds the body of a Messages request for one channel.
 
 /**
  * Fields that may be left out and have no form here, but for one name of the end user. `prompt_cache_key` has done its
@@ -182,3 +183,20 @@ function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonR
   const moved = grammar.moved.map((keyword) => `response_format.${keyword}`);
   return { format: { type: 'json_schema', schema: grammar.schema }, moved };
 }
+
+/** The version that all these endpoints know. A row may name a later one. */
+const defaultVersion = '2023-06-01';
+/** Without it the vendor refuses `thinking.block_binding`. Endpoints that check betas know it where the model binds. */
+const bindingControls = { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' };
+
+export const messages: Dialect = {
+  name: 'messages',
+  path: '/messages',
+  body: messagesBody,
+  headers: ({ apiVersion, model }) => ({
+    'anthropic-version': apiVersion ?? defaultVersion,
+    ...(modelRules(model).bindsThinking && bindingControls),
+  }),
+  Reader: MessagesReader,
+  error: messagesError,
+};

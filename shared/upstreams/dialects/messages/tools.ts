@@ -1,9 +1,9 @@
 /** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
-import type { ChatRequest, ChatTool } from '../../../wire/chat-request.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { wrappedTool } from '../../calls/custom-tools.ts';
+import type { ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { wrappedTool } from '../../request-parts.ts';
 import { grammarSchema } from './grammar-schema.ts';
-import { cacheControlOf } from './part-blocks.ts';
+import { cacheControlOf } from './conversation.ts';
 
 export interface ToolFields {
   tools: JsonRecord[];

@@ -1,17 +1,20 @@
 /** Converts the answers of Responses upstreams, events or one whole response, to canonical chunks. */
 import type { ChatChunk, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json-record.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
-import { ErrorInAnswer, UpstreamFailure } from '../../upstream-failure.ts';
-import { serviceTierOf, UsageCounts } from '../../usage-counts.ts';
-import { AnswerItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
-import { AnswerTurn } from './answer-turn.ts';
-import { responsesError } from './failure.ts';
-import { hasPlace, ItemReader } from './item-reader.ts';
-import { agrees, argumentsText, wholeOfPart } from './item-wholes.ts';
-import { countsOf } from './usage.ts';
+import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
+import { serviceTierOf, UsageCounts, type VendorCounts } from '../../usage-counts.ts';
+import {
+  AnswerItems,
+  textOf,
+  type AnswerItem,
+  type ItemEvent,
+  type TextKind,
+  AnswerTurn,
+} from './output-items.ts';
+import { hasPlace, ItemReader, agrees, argumentsText, wholeOfPart } from './item-reader.ts';
 
 /** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
 const texts: Partial<Record<string, { item: string; kind: TextKind; place: string; whole: string }>> = {
@@ -200,3 +203,37 @@ const itemEvent = (value: JsonRecord): ItemEvent => ({
   outputIndex: typeof value['output_index'] === 'number' ? value['output_index'] : undefined,
   id: textOf(value['item_id']),
 });
+
+// The names of the counts in a response. Source: `ResponseUsage` of OpenAI's API description.
+
+/** Input counts what was read from and written to the cache, output counts reasoning. */
+export function countsOf(usage: unknown): VendorCounts | undefined {
+  if (!isRecord(usage)) return undefined;
+  const details = asRecord(usage['input_tokens_details']);
+  return {
+    input: usage['input_tokens'],
+    output: usage['output_tokens'],
+    total: usage['total_tokens'],
+    reasoning: asRecord(usage['output_tokens_details'])['reasoning_tokens'],
+    cached: details['cached_tokens'],
+    written: details['cache_write_tokens'],
+  };
+}
+
+// Finds the error in an answer of a Responses upstream: in a body, an error event or a failed response.
+
+/**
+ * `{error: {message, type, param, code}}`, the same object without its wrapper in events of type `error`, or
+ * `{message}` and `{detail}` of gateways in front of the API.
+ */
+export function responsesError(body: unknown): UpstreamError | undefined {
+  const { error, message, detail, code, param, type } = asRecord(Array.isArray(body) ? body[0] : body);
+  if (isRecord(error)) {
+    const { message: inner, type: kind, code: innerCode, param: innerParam } = error;
+    return { message: inner, type: kind, code: innerCode, param: innerParam };
+  }
+  if (typeof error === 'string') return { message: error, code };
+  // The type of such an event says only that it is one.
+  if (typeof message === 'string') return { message, type: type === 'error' ? undefined : type, code, param };
+  return typeof detail === 'string' ? { message: detail } : undefined;
+}

@@ -1,14 +1,18 @@
 /** Shows what is new of an item as canonical chunks. What came in pieces and comes again as a whole is shown once. */
-import type { ChatChunk } from '../../../wire/chat-response.ts';
-import type { JsonRecord } from '../../../wire/json-record.ts';
+import type { ChatChunk, ToolCallDelta, Annotation, ChatDelta } from '../../../wire/chat-response.ts';
+import { type JsonRecord, parseJson, isRecord, asRecord } from '../../../wire/json.ts';
 import type { ReaderContext } from '../../dialect.ts';
-import { calledNameMax } from '../../../wire/name-patterns.ts';
-import { UpstreamFailure } from '../../upstream-failure.ts';
-import { AnswerCalls } from './answer-calls.ts';
-import { textOf, type AnswerItem, type TextKind, type TextPart } from './output-items.ts';
-import { entryBytes, type AnswerTurn } from './answer-turn.ts';
-import { wholesOf, type WholeText } from './item-wholes.ts';
-import { annotationOf, chatLogprobs, imageDelta } from './text-details.ts';
+import { calledNameMax } from '../../../wire/ids.ts';
+import { UpstreamFailure } from '../../exchange.ts';
+import {
+  textOf as outputItemsTextOf,
+  type AnswerItem,
+  type TextKind,
+  type TextPart,
+  entryBytes,
+  type AnswerTurn,
+} from './output-items.ts';
+import { unwrappedInput } from '../../request-parts.ts';
 
 /** Limits the work, since a part is compared with the others of its item. */
 const partsMax = 1024;
@@ -89,7 +93,8 @@ export class ItemReader {
   /** The whole item. */
   end(item: AnswerItem, source: JsonRecord): ChatChunk[] {
     const chunks = this.start(item, source);
-    const encrypted = opaqueTypes.has(item.type) && textOf(source['encrypted_content']) !== undefined;
+    const encrypted =
+      opaqueTypes.has(item.type) && outputItemsTextOf(source['encrypted_content']) !== undefined;
     if (encrypted && !item.opaque) {
       this.#turn.kept.value(source);
       item.opaque = source;
@@ -112,7 +117,7 @@ export class ItemReader {
   }
 
   #word(value: unknown): string | undefined {
-    const word = textOf(value);
+    const word = outputItemsTextOf(value);
     this.#turn.kept.text(word ?? '');
     return word;
   }
@@ -168,4 +173,193 @@ export class ItemReader {
     if (annotations.length > 0) this.#turn.kept.value(annotations);
     return annotations.length > 0 ? [this.#turn.delta({ annotations })] : [];
   }
+}
+
+// Shows tool calls as canonical pieces: a dense index, an id of its own for each, id and name in the first piece.
+
+/** Eight times what OpenAI allows. */
+const callsMax = 1024;
+
+class AnswerCalls {
+  readonly #turn: AnswerTurn;
+  readonly #context: Pick<ReaderContext, 'callIds' | 'sent'>;
+  readonly #shownIds = new Set<string>();
+  #count = 0;
+
+  constructor(turn: AnswerTurn, context: Pick<ReaderContext, 'callIds' | 'sent'>) {
+    this.#turn = turn;
+    this.#context = context;
+  }
+
+  get any(): boolean {
+    return this.#count > 0;
+  }
+
+  /**
+   * `added`: what is new of its text. Nothing is shown before id and name are known. A custom tool that was sent as a
+   * function is shown once its JSON is whole.
+   */
+  show(item: AnswerItem, added: string): ChatChunk[] {
+    if (item.name === undefined || item.callId === undefined || this.#isWrapped(item)) return [];
+    if (item.callIndex === undefined) return [this.#first(item, textOfCall(item))];
+    return added === '' ? [] : [this.#more(item, item.callIndex, added)];
+  }
+
+  /**
+   * `isWhole`: the call is not cut. A function without arguments gets an empty object, so that all arguments are JSON.
+   */
+  end(item: AnswerItem, isWhole: boolean): ChatChunk[] {
+    if (this.#isWrapped(item)) return this.#unwrap(item, isWhole);
+    const part = item.parts.find(({ kind }) => kind === 'call');
+    const index = item.callIndex ?? this.#count;
+    const shown = item.callIndex === undefined ? [this.#first(item, part?.text ?? '')] : [];
+    if (item.type !== 'function_call' || (part && part.text !== '') || !isWhole) return shown;
+    // Later events repeat the empty text, and must not be taken for something new.
+    if (part) part.text = '{}';
+    return [...shown, this.#more(item, index, '{}')];
+  }
+
+  #isWrapped({ type, name }: AnswerItem): boolean {
+    return type === 'function_call' && name !== undefined && this.#context.sent.wrapped.has(name);
+  }
+
+  /** A call that was cut inside its wrapper is not shown: nobody could run it. */
+  #unwrap(item: AnswerItem, isWhole: boolean): ChatChunk[] {
+    const text = textOfCall(item);
+    const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
+    if (item.callIndex !== undefined || isCut) return [];
+    return [this.#first({ ...item, type: 'custom_tool_call' }, unwrappedInput(text), item)];
+  }
+
+  #first(as: AnswerItem, text: string, item = as): ChatChunk {
+    const index = this.#count;
+    if (index >= callsMax) throw new UpstreamFailure('too_large');
+    this.#count += 1;
+    item.callIndex = index;
+    const name = item.name ?? '';
+    const id = this.#id(item.callId, index);
+    const isCustom = as.type === 'custom_tool_call';
+    return this.#delta(
+      isCustom
+        ? { index, id, type: 'custom', custom: { name, input: text } }
+        : { index, id, type: 'function', function: { name, arguments: text } },
+    );
+  }
+
+  #more({ type }: AnswerItem, index: number, text: string): ChatChunk {
+    const isCustom = type === 'custom_tool_call';
+    return this.#delta(
+      isCustom ? { index, custom: { input: text } } : { index, function: { arguments: text } },
+    );
+  }
+
+  /** An id that came before is not shown twice: results would be mixed up. */
+  #id(callId: string | undefined, index: number): string {
+    const own = this.#context.callIds.show(callId, index);
+    const id = this.#shownIds.has(own) ? this.#context.callIds.show(undefined, index) : own;
+    this.#shownIds.add(id);
+    return id;
+  }
+
+  #delta(call: ToolCallDelta): ChatChunk {
+    return this.#turn.delta({ tool_calls: [call] });
+  }
+}
+
+const textOfCall = ({ parts }: AnswerItem): string => parts.find(({ kind }) => kind === 'call')?.text ?? '';
+
+// The texts in a whole output item, as its last event and the list of the whole response hold them.
+
+interface WholeText {
+  kind: TextKind;
+  index: number;
+  text: string;
+  /** The part that holds it, for its annotations and probabilities. */
+  part: JsonRecord;
+}
+
+const kinds: Partial<Record<string, TextKind>> = {
+  output_text: 'text',
+  text: 'text',
+  refusal: 'refusal',
+  summary_text: 'summary',
+  reasoning_text: 'reasoning',
+};
+
+function wholesOf(item: JsonRecord): WholeText[] {
+  if (item['type'] === 'function_call')
+    return [{ kind: 'call', index: 0, text: argumentsText(item['arguments']), part: item }];
+  if (item['type'] === 'custom_tool_call')
+    return [{ kind: 'call', index: 0, text: argumentsText(item['input']), part: item }];
+  return [item['summary'], item['content']].flatMap((list) =>
+    Array.isArray(list) ? list.flatMap((part: unknown, index) => wholeOfPart(part, index)) : [],
+  );
+}
+
+/** The text of one part; none for parts of other types. */
+export function wholeOfPart(part: unknown, index: number): WholeText[] {
+  if (!isRecord(part) || typeof part['type'] !== 'string') return [];
+  const kind = kinds[part['type']];
+  const text = kind === 'refusal' ? part['refusal'] : part['text'];
+  return kind && typeof text === 'string' ? [{ kind, index, text, part }] : [];
+}
+
+/** Whether what was read of an item is the beginning of a whole one. */
+export function agrees(item: AnswerItem, source: JsonRecord): boolean {
+  const wholes = wholesOf(source);
+  return item.parts.every(
+    ({ kind, text }) =>
+      text === '' || wholes.some((each) => each.kind === kind && each.text.startsWith(text)),
+  );
+}
+
+/** Arguments as text; some servers send the object itself. */
+export function argumentsText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : JSON.stringify(value);
+}
+
+// What comes beside a text, in the form of Chat Completions: citations, probabilities of tokens, images.
+
+/** `offset`: where the annotated part begins in the whole visible text. Undefined for annotations of other kinds. */
+function annotationOf(note: unknown, offset: number): Annotation | undefined {
+  const { type, url, title, start_index: start, end_index: end, index, ...file } = asRecord(note);
+  const range = { start_index: offset + indexOf(start), end_index: offset + indexOf(end) };
+  if (type === 'url_citation' && typeof url === 'string')
+    return { type, url_citation: { url, title: textOf(title), ...range } };
+  const fileId = file['file_id'];
+  if (typeof fileId !== 'string') return undefined;
+  const named = { file_id: fileId, filename: textOf(file['filename']) };
+  if (type === 'file_citation') return { type, ...named, index: indexOf(index) };
+  if (type === 'file_path') return { type, file_id: fileId, index: indexOf(index) };
+  if (type !== 'container_file_citation') return undefined;
+  return { type, container_id: textOf(file['container_id']), ...named, ...range };
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+const indexOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? Math.floor(value) : 0);
+
+/** The probabilities from the given one on. Null if there are none. */
+function chatLogprobs(list: unknown, from: number): { content: JsonRecord[]; refusal: null } | null {
+  const entries = Array.isArray(list) ? list.slice(from).filter(isRecord) : [];
+  if (entries.length === 0) return null;
+  const content = entries.map((entry) => {
+    const { top_logprobs: top } = entry;
+    const likeliest = Array.isArray(top) ? top.filter(isRecord).map(probability) : [];
+    return Object.assign(probability(entry), { top_logprobs: likeliest });
+  });
+  return { content, refusal: null };
+}
+
+const probability = ({ token, logprob, bytes }: JsonRecord): JsonRecord => ({
+  token: typeof token === 'string' ? token : '',
+  logprob: typeof logprob === 'number' ? logprob : 0,
+  bytes: Array.isArray(bytes) ? bytes : null,
+});
+
+/** A finished image, as a data URL. */
+function imageDelta({ result, output_format: format }: JsonRecord): ChatDelta | undefined {
+  if (typeof result !== 'string' || result === '') return undefined;
+  const kind = format === 'jpeg' || format === 'webp' ? format : 'png';
+  return { images: [{ type: 'image_url', image_url: { url: `data:image/${kind};base64,${result}` } }] };
 }

@@ -1,15 +1,17 @@
-/** Builds the body of a Responses request for one channel. */
-import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import type { ChatRequest } from '../../../wire/chat-request.ts';
-import { asRecord, type JsonRecord } from '../../../wire/json-record.ts';
-import { CannotCarry, type RequestSettings, type SentBody } from '../../dialect.ts';
+/** OpenAI's Responses, which Azure and GPT models on Bedrock speak in the same form. */
+import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
+import { asRecord, type JsonRecord } from '../../../wire/json.ts';
+import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
 import { knownEffort, refusedSampling } from '../../quirks.ts';
-import { cutHere, stopSequences } from '../../stop-sequences.ts';
-import { inputItems } from './request-input.ts';
-import { sentTools } from './request-tools.ts';
+import { cutHere, stopSequences } from '../../request-parts.ts';
+import { inputItems } from './input.ts';
+import { sentTools } from './tools.ts';
+import { ResponsesReader, responsesError } from './events.ts';
+
+// Builds the body of a Responses request for one channel.
 
 /** Below this the vendor refuses a limit. */
-export const outputTokensMin = 16;
+const outputTokensMin = 16;
 const efforts = ['none', 'low', 'medium', 'high', 'xhigh'];
 /** Fields that have the same name and form here and that may be dropped. */
 const sameFields = [
@@ -204,3 +206,12 @@ const withoutUndefined = (source: JsonRecord): JsonRecord =>
 
 const withoutNulls = (source: object): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
+
+export const responses: Dialect = {
+  name: 'responses',
+  outputTokensMin,
+  path: '/responses',
+  body: responsesBody,
+  Reader: ResponsesReader,
+  error: responsesError,
+};

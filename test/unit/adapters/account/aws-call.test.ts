@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { callAws } from '../../../../shared/adapters/account/aws-call.ts';
-import { describeStack } from '../../../../shared/adapters/aws/describe-stack.ts';
+import { callAws } from '../../../../shared/adapters/aws/aws-account.ts';
+import { describeStack } from '../../../../shared/adapters/aws/deployed-stack.ts';
 
 const access = { region: 'us-iso-east-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } };
 const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;

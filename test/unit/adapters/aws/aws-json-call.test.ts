@@ -13,14 +13,17 @@ import { crc32 } from 'node:zlib';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { NoReply, ServiceRefusal } from '../../../../shared/adapters/aws/aws-call-errors.ts';
-import { dynamodb, endpointOf, secretsManager } from '../../../../shared/adapters/aws/aws-endpoint.ts';
 import {
+  NoReply,
+  ServiceRefusal,
+  dynamodb,
+  endpointOf,
+  secretsManager,
   awsJsonCalls,
   requestSignature,
   type AwsCalls,
   type AwsCallsParts,
-} from '../../../../shared/adapters/aws/aws-json-call.ts';
+} from '../../../../shared/adapters/aws/aws-calls.ts';
 import { Sha256 } from '../../../../shared/adapters/transport/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { selfSigned } from '../transport/self-signed.ts';

@@ -3,9 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { AwsCredentials } from '../../../../shared/adapters/system/environment.ts';
-import { NoReply } from '../../../../shared/adapters/aws/aws-call-errors.ts';
-import { dynamodb } from '../../../../shared/adapters/aws/aws-endpoint.ts';
-import { awsJsonCalls, type AwsCalls } from '../../../../shared/adapters/aws/aws-json-call.ts';
+import { NoReply, dynamodb, awsJsonCalls, type AwsCalls } from '../../../../shared/adapters/aws/aws-calls.ts';
 
 const minutes = 60_000;
 const given = (accessKeyId: string, leftMs?: number): AwsCredentials => ({

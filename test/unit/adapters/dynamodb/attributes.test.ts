@@ -1,7 +1,7 @@
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { plainAttributes, plainValues } from '../../../../shared/adapters/dynamodb/attributes.ts';
+import { plainAttributes, plainValues } from '../../../../shared/adapters/dynamodb/table-client.ts';
 
 const sets = [new Set(['a', 'b']), new Set([1, 2.5]), new Set([new Uint8Array([1])])];
 const leaf = fc.oneof(

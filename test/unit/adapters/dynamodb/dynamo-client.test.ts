@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { storeCall } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
-import { documentClient } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { storeCall } from '../../../../shared/adapters/dynamodb/table-client.ts';
+import { documentClient } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator } from '../../../support/emulator.ts';
 import { localAccess } from './store.ts';
 

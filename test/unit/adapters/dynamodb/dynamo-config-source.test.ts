@@ -1,9 +1,9 @@
 import type { BatchGetItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-source.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/config-source.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/background/config-rig.ts';
 import { recordedLog, type RecordedLog } from '../telemetry/recorded-log.ts';

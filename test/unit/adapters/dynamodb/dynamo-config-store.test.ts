@@ -1,10 +1,10 @@
 import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { getItems } from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
-import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
-import { emptyRows } from '../../../../shared/config/config-rows.ts';
-import { defaultSettings, type Settings } from '../../../../shared/config/settings/settings.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { getItems } from '../../../../shared/adapters/dynamodb/runtime-items.ts';
+import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
+import { emptyRows } from '../../../../shared/config/rows/read-table.ts';
+import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { countedClient, type CountedClient } from './store.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
 import { keyHash } from '../../../../shared/tables/key-hash.ts';
-import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
+import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { countedClient, type CountedClient } from './store.ts';

@@ -1,9 +1,8 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { publishConfiguration } from '../../../../infra/local/publish-configuration.ts';
-import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
-import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
-import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/stores/config-store.ts';
+import { publishConfiguration } from '../../../../infra/local/start-stack.ts';
+import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
+import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';

@@ -1,9 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import {
-  closeRecordAttribute,
-  quotaOf,
-} from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { closeRecordAttribute, quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { CloseRecord } from '../../../../shared/billing/quota-item.ts';
 
 const record: CloseRecord = {

@@ -1,12 +1,12 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { describe, expect, test } from 'vitest';
-import { openStore } from '../../../../shared/adapters/dynamodb/operator-client.ts';
 import {
+  openStore,
   attributesOn,
   backgroundClient,
   documentClient,
   documentsOn,
-} from '../../../../shared/adapters/dynamodb/sdk-client.ts';
+} from '../../../../shared/adapters/dynamodb/operator-store.ts';
 
 const aws = { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
 const target = { stack: 'relay', endpoint: 'http://127.0.0.1:1', local: true };

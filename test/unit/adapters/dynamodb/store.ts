@@ -1,6 +1,6 @@
 import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { documentClient } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { tableClient, type TableClient } from '../../../../shared/adapters/dynamodb/dynamo-client.ts';
+import { documentClient } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tableClient, type TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 

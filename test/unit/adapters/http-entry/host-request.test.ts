@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { relayRequest, type HostRequest } from '../../../../shared/adapters/http-entry/host-request.ts';
+import { relayRequest, type HostRequest } from '../../../../shared/adapters/entry/http-entry.ts';
 
 const requestOf = (received: Partial<HostRequest>, local = false) =>
   relayRequest(

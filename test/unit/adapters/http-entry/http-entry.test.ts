@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { HostRequest } from '../../../../shared/adapters/http-entry/host-request.ts';
-import { answerRequest } from '../../../../shared/adapters/http-entry/http-entry.ts';
+import { type HostRequest, answerRequest } from '../../../../shared/adapters/entry/http-entry.ts';
 import type {
   Handle,
   HostedHandle,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readJsonBody } from '../../../../shared/adapters/http-entry/json-body.ts';
+import { readJsonBody } from '../../../../shared/adapters/entry/http-entry.ts';
 import { Refusal } from '../../../../shared/relay/http/refusal.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bufferedHandler } from '../../../../shared/adapters/lambda/buffered-handler.ts';
+import { bufferedHandler } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import type { Handle, HostedHandle, RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { steeredClock } from '../steered-clock.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { eventHandler } from '../../../../shared/adapters/lambda/event-handler.ts';
-import { timeSortedIds } from '../../../../shared/adapters/system/time-sorted-ids.ts';
+import { eventHandler } from '../../../../shared/adapters/entry/lambda-handlers.ts';
+import { timeSortedIds } from '../../../../shared/adapters/system/node-ports.ts';
 import type { RunEvent } from '../../../../shared/relay/running.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { steeredClock } from '../steered-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { functionUrlRequest } from '../../../../shared/adapters/lambda/function-url-request.ts';
+import { functionUrlRequest } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import { urlEvent } from './url-event.ts';
 
 describe('a Function URL event as a request', () => {

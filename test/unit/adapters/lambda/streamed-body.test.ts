@@ -3,8 +3,8 @@ import { createServer, request, type ClientRequest, type IncomingMessage } from 
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { writeBody } from '../../../../shared/adapters/lambda/streamed-body.ts';
-import { AnswerCut } from '../../../../shared/relay/http/answer-cut.ts';
+import { writeBody } from '../../../../shared/adapters/entry/streamed-body.ts';
+import { AnswerCut } from '../../../../shared/relay/http/http.ts';
 
 const unexpected = (error: unknown): never => {
   throw error;

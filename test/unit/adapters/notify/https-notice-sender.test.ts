@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { httpsNoticeSender } from '../../../../shared/adapters/notify/https-notice-sender.ts';
-import type { Notice } from '../../../../shared/wire/public/notice.ts';
+import { httpsNoticeSender } from '../../../../shared/adapters/transport/notice-sender.ts';
+import type { Notice } from '../../../../shared/wire/public-api.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 
 const notice: Notice = {

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { customerSecret, postNotice } from '../../../../shared/adapters/notify/webhook-sender.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import type { Notice } from '../../../../shared/wire/public/notice.ts';
+import { customerSecret, postNotice } from '../../../../shared/adapters/transport/notice-sender.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import type { Notice } from '../../../../shared/wire/public-api.ts';
 import {
   expectedSignature,
   secretOfCustomer,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
-import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
-import { SecretUnusable } from '../../../../shared/relay/ports/stores/secret-store.ts';
+import { cachedSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
+import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import { passTime, steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
 import { SecretServer } from './secret-server.ts';

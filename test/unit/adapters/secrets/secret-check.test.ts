@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
-import { secretCheck } from '../../../../shared/adapters/secrets/secret-check.ts';
+import { cachedSecretStore, secretCheck } from '../../../../shared/adapters/secrets/secret-store.ts';
 import { passTime, steeredClock } from '../steered-clock.ts';
 import { localAccess } from '../dynamodb/store.ts';
 import { SecretServer, type ErrorForm } from './secret-server.ts';

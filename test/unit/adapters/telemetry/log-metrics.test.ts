@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { configMetrics } from '../../../../shared/adapters/telemetry/config-metrics.ts';
+import {
+  configMetrics,
+  outcomeOf,
+  requestMetrics,
+  backgroundMetrics,
+} from '../../../../shared/adapters/telemetry/metrics.ts';
 import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
-import { outcomeOf, requestMetrics } from '../../../../shared/adapters/telemetry/request-metrics.ts';
-import { backgroundMetrics } from '../../../../shared/adapters/telemetry/background-metrics.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf, type MetricValue } from '../../../support/embedded-metrics.ts';
 

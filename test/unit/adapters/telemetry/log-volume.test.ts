@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
-import { requestMetrics } from '../../../../shared/adapters/telemetry/request-metrics.ts';
-import { perCall } from '../../../../shared/operate/cost/call-amounts.ts';
+import { requestMetrics } from '../../../../shared/adapters/telemetry/metrics.ts';
+import { perCall } from '../../../../shared/operate/cost.ts';
 import { BillingRig, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, done, finish, hello, usage } from '../../../support/core-rig.ts';
 import { linesOf } from '../../../support/embedded-metrics.ts';

@@ -1,7 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CallTrace } from '../../../../shared/adapters/tracing/call-trace.ts';
-import { otlpExporter } from '../../../../shared/adapters/tracing/otlp-exporter.ts';
-import { newTraceId } from '../../../../shared/adapters/tracing/trace-context.ts';
+import { CallTrace, otlpExporter, newTraceId } from '../../../../shared/adapters/tracing/call-trace.ts';
 import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
 import { steeredClock } from '../steered-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readTraceParent, traceParentOf } from '../../../../shared/adapters/tracing/trace-context.ts';
+import { readTraceParent, traceParentOf } from '../../../../shared/adapters/tracing/call-trace.ts';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const spanId = 'b7ad6b7169203331';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../../shared/adapters/system/system-clock.ts';
-import { tracedHandle } from '../../../../shared/adapters/tracing/traced-handle.ts';
-import type { ChatPorts } from '../../../../shared/relay/call/chat-ports.ts';
+import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
+import { tracedHandle } from '../../../../shared/adapters/tracing/traced.ts';
+import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../../../shared/relay/http/http.ts';
 import { BillingRig, byCall, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, finish, hang, usage, type Step } from '../../../support/core-rig.ts';

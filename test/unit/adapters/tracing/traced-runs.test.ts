@@ -1,9 +1,8 @@
 /** A background response through the core, with its acceptance and its run traced, and a receiver of traces. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { tracedHandle } from '../../../../shared/adapters/tracing/traced-handle.ts';
-import { tracedRuns } from '../../../../shared/adapters/tracing/traced-runs.ts';
+import { tracedHandle, tracedRuns } from '../../../../shared/adapters/tracing/traced.ts';
 import { responsesEndpoint } from '../../../../shared/endpoints/responses/responses-endpoint.ts';
-import type { ChatPorts } from '../../../../shared/relay/call/chat-ports.ts';
+import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import { backgroundRuns } from '../../../../shared/relay/running.ts';
 import { BillingRig, byCall, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';

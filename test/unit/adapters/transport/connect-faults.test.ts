@@ -4,8 +4,8 @@ import { createServer as createSecureServer } from 'node:https';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { selfSigned } from './self-signed.ts';
 
 /** What the log says when a request to the address finds no connection. */

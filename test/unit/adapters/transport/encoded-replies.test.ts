@@ -12,11 +12,10 @@ import {
   gzipSync,
 } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { openBodyEvents } from '../../../../shared/upstreams/body-events.ts';
 import { run } from '../../../../shared/stream/machine.ts';
-import type { UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
-import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
+import { type UpstreamReply, UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 
 async function replyOf(answer: (response: ServerResponse) => void): Promise<UpstreamReply> {
   const server = createServer((_request, response) => answer(response));

@@ -5,7 +5,7 @@ import { createServer as createRawServer, type AddressInfo, type Server, type So
 import { text } from 'node:stream/consumers';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { selfSigned } from './self-signed.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { loadDialect } from '../../../../shared/upstreams/dialects/dialects.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 

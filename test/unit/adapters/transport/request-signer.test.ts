@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { requestSigner } from '../../../../shared/adapters/transport/request-signer.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 
 const never = new AbortController().signal;

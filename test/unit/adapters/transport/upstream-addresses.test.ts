@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, describe, test } from 'vitest';
-import type { Resolve } from '../../../../shared/adapters/transport/public-lookup.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import {
+  type Resolve,
+  httpsUpstreamTransport,
+} from '../../../../shared/adapters/transport/https-transport.ts';
 
 const never = new AbortController().signal;
 const post = (url: string) => ({ url, headers: {}, body: '{}', connectTimeoutMs: 2000 });

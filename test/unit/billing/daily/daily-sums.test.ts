@@ -1,10 +1,14 @@
 import { describe, expect, it, test } from 'vitest';
-import { figuresOf, type DailyFigures } from '../../../../shared/billing/daily/daily-figures.ts';
-import { dailyKeys, dayOf, expiryOf } from '../../../../shared/billing/daily/daily-keys.ts';
-import { dailySums, inTransactions } from '../../../../shared/billing/daily/daily-sums.ts';
-import { firstContentBucket } from '../../../../shared/billing/daily/first-content.ts';
+import {
+  figuresOf,
+  type DailyFigures,
+  dailySums,
+  inTransactions,
+  firstContentBucket,
+} from '../../../../shared/billing/daily-figures.ts';
+import { dailyKeys, dayOf, expiryOf } from '../../../../shared/billing/daily-keys.ts';
 import type { CloseRow, GrantLedgerRow } from '../../../../shared/billing/ledger-row.ts';
-import { timeText } from '../../../../shared/wire/request-id.ts';
+import { timeText } from '../../../../shared/wire/ids.ts';
 
 const idAt = (iso: string, end = '0'): string => timeText(Date.parse(iso)).padEnd(26, end);
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 const letters = 'abcdefghijklmnopqrstuvwxyz';
-const root = new URL('../../../../', import.meta.url);
+const root = new URL('../../../..', import.meta.url);
 
 /** Numbers in [0, 1), the same for the same seed: mulberry32. */
 function randomOf(seed: number): () => number {

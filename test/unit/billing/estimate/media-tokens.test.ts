@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { estimateInput, hasMedia } from '../../../../shared/billing/estimate/input-tokens.ts';
-import { zlibInflate } from '../../../../shared/adapters/system/zlib-inflate.ts';
-import { mediaReader } from '../../../../shared/billing/estimate/media-tokens.ts';
-import { pictureSize } from '../../../../shared/billing/estimate/picture-size.ts';
+import { zlibInflate } from '../../../../shared/adapters/system/node-ports.ts';
+import { mediaReader, pictureSize } from '../../../../shared/billing/estimate/media-tokens.ts';
 import { base64, dataUrl, printed, savedAgain } from '../../../support/pdf-files.ts';
 
 const encoded = (type: string, bytes: number[]): string =>

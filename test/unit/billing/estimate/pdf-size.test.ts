@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { zlibInflate } from '../../../../shared/adapters/system/zlib-inflate.ts';
+import { zlibInflate } from '../../../../shared/adapters/system/node-ports.ts';
 import { inflatedMax, pdfSize } from '../../../../shared/billing/estimate/pdf-size.ts';
 import {
   catalog,

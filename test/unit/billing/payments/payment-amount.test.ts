@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
-import { parsePayment, paymentText, yuanOf } from '../../../../shared/billing/payments/payment-amount.ts';
 import {
+  parsePayment,
+  paymentText,
+  yuanOf,
   parseReference,
   referenceBody,
   withSignature,
-} from '../../../../shared/billing/payments/payment-reference.ts';
+} from '../../../../shared/billing/payments.ts';
 
 describe('amounts as Stripe writes them', () => {
   test.each([

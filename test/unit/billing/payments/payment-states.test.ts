@@ -8,8 +8,9 @@ import {
   type PaidFact,
   type Payment,
   type ReversalFact,
-} from '../../../../shared/billing/payments/payment.ts';
-import { grantsOf, paymentChange } from '../../../../shared/billing/payments/payment-grants.ts';
+  grantsOf,
+  paymentChange,
+} from '../../../../shared/billing/payments.ts';
 
 const usd = (minor: bigint) => ({ minor, currency: 'usd' });
 const at = '2026-11-21T00:00:00Z';

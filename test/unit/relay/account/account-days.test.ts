@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { accountDays } from '../../../../shared/relay/account/account-days.ts';
-import type { AccountReader } from '../../../../shared/relay/ports/stores/account-reader.ts';
+import { accountDays } from '../../../../shared/relay/account/account-usage.ts';
+import type { AccountReader } from '../../../../shared/relay/ports/money-stores.ts';
 import { AccountRig, nowMs } from './account-rig.ts';
 
 const key = `sk-${'a'.repeat(48)}`;

@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { chargeOf } from '../../../../shared/billing/usage/call-charge.ts';
+import { chargeOf } from '../../../../shared/billing/usage.ts';
 import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
-import { noFigures } from '../../../../shared/billing/daily/daily-figures.ts';
-import { accountDay } from '../../../../shared/relay/account/account-days.ts';
-import { accountBody } from '../../../../shared/relay/account/account-balance.ts';
-import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
-import { requestTimeMs } from '../../../../shared/wire/request-id.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
+import { noFigures } from '../../../../shared/billing/daily-figures.ts';
+import { accountDay, usagePage } from '../../../../shared/relay/account/account-usage.ts';
+import { accountBody } from '../../../../shared/relay/account/account-handle.ts';
+import { requestTimeMs } from '../../../../shared/wire/ids.ts';
 import { billingPage as page, exampleOf } from '../../../support/billing-examples.ts';
 import { keyRow } from '../../../support/core-rig.ts';
 

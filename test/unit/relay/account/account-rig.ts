@@ -1,17 +1,17 @@
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
-import { dynamoRefusalCounts } from '../../../../shared/adapters/dynamodb/ledger/dynamo-refusal-counts.ts';
-import type { RefusalCounts } from '../../../../shared/relay/ports/stores/refusal-counts.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import type { Snapshot } from '../../../../shared/config/snapshot.ts';
+import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
+import { dynamoRefusalCounts } from '../../../../shared/adapters/dynamodb/refusal-counts.ts';
+import type { RefusalCounts } from '../../../../shared/relay/ports/money-stores.ts';
 import { keyHash } from '../../../../shared/tables/key-hash.ts';
-import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/dynamo-key-store.ts';
-import { defaultSettings, type Settings } from '../../../../shared/config/settings/settings.ts';
+import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
+import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
 import { accountHandle } from '../../../../shared/relay/account/account-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import type { Clock } from '../../../../shared/relay/ports/clock.ts';
+import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 

@@ -6,7 +6,7 @@ import {
   type LedgerRow,
   ledgerTimeMs,
 } from '../../../../shared/billing/ledger-row.ts';
-import { idAlphabet, requestTimeMs, timeText } from '../../../../shared/wire/request-id.ts';
+import { idAlphabet, requestTimeMs, timeText } from '../../../../shared/wire/ids.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
 import { AccountRig } from './account-rig.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
+import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { AccountRig } from './account-rig.ts';
 
 const key = 'sk-acme-key';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KeyRow } from '../../../../shared/config/rows/key-row.ts';
-import { keyCauses, planCauses } from '../../../../shared/relay/alerts/date-causes.ts';
+import { keyCauses, planCauses } from '../../../../shared/relay/alerts/alert-pass.ts';
 
 const days = { planDays: 7, keyDays: 3 };
 const at = (time: string): number => Date.parse(time);

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { AlertedAccount } from '../../../../shared/config/rows/alerted-account.ts';
-import type { AlertSettings } from '../../../../shared/config/settings/settings.ts';
-import { notifier } from '../../../../shared/relay/alerts/notifier.ts';
-import { triesMax } from '../../../../shared/relay/alerts/tries.ts';
-import type { NoticeTarget } from '../../../../shared/relay/ports/alerts/notice-sender.ts';
-import type { Notice } from '../../../../shared/wire/public/notice.ts';
+import type { AlertSettings } from '../../../../shared/config/settings.ts';
+import { notifier, triesMax } from '../../../../shared/relay/alerts/notifier.ts';
+import type { NoticeTarget } from '../../../../shared/relay/ports/alerts.ts';
+import type { Notice } from '../../../../shared/wire/public-api.ts';
 import { MemoryAlertStores } from '../../../support/memory-alert-stores.ts';
 
 const notice: Notice = { id: 'n1', type: 'balance.low', created: 1, account: 'acme', data: { balance: '1' } };

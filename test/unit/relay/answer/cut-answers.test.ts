@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../../../shared/endpoints/endpoint.ts';
-import { AnswerCut } from '../../../../shared/relay/http/answer-cut.ts';
+import { AnswerCut } from '../../../../shared/relay/http/http.ts';
 import { Bill } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { delta, hang, reset, usage, type Step } from '../../../support/core-rig.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ResponseQueue } from '../../../../shared/relay/answer/response-queue.ts';
+import { ResponseQueue } from '../../../../shared/relay/answer/delivery.ts';
 import { CoreRig, delta, done, finish, usage, type Step } from '../../../support/core-rig.ts';
 
 /** Numbers from 0 to below 1, the same for the same seed. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CheckedUsage } from '../../../../shared/billing/usage/checked-usage.ts';
-import type { StreamedText } from '../../../../shared/billing/usage/estimates.ts';
+import type { CheckedUsage, StreamedText } from '../../../../shared/billing/usage.ts';
 import { Meter } from '../../../../shared/relay/answer/meter.ts';
 import type { ChatChunk } from '../../../../shared/wire/chat-response.ts';
 

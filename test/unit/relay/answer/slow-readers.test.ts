@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AnswerCut } from '../../../../shared/relay/http/answer-cut.ts';
-import type { RelayResponse } from '../../../../shared/relay/http/http.ts';
-import { ResponseQueue } from '../../../../shared/relay/answer/response-queue.ts';
+import { AnswerCut, type RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { ResponseQueue } from '../../../../shared/relay/answer/delivery.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig, delta, done, finish, hang, usage, type Step } from '../../../support/core-rig.ts';
 

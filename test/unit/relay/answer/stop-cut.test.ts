@@ -1,6 +1,6 @@
 /** Stop sequences where the upstream has no field for them. */
 import { describe, expect, it } from 'vitest';
-import { asRecord } from '../../../../shared/wire/json-record.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
 import { CoreRig, data, frames, type Step } from '../../../support/core-rig.ts';
 
 const counts = { input_tokens: 7, output_tokens: 40, total_tokens: 47 };

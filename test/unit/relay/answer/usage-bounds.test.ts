@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { usageBounds } from '../../../../shared/relay/answer/usage-bounds.ts';
-import type { ChatCall } from '../../../../shared/relay/call/chat-call.ts';
-import type { DispatchReport } from '../../../../shared/relay/call/dispatch-report.ts';
+import { usageBounds } from '../../../../shared/relay/answer/meter.ts';
+import type { ChatCall, DispatchReport } from '../../../../shared/relay/call/call.ts';
 import type { TurnState } from '../../../../shared/wire/turn-state.ts';
 
 test('what the relay puts back into earlier turns is input that an upstream may have read', () => {

@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { canary } from '../../../../shared/relay/background/canary.ts';
 import { TransportError } from '../../../../shared/upstreams/exchange.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
@@ -67,7 +67,7 @@ afterEach(async () => {
 
 /** The metric and the reason that one run writes. */
 async function run(): Promise<{ successes: number; reason: unknown }> {
-  const { canaryJob } = await import('../../../../functions/compose/canary-job.ts');
+  const { canaryJob } = await import('../../../../functions/canary.ts');
   const lines = await linesOf(canaryJob());
   const [metric] = lines.flatMap(metricsOf);
   expect(metric).toMatchObject({ name: 'CanarySuccesses', dimensions: { stack: 'relay' } });

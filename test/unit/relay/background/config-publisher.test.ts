@@ -1,15 +1,14 @@
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
 import {
   getItems,
   snapshotPartIds,
   rowsPartIds,
-} from '../../../../shared/adapters/dynamodb/runtime/runtime-items.ts';
-import { cachedSecretStore } from '../../../../shared/adapters/secrets/cached-secret-store.ts';
-import { secretCheck } from '../../../../shared/adapters/secrets/secret-check.ts';
-import { systemClock } from '../../../../shared/adapters/system/system-clock.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+} from '../../../../shared/adapters/dynamodb/runtime-items.ts';
+import { cachedSecretStore, secretCheck } from '../../../../shared/adapters/secrets/secret-store.ts';
+import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { localAccess } from '../../adapters/dynamodb/store.ts';
 import { SecretServer } from '../../adapters/secrets/secret-server.ts';

@@ -1,15 +1,13 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
 import { configPublisher } from '../../../../shared/relay/background/config-publisher.ts';
-import { dynamoConfigTables } from '../../../../shared/adapters/dynamodb/dynamo-config-tables.ts';
-import type { Pointer, SnapshotStore } from '../../../../shared/relay/ports/stores/config-store.ts';
-import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/runtime/dynamo-config-store.ts';
-import { dynamoLearnedFactsReader } from '../../../../shared/adapters/dynamodb/runtime/dynamo-learned-facts.ts';
+import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
+import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/relay/ports/config-store.ts';
+import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
+import { dynamoLearnedFactsReader } from '../../../../shared/adapters/dynamodb/learned-facts.ts';
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
-import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/dynamo-row-marks.ts';
-import type { SecretCheck } from '../../../../shared/relay/ports/stores/secret-store.ts';
-import type { ConfigRows } from '../../../../shared/config/config-rows.ts';
+import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';
 

@@ -1,8 +1,8 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { FaultyDynamo, type Fault } from '../../../contract/quota-store-faults.ts';
 import { key, minute, reserveOf, slot } from '../../../contract/quota-store-rig.ts';

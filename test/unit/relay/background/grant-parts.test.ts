@@ -1,13 +1,12 @@
 import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/ledger/dynamo-account-reader.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { readWhole } from '../../../../shared/adapters/dynamodb/quotas/whole-account.ts';
-import { splitWrite } from '../../../../shared/billing/parts/split.ts';
-import { imbalances } from '../../../../shared/billing/parts/whole.ts';
-import type { QuotaStore } from '../../../../shared/relay/ports/stores/quota-store.ts';
+import { splitWrite, imbalances } from '../../../../shared/billing/shards.ts';
+import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { GrantRig } from './grant-rig.ts';
 
 let rig: GrantRig;

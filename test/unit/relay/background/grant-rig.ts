@@ -8,10 +8,9 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
-import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-grant-store.ts';
-import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import { tableStreamHandler } from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
-import { grantImageOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
+import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/grant-store.ts';
+import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { tableStreamHandler, grantImageOf } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../../../shared/relay/background/grant-applier.ts';
 import { QuickClock } from '../../../contract/quota-store-faults.ts';

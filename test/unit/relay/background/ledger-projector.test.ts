@@ -2,17 +2,17 @@ import { PutItemCommand, QueryCommand, type DynamoDBClient } from '@aws-sdk/clie
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger/dynamo-ledger-store.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import {
   tableStreamBatchHandler,
   type TableStreamHandler,
-} from '../../../../shared/adapters/table-streams/table-stream-handler.ts';
-import { quotaChangeOf } from '../../../../shared/adapters/table-streams/table-stream-records.ts';
+  quotaChangeOf,
+} from '../../../../shared/adapters/entry/table-streams.ts';
 import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
-import type { QuotaStore } from '../../../../shared/relay/ports/stores/quota-store.ts';
+import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
 import {

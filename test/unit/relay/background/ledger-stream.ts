@@ -7,7 +7,7 @@ import {
   GetShardIteratorCommand,
 } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
-import { toStreamRecord } from '../../../../infra/local/events/table-stream-record.ts';
+import { toStreamRecord } from '../../../../infra/local/event-source-mapping.ts';
 import type { Metrics } from '../../../../shared/relay/ports/telemetry.ts';
 import { emulatorClient } from '../../../support/emulator.ts';
 import { localAccess } from '../../adapters/dynamodb/store.ts';

@@ -2,15 +2,20 @@
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { dynamoOpenRegistry } from '../../../../shared/adapters/dynamodb/quotas/dynamo-open-registry.ts';
-import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import {
+  dynamoOpenRegistry,
+  dynamoQuotaScan,
+} from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
-import { openWatch } from '../../../../shared/relay/background/open-watch.ts';
-import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
-import type { QuotaChange } from '../../../../shared/relay/ports/stores/ledger-store.ts';
-import type { Lookup, OpenRegistry, QuotaScan } from '../../../../shared/relay/ports/stores/quota-store.ts';
+import { openWatch, sweeper } from '../../../../shared/relay/background/sweeper.ts';
+import type {
+  QuotaChange,
+  Lookup,
+  OpenRegistry,
+  QuotaScan,
+} from '../../../../shared/relay/ports/money-stores.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { QuickClock } from '../../../contract/quota-store-faults.ts';
 import { entryOf, itemOf, now } from '../../../contract/quota-store-rig.ts';

@@ -1,12 +1,12 @@
 import { GetItemCommand, PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/sdk-client.ts';
-import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-attributes.ts';
-import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-scan.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/dynamo-quota-store.ts';
+import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
+import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { imbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
-import type { QuotaStore } from '../../../../shared/relay/ports/stores/quota-store.ts';
+import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
 import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { admitModel } from '../../../../shared/relay/call/access.ts';
-import { parseModelName } from '../../../../shared/relay/call/model-name.ts';
+import { admitModel, parseModelName } from '../../../../shared/relay/call/access.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import {
   aliasRig,

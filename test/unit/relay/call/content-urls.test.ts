@@ -1,7 +1,7 @@
 /** URLs that upstreams would fetch, as callers send them. */
 import { describe, expect, it } from 'vitest';
-import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
-import type { Settings } from '../../../../shared/config/settings/settings.ts';
+import { readSetting } from '../../../../shared/config/setting-rows.ts';
+import type { Settings } from '../../../../shared/config/settings.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { CoreRig, delta, hang, hello, keyRow, reset } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { matchRoute, modelIdOf } from '../../../../shared/relay/http/http-routes.ts';
-import { matchStoredRoute, storedIdOf } from '../../../../shared/relay/http/stored-routes.ts';
-import { refuseRoute } from '../../../../shared/relay/http/refuse-route.ts';
+import { matchStoredRoute, storedIdOf, refuseRoute } from '../../../../shared/relay/http/refuse-route.ts';
 
 const requestTo = (method: string, path: string): RelayRequest => ({
   id: 'request-1',

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { catalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { healthKeySpace, type ChannelHealth } from '../../../../shared/relay/ports/stores/channel-health.ts';
+import { healthKeySpace, type ChannelHealth } from '../../../../shared/relay/ports/runtime-stores.ts';
 import { hash53 } from '../../../../shared/wire/fingerprint.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 
 const snapshot: Snapshot = {

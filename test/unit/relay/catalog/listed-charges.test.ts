@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../../../shared/billing/price-rule.ts';
+import { ruleOf } from '../../../../shared/billing/price.ts';
 import { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
-import { listedCharges } from '../../../../shared/relay/catalog/price-lists.ts';
+import { listedCharges } from '../../../../shared/relay/catalog/catalog-lists.ts';
 
 const rule = (id: number, models: string[], from?: string) =>
   ChargeRow.parse({ id, type: 'token-billing', models, input: 0.01, output: 0.02, ...(from && { from }) });

@@ -6,10 +6,11 @@ import {
   CandidateOrder,
   type OrderPorts,
   type Rank,
+  shareOfDraw,
+  type Score,
 } from '../../../../shared/relay/dispatch/candidate-order.ts';
-import { shareOfDraw, type Score } from '../../../../shared/relay/dispatch/conversation-rank.ts';
-import type { Standing } from '../../../../shared/relay/health/standing.ts';
-import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
+import type { Standing } from '../../../../shared/relay/health/health-states.ts';
+import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 
 const nowMs = 1_000_000;
 const channel = (id: string, more: object = {}): ChannelRow =>

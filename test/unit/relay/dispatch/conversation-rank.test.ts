@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
-import type { Candidate } from '../../../../shared/relay/call/candidate.ts';
-import { conversationHash, ranked, scoreOf } from '../../../../shared/relay/dispatch/conversation-rank.ts';
-import { ChatRequest } from '../../../../shared/wire/chat-request.ts';
+import type { Candidate } from '../../../../shared/relay/call/call.ts';
+import { conversationHash, ranked, scoreOf } from '../../../../shared/relay/dispatch/candidate-order.ts';
+import { ChatRequest } from '../../../../shared/wire/canonical-call.ts';
 import { keyRow } from '../../../support/core-rig.ts';
 
 const rows = (...all: Record<string, unknown>[]): Candidate[] =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { CoreRig, hello, keyRow, type RigOptions } from '../../../support/core-rig.ts';
 

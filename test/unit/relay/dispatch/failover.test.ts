@@ -1,5 +1,5 @@
-import { SecretUnusable } from '../../../../shared/relay/ports/stores/secret-store.ts';
 import { describe, expect, it } from 'vitest';
+import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import {
   CoreRig,
   data,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/repeats.ts';
+import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/refused-attempt.ts';
 
 const refused: RefusedForm = {
   status: 400,

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
-import type { Candidate } from '../../../../shared/relay/call/candidate.ts';
-import type { EndedCall } from '../../../../shared/relay/explain/ended-call.ts';
-import { storyLine } from '../../../../shared/relay/explain/story-line.ts';
+import type { Candidate } from '../../../../shared/relay/call/call.ts';
+import { type EndedCall, storyLine } from '../../../../shared/relay/explain.ts';
 import { Refusal } from '../../../../shared/relay/http/refusal.ts';
 import { linesOf } from '../../../support/embedded-metrics.ts';
 

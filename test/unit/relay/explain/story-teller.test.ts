@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RefusalTally } from '../../../../shared/relay/explain/refusal-tally.ts';
+import { RefusalTally } from '../../../../shared/relay/explain.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { next, type HealthEvent } from '../../../../shared/relay/health/health-states.ts';
-import { standing } from '../../../../shared/relay/health/standing.ts';
-import type { HealthEntry } from '../../../../shared/relay/ports/stores/channel-health.ts';
+import { next, type HealthEvent, standing } from '../../../../shared/relay/health/health-states.ts';
+import type { HealthEntry } from '../../../../shared/relay/ports/runtime-stores.ts';
 
 const nowMs = 1_800_000_000_000;
 const at = (seconds: number): number => nowMs + seconds * 1000;

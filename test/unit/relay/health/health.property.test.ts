@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { imageOf } from '../../../../shared/adapters/dynamodb/runtime/health-item.ts';
+import { imageOf } from '../../../../shared/adapters/dynamodb/health-items.ts';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
 import { CandidateOrder } from '../../../../shared/relay/dispatch/candidate-order.ts';
 import { HealthRecorder } from '../../../../shared/relay/health/health-recorder.ts';
-import { UpstreamFailure } from '../../../../shared/upstreams/upstream-failure.ts';
+import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { itemBytes } from '../../../support/item-bytes.ts';
 import { MemoryHealth, type SharedItem } from '../../../support/memory-health.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

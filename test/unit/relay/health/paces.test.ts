@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HealthRecorder } from '../../../../shared/relay/health/health-recorder.ts';
-import type { Candidate } from '../../../../shared/relay/call/candidate.ts';
+import type { Candidate } from '../../../../shared/relay/call/call.ts';
 
 const recorder = (): HealthRecorder =>
   new HealthRecorder({} as ConstructorParameters<typeof HealthRecorder>[0]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TrialPlaces } from '../../../../shared/relay/health/trial-places.ts';
+import { TrialPlaces } from '../../../../shared/relay/health/health-states.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 describe('the places to try a candidate at rest', () => {

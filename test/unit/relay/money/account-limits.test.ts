@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { joinWrite } from '../../../../shared/billing/parts/gather.ts';
-import { splitWrite } from '../../../../shared/billing/parts/split.ts';
+import { joinWrite, splitWrite } from '../../../../shared/billing/shards.ts';
 import type { ReserveNeed } from '../../../../shared/billing/reservation.ts';
 import { Reservations } from '../../../../shared/relay/money/reservations.ts';
 import { SeededRandom } from '../../../simulation/seeded-random.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Backoff } from '../../../../shared/relay/money/backoff.ts';
-import { StoreUnavailable, StoreBusy } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable, StoreBusy } from '../../../../shared/relay/ports/store-errors.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const unknown = new StoreUnavailable('no reply');

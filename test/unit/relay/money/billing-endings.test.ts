@@ -1,6 +1,6 @@
-import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
 import { describe, expect, it } from 'vitest';
+import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { BillingRig, byCall, byTokens, free, small, stream, yuan } from '../../../support/billing-rig.ts';
 import {
@@ -14,8 +14,8 @@ import {
   usage,
   type Step,
   demoKey,
+  type UpstreamScript,
 } from '../../../support/core-rig.ts';
-import type { UpstreamScript } from '../../../support/core-rig.ts';
 
 const smallStream = { ...small, stream: true };
 const usageOf = (counts: object): Step => data({ choices: [], usage: counts });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Backoff } from '../../../../shared/relay/money/backoff.ts';
 import { BudgetHold } from '../../../../shared/relay/money/budget-hold.ts';
-import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { MemoryKeyCounters } from '../../../support/memory-key-counters.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { budgetUseOf } from '../../../../shared/billing/budget-use.ts';
-import { closeExpired } from '../../../../shared/billing/close-expired.ts';
-import { closeRowBetween } from '../../../../shared/billing/ledger-row.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { budgetUseOf, closeRowBetween } from '../../../../shared/billing/ledger-row.ts';
+import { closeExpired } from '../../../../shared/billing/quota-writes.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { ReservationsRig } from '../../../support/reservations-rig.ts';
 
 const counter = { key: 'key1', period: '2026-11-21', expires: 2e9 };

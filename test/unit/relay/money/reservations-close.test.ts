@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { ReservationsRig } from '../../../support/reservations-rig.ts';
 import type { Fault } from '../../../support/rough-quota-store.ts';
 

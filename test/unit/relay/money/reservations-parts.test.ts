@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { joinWrite } from '../../../../shared/billing/parts/gather.ts';
-import { splitWrite } from '../../../../shared/billing/parts/split.ts';
+import { joinWrite, splitWrite } from '../../../../shared/billing/shards.ts';
 import { ReservationsRig, callPrice, slot } from '../../../support/reservations-rig.ts';
 
 const limits = new Map([[slot('free', 6).key, 6]]);

@@ -1,4 +1,4 @@
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { SeededRandom } from '../../../simulation/seeded-random.ts';
 import { dispute, reference, refund, session, StripeRig } from '../../../support/stripe-rig.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { dispute, reference, refund, session, StripeRig } from '../../../support/stripe-rig.ts';
 
 const completed = 'checkout.session.completed';

@@ -3,15 +3,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { searchProviders } from '../../../../shared/adapters/search/search-providers.ts';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-upstream-transport.ts';
-import { readSetting } from '../../../../shared/config/compile/read-setting.ts';
-import { defaultSettings, type SearchSettings } from '../../../../shared/config/settings/settings.ts';
+import { searchProviders } from '../../../../shared/adapters/transport/search-providers.ts';
+import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import { readSetting } from '../../../../shared/config/setting-rows.ts';
+import { defaultSettings, type SearchSettings } from '../../../../shared/config/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
-import { withSearch } from '../../../../shared/relay/search/search.ts';
-import type { SearchProvider } from '../../../../shared/relay/ports/search-provider.ts';
-import { searchTokensMax, searchTokensOf } from '../../../../shared/relay/search/search-tokens.ts';
-import type { ChatMessage, ChatRequest } from '../../../../shared/wire/chat-request.ts';
+import { withSearch } from '../../../../shared/relay/search.ts';
+import type { SearchProvider } from '../../../../shared/relay/ports/host.ts';
+import { searchTokensMax, searchTokensOf } from '../../../../shared/relay/money/reservation-request.ts';
+import type { ChatMessage, ChatRequest } from '../../../../shared/wire/canonical-call.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const never = new AbortController().signal;

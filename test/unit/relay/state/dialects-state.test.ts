@@ -1,7 +1,7 @@
 /** State through the real dialects and both endpoints: what the upstream sent comes back to it byte for byte. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig, data, done, frames, hello, type Step } from '../../../support/core-rig.ts';
-import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
+import { asRecord, valueAt } from '../../../../shared/wire/json.ts';
 
 const id = 'call_of_the_vendor_0001';
 const parameters = { type: 'object', properties: {} };

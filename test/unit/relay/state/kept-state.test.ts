@@ -1,7 +1,7 @@
 /** State of turns that the relay keeps, for clients that send back standard fields only. */
 import { describe, expect, it, vi } from 'vitest';
 import { CoreRig, hello, keyRow, type RigOptions } from '../../../support/core-rig.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { calling } from '../../../support/stateful-dialects.ts';
 import {
   calledTurn,

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { TurnStates } from '../../../../shared/relay/state/returned-turns.ts';
-import { sealTurn } from '../../../../shared/relay/state/turn-seal.ts';
-import type { Sealer } from '../../../../shared/relay/ports/sealer.ts';
-import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
+import { TurnStates, sealTurn } from '../../../../shared/relay/state/turn-states.ts';
+import type { Sealer } from '../../../../shared/relay/ports/host.ts';
+import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
 
 const binding = { account: 'acme', model: 'm' };
 const origin = { dialect: 'chat', channel: 'main', secret: '', model: 'm' };

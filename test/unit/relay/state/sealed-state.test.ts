@@ -1,10 +1,10 @@
 /** State of turns that clients keep, sealed. */
 import { describe, expect, it, vi } from 'vitest';
 import { CoreRig, hello, keyRow, type RigOptions } from '../../../support/core-rig.ts';
-import { aesSealer } from '../../../../shared/adapters/system/aes-sealer.ts';
+import { aesSealer } from '../../../../shared/adapters/system/node-ports.ts';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint, SealedState } from '../../../../shared/endpoints/endpoint.ts';
-import type { ChatMessage } from '../../../../shared/wire/chat-request.ts';
+import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
 import { calledTurn, kept, turn1, turn2, statesSent, withState } from './tool-loop.ts';
 
 vi.mock('../../../../shared/upstreams/dialects/dialects.ts', async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { closeExpired } from '../../../../shared/billing/close-expired.ts';
-import { cancel } from '../../../../shared/relay/stored/background/cancel.ts';
-import { foundEnd } from '../../../../shared/relay/stored/run-end.ts';
-import type { StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { closeExpired } from '../../../../shared/billing/quota-writes.ts';
+import { cancel } from '../../../../shared/relay/stored/routes.ts';
+import { foundEnd, StoredReads } from '../../../../shared/relay/stored/reads.ts';
+import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import {
   delta,
@@ -17,7 +17,6 @@ import {
   type Answer,
   type Step,
 } from '../../../support/core-rig.ts';
-import { StoredReads } from '../../../../shared/relay/stored/stored-reads.ts';
 
 const path = '/v1/responses';
 const ask = { model: 'm', input: 'hi', max_output_tokens: 78, background: true };

@@ -1,6 +1,6 @@
 /** Tool loops whose conversations the relay has, through the whole core, against every double. */
 import { describe, expect, it } from 'vitest';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { RigOptions } from '../../../support/core-rig.ts';
 import { clientNamed, Conversation, storingClients } from '../../../support/loop-clients.ts';
 import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';

@@ -1,9 +1,20 @@
 /** Requests that go on from stored responses, through the core. */
 import { describe, expect, it } from 'vitest';
-import { asRecord } from '../../../../shared/wire/json-record.ts';
-import { StoreBusy } from '../../../../shared/relay/ports/stores/store-errors.ts';
-import { CoreRig, data, delta, done, finish, hello, keyRow, usage } from '../../../support/core-rig.ts';
-import type { Answer, RigOptions, Step } from '../../../support/core-rig.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
+import { StoreBusy } from '../../../../shared/relay/ports/store-errors.ts';
+import {
+  CoreRig,
+  data,
+  delta,
+  done,
+  finish,
+  hello,
+  keyRow,
+  usage,
+  type Answer,
+  type RigOptions,
+  type Step,
+} from '../../../support/core-rig.ts';
 
 type Json = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { ResponseTooLarge } from '../../../../shared/relay/ports/stored.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import {
   CoreRig,

@@ -1,8 +1,8 @@
 /** What becomes of an answer and of its copy in the store, whatever either of them meets. */
 import { describe, expect, it } from 'vitest';
-import { ResponseTooLarge } from '../../../../shared/relay/ports/stored/response-store.ts';
-import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { ResponseTooLarge } from '../../../../shared/relay/ports/stored.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { delta, hang, hello, reset, type Step } from '../../../support/core-rig.ts';
 import { otherKey, parsed, plainKey, StoredRig, type Value } from './stored-rig.ts';
 

@@ -1,14 +1,18 @@
 /** Conversations out of stored responses: what is found, what is refused by name, and what bounds it. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { storedReading } from '../../../../shared/endpoints/responses/stored-input.ts';
-import { ResponseTooLarge, type Admit } from '../../../../shared/relay/ports/stored/response-store.ts';
-import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
-import { ancestorsMax } from '../../../../shared/relay/ports/stored/stored-response.ts';
-import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
-import { conversationOf } from '../../../../shared/relay/stored/stored-conversation.ts';
+import {
+  ResponseTooLarge,
+  type Admit,
+  type ResponseHead,
+  type StoredResponse,
+  ancestorsMax,
+} from '../../../../shared/relay/ports/stored.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { conversationOf } from '../../../../shared/relay/stored/conversation.ts';
 import { MemoryStored } from '../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
-import { StoredReads, unpackedLengthMax } from '../../../../shared/relay/stored/stored-reads.ts';
+import { StoredReads, unpackedLengthMax } from '../../../../shared/relay/stored/reads.ts';
 
 const account = 'acme';
 const clock = new VirtualClock();

@@ -1,8 +1,8 @@
 /** The paths of a stored response, through the whole core. */
 import { describe, expect, it } from 'vitest';
-import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
-import type { StoredResponse } from '../../../../shared/relay/ports/stored/stored-response.ts';
-import { defaultSettings } from '../../../../shared/config/settings/settings.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
+import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { data, demoKey, done, finish, hello, keyRow, usage } from '../../../support/core-rig.ts';
 import { otherKey, parsed, plainKey, secondKey, StoredRig, type Value } from './stored-rig.ts';
 

@@ -1,6 +1,6 @@
 /** A coding agent on Responses against every double: tools of every kind, images in results, late instructions. */
 import { describe, expect, it } from 'vitest';
-import { asRecord } from '../../../../shared/wire/json-record.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
 import { frames } from '../../../support/core-rig.ts';
 import { sentPrefix, vendorModels, VendorRig } from '../../../support/vendor-rig.ts';
 

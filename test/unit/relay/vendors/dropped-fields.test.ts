@@ -1,7 +1,7 @@
 /** What the header names, and what a Responses answer repeats as in force, whatever the upstream speaks. */
 import { describe, expect, it } from 'vitest';
-import { hmacPseudonym } from '../../../../shared/adapters/system/node-hmac.ts';
-import { asRecord, valueAt } from '../../../../shared/wire/json-record.ts';
+import { hmacPseudonym } from '../../../../shared/adapters/system/node-ports.ts';
+import { asRecord, valueAt } from '../../../../shared/wire/json.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig } from '../../../support/core-rig.ts';
 

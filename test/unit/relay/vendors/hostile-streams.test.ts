@@ -1,7 +1,7 @@
 /** Upstreams that lie, mix languages, repeat or break off: one clear end each, and the account adds up. */
 import { describe, expect, it } from 'vitest';
-import { chunkFrame } from '../../../../infra/local/vendors/event-stream.ts';
-import { asRecord } from '../../../../shared/wire/json-record.ts';
+import { chunkFrame } from '../../../../infra/local/vendors/bedrock.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import {
   data,

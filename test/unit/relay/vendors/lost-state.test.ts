@@ -1,7 +1,7 @@
 /** State that is lost, late, foreign or damaged, against the doubles that want it back. */
 import { describe, expect, it } from 'vitest';
-import { asRecord } from '../../../../shared/wire/json-record.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/stores/store-errors.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
+import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { keyRow, type RigOptions } from '../../../support/core-rig.ts';
 import { clientNamed, Conversation } from '../../../support/loop-clients.ts';
 import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';

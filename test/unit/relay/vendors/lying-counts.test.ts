@@ -1,10 +1,8 @@
 /** Upstreams that report other counts than they used: what is charged stays near the truth, and the row says why. */
 import { describe, expect, it } from 'vitest';
-import { lies } from '../../../../infra/local/vendors/lies.ts';
-import { byTokens } from '../../../support/billing-rig.ts';
-import type { Step } from '../../../support/core-rig.ts';
-import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
-import { data, delta, done, finish } from '../../../support/core-rig.ts';
+import { lies } from '../../../../infra/local/vendors/vendors.ts';
+import { byTokens, BillingRig, small, yuan } from '../../../support/billing-rig.ts';
+import { type Step, data, delta, done, finish } from '../../../support/core-rig.ts';
 import { vendorModels, VendorRig, type VendorModel } from '../../../support/vendor-rig.ts';
 
 /** Words that every tokenizer and every estimate count alike, so that only the lie makes a difference. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AnswerCut } from '../../../../../shared/relay/http/answer-cut.ts';
-import { StoreBusy, StoreUnavailable } from '../../../../../shared/relay/ports/stores/store-errors.ts';
+import { AnswerCut } from '../../../../../shared/relay/http/http.ts';
+import { StoreBusy, StoreUnavailable } from '../../../../../shared/relay/ports/store-errors.ts';
 import {
   accepted,
   account,

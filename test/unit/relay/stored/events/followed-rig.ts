@@ -1,13 +1,12 @@
 import { KeyRow } from '../../../../../shared/config/rows/key-row.ts';
-import { defaultSettings } from '../../../../../shared/config/settings/settings.ts';
+import { defaultSettings } from '../../../../../shared/config/settings.ts';
 import type { RelayRequest } from '../../../../../shared/relay/http/http.ts';
-import type { EventLog } from '../../../../../shared/relay/ports/stored/event-log.ts';
-import type { ResponseStatus } from '../../../../../shared/relay/ports/stored/stored-response.ts';
-import { EventWriter } from '../../../../../shared/relay/stored/events/event-writer.ts';
-import { follow } from '../../../../../shared/relay/stored/events/follow.ts';
+import type { EventLog, ResponseStatus } from '../../../../../shared/relay/ports/stored.ts';
+import { EventWriter } from '../../../../../shared/relay/stored/run.ts';
+import { follow } from '../../../../../shared/relay/stored/follow.ts';
 import { MemoryStored } from '../../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
-import { StoredReads } from '../../../../../shared/relay/stored/stored-reads.ts';
+import { StoredReads } from '../../../../../shared/relay/stored/reads.ts';
 
 export const account = 'acme';
 export const id = 'resp-00000000000000000000000001';

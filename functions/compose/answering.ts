@@ -1,0 +1,99 @@
+/** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/channel-health.ts';
+import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
+import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
+import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/learned-facts.ts';
+import { cachedSecretStore } from '../../shared/adapters/secrets/secret-store.ts';
+import {
+  hmacPseudonym,
+  aesSealer,
+  systemClock,
+  systemRandom,
+  timeSortedIds,
+  zlibInflate,
+} from '../../shared/adapters/system/node-ports.ts';
+import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
+import { requestSigner } from '../../shared/adapters/transport/request-signer.ts';
+import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
+import { withCors } from '../../shared/relay/http/cors.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
+import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
+import type { Handle, HostedHandle } from '../../shared/relay/http/http.ts';
+import { answerWith } from '../../shared/relay/lifecycle.ts';
+import {
+  laterIdempotency,
+  laterKeyCounters,
+  laterRefusalCounts,
+  laterSearch,
+  laterTracing,
+  laterTurnStates,
+  laterStored,
+} from './late-adapters.ts';
+
+/** How long an environment that starts waits for the configuration; its first request waits for the same read. */
+const prepareMsMax = 2_000;
+
+/** @param clock another one only in tests: of an environment that has slept */
+export const answeringHandle = (endpoint: Endpoint, clock: Clock = systemClock): HostedHandle =>
+  answeringHandles(readEnvironment(), clock)(endpoint);
+
+/** What calls are answered with, whoever waits for them. */
+export function answeringPorts(environment: Environment, clock: Clock) {
+  const { aws, concurrencyGiven, local, stack, version } = environment;
+  const { backgroundFunction: functionName } = environment;
+  const log = jsonLog(version, requestMetrics(stack));
+  const client = tableClient(aws);
+  const config = dynamoConfigSource({ client, clock, log, stack });
+  const secrets = cachedSecretStore({ environment, clock });
+  const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
+  return {
+    clock,
+    log,
+    config,
+    keys: dynamoKeyStore({ client, clock, stack }),
+    secrets,
+    transport,
+    searchProvider: laterSearch({ transport, secrets }),
+    concurrencyGiven,
+    oneItemPerAccount: environment.oneItemPerAccount,
+    quotas: dynamoQuotaStore(client, stack),
+    counters: laterKeyCounters({ client, stack }),
+    health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),
+    idempotency: laterIdempotency({ client, clock, stack }),
+    inflate: zlibInflate,
+    sealer: aesSealer(readSealKeys()),
+    // Without a key accounts are kept apart as well; only somebody who guesses names could then recognise them.
+    pseudonym: hmacPseudonym(environment.pseudonymKey ?? stack),
+    turnStates: laterTurnStates({ client, clock, stack }),
+    refusals: laterRefusalCounts({ client, stack }),
+    learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
+    stored: laterStored({ client, clock, stack }, { transport, region: aws.region, functionName }),
+    random: systemRandom,
+  };
+}
+
+/** For a host with several endpoints in one process: they share connections, configuration and caches. */
+export function answeringHandles(
+  environment: Environment,
+  clock: Clock = systemClock,
+): (endpoint: Endpoint) => HostedHandle {
+  const { functionVersion, local, originSecrets, stack, tracing, version } = environment;
+  const logOf = (name: string) => jsonLog(version, requestMetrics(stack, `${name}:${functionVersion}`));
+  const shared = answeringPorts(environment, clock);
+  const { config } = shared;
+  const prepare = (): Promise<void> => config.refresh(prepareMsMax);
+  return (endpoint) => {
+    const log = logOf(endpoint.name);
+    const ports = { ...shared, log };
+    const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
+    const handle = tracing
+      ? laterTracing({ settings: tracing, route: endpoint, ports, handleOf, stack, version })
+      : handleOf(ports);
+    return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+  };
+}

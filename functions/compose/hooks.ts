@@ -1,0 +1,33 @@
+/** Handles what providers of payments report. */
+import { attributesOn, documentClient, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
+import { cachedSecretStore } from '../../shared/adapters/secrets/secret-store.ts';
+import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
+import {
+  nodeHmac,
+  systemClock as clock,
+  systemRandom,
+  timeSortedIds,
+} from '../../shared/adapters/system/node-ports.ts';
+import { backgroundMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
+
+export function hooksHandle(environment: Environment = readEnvironment()): HostedHandle {
+  const { aws, local, originSecrets, stack, version } = environment;
+  const log = jsonLog(version);
+  const client = documentClient(aws);
+  const handle = paymentsHandle({
+    config: dynamoConfigSource({ client: tablesOn(client), clock, log, stack }),
+    secrets: cachedSecretStore({ environment, clock }),
+    payments: dynamoPaymentStore(attributesOn(client), stack),
+    hmac: nodeHmac,
+    clock,
+    random: systemRandom,
+    log,
+    metrics: backgroundMetrics(stack),
+  });
+  return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+}

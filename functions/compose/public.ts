@@ -1,0 +1,30 @@
+/**
+ * Handles the public read endpoints (models, charge, plans, health, the page), the account endpoints, and
+ * unknown paths.
+ */
+import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/channel-health.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
+import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
+import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { accountHandle } from '../../shared/relay/account/account-handle.ts';
+import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
+import { withCors } from '../../shared/relay/http/cors.ts';
+import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import { laterAccounts, laterRefusalCounts } from './late-adapters.ts';
+
+export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {
+  const { aws, local, originSecrets, stack, version } = environment;
+  const log = jsonLog(version);
+  const client = tableClient(aws);
+  const config = dynamoConfigSource({ client, clock, log, stack });
+  const keys = dynamoKeyStore({ client, clock, stack });
+  const accounts = laterAccounts({ aws, stack });
+  const refusals = laterRefusalCounts({ client, stack });
+  const account = accountHandle({ config, keys, accounts, refusals, clock, log });
+  const health = new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns });
+  const handle = withCors(catalogHandle({ config, clock, log, version, account, health }), config);
+  return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
+}

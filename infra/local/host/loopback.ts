@@ -1,0 +1,129 @@
+/**
+ * HTTP servers of the local stack that programs call and no page may. Pages of all sites can send requests to loopback, and
+ * one whose name its owner points to 127.0.0.1 can read the answers too. Must never answer a browser, nor a name that is not
+ * this machine's. `Sec-Fetch-Mode` is no sign of a browser: Node's fetch sends it.
+ */
+import {
+  Agent,
+  createServer,
+  request as sendRequest,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  type Server as HttpServer,
+} from 'node:http';
+import { once } from 'node:events';
+import { createServer as netCreateServer, type AddressInfo, type Server as NetServer } from 'node:net';
+import { StartError } from './messages.ts';
+
+/** Also behind a tunnel, which may have another port. */
+const ownName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
+
+const refusal = JSON.stringify({
+  __type: 'AccessDeniedException',
+  message:
+    'This port is for programs on this machine. Pages in a browser, and other host names, are refused.',
+});
+
+function isForPrograms({ headers: { origin, host = '', ...others } }: IncomingMessage): boolean {
+  return origin === undefined && others['sec-fetch-site'] === undefined && ownName.test(host);
+}
+
+export const serverForPrograms = (answer: RequestListener): Server =>
+  createServer((request, response) => {
+    if (isForPrograms(request)) return answer(request, response);
+    request.resume();
+    response.writeHead(403, { 'content-type': 'application/x-amz-json-1.0' }).end(refusal);
+  });
+
+export interface TablesPort {
+  /** Resolves with the port; rejects when it is in use. */
+  listen(port: number): Promise<number>;
+  /** Passes requests to the emulator from then on; before, they are refused with 503. */
+  open(emulator: string): void;
+  close(): Promise<void>;
+}
+
+/** In front of the emulator, which answers every page and every name. */
+export function createTablesPort(): TablesPort {
+  let emulator: URL | undefined;
+  const agent = new Agent({ keepAlive: true });
+  const server = serverForPrograms((request, response) => {
+    if (emulator) return passOn(request, response, { emulator, agent });
+    request.resume();
+    unavailable(response);
+  });
+  // Longer than SDKs keep idle connections.
+  server.keepAliveTimeout = 75_000;
+  return {
+    listen: (port) => listenOnLoopback(server, port),
+    open: (address) => void (emulator = new URL(address)),
+    async close() {
+      agent.destroy();
+      await closeServer(server);
+    },
+  };
+}
+
+function passOn(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { emulator: { hostname, port, host }, agent }: { emulator: URL; agent: Agent },
+): void {
+  const { method, url: path } = request;
+  const headers = { ...request.headers, host };
+  const sent = sendRequest({ hostname, port, method, path, headers, agent });
+  sent.once('response', (answer) => {
+    const kept = Object.entries(answer.headers).filter(([name]) => !name.startsWith('access-control-'));
+    response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept));
+    answer.on('error', () => response.destroy()).pipe(response);
+  });
+  sent.on('error', () => (response.headersSent ? response.destroy() : unavailable(response)));
+  response.once('close', () => sent.destroy());
+  request.pipe(sent);
+}
+
+/** Tools repeat a call that gets this. */
+const unavailable = (response: ServerResponse): void =>
+  void response
+    .writeHead(503, { 'content-type': 'application/x-amz-json-1.0' })
+    .end(JSON.stringify({ __type: 'com.amazonaws.dynamodb.v20120810#InternalServerError' }));
+
+/** Listens on loopback and resolves with the port; 0 picks a free one. Rejects with EADDRINUSE. */
+export async function listenOnLoopback(server: NetServer, port: number, host = '127.0.0.1'): Promise<number> {
+  server.listen(port, host);
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** Closes the server and its open connections. */
+export async function closeServer(server: HttpServer): Promise<void> {
+  if (!server.listening) return;
+  server.close();
+  server.closeAllConnections();
+  await once(server, 'close');
+}
+
+/** Resolves with any port that is free at an address of this machine. Rejects with EADDRNOTAVAIL. */
+export async function freePort(host: string): Promise<number> {
+  const server = netCreateServer();
+  const free = await listenOnLoopback(server, 0, host);
+  server.close();
+  await once(server, 'close');
+  return free;
+}
+
+/** Replaces EADDRINUSE by a StartError that names the variable for choosing another port. */
+export async function explainingTakenPort(
+  variable: string,
+  port: number,
+  claim: Promise<number>,
+): Promise<number> {
+  try {
+    return await claim;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw new StartError(`port ${port} (${variable}) is in use; try: ${variable}=${port + 1} npm start`);
+  }
+}

@@ -1,0 +1,120 @@
+import type { Readable } from 'node:stream';
+
+/** The log goes to stderr, because stdout is reserved for the report of `npm start` when it is ready. */
+export type Log = (line: string) => void;
+
+export const logToStderr: Log = (line) => {
+  process.stderr.write(`${line}\n`);
+};
+
+/** Logs the output of a process line by line. The last line may have no line break. */
+export function logLines(stream: Readable, log: Log): void {
+  let rest = '';
+  stream
+    .setEncoding('utf8')
+    .on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) log(line);
+    })
+    .on('end', () => {
+      if (rest !== '') log(rest);
+    });
+}
+
+/** A start error that the caller can fix. It is shown as one line without a stack trace. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+}
+
+/** What a started stack says of itself. */
+interface Started {
+  origin: string;
+  dynamodbEndpoint: string;
+  logFile: string;
+  key: string | undefined;
+}
+
+const usualTables = 'http://127.0.0.1:8000';
+const tool = 'npx --no relay-ops';
+
+/**
+ * Six or seven lines, few enough for a small terminal. Programs read those of the tables, the key and the last one, which says that it is ready.
+ * @param dataFolder undefined: nothing is kept
+ */
+export function readyText(
+  { origin, dynamodbEndpoint, logFile, key }: Started,
+  dataFolder: string | undefined,
+): string {
+  const body = '{"model":"demo-chat","stream":true,"messages":[{"role":"user","content":"Hello!"}]}';
+  const tables = dynamodbEndpoint === usualTables ? '' : `AWS_ENDPOINT_URL_DYNAMODB=${dynamodbEndpoint} `;
+  const trials =
+    key === undefined
+      ? [`no keys yet: ${tables}${tool} key create --account me`, `${origin}/ shows models and prices`]
+      : [
+          `key ${key}`,
+          `curl -N ${origin}/v1/chat/completions -H 'Authorization: Bearer ${key}' ` +
+            `-H 'Content-Type: application/json' -d '${body}'`,
+          `${tables}${tool} account show demo`,
+          `${origin}/account#${key} is the customer's page`,
+        ];
+  return [
+    `tables ${dynamodbEndpoint}`,
+    ...trials,
+    `Ctrl-C stops it; ${keptWords(dataFolder)}; log ${logFile}`,
+    `relay ready on ${origin}/v1`,
+    '',
+  ].join('\n');
+}
+
+export const keptWords = (dataFolder: string | undefined): string =>
+  dataFolder === undefined ? 'nothing is kept' : `data stays in ${dataFolder}`;
+
+/** Of these a person must know; everything is in the log. */
+const stackTrouble =
+  /^environment \S+ pid \d+ ended|timed out after|^event lost|^schedule \S+ failed|reading the stream failed|^the log |FATAL ERROR/;
+const functionTrouble = /^\[(\w+)\] \{.*"level":"(?:ERROR|FATAL)"/;
+
+/** In a minute: a store that is down has a line for each call. */
+const shownMax = 4;
+const minuteMs = 60_000;
+
+interface Screen {
+  write: Log;
+  columns: () => number;
+  nowMs: () => number;
+  /** The folder of the tables if its disk has no room left, which the store answers with a fault of its own. */
+  fullFolder: () => string | undefined;
+}
+
+/**
+ * Shows a person what is wrong, each on one line of the terminal and few of them.
+ * @param logFile where the others are, once that is known
+ */
+export function shownTrouble(screen: Screen, logFile: () => string): Log {
+  let sinceMs = -Infinity;
+  let shown = 0;
+  return (line) => {
+    const words = troubleIn(line, screen);
+    if (words === undefined) return;
+    if (screen.nowMs() - sinceMs > minuteMs) [sinceMs, shown] = [screen.nowMs(), 0];
+    shown += 1;
+    if (shown <= shownMax) screen.write(cut(words, screen.columns()));
+    else if (shown === shownMax + 1) screen.write(`more is in ${logFile()}`);
+  };
+}
+
+function troubleIn(line: string, { fullFolder }: Screen): string | undefined {
+  if (stackTrouble.test(line)) return line;
+  const [, name] = functionTrouble.exec(line) ?? [];
+  if (name === undefined) return undefined;
+  const [, message = 'an error'] = /"(?:message|errorMessage)":"([^"\\]*)/.exec(line) ?? [];
+  if (message !== 'fault') return `${name}: ${message}`;
+  const folder = fullFolder();
+  if (folder !== undefined) return `${name}: the disk of ${folder} is full: make room, then call again`;
+  const [, error = 'an error'] = /"error":"([^"\\]*)/.exec(line) ?? [];
+  return `${name}: a call failed by a fault of the relay or of its tables (${error})`;
+}
+
+const cut = (words: string, columns: number): string =>
+  words.length <= columns ? words : `${words.slice(0, Math.max(columns - 3, 20))}...`;

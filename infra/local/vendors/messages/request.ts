@@ -1,0 +1,303 @@
+import * as z from 'zod/mini';
+import type { JsonSchema } from '../../demo/upstream.ts';
+import type { Transcript } from '../script.ts';
+
+/** A Messages request of the right form for a model that exists. */
+export interface MessagesCall {
+  headers: Record<string, string>;
+  body: MessagesBody;
+  can: ClaudeModel;
+  isNewer: boolean;
+  /** Whose cache and whose thinking this is. */
+  account: string;
+}
+
+export const blocksOf = (content: string | Block[]): Block[] =>
+  typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+
+/** Each block with its message, in order. */
+export const placedBlocks = ({ body: { messages } }: MessagesCall) =>
+  messages.flatMap(({ role, content }, message) =>
+    blocksOf(content).map((block, index) => ({ role, block, message, index })),
+  );
+
+const textOf = (content: string | { type: string; text?: string }[] | undefined): string =>
+  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join(' ');
+
+export function transcriptOf({ body }: MessagesCall): Transcript {
+  const { messages, tools = [], tool_choice: choice } = body;
+  const isSaid = ({ role, content }: MessagesBody['messages'][number]): boolean =>
+    role === 'user' && !blocksOf(content).some(({ type }) => type === 'tool_result');
+  const lastUser = messages.findLastIndex(isSaid);
+  const after = messages.slice(lastUser + 1).map(({ content }) => blocksOf(content));
+  const names = new Map(
+    after.flat().flatMap((block) => (block.type === 'tool_use' ? [[block.id, block.name] as const] : [])),
+  );
+  // Texts of users in a row are blocks of one message.
+  const said = blocksOf(messages[lastUser]?.content ?? '').findLast(({ type }) => type === 'text');
+  return {
+    said: textOf(said && [said]),
+    turns: after.filter((blocks) => blocks.some(({ type }) => type === 'tool_use')).length,
+    results: after
+      .flat()
+      .flatMap((block) =>
+        block.type === 'tool_result'
+          ? [{ name: names.get(block.tool_use_id) ?? '', text: textOf(block.content) }]
+          : [],
+      ),
+    tools: tools.map(({ name, input_schema: parameters }) => ({
+      name,
+      parameters: parameters as JsonSchema,
+    })),
+    choice: choiceOf(choice),
+    stops: body.stop_sequences ?? [],
+    ...(choice &&
+      'disable_parallel_tool_use' in choice &&
+      choice.disable_parallel_tool_use && { single: true }),
+    ...(body.output_config?.format && { schema: body.output_config.format.schema }),
+  };
+}
+
+function choiceOf(choice: MessagesBody['tool_choice']): Transcript['choice'] {
+  if (choice?.type === 'tool') return { name: choice.name };
+  if (choice?.type === 'any') return 'required';
+  return choice?.type === 'none' ? 'none' : 'auto';
+}
+
+/** How the model thinks in this call: not at all, or shown or with empty text. */
+export function thinkingOf({ body: { thinking }, can }: MessagesCall): 'off' | 'summarized' | 'omitted' {
+  const isOn = thinking ? thinking.type === 'enabled' || thinking.type === 'adaptive' : can.thinksAlways;
+  if (!isOn) return 'off';
+  return (thinking && 'display' in thinking && thinking.display) || can.display;
+}
+
+/**
+ * The body of a Messages request as Anthropic's reference and SDK (`MessageCreateParamsBase`) have it; any other
+ * field is refused. What depends on the model or the version is in the rules.
+ */
+
+const cacheControl = z.optional(
+  z.nullable(z.strictObject({ type: z.literal('ephemeral'), ttl: z.optional(z.enum(['5m', '1h'])) })),
+);
+const optionalText = z.optional(z.nullable(z.string()));
+
+const textBlock = z.strictObject({
+  type: z.literal('text'),
+  text: z.string(),
+  cache_control: cacheControl,
+  citations: z.optional(z.nullable(z.array(z.unknown()))),
+});
+const source = z.union([
+  z.strictObject({ type: z.literal('base64'), media_type: z.string(), data: z.string() }),
+  z.strictObject({ type: z.literal('url'), url: z.string() }),
+  z.strictObject({ type: z.literal('file'), file_id: z.string() }),
+  z.strictObject({ type: z.literal('text'), media_type: z.literal('text/plain'), data: z.string() }),
+]);
+const image = z.strictObject({ type: z.literal('image'), source, cache_control: cacheControl });
+const document = z.strictObject({
+  type: z.literal('document'),
+  source,
+  title: optionalText,
+  context: optionalText,
+  citations: z.optional(z.nullable(z.strictObject({ enabled: z.boolean() }))),
+  cache_control: cacheControl,
+});
+const toolUse = z.strictObject({
+  type: z.literal('tool_use'),
+  id: z.string(),
+  name: z.string(),
+  input: z.record(z.string(), z.unknown()),
+  cache_control: cacheControl,
+});
+const toolResult = z.strictObject({
+  type: z.literal('tool_result'),
+  tool_use_id: z.string(),
+  content: z.optional(
+    z.union([z.string(), z.array(z.discriminatedUnion('type', [textBlock, image, document]))]),
+  ),
+  is_error: z.optional(z.boolean()),
+  cache_control: cacheControl,
+});
+const thinkingBlock = z.strictObject({
+  type: z.literal('thinking'),
+  thinking: z.string(),
+  signature: z.string(),
+});
+const redacted = z.strictObject({ type: z.literal('redacted_thinking'), data: z.string() });
+
+const block = z.discriminatedUnion('type', [
+  textBlock,
+  image,
+  document,
+  toolUse,
+  toolResult,
+  thinkingBlock,
+  redacted,
+]);
+
+const display = z.optional(z.nullable(z.enum(['summarized', 'omitted'])));
+/** Part of a beta: what to do with a block of another conversation. */
+const binding = z.optional(
+  z.nullable(
+    z.strictObject({ prefix_mismatch_behavior: z.optional(z.nullable(z.enum(['error', 'drop_block']))) }),
+  ),
+);
+const thinking = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('enabled'),
+    budget_tokens: z.int().check(z.gte(1024)),
+    display,
+    block_binding: binding,
+  }),
+  z.strictObject({ type: z.literal('adaptive'), display, block_binding: binding }),
+  z.strictObject({ type: z.literal('disabled') }),
+  z.strictObject({ type: z.literal('between_tools') }),
+]);
+
+const single = { disable_parallel_tool_use: z.optional(z.boolean()) };
+const toolChoice = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('auto'), ...single }),
+  z.strictObject({ type: z.literal('any'), ...single }),
+  z.strictObject({ type: z.literal('tool'), name: z.string(), ...single }),
+  z.strictObject({ type: z.literal('none') }),
+]);
+
+const tool = z.strictObject({
+  type: z.optional(z.nullable(z.literal('custom'))),
+  name: z.string(),
+  description: z.optional(z.string()),
+  input_schema: z.looseObject({ type: z.literal('object') }),
+  strict: z.optional(z.boolean()),
+  defer_loading: z.optional(z.boolean()),
+  eager_input_streaming: z.optional(z.nullable(z.boolean())),
+  input_examples: z.optional(z.array(z.record(z.string(), z.unknown()))),
+  allowed_callers: z.optional(z.array(z.string())),
+  cache_control: cacheControl,
+});
+
+const fields = {
+  model: z.string(),
+  max_tokens: z.int().check(z.gte(1)),
+  messages: z.array(
+    z.strictObject({
+      role: z.enum(['user', 'assistant', 'system']),
+      content: z.union([z.string(), z.array(block)]),
+    }),
+  ),
+  system: z.optional(z.union([z.string(), z.array(textBlock)])),
+  tools: z.optional(z.array(tool)),
+  tool_choice: z.optional(toolChoice),
+  thinking: z.optional(thinking),
+  output_config: z.optional(
+    z.strictObject({
+      effort: z.optional(z.nullable(z.enum(['low', 'medium', 'high', 'xhigh', 'max']))),
+      format: z.optional(
+        z.nullable(
+          z.strictObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }),
+        ),
+      ),
+    }),
+  ),
+  stop_sequences: z.optional(z.array(z.string())),
+  stream: z.optional(z.boolean()),
+  metadata: z.optional(z.strictObject({ user_id: optionalText })),
+  service_tier: z.optional(z.enum(['auto', 'standard_only'])),
+  container: optionalText,
+  inference_geo: optionalText,
+  speed: z.optional(z.nullable(z.enum(['standard', 'fast']))),
+  cache_control: cacheControl,
+};
+
+const sampling = {
+  temperature: z.optional(z.number().check(z.gte(0), z.lte(1))),
+  top_p: z.optional(z.number().check(z.gte(0), z.lte(1))),
+  top_k: z.optional(z.int().check(z.gte(0))),
+};
+
+/** 2023-06-01. */
+const olderBody = z.strictObject({ ...fields, ...sampling });
+/** 2026-10-21: sampling parameters are unknown fields. */
+const newerBody = z.strictObject(fields);
+
+export type MessagesBody = z.infer<typeof olderBody>;
+export type Block = z.infer<typeof block>;
+
+/** The body, or what is wrong in Anthropic's words: the place, then the complaint. */
+export function readBody(value: unknown, isNewer: boolean): { body: MessagesBody } | { problem: string } {
+  const { data, error } = (isNewer ? newerBody : olderBody).safeParse(value);
+  return data ? { body: data } : { problem: sentenceOf(error.issues[0] as z.core.$ZodIssue) };
+}
+
+function sentenceOf(issue: z.core.$ZodIssue, base: PropertyKey[] = []): string {
+  const path = [...base, ...issue.path];
+  const at = (more: PropertyKey[] = []): string => [...path, ...more].map(String).join('.');
+  if (issue.code === 'unrecognized_keys')
+    return `${at([issue.keys[0] ?? ''])}: Extra inputs are not permitted`;
+  if (issue.code === 'invalid_union') {
+    // The variant that came furthest knows best what is wrong.
+    const [deepest] = issue.errors.flat().toSorted((a, b) => b.path.length - a.path.length);
+    return deepest ? sentenceOf(deepest, path) : `${at()}: Input tag does not match any of the expected tags`;
+  }
+  if (issue.code === 'invalid_type' && issue.input === undefined) return `${at()}: Field required`;
+  return `${at()}: ${issue.message}`;
+}
+
+/** What models can, as Anthropic's pages about models, migration and caching say [November 2026]. */
+export interface ClaudeModel {
+  /** `temperature`, `top_p`, `top_k`. */
+  sampling: boolean;
+  /** `tool_choice` any and tool. */
+  forcedChoice: boolean;
+  thinking: ('enabled' | 'disabled' | 'adaptive')[];
+  /** Thinks without being asked. */
+  thinksAlways: boolean;
+  /** Whether thinking is shown when the request does not say. */
+  display: 'summarized' | 'omitted';
+  /** Thinking is valid only in the conversation that it was made in. */
+  boundThinking: boolean;
+  /** An assistant message may come last. */
+  prefill: boolean;
+  /** Texts of the system may stand among the messages. */
+  systemTurns: boolean;
+  effort: boolean;
+  /** Shorter prompts are not cached. */
+  cachedFrom: number;
+  outputMax: number;
+}
+
+const newest: ClaudeModel = {
+  sampling: false,
+  forcedChoice: false,
+  thinking: ['adaptive'],
+  thinksAlways: true,
+  display: 'omitted',
+  boundThinking: true,
+  prefill: false,
+  systemTurns: true,
+  effort: true,
+  cachedFrom: 512,
+  outputMax: 128_000,
+};
+
+const older: ClaudeModel = {
+  sampling: true,
+  forcedChoice: true,
+  thinking: ['enabled', 'disabled'],
+  thinksAlways: false,
+  display: 'summarized',
+  boundThinking: false,
+  prefill: true,
+  systemTurns: false,
+  effort: false,
+  cachedFrom: 1024,
+  outputMax: 64_000,
+};
+
+export const claudeModels: Record<string, ClaudeModel> = {
+  'claude-opus-5-5': newest,
+  'claude-fable-5-1': newest,
+  // Thinks unless told not to, and then a call can be forced [models/haiku-5-5/migration-guide, 2026-10-07].
+  'claude-haiku-5-5': { ...newest, thinking: ['adaptive', 'disabled'], forcedChoice: true, cachedFrom: 1024 },
+  'claude-sonnet-4-6': { ...older, thinking: [...older.thinking, 'adaptive'], effort: true, prefill: false },
+  'claude-haiku-4-5': { ...older, cachedFrom: 4096 },
+};

@@ -1,0 +1,293 @@
+/**
+ * What the policies of operators allow: the one table from which the stack makes its managed policies. All that is not
+ * here is denied. A permission that no command uses says who does, or the test of the commands fails.
+ */
+import type { TableName } from '../../../shared/tables/table-names.ts';
+import { deniedExitCode, Failure } from '../../../shared/operate/plan.ts';
+
+export const policyNames = ['support', 'operator', 'repair'] as const;
+
+export type PolicyName = (typeof policyNames)[number];
+
+type TableAction =
+  | 'GetItem'
+  | 'BatchGetItem'
+  | 'Query'
+  | 'Scan'
+  | 'PutItem'
+  | 'UpdateItem'
+  | 'DeleteItem'
+  | 'BatchWriteItem';
+
+export interface TableAccess {
+  tables: readonly TableName[];
+  /** An index of the tables instead of the tables themselves. */
+  index?: string;
+  actions: readonly TableAction[];
+  /** Only items whose partition keys are like one of these. Absent: all items. */
+  ids?: readonly string[];
+  /** Used by people with tools of AWS, not by a command: what for. */
+  byHand?: string;
+}
+
+/** What is asked of the AWS account around the tables. */
+export interface AccountAction {
+  action: string;
+  /** Without partition, region and account: `ssm:parameter/...`. `*`: AWS knows no resource of this action. */
+  resource: string;
+}
+
+export interface PolicyAccess {
+  /** The word for it in pages and outputs. */
+  purpose: string;
+  tables: readonly TableAccess[];
+  /** Channel secrets under the names of this relay, in both stores. */
+  secrets?: readonly string[];
+  account: readonly AccountAction[];
+  /** Searches the log groups of the functions that answer calls. Their lines have no text of clients or upstreams. */
+  searchesCallLogs?: boolean;
+  /** Tables whose items nobody with this policy writes, whatever else is attached. */
+  neverWrites?: readonly TableName[];
+}
+
+/** The tables of the configuration. */
+const configuration = ['channels', 'charges', 'plans', 'settings'] as const;
+
+/** Published versions. Everything else in `runtime` belongs to functions: turns, idempotency keys, notices. */
+const versionIds = ['config', 'snapshot#*', 'rows#*'];
+
+/** What an audit reads. */
+const auditReads: readonly TableAccess[] = [
+  { tables: ['quotas'], actions: ['GetItem', 'Scan'] },
+  { tables: ['grants', 'ledger'], actions: ['Query', 'Scan'] },
+  { tables: ['ledger'], index: 'by_id', actions: ['Query', 'Scan'] },
+  { tables: ['ledger'], actions: ['GetItem'] },
+  { tables: ['daily'], actions: ['BatchGetItem', 'Query'] },
+];
+
+const reads: readonly TableAccess[] = [
+  ...auditReads,
+  // A table stands in few statements: a policy of IAM has 6,144 characters.
+  { tables: [...configuration, 'payments'], actions: ['Scan'] },
+  { tables: ['keys', 'accounts'], actions: ['Scan', 'GetItem', 'BatchGetItem'] },
+  { tables: ['runtime'], actions: ['BatchGetItem'], ids: versionIds },
+  // Lists of the tool and the console: balances by their keys, and what is known against channels.
+  { tables: ['quotas'], actions: ['BatchGetItem'] },
+  { tables: ['runtime'], actions: ['GetItem'], ids: ['cooldowns'] },
+];
+
+/** What `doctor` reads, where `init` and `payment link` find the base URL and `request` the log, and what it found there. */
+const accountReads: readonly AccountAction[] = [
+  // What a search found belongs to no resource that AWS knows; groups are described by all of the account.
+  { action: 'logs:GetQueryResults', resource: '*' },
+  { action: 'logs:DescribeLogGroups', resource: '*' },
+  { action: 'cloudformation:DescribeStacks', resource: 'cloudformation:stack/<stack>/*' },
+  { action: 'lambda:GetAccountSettings', resource: '*' },
+  { action: 'dynamodb:DescribeLimits', resource: '*' },
+  {
+    action: 'ssm:GetServiceSetting',
+    resource: 'ssm:servicesetting/ssm/parameter-store/high-throughput-enabled',
+  },
+  { action: 'bedrock:ListFoundationModels', resource: '*' },
+  { action: 'bedrock:GetFoundationModelAvailability', resource: '*' },
+];
+
+export const policyAccess: Record<PolicyName, PolicyAccess> = {
+  support: {
+    purpose: 'reads rows, balances, ledger, published versions and the log of calls; no secret',
+    tables: reads,
+    account: accountReads,
+    searchesCallLogs: true,
+  },
+  operator: {
+    purpose:
+      'reads what support reads, edits rows and grants, stores and uses channel secrets, reads and deletes stored responses',
+    tables: [
+      ...reads,
+      {
+        tables: ['channels', 'plans', 'settings', 'charges'],
+        actions: ['PutItem', 'UpdateItem', 'DeleteItem'],
+      },
+      { tables: ['channels', 'plans', 'settings', 'charges', 'payments'], actions: ['GetItem'] },
+      { tables: ['keys', 'accounts'], actions: ['PutItem', 'UpdateItem'] },
+      { tables: ['grants', 'payments'], actions: ['PutItem'] },
+      // Content of conversations. `support` has none of it.
+      { tables: ['responses'], actions: ['BatchGetItem', 'Query', 'DeleteItem', 'BatchWriteItem'] },
+      { tables: ['runtime'], actions: ['PutItem'], ids: ['content-read#*'] },
+      {
+        tables: ['grants'],
+        actions: ['GetItem'],
+        byHand: 'rows are edited with any tool of DynamoDB, which reads the item first',
+      },
+      {
+        tables: ['grants'],
+        actions: ['UpdateItem'],
+        byHand: 'a grant with a problem is corrected on its row',
+      },
+      {
+        tables: ['keys', 'accounts'],
+        actions: ['DeleteItem'],
+        byHand: 'rows of customers that are gone',
+      },
+    ],
+    secrets: [
+      'ssm:GetParameter',
+      'ssm:PutParameter',
+      'secretsmanager:CreateSecret',
+      'secretsmanager:GetSecretValue',
+      'secretsmanager:PutSecretValue',
+    ],
+    account: accountReads,
+    searchesCallLogs: true,
+    neverWrites: ['quotas', 'ledger', 'daily'],
+  },
+  repair: {
+    purpose: 'audits, writes lost closes and corrects daily sums',
+    tables: [
+      ...auditReads,
+      { tables: ['quotas', 'daily'], actions: ['UpdateItem'] },
+      { tables: ['ledger'], actions: ['PutItem'] },
+      { tables: ['runtime'], actions: ['UpdateItem'], ids: ['budget#*'] },
+    ],
+    account: [],
+  },
+};
+
+/** The name of a managed policy. IAM has one set of names for all regions. */
+export const policyNameIn = (stack: string, policy: PolicyName, region: string): string =>
+  `${stack}-${policy}-${region}`;
+
+// The policies with which each command runs; one of them is enough. A command that is not here fails the test; one that
+// asks nothing of AWS has none.
+
+const reading: readonly PolicyName[] = ['support', 'operator'];
+const auditing: readonly PolicyName[] = ['support', 'operator', 'repair'];
+const operating: readonly PolicyName[] = ['operator'];
+const repairing: readonly PolicyName[] = ['repair'];
+
+/**
+ * By the command's words; with an option where that needs more than the command without it. The first policy is the one
+ * that allows least, which an error names.
+ */
+export const commandPolicies: Readonly<Record<string, readonly PolicyName[]>> = {
+  init: operating,
+  'customer new': operating,
+  'customer list': reading,
+  'customer show': reading,
+  'customer note': operating,
+  'customer disable': operating,
+  'customer enable': operating,
+  'customer close': operating,
+  'key create': operating,
+  'key list': reading,
+  'key check': reading,
+  'key disable': operating,
+  'key enable': operating,
+  'key rotate': operating,
+  'key move': operating,
+  'key limits': operating,
+  'key budget': operating,
+  'key models': operating,
+  'key use': reading,
+  'key leaked': operating,
+  'channel add': operating,
+  'channel list': reading,
+  'channel show': reading,
+  'channel set': operating,
+  'channel on': operating,
+  'channel off': operating,
+  'channel test': operating,
+  'channel probe': operating,
+  'channel sync': operating,
+  'charge list': reading,
+  'charge explain': reading,
+  'charge import': operating,
+  'charge show': reading,
+  'charge set': operating,
+  'charge price': operating,
+  'charge off': operating,
+  'plan list': reading,
+  'plan show': reading,
+  'plan set': operating,
+  'plan off': operating,
+  'account show': reading,
+  'account responses': operating,
+  'account grant': operating,
+  'account refund': operating,
+  'account plan': operating,
+  'grant list': auditing,
+  'grant show': auditing,
+  'response show': operating,
+  'response delete': operating,
+  'payment link': operating,
+  'payment list': reading,
+  'payment assign': operating,
+  'payment reject': operating,
+  'ledger list': auditing,
+  'ledger total': auditing,
+  request: reading,
+  requests: reading,
+  statement: auditing,
+  reconcile: auditing,
+  audit: auditing,
+  'audit --repair': repairing,
+  'audit --rebuild-daily': repairing,
+  report: reading,
+  check: reading,
+  'what-if': reading,
+  'setting list': reading,
+  'setting show': reading,
+  'setting set': operating,
+  'setting unset': operating,
+  'version list': reading,
+  'version show': reading,
+  'version diff': reading,
+  'version rollback': operating,
+  'config show': reading,
+  'config diff': reading,
+  'config export': reading,
+  'config apply': operating,
+  'config rollback': operating,
+  'secret put': operating,
+  console: operating,
+  'console --read-only': reading,
+  doctor: reading,
+  // Computes; asks AWS for nothing.
+  cost: [],
+};
+
+// Explains to operators that AWS does not let them do something, and which policy does. Attaches nothing itself.
+
+/** What a run works on, for the name of a policy. */
+interface DeniedRun {
+  /** As in the table of policies. */
+  command: string;
+  stack: string;
+  region: string | undefined;
+}
+
+/** JSON services and Query services name it differently. */
+const deniedNames = new Set(['AccessDeniedException', 'AccessDenied']);
+
+/** `User: ... is not authorized to perform: dynamodb:PutItem on resource: arn:...:table/relay-keys because ...` */
+const refusal = /to perform: ([\w:]+)(?: on resource: (\S+))?/;
+
+/** @returns undefined for any other error */
+export function explainDenied(error: unknown, run: DeniedRun): Failure | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const code = 'code' in error ? String(error.code) : '';
+  if (!deniedNames.has(error.name) && !deniedNames.has(code)) return undefined;
+  const [, action = 'this', arn] = refusal.exec(error.message) ?? [];
+  const resource = arn?.split(':').slice(5).join(':');
+  const what = `AWS does not let these credentials do ${action}${resource ? ` on ${resource}` : ''}`;
+  return new Failure(`${what}: ${adviceFor(run, error.message)}`, deniedExitCode);
+}
+
+function adviceFor({ command, stack, region = '<region>' }: DeniedRun, message: string): string {
+  const [needed] = commandPolicies[command] ?? [];
+  if (needed === undefined) return `see the policies of ${command} in docs/operate.md`;
+  const policy = policyNameIn(stack, needed, region);
+  if (!message.includes('explicit deny'))
+    return `\`${command}\` needs the policy ${policy} on your user or role`;
+  return `a policy denies it. \`${command}\` needs ${policy} on a role of its own, without ${policyNameIn(stack, 'operator', region)}`;
+}

@@ -1,0 +1,98 @@
+/** The command `doctor`: what the AWS account and region mean for the relay, and what to set. Changes nothing. */
+import type { Command } from 'commander';
+import { examineAccount, type StageFile, type Finding } from '../../../../shared/operate/doctor.ts';
+import { publishedOptions, readOutputs } from '../../../stack/options/published-options.ts';
+import { readOptions, stageNamed, type Stage } from '../../../stack/options/read-options.ts';
+import { regionProblem } from '../../../stack/options/streaming-regions.ts';
+import { type CommandContext, listing } from '../command.ts';
+import { inRepository, readTextFile, readTextFileIfAny } from '../text-files.ts';
+import { Failure } from '../../../../shared/operate/plan.ts';
+import { csvRows, type Terminal } from '../terminal.ts';
+
+const notes = `
+Reads the region, the deployed stack and its options, quotas of Lambda, DynamoDB and Parameter Store, and access to the
+models that channels call with the functions' own role. Each line says what was found; where something needs attention,
+the next line is what to write or run, word for word.`;
+
+export function addDoctorCommand(program: Command, { onTables }: CommandContext): void {
+  listing(program.command('doctor'))
+    .description(
+      'look at quotas, region, model access and options; exit code 1 when something needs attention',
+    )
+    .option('--options <file>', 'the options of the stage (default: relay.json, or relay.<stage>.json)')
+    .addHelpText('after', notes)
+    .action(
+      onTables(async ({ ports, terminal }, { options }: { options?: string }) => {
+        const file = await readStageFile(ports.target.stack, options);
+        const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
+        printFindings(terminal, await examineAccount(ports, examination));
+      }),
+    );
+}
+
+/** @param named the file, when it has another name than the stack says */
+async function readStageFile(stack: string, named: string | undefined): Promise<StageFile> {
+  const stage = stageOf(stack);
+  const name = named ?? stage.file;
+  const [, suffix] = /^relay-(.+)$/.exec(stage.stackName) ?? [];
+  const deploy = suffix === undefined ? 'npm run deploy' : `npm run deploy -- --stage ${suffix}`;
+  // The tool may run in any folder; the files of stages lie in the repository.
+  const text = named === undefined ? await readTextFileIfAny(inRepository(name)) : await readTextFile(name);
+  if (text === undefined) return { name, deploy, options: undefined };
+  try {
+    return {
+      name,
+      deploy,
+      options: publishedOptions(readOptions({ ...stage, file: name }, parse(name, text))),
+    };
+  } catch (error) {
+    return {
+      name,
+      deploy,
+      options: undefined,
+      problem: error instanceof Error ? error.message : String(error),
+    };
+  }
+}
+
+/** Of a stack in somebody's own app there is no file, but its options have these names too. */
+function stageOf(stack: string): Stage {
+  const stage = stack.startsWith('relay-') ? stack.slice('relay-'.length) : undefined;
+  try {
+    return stageNamed(stage);
+  } catch {
+    return { stackName: stack, file: 'relay.json' };
+  }
+}
+
+function parse(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`${name} is not JSON`);
+  }
+}
+
+// Prints what `doctor` found.
+
+const stateWidth = 'does not apply'.length;
+
+/** Throws a Failure when something needs attention. */
+function printFindings({ format, print, printJson, printCsv }: Terminal, findings: readonly Finding[]): void {
+  if (format === 'json') printJson(findings);
+  else if (format === 'csv')
+    printCsv(
+      csvRows(
+        ['state', 'check', 'found', 'where', 'line'],
+        findings.map(({ set, ...found }) => ({ ...found, ...set })),
+      ),
+    );
+  else
+    for (const { check, state, found, set } of findings) {
+      print(`${state.padEnd(stateWidth)}  ${check}: ${found}`);
+      if (set) print(`${' '.repeat(stateWidth)}  ${set.where}: ${set.line}`);
+    }
+  const count = findings.filter(({ state }) => state === 'attention').length;
+  if (count > 0) throw new Failure(`${count} of ${findings.length} need attention`);
+  if (format === 'text') print(`${findings.length} looked at, nothing needs attention.`);
+}

@@ -1,0 +1,393 @@
+/** The command `init`. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
+import {
+  defaultChannelType,
+  channelSetups,
+  channelTypes,
+  type ChannelTypeName,
+} from '../../../../shared/upstreams/types/channel-types.ts';
+import {
+  addOwnAttributes,
+  ownAttributesIn,
+  parseDecimalText,
+  parseList,
+  parseModelPrice,
+  parseNumber,
+  optionOf,
+  parsePricePair,
+} from '../option-values.ts';
+import { type CommandContext, type Run, writes, type Writing } from '../command.ts';
+import {
+  carryOutGrant,
+  planGrantAmount,
+  type GrantMade,
+  type GrantPlan,
+} from '../../../../shared/operate/customers/grants.ts';
+import {
+  planAddChannel,
+  type AddChannelPlan,
+  type ChannelInput,
+  carryOutStoreSecret,
+  planStoreSecret,
+  type StoreSecretPlan,
+} from '../../../../shared/operate/channels/edit-channel.ts';
+import { offeredModels } from '../../../../shared/operate/channels/sync-models.ts';
+import { awaitPublished } from '../../../../shared/operate/config/write-rows.ts';
+import {
+  carryOutCreateKey,
+  planCreateKey,
+  type MadeKey,
+  type NewKeyPlan,
+} from '../../../../shared/operate/keys/edit-key.ts';
+import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import {
+  type FirstPricesPlan,
+  type TypedPrice,
+  planFirstPrices,
+  type FirstPrices,
+} from '../../../../shared/operate/prices/first-prices.ts';
+import { carryOutWrites } from '../../../../shared/operate/rows.ts';
+import { namesLike } from '../../../../shared/upstreams/channel-type.ts';
+import { grantFacts, printGrant } from './account.ts';
+import { newKeyFacts, printNewKey } from '../print-keys.ts';
+import { type Terminal, readSecret } from '../terminal.ts';
+import { readListFile } from '../text-files.ts';
+
+const notes = `
+Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
+Calls of models without a price are refused: each model wants --price, --prices or --free. Prices are yuan per
+million tokens.`;
+
+export function addInitCommand(program: Command, { writing }: CommandContext): void {
+  const init = program
+    .command('init')
+    .description('set up a first upstream, its prices, account and key; prints the key and a curl line')
+    .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
+    .option('--id <id>', 'name of the channel (default: its type)')
+    .option('--endpoint <url>', 'base address of the upstream (default: that of its type)');
+  addOwnAttributes(init)
+    .option('--models <a,b>', 'models to serve', parseList)
+    .option('--price <model=in/out>', 'yuan per million tokens; may be repeated', parseModelPrice)
+    .option('--prices <file>', 'public price list in US dollars, as `charge import` reads it')
+    .option('--rate <yuan>', 'yuan for one US dollar, with --prices', parseDecimalText)
+    .option('--markup <percent>', 'added on top, with --prices', parseDecimalText)
+    .option('--free <a,b>', 'models whose calls cost nothing', parseList)
+    .option('--secret <reference>', "a reference to the upstream's key, which is stored already")
+    .option('--no-secret', 'the upstream wants no key')
+    .option(
+      '--secret-env <NAME>',
+      "environment variable that has the upstream's key; locally the row names it",
+    )
+    .option('--account <name>', 'who pays')
+    .option('--amount <yuan>', 'granted to the account, once (default: 0)')
+    .option('--wait <seconds>', 'how long to wait until it is live', parseNumber, 30)
+    .addHelpText('after', notes);
+  writing(init, (run, options: InitOptions, command: Command) =>
+    planInit(run, { ...options, attributes: ownAttributesIn(command) }),
+  );
+}
+
+// Prepares an empty stack for its first answer: prices, a channel, a grant and a key. Reads no row itself.
+
+interface InitPlans extends Pick<InitOptions, 'wait'> {
+  secret: UpstreamSecret;
+  prices: FirstPricesPlan;
+  channel: AddChannelPlan;
+  /** Undefined: the account starts without a balance. */
+  grant: GrantPlan | undefined;
+  key: NewKeyPlan;
+}
+
+interface Made extends MadeKey {
+  grant: GrantMade | undefined;
+  /** Why it is not known to be live. */
+  unpublished: string | undefined;
+  curl: string;
+}
+
+async function planInit(run: Run, options: InitOptions): Promise<Writing<Made>> {
+  const { ports, terminal } = run;
+  const answer = answerFrom(terminal);
+  const upstream = await askUpstream(answer, options);
+  const secret = await askSecret(terminal, ports, { channel: upstream, options });
+  const { reference, value } = secret;
+  const facts = { ...upstream, secret: reference };
+  const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
+  // An identical row was left by an earlier, interrupted run.
+  const channel = await planAddChannel(ports, input, 'keep-same');
+  const prices = await askPrices(run, answer, { models: input.models, options });
+  const account = await answer(options.account, { name: '--account', question: 'Name of the first account' });
+  const question = 'Yuan on its balance (0: none yet)';
+  const amount = await answer(options.amount, { name: '--amount', question, usual: '0' });
+  const first = { account, amount, id: 'init', reason: 'first amount', new: true };
+  const grant = Number(amount) === 0 ? undefined : await planGrantAmount(ports, first);
+  const key = await planCreateKey(ports, { account });
+  const plans = { wait: options.wait, secret, prices, channel, grant, key };
+  return writes({
+    plan: {
+      changes: [...prices.changes, ...channel.changes, ...(grant?.changes ?? []), ...key.changes],
+      effect: [
+        ...prices.effect,
+        `channel ${input.id}: ${input.models.length} models, ${reference ?? 'no secret'}`,
+        `account ${account}: ${amount} yuan, one new key`,
+      ],
+      questions: ['Write this?'],
+      warnings: [...channel.warnings, ...(prices.warnings ?? []), ...prices.unpriced.map(unpricedWords)],
+    },
+    carryOut: async () => write(ports, plans, input.models[0]),
+    print: (shown, made) => printInit(shown, plans, made),
+    facts: (made) => ({
+      channel: input.id,
+      unpriced: prices.unpriced,
+      ...newKeyFacts(terminal, key, made),
+      ...(made && { curl: made.curl, ...(grant && { grant: grantFacts(grant, made.grant) }) }),
+    }),
+  });
+}
+
+const unpricedWords = (model: string): string =>
+  `${model} has no price: its calls are refused until a rule of charges names it`;
+
+/** Asks for models, and shows the upstream's list if there is one. */
+async function askModels(
+  { ask, isAttended, ...terminal }: Terminal,
+  ports: OperatorPorts,
+  { facts, value }: { facts: Omit<ChannelInput, 'models'>; value: string | undefined },
+): Promise<string[]> {
+  if (!isAttended) throw usageFailure('--models is missing, and nobody is here to answer');
+  const { names: listed, warnings } = await offeredModels(ports, facts, value);
+  warnings.forEach(terminal.remark);
+  if (listed.length > 0) terminal.print(listed.join('  '));
+  for (;;) {
+    const typed = await ask('Models to serve, separated by commas (* stands for anything):');
+    if (typed === '') continue;
+    const wanted = parseList(typed);
+    if (listed.length === 0) return wanted;
+    const unlisted = wanted.filter((each) => namesLike([each], listed).length === 0);
+    if (unlisted.length === 0) return namesLike(wanted, listed);
+    terminal.remark(`the upstream lists no ${unlisted.join(', ')}`);
+  }
+}
+
+/** Prices come before the channel that serves the models: no call in between is free. */
+async function write(
+  ports: OperatorPorts,
+  { secret, prices, channel, grant, key, wait }: InitPlans,
+  model = '',
+): Promise<Made> {
+  const { storing, value = '' } = secret;
+  if (storing) await carryOutStoreSecret(ports, storing, value);
+  await carryOutWrites(ports, prices);
+  const granted = grant && (await carryOutGrant(ports, grant, wait * 1000));
+  await carryOutWrites(ports, channel);
+  // If nothing was published in time, the rows are still valid, so the key is created anyway.
+  const unpublished = await awaitPublished(ports, wait).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof Failure) return error.message;
+      throw error;
+    },
+  );
+  const made = await carryOutCreateKey(ports, key);
+  return { ...made, grant: granted, unpublished, curl: await curlLine(ports, made.secretKey, model) };
+}
+
+async function curlLine(ports: OperatorPorts, secretKey: string, model: string): Promise<string> {
+  const baseUrl = (await ports.baseUrl()) ?? 'BASE_URL';
+  const body = { model, stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
+  return `curl -N ${baseUrl}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
+}
+
+function printInit(terminal: Terminal, { secret, grant, key }: InitPlans, made: Made): void {
+  if (secret.storing) terminal.print(`the key is stored: ${secret.storing.reference}`);
+  if (grant && made.grant) printGrant(terminal, grant, made.grant);
+  if (made.unpublished === undefined) terminal.print('it is written; live within 10 seconds.');
+  else terminal.remark(made.unpublished);
+  printNewKey(terminal, { ...key, ...made });
+  if (made.curl.includes(' BASE_URL/')) terminal.remark('BASE_URL is the output BaseUrl of the stack.');
+  terminal.print(`\n${made.curl}`);
+}
+
+// Collects the input of `init` from options or, if a person is present, from answers. Writes nothing.
+
+interface InitOptions {
+  type?: string;
+  id?: string;
+  endpoint?: string;
+  attributes: NonNullable<ChannelInput['attributes']>;
+  /** A secret reference; false: the upstream needs no key. */
+  secret?: string | false;
+  secretEnv?: string;
+  models?: string[];
+  price?: Record<string, TypedPrice>;
+  /** A file. */
+  prices?: string;
+  rate?: string;
+  markup?: string;
+  free?: string[];
+  account?: string;
+  amount?: string;
+  /** Seconds. */
+  wait: number;
+}
+
+interface Question {
+  /** The option that gives the answer. */
+  name: string;
+  question: string;
+  usual?: string;
+}
+
+type Answer = (option: string | undefined, question: Question) => Promise<string>;
+
+/** Returns the option's value, else a person's answer, else `usual`. Throws a Failure if there is none. */
+const answerFrom =
+  ({ ask, isAttended }: Terminal): Answer =>
+  async (option, { name, question, usual }) => {
+    if (option !== undefined) return option;
+    if (!isAttended && usual !== undefined) return usual;
+    if (!isAttended) throw usageFailure(`${name} is missing, and nobody is here to answer`);
+    let typed = '';
+    while (typed === '') typed = (await ask(`${question}${usual ? ` [${usual}]` : ''}:`)) || (usual ?? '');
+    return typed;
+  };
+
+/** Asks for the new channel, except its models and secret. */
+async function askUpstream(answer: Answer, options: InitOptions): Promise<Omit<ChannelInput, 'models'>> {
+  const names = channelTypeNames.join(', ');
+  const usual = defaultChannelType;
+  const typed = await answer(options.type, { name: '--type', question: `Type (${names})`, usual });
+  const type = channelTypeNames.find((each) => each === typed);
+  if (type === undefined) throw usageFailure(`--type ${typed}: wanted one of ${names}`);
+  const id = await answer(options.id, { name: '--id', question: 'Name of the channel', usual: type });
+  const { endpoint = '', ...attributes } = await askAttributes(answer, type, options);
+  return {
+    id,
+    ...(type !== usual && { type }),
+    ...(endpoint !== '' && { endpoint }),
+    attributes,
+  };
+}
+
+type Answers = { endpoint?: string } & InitOptions['attributes'];
+
+async function askAttributes(answer: Answer, type: ChannelTypeName, options: InitOptions): Promise<Answers> {
+  const { endpoint } = options;
+  const answers: Answers = endpoint === undefined ? {} : { endpoint };
+  for (const { attribute, question, usual, needless } of channelSetups[type].questions) {
+    if (needless?.({ endpoint: '', ...answers })) continue;
+    const given = attribute === 'endpoint' ? endpoint : options.attributes[attribute];
+    answers[attribute] = await answer(given, {
+      name: optionOf(attribute),
+      question,
+      ...(usual && { usual }),
+    });
+  }
+  return answers;
+}
+
+interface UpstreamSecret {
+  /** Undefined: the upstream needs no key. */
+  reference?: string;
+  /** Undefined: the value cannot be read here. */
+  value?: string | undefined;
+  /** The plan that stores the value under the reference; undefined: it is stored already. */
+  storing?: StoreSecretPlan;
+}
+
+/** Determines the reference of the upstream's key and, if possible, its value. */
+async function askSecret(
+  terminal: Terminal,
+  { secrets, target }: Pick<OperatorPorts, 'secrets' | 'target'>,
+  { channel, options }: { channel: Pick<ChannelInput, 'id' | 'type'>; options: InitOptions },
+): Promise<UpstreamSecret> {
+  const { secret, secretEnv } = options;
+  const type = (channel.type ?? defaultChannelType) as ChannelTypeName;
+  // Requests that the functions' role signs need no key.
+  if (channelTypes[type].awsScope || secret === false) return {};
+  const variable = {
+    name: '--secret-env (or --no-secret)',
+    question: "Variable of the shell of `npm start` that has the upstream's key",
+  };
+  // A local stack has no secret store; its functions read the environment of `npm start`.
+  if (secret !== undefined)
+    return { reference: secret, value: await secrets.read(secret).catch(() => undefined) };
+  if (target.local) {
+    const name = await answerFrom(terminal)(secretEnv, variable);
+    return { reference: `env:${name}`, value: await secrets.variable(name).catch(() => undefined) };
+  }
+  const wanted = { name: channel.id, managed: false, replace: false, isOfNewChannel: true };
+  const storing = planStoreSecret({ target }, wanted);
+  const value = secretEnv === undefined ? await readSecret(terminal) : await secrets.variable(secretEnv);
+  if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
+  return { reference: storing.reference, value, storing };
+}
+
+// The part of `init` that asks what the models cost. Nothing is free but what is named so. Writes nothing.
+
+async function askPrices(
+  { ports, terminal }: Run,
+  answer: Answer,
+  { models, options }: { models: string[]; options: InitOptions },
+): Promise<FirstPricesPlan> {
+  const { price: typed = {}, free = [] } = options;
+  const wanted: FirstPrices = { models, free, typed };
+  const known = await planFirstPrices(ports, wanted);
+  if (known.unpriced.length === 0) return known;
+  const list = await askList(terminal, answer, options);
+  const plan = list ? await planFirstPrices(ports, { ...wanted, list }) : known;
+  if (plan.unpriced.length === 0) return plan;
+  if (!terminal.isAttended)
+    throw usageFailure(
+      `no price for ${plan.unpriced.join(', ')}, and nobody is here to answer: give --price ${plan.unpriced[0]}=INPUT/OUTPUT, --prices FILE or --free ${plan.unpriced[0]}`,
+    );
+  const asked = await askTyped(terminal, plan.unpriced);
+  return planFirstPrices(ports, { ...wanted, typed: { ...typed, ...asked }, list });
+}
+
+async function askList(
+  { ask, isAttended }: Terminal,
+  answer: Answer,
+  { prices, rate, markup }: InitOptions,
+): Promise<FirstPrices['list']> {
+  const file =
+    prices ??
+    (isAttended ? await ask('File of a public price list in US dollars (Enter: type prices):') : '');
+  if (file === '') return undefined;
+  const source = await readListFile(file);
+  const perDollar = await answer(rate, { name: '--rate', question: 'Yuan for one US dollar' });
+  const onTop = await answer(markup, { name: '--markup', question: 'Percent on top', usual: '0' });
+  return { list: source, rate: parsed(parseDecimalText, perDollar), markup: parsed(parseDecimalText, onTop) };
+}
+
+/** A model whose price a person leaves out is refused, which the plan warns of. */
+async function askTyped({ ask, remark }: Terminal, models: string[]): Promise<Record<string, TypedPrice>> {
+  const typed: Record<string, TypedPrice> = {};
+  for (const model of models) {
+    for (;;) {
+      const written = await ask(
+        `Price of ${model}, yuan per million tokens: input/output (Enter: none, its calls are refused):`,
+      );
+      if (written === '') break;
+      try {
+        typed[model] = parsePricePair(written);
+        break;
+      } catch (error) {
+        if (!(error instanceof InvalidArgumentError)) throw error;
+        remark(error.message);
+      }
+    }
+  }
+  return typed;
+}
+
+function parsed<Value>(parse: (written: string) => Value, written: string): Value {
+  try {
+    return parse(written);
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) throw usageFailure(error.message);
+    throw error;
+  }
+}

@@ -1,0 +1,194 @@
+/** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
+import * as z from 'zod/mini';
+import { InvalidArgumentError, type Command } from 'commander';
+import { parseDecimal } from '../../../shared/billing/amount.ts';
+import { perThousand } from '../../../shared/billing/price.ts';
+import { time } from '../../../shared/config/rows/read-row.ts';
+import { usageFailure } from '../../../shared/operate/plan.ts';
+import type { RawRow } from '../../../shared/operate/operator-ports.ts';
+import type { ChannelInput } from '../../../shared/operate/channels/edit-channel.ts';
+import { ownAttributes, typesWith } from '../../../shared/upstreams/types/channel-attributes.ts';
+
+export function parseList(written: string): string[] {
+  const items = written
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+  if (items.length === 0) throw new InvalidArgumentError('Wanted names, separated by commas.');
+  return items;
+}
+
+export function parseMapper(written: string): Record<string, string> {
+  const pairs = parseList(written).map((pair) => pair.split('=').map((side) => side.trim()));
+  if (pairs.some((pair) => pair.length !== 2 || pair.includes(''))) {
+    throw new InvalidArgumentError('Wanted public=upstream pairs, separated by commas.');
+  }
+  return Object.fromEntries(pairs) as Record<string, string>;
+}
+
+export function parseNumber(written: string): number {
+  const number = Number(written);
+  if (written.trim() === '' || !Number.isFinite(number)) throw new InvalidArgumentError('Wanted a number.');
+  return number;
+}
+
+/** `48`, `48h` or `7d` as hours. */
+export function parseHours(written: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([hd]?)$/.exec(written.trim()) ?? [];
+  if (number === undefined) throw new InvalidArgumentError('Wanted a time, such as 48h or 7d.');
+  return Number(number) * (unit === 'd' ? 24 : 1);
+}
+
+const durationUnitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
+
+/** `800ms`, `5s` or `2m` as milliseconds. */
+export function parseDuration(written: string): number {
+  const [, number, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)(ms|s|m)$/.exec(written.trim()) ?? [];
+  if (number === undefined)
+    throw new InvalidArgumentError('Wanted a time with its unit, such as 800ms or 5s.');
+  return Math.round(Number(number) * (durationUnitsMs[unit] ?? 1));
+}
+
+/** `none` takes a limit away: commander knows no undefined value. */
+export const parseLimit = (written: string): number | 'none' =>
+  written.trim() === 'none' ? 'none' : parseCount(written);
+
+/** A whole number above 0. */
+export function parseCount(written: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(written.trim()))
+    throw new InvalidArgumentError('Wanted a whole number above 0.');
+  return Number(written);
+}
+
+/** Yuan per 1,000 tokens, as rows have them. */
+export interface PricePair {
+  input: number;
+  output: number;
+}
+
+/** `gpt-4o=18/72`, added to those of earlier options. */
+export function parseModelPrice(
+  written: string,
+  earlier: Record<string, PricePair> = {},
+): Record<string, PricePair> {
+  const [, model, prices] = /^([^=]+)=(.+)$/.exec(written.trim()) ?? [];
+  if (model === undefined || prices === undefined)
+    throw new InvalidArgumentError('Wanted a model and its price, per million tokens, such as gpt-4o=18/72.');
+  return { ...earlier, [model.trim()]: parsePricePair(prices) };
+}
+
+/** As amounts are read everywhere, and not below zero. */
+const isAmount = (written: string): boolean =>
+  parseDecimal(written, 0) !== undefined && Number(written) >= 0 && Number.isFinite(Number(written));
+
+/** Yuan per million tokens, as yuan per 1,000. */
+export function parsePrice(written: string): number {
+  const price = isAmount(written) ? perThousand(written) : undefined;
+  if (price === undefined)
+    throw new InvalidArgumentError(
+      'Wanted yuan per million tokens, with a point for decimals, such as 18 or 0.15.',
+    );
+  return price;
+}
+
+/** `18/72` or `18 72`: input and output, yuan per million tokens. */
+export function parsePricePair(written: string): PricePair {
+  const [input, output, ...more] = written.trim().split(/[\s/]+/);
+  if (input === undefined || output === undefined || more.length > 0)
+    throw new InvalidArgumentError(
+      'Wanted the prices of input and output per million tokens, such as 18/72.',
+    );
+  const pair = { input: parsePrice(input), output: parsePrice(output) };
+  if (pair.input + pair.output === 0)
+    throw new InvalidArgumentError('A model that costs nothing is named with --free.');
+  return pair;
+}
+
+/** A number of tokens. */
+export function parseTokens(written: string): number {
+  const number = Number(written);
+  if (!/^\d{1,12}$/.test(written.trim()))
+    throw new InvalidArgumentError('Wanted a number of tokens, such as 1200.');
+  return number;
+}
+
+/** Epoch milliseconds. */
+export function parseTime(written: string): number {
+  const parsed = z.safeParse(time, written);
+  if (!parsed.success)
+    throw new InvalidArgumentError('Wanted a date or a time with its zone, such as 2026-11-01.');
+  return parsed.data;
+}
+
+/** Epoch milliseconds. A time without a zone is one of this machine. */
+export const parseMoment = (written: string): number =>
+  /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$/.test(written.trim())
+    ? parseTime(new Date(written.trim()).toISOString())
+    : parseTime(written);
+
+/** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
+export function parseDecimalText(written: string): string {
+  const decimal = written.trim().replace(/%$/, '');
+  if (!isAmount(decimal))
+    throw new InvalidArgumentError('Wanted a number, with a point for decimals, such as 7.2.');
+  return decimal;
+}
+
+// Reads attributes of a row from the command line: `input=0.018`, `models=gpt-4o,gpt-4o-mini`, `from=`.
+
+export const attributesMean =
+  'NAME=VALUE each, named as in docs/tables.md; a value is JSON or else text, models may be a,b; NAME= removes it';
+
+/** Attributes whose text is a list of names. */
+const lists = new Set(['models']);
+
+export function parseAttributes(written: readonly string[]): RawRow {
+  if (written.length === 0) throw usageFailure('give one attribute at least, such as input=0.018');
+  return Object.fromEntries(
+    written.map((pair) => {
+      const [, name, value] = /^([a-z][a-z0-9_]*)=(.*)$/s.exec(pair) ?? [];
+      if (name === undefined || value === undefined)
+        throw usageFailure('an attribute is written NAME=VALUE, such as input=0.018');
+      return [name, valueOf(name, value)];
+    }),
+  );
+}
+
+function valueOf(name: string, value: string): unknown {
+  if (value === '') return undefined;
+  const read = jsonOrText(value);
+  return lists.has(name) && typeof read === 'string' ? read.split(',').map((item) => item.trim()) : read;
+}
+
+/** Text that is no JSON is meant as it stands. */
+export function jsonOrText(value: string): unknown {
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+}
+
+// Options for the attributes that only some channel types have: `--api-version` for `api_version`.
+
+export const optionOf = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
+
+export function addOwnAttributes(command: Command): Command {
+  for (const { name, attribute } of ownAttributes()) {
+    command.option(
+      `${optionOf(name)} <${name.split('_').at(-1)}>`,
+      `${attribute.about} (${typesWith(name).join(', ')})`,
+    );
+  }
+  return command;
+}
+
+/** The values of these options, by attribute name. */
+export const ownAttributesIn = (command: Command): NonNullable<ChannelInput['attributes']> =>
+  Object.fromEntries(
+    ownAttributes().flatMap(({ name }) => {
+      const option = command.options.find(({ long }) => long === optionOf(name));
+      const value: unknown = option && command.getOptionValue(option.attributeName());
+      return typeof value === 'string' ? [[name, value]] : [];
+    }),
+  );

@@ -1,0 +1,49 @@
+/** Files that commands read and write. Messages name the file and never quote it. */
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
+import { parseCsv } from './terminal.ts';
+
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
+
+export const inRepository = (name: string): string => path.join(repository, name);
+
+export async function readTextFile(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => {
+    throw usageFailure(`the file ${path} cannot be read`);
+  });
+}
+
+/** As spreadsheets write it too: UTF-16 with its mark, or GB 18030. */
+export async function readSheetFile(path: string): Promise<string> {
+  const bytes = await readFile(path).catch(() => {
+    throw usageFailure(`the file ${path} cannot be read`);
+  });
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder('gb18030').decode(bytes);
+  }
+}
+
+/** Undefined: there is no such file. */
+export const readTextFileIfAny = async (path: string): Promise<string | undefined> =>
+  readFile(path, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw usageFailure(`the file ${path} cannot be read`);
+  });
+
+/** Overwrites an existing file. */
+export async function writeTextFile(path: string, text: string): Promise<void> {
+  await writeFile(path, text).catch(() => {
+    throw new Failure(`the file ${path} cannot be written`);
+  });
+}
+
+/** A price list: a JSON text, or the cells of CSV. */
+export async function readListFile(path: string): Promise<string | string[][]> {
+  const text = await readTextFile(path);
+  return text.trimStart().startsWith('{') ? text : parseCsv(text);
+}

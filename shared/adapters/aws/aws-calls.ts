@@ -1,0 +1,528 @@
+/**
+ * Calls of AWS's JSON services without the SDK's layers, for what callers wait for: one signed request on a kept
+ * connection, its checksum checked. Must never repeat a call whose caller asked for one attempt, unless the service
+ * refused its signature. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+ */
+import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
+import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders } from 'node:http';
+import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
+import type { Socket } from 'node:net';
+import { crc32 } from 'node:zlib';
+import type { AwsAccess, AwsCredentials, CredentialProvider } from '../system/environment.ts';
+
+/** After a longer freeze of the function, idle connections are closed before they are used again. */
+const idleConnectionMs = 60_000;
+/** Plenty where one call at a time is served; a host of many says how many it needs. */
+const socketsMax = 50;
+/** Doubled with each attempt; the pause is random below it. */
+const firstPauseMs = 50;
+
+export interface AwsCallsParts {
+  service: AwsService;
+  aws: AwsAccess;
+  connectMsMax: number;
+  /** Of one attempt. */
+  tryMsMax: number;
+  attempts: number;
+  /** Absent: an input is written as JSON. */
+  write?: ((input: object, operation: string) => string) | undefined;
+  /** Absent: the body of a reply is read as JSON. */
+  read?: ((text: string) => unknown) | undefined;
+  /** Absent: one that keeps connections. */
+  agent?: HttpAgent | undefined;
+}
+
+export interface CallOptions {
+  attempts?: number | undefined;
+  tryMsMax?: number | undefined;
+}
+
+export interface AwsCalls {
+  /** Throws NoReply, or a ServiceRefusal that has the name of the service's error. */
+  call(operation: string, input: object, options?: CallOptions): Promise<unknown>;
+}
+
+export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
+  const {
+    service,
+    aws,
+    agent,
+    read = (text: string): unknown => JSON.parse(text),
+    write = (input: object) => JSON.stringify(input),
+    ...times
+  } = parts;
+  const sign = requestSignature(service, aws.region);
+  const given =
+    typeof aws.credentials === 'function' ? new RenewedCredentials(aws.credentials) : aws.credentials;
+  let line: Line | undefined;
+  /** Milliseconds by which the service's clock is ahead. */
+  let offsetMs = 0;
+
+  const once = async ({ target, body, credentials, untilMs }: Try): Promise<unknown> => {
+    line ??= lineTo(endpointOf(service, aws.region), agent, aws.connectionsMax);
+    const { host, path } = line;
+    const headers = sign({ host, path, target, body, credentials, atMs: Date.now() + offsetMs });
+    const tryMsMax = untilMs - performance.now();
+    const reply = await exchange(line, { headers, body, tryMsMax, connectMsMax: times.connectMsMax });
+    const members = membersOf(reply, read);
+    if (reply.status < 300) return members;
+    throw new ServiceRefusal(reply, members as Record<string, unknown>);
+  };
+
+  /** Whether a repeat would be signed otherwise: by the service's clock, or with other credentials. */
+  const corrects = (error: unknown, assumedMs: number, used: AwsCredentials | undefined): boolean => {
+    const aheadMs = skewIn(error, assumedMs);
+    offsetMs = aheadMs ?? offsetMs;
+    if (aheadMs !== undefined) return true;
+    return given instanceof RenewedCredentials && refusesCredentials(error) && !!used && given.drop(used);
+  };
+
+  return {
+    async call(operation, input, { attempts = times.attempts, tryMsMax = times.tryMsMax } = {}) {
+      const target = `${service.target}.${operation}`;
+      const body = write(input, operation);
+      let hasCorrected = false;
+      for (let tries = 1; ; tries += 1) {
+        const assumedMs = offsetMs;
+        const untilMs = performance.now() + tryMsMax;
+        let credentials: AwsCredentials | undefined;
+        try {
+          // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
+          credentials = given instanceof RenewedCredentials ? await given.current(tryMsMax / 2) : given;
+          return await once({ target, body, credentials, untilMs });
+        } catch (error) {
+          if (!hasCorrected && corrects(error, assumedMs, credentials)) {
+            // The service refused the signature before it looked at the call, so this was no attempt.
+            hasCorrected = true;
+            tries -= 1;
+            continue;
+          }
+          if (error instanceof NoReply && error.wasKept) line?.dropIdle();
+          if (tries >= attempts || !mayPass(error)) throw error;
+          await pause(Math.random() * firstPauseMs * 2 ** tries);
+        }
+      }
+    },
+  };
+}
+
+interface Try extends Pick<RequestToSign, 'target' | 'body' | 'credentials'> {
+  /** Of `performance.now()`. */
+  untilMs: number;
+}
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
+
+/** Where requests go, and on which connections. */
+interface Line {
+  host: string;
+  path: string;
+  secure: boolean;
+  options: { hostname: string; port: string; path: string; method: 'POST'; agent: HttpAgent };
+  dropIdle(): void;
+}
+
+function lineTo(url: URL, given: HttpAgent | undefined, maxSockets = socketsMax): Line {
+  const secure = url.protocol === 'https:';
+  const settings = { keepAlive: true, timeout: idleConnectionMs, maxSockets };
+  const agent = given ?? (secure ? new HttpsAgent(settings) : new HttpAgent(settings));
+  // As the SDK sends it.
+  const path = `${url.pathname}/`.replace(/\/+/g, '/');
+  const hostname = url.hostname.replace(/^\[|\]$/g, '');
+  return {
+    host: url.host,
+    path,
+    secure,
+    options: { hostname, port: url.port || (secure ? '443' : '80'), path, method: 'POST', agent },
+    dropIdle() {
+      for (const sockets of Object.values(agent.freeSockets))
+        for (const socket of sockets ?? []) socket.destroy();
+    },
+  };
+}
+
+interface SentRequest {
+  headers: string[];
+  body: string;
+  tryMsMax: number;
+  connectMsMax: number;
+}
+
+interface Reply {
+  status: number;
+  headers: IncomingHttpHeaders;
+  bytes: Buffer;
+}
+
+/** Sends the request and takes the whole reply. Throws NoReply. */
+function exchange({ secure, options }: Line, sent: SentRequest): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const request = (secure ? requestOverHttps : requestOverHttp)({ ...options, headers: sent.headers });
+    let isConnected = false;
+    let wasKept = false;
+    let isDone = false;
+    let onConnect: NodeJS.Timeout | undefined;
+    const onTime = setTimeout(() => fail('ETIMEDOUT'), sent.tryMsMax);
+    const ended = (): void => {
+      isDone = true;
+      clearTimeout(onTime);
+      clearTimeout(onConnect);
+    };
+    const fail = (code: string): void => {
+      if (isDone) return;
+      ended();
+      reject(new NoReply(code, { sent: isConnected, wasKept }));
+      request.destroy();
+    };
+    request.once('socket', (socket) => {
+      // `reusedSocket` is false where the request waited for a connection of which there are no more.
+      wasKept = isUsable(socket);
+      isConnected = wasKept;
+      if (isConnected) return;
+      onConnect = setTimeout(() => fail('ETIMEDOUT'), sent.connectMsMax);
+      socket.once(secure ? 'secureConnect' : 'connect', () => {
+        isConnected = true;
+        clearTimeout(onConnect);
+      });
+    });
+    // Stays attached after the reply's head, to catch late errors.
+    request.on('error', (error: Error & { code?: unknown }) =>
+      fail(typeof error.code === 'string' ? error.code : 'unknown'),
+    );
+    request.once('close', () => fail('ECONNRESET'));
+    request.once('response', (response) => {
+      const pieces: Buffer[] = [];
+      response.on('data', (piece: Buffer) => void pieces.push(piece));
+      response.on('error', () => fail('ECONNRESET'));
+      response.once('end', () => {
+        if (isDone) return;
+        ended();
+        const [first] = pieces;
+        const bytes = first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces);
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes });
+      });
+    });
+    // As a text it leaves in one write with the head.
+    request.end(sent.body);
+  });
+}
+
+/** What is written on it next goes out: connected, its handshake done, not closed. */
+const isUsable = (socket: Socket & { secureConnecting?: boolean }): boolean =>
+  !socket.connecting && socket.secureConnecting !== true && !socket.destroyed;
+
+/** What the reply says. Throws NoReply for one that was damaged on its way. */
+function membersOf({ headers, bytes, status }: Reply, read: (text: string) => unknown): unknown {
+  const checksum = headers['x-amz-crc32'];
+  if (typeof checksum === 'string' && Number(checksum) !== crc32(bytes))
+    throw new NoReply('EBADCHECKSUM', { sent: true });
+  try {
+    return bytes.length === 0 ? {} : read(bytes.toString());
+  } catch {
+    // Something between may answer with a page of its own; its status is what counts.
+    if (status >= 300) return {};
+    throw new NoReply('EBADREPLY', { sent: true });
+  }
+}
+
+interface RequestToSign {
+  host: string;
+  /** As it is sent. */
+  path: string;
+  target: string;
+  body: string;
+  credentials: AwsCredentials;
+  atMs: number;
+}
+
+/** Returns all headers of a signed request, as Node takes them. The signing key of a day is kept. */
+export function requestSignature(
+  { name, contentType }: Pick<AwsService, 'name' | 'contentType'>,
+  region: string,
+): (request: RequestToSign) => string[] {
+  let kept: { of: string; key: KeyObject } | undefined;
+  const keyOf = (secret: string, day: string): KeyObject => {
+    const of = `${day} ${secret}`;
+    if (kept?.of !== of) {
+      const steps = [day, region, name, 'aws4_request'];
+      // Node takes eight times as long with a key that it has to import each time.
+      kept = { of, key: createSecretKey(steps.reduce(hmac, Buffer.from(`AWS4${secret}`))) };
+    }
+    return kept.key;
+  };
+  return ({ host, path, target, body, credentials, atMs }) => {
+    const { accessKeyId, secretAccessKey, sessionToken } = credentials;
+    const date = new Date(atMs).toISOString().replace(/[-:]|\.\d{3}/g, '');
+    const scope = `${date.slice(0, 8)}/${region}/${name}/aws4_request`;
+    const token = sessionToken ? `x-amz-security-token:${sessionToken}\n` : '';
+    const names = `content-type;host;x-amz-date;${token && 'x-amz-security-token;'}x-amz-target`;
+    const head = `content-type:${contentType}\nhost:${host}\nx-amz-date:${date}\n${token}x-amz-target:${target}\n`;
+    const asked = `POST\n${canonicalPath(path)}\n\n${head}\n${names}\n${hash('sha256', body)}`;
+    const text = `AWS4-HMAC-SHA256\n${date}\n${scope}\n${hash('sha256', asked)}`;
+    const signature = hmac(keyOf(secretAccessKey, date.slice(0, 8)), text).toString('hex');
+    const all = {
+      host,
+      'content-type': contentType,
+      'x-amz-date': date,
+      'x-amz-target': target,
+      authorization: `AWS4-HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
+      'content-length': String(Buffer.byteLength(body)),
+    };
+    // As one list Node takes them without a look at each.
+    const headers = Object.entries(all).flat();
+    if (sessionToken) headers.push('x-amz-security-token', sessionToken);
+    return headers;
+  };
+}
+
+const hmac = (key: Buffer | KeyObject, text: string): Buffer =>
+  createHmac('sha256', key).update(text).digest();
+
+/** Every service but S3 signs the path encoded once more. */
+const canonicalPath = (path: string): string =>
+  path === '/'
+    ? path
+    : encodeURIComponent(path)
+        .replaceAll('%2F', '/')
+        .replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+
+/** Where AWS's services are, as the SDK finds them: a variable of the environment, else the region's own address. */
+
+interface AwsService {
+  /** As in signatures and in host names. */
+  name: string;
+  /** `x-amz-target` before its dot. */
+  target: string;
+  contentType: string;
+  /** The variable that names another address for this service alone. */
+  variable: string;
+}
+
+export const dynamodb: AwsService = {
+  name: 'dynamodb',
+  target: 'DynamoDB_20120810',
+  contentType: 'application/x-amz-json-1.0',
+  variable: 'AWS_ENDPOINT_URL_DYNAMODB',
+};
+
+export const parameterStore: AwsService = {
+  name: 'ssm',
+  target: 'AmazonSSM',
+  contentType: 'application/x-amz-json-1.1',
+  variable: 'AWS_ENDPOINT_URL_SSM',
+};
+
+export const secretsManager: AwsService = {
+  name: 'secretsmanager',
+  target: 'secretsmanager',
+  contentType: 'application/x-amz-json-1.1',
+  variable: 'AWS_ENDPOINT_URL_SECRETS_MANAGER',
+};
+
+/** Regions of other partitions, and what their host names end with. */
+const partitions: [RegExp, string][] = [
+  [/^cn-/, 'amazonaws.com.cn'],
+  [/^eusc-de-/, 'amazonaws.eu'],
+  [/^us-iso-/, 'c2s.ic.gov'],
+  [/^us-isob-/, 'sc2s.sgov.gov'],
+  [/^eu-isoe-/, 'cloud.adc-e.uk'],
+  [/^us-isof-/, 'csp.hci.ic.gov'],
+];
+
+/** Throws when FIPS or dual-stack is asked for, so that a request for FIPS never silently gets a plain endpoint. */
+export function endpointOf(
+  { name, variable }: Pick<AwsService, 'name' | 'variable'>,
+  region: string,
+  variables = process.env,
+): URL {
+  if (variables['AWS_USE_FIPS_ENDPOINT'] === 'true' || variables['AWS_USE_DUALSTACK_ENDPOINT'] === 'true')
+    throw new Error('FIPS and dual-stack endpoints are not offered.');
+  const given = variables[variable] || variables['AWS_ENDPOINT_URL'];
+  const suffix = partitions.find(([pattern]) => pattern.test(region))?.[1] ?? 'amazonaws.com';
+  return new URL(given || `https://${name}.${region}.${suffix}`);
+}
+
+// Failures of calls of AWS's services. A refusal has its service's text, so it must never reach a client or the log whole.
+
+/** There was no reply, or none that can be trusted. */
+export class NoReply extends Error {
+  override readonly name = 'NoReply';
+  readonly code: string;
+  /** The service may have carried the call out. */
+  readonly sent: boolean;
+  /** The connection was a kept one, which the service may have closed before. */
+  readonly wasKept: boolean;
+
+  constructor(code: string, { sent, wasKept = false }: { sent: boolean; wasKept?: boolean }) {
+    super(`No reply (${code}).`);
+    this.code = code;
+    this.sent = sent;
+    this.wasKept = wasKept;
+  }
+}
+
+/** The service refused the call or failed. Has all members of its error, and its status as the SDK's errors have it. */
+export class ServiceRefusal extends Error {
+  readonly $metadata: { httpStatusCode: number };
+  /** By how much the service's clock is ahead, in milliseconds. Undefined: it did not say. */
+  readonly clockAheadMs: number | undefined;
+
+  constructor(
+    { status, headers }: { status: number; headers: IncomingHttpHeaders },
+    members: Record<string, unknown>,
+  ) {
+    const { message, Message = message, __type, code, ...rest } = members;
+    super(typeof Message === 'string' ? Message : 'unknown');
+    Object.assign(this, rest);
+    this.name = errorName(__type ?? code ?? headers['x-amzn-errortype']);
+    this.$metadata = { httpStatusCode: status };
+    const aheadMs = Date.parse(headers.date ?? '') - Date.now();
+    this.clockAheadMs = Number.isNaN(aheadMs) ? undefined : aheadMs;
+  }
+}
+
+/** `com.amazonaws.dynamodb.v20120810#Name` and `Name:http://...` are both the error `Name`. */
+function errorName(code: unknown): string {
+  const [first = ''] = (typeof code === 'string' ? code : 'Unknown').split(/[,:]/);
+  return first.split('#').at(-1) ?? first;
+}
+
+/** Errors that a service returns before it changes anything; a retry of the same call may succeed. */
+export const busyNames: ReadonlySet<string> = new Set([
+  'ProvisionedThroughputExceededException',
+  'RequestLimitExceeded',
+  'ThrottlingException',
+  'TransactionConflictException',
+  'TransactionInProgressException',
+]);
+
+/** Whether the same call may succeed a moment later. */
+const mayPass = (error: unknown): boolean =>
+  error instanceof NoReply ||
+  (error instanceof ServiceRefusal && (error.$metadata.httpStatusCode >= 500 || busyNames.has(error.name)));
+
+const clockErrors: ReadonlySet<string> = new Set([
+  'AuthFailure',
+  'InvalidSignatureException',
+  'RequestExpired',
+  'RequestInTheFuture',
+  'RequestTimeTooSkewed',
+  'SignatureDoesNotMatch',
+]);
+/** A clock that differs by less is not why a signature was refused: AWS accepts 5 minutes. */
+const skewMsMin = 4 * 60_000;
+
+/** The service's clock, if that is why it refused a call: milliseconds by which it is ahead of ours. */
+function skewIn(error: unknown, assumedMs: number): number | undefined {
+  if (!(error instanceof ServiceRefusal) || !clockErrors.has(error.name)) return undefined;
+  const { clockAheadMs = assumedMs } = error;
+  return Math.abs(clockAheadMs - assumedMs) < skewMsMin ? undefined : clockAheadMs;
+}
+
+/** The credentials have ended, or are not known any more. The service did not look at the call. */
+const refusesCredentials = (error: unknown): boolean =>
+  error instanceof ServiceRefusal &&
+  (error.name === 'ExpiredTokenException' || error.name === 'UnrecognizedClientException');
+
+// Credentials of a process that outlives them: those that are valid are used while the next ones are asked for. Must
+// never fail a call that valid ones can sign, and never let one wait without end.
+
+/** The next ones are asked for so long before those in use expire. */
+const earlyMs = 5 * 60_000;
+/** Those without an end may have been replaced by now. */
+const endlessMs = 15 * 60_000;
+/** After a renewal that failed, while those in use are valid. */
+const retryMs = 1_000;
+/** A renewal that takes longer is given up: the next call begins another. */
+const renewalMsMax = 10_000;
+/** A service that refuses all credentials must not make each call ask for new ones. */
+const dropPauseMs = 10_000;
+
+interface Kept {
+  value: AwsCredentials;
+  untilMs: number;
+  renewsMs: number;
+}
+
+class RenewedCredentials {
+  readonly #provide: CredentialProvider;
+  #kept: Kept | undefined;
+  #renewal: Promise<AwsCredentials> | undefined;
+  #wasGiven = false;
+  #droppedMs = -Infinity;
+
+  constructor(provide: CredentialProvider) {
+    this.#provide = provide;
+  }
+
+  /** Those to sign with. Throws NoReply when none are valid and none come within the time. */
+  current(waitMsMax: number): AwsCredentials | Promise<AwsCredentials> {
+    const kept = this.#kept;
+    const nowMs = Date.now();
+    if (!kept || nowMs >= kept.untilMs) return within(waitMsMax, this.#renewed());
+    if (nowMs >= kept.renewsMs) void this.#renewed().catch(() => undefined);
+    return kept.value;
+  }
+
+  /** For credentials that a service refused. Returns whether others may be had. */
+  drop(refused: AwsCredentials): boolean {
+    if (this.#kept?.value !== refused) return true;
+    if (Date.now() - this.#droppedMs < dropPauseMs) return false;
+    this.#droppedMs = Date.now();
+    this.#kept = undefined;
+    return true;
+  }
+
+  /** One renewal at a time. */
+  #renewed(): Promise<AwsCredentials> {
+    if (this.#renewal) return this.#renewal;
+    // What the provider itself remembers may be what is to be replaced.
+    const asked = this.#provide({ forceRefresh: this.#wasGiven });
+    this.#renewal = asked;
+    const over = (): void => {
+      clearTimeout(timer);
+      if (this.#renewal === asked) this.#renewal = undefined;
+    };
+    const timer = setTimeout(over, renewalMsMax);
+    timer.unref();
+    asked.then(
+      (value) => {
+        over();
+        this.#keep(value);
+      },
+      () => {
+        over();
+        if (this.#kept) this.#kept.renewsMs = Date.now() + retryMs;
+      },
+    );
+    return asked;
+  }
+
+  #keep(value: AwsCredentials): void {
+    const nowMs = Date.now();
+    const untilMs = value.expiration?.getTime() ?? Infinity;
+    this.#wasGiven = true;
+    const renewsMs = untilMs === Infinity ? nowMs + endlessMs : Math.max(untilMs - earlyMs, nowMs + retryMs);
+    this.#kept = { value, untilMs, renewsMs };
+  }
+}
+
+const none = (): NoReply => new NoReply('ECREDENTIALS', { sent: false });
+
+async function within(waitMsMax: number, asked: Promise<AwsCredentials>): Promise<AwsCredentials> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(none()), waitMsMax);
+  try {
+    return await Promise.race([
+      asked.catch(() => {
+        throw none();
+      }),
+      late.promise,
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Searches logs by CloudWatch Logs Insights: one query, polled for a bounded time. Locally the stack answers the same calls.
+ * Never writes, and never puts what is searched for into a query but quoted.
+ * https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartQuery.html, API_GetQueryResults.html
+ */
+import * as z from 'zod/mini';
+import type {
+  CallLog,
+  FoundLines,
+  LogCondition,
+  LogSearch,
+  LogSource,
+} from '../../operate/operator-ports.ts';
+import { Failure, usageFailure } from '../../operate/plan.ts';
+import { systemClock } from '../system/node-ports.ts';
+import { readReply, callAws, type AwsCaller } from './aws-account.ts';
+
+export interface CallLogParts extends AwsCaller {
+  /** Where the log is. `endpoint` absent: CloudWatch. Undefined: it is not known. */
+  place(): Promise<(LogSource & { endpoint?: string | undefined }) | undefined>;
+  /** Converts an error to a Failure that tells the operator what to do. */
+  explain: (error: unknown, where: string) => Error;
+}
+
+/** The first result comes within a second or so; a month of a busy log takes half a minute. */
+const pollMs = [200, 500, 1_000, 2_000] as const;
+const searchMsMax = 60_000;
+
+const started = z.object({ queryId: z.string() });
+const polled = z.object({
+  status: z.string(),
+  statistics: z.optional(z.object({ bytesScanned: z.optional(z.number()) })),
+  results: z.optional(
+    z.array(z.array(z.object({ field: z.optional(z.string()), value: z.optional(z.string()) }))),
+  ),
+});
+
+export function insightsCallLog(parts: CallLogParts): CallLog {
+  const place = async (): ReturnType<CallLogParts['place']> => parts.place();
+  return {
+    source: async () => {
+      const found = await place();
+      return found && { groups: found.groups, kept: await keptIn(found.groups, callerAt(found.endpoint)) };
+    },
+    async search(search) {
+      const found = await place();
+      if (!found) throw new Failure('it is not known where the log of this relay is');
+      const call = callerAt(found.endpoint);
+      const explained: Call = (action, body) =>
+        call(action, body).catch((error: unknown) => {
+          throw parts.explain(error, 'CloudWatch Logs');
+        });
+      return run(explained, search, found.groups);
+    },
+  };
+
+  function callerAt(named: string | undefined): Call {
+    const { aws, environment } = parts;
+    const endpoint = named ?? environment['AWS_ENDPOINT_URL_CLOUDWATCH_LOGS'];
+    const caller = {
+      aws,
+      environment: { ...environment, ...(endpoint !== undefined && { AWS_ENDPOINT_URL_LOGS: endpoint }) },
+    };
+    return (action, body) =>
+      callAws(caller, {
+        service: 'logs',
+        headers: {
+          'content-type': 'application/x-amz-json-1.1',
+          'x-amz-target': `Logs_20140328.${action}`,
+        },
+        body: JSON.stringify(body),
+      });
+  }
+}
+
+type Call = (action: string, body: object) => Promise<string>;
+
+const described = z.object({
+  logGroups: z.array(
+    z.object({
+      logGroupName: z.string(),
+      storedBytes: z.optional(z.number()),
+      creationTime: z.optional(z.number()),
+      retentionInDays: z.optional(z.number()),
+    }),
+  ),
+});
+const dayMs = 86_400_000;
+
+/** Each by its name: the names that a prefix finds may be more. Undefined: a policy of an older stack does not allow it. */
+async function keptIn(groups: readonly string[], call: Call): Promise<LogSource['kept']> {
+  const nowMs = systemClock.now();
+  try {
+    const found = await Promise.all(
+      groups.map(async (name) => {
+        const reply = await call('DescribeLogGroups', { logGroupNamePrefix: name });
+        return readReply(described, reply).logGroups.filter(({ logGroupName }) => logGroupName === name);
+      }),
+    );
+    return found.flat().map(({ storedBytes = 0, creationTime = 0, retentionInDays }) => ({
+      bytes: storedBytes,
+      sinceMs: Math.max(creationTime, retentionInDays === undefined ? 0 : nowMs - retentionInDays * dayMs),
+    }));
+  } catch {
+    return undefined;
+  }
+}
+
+async function run(call: Call, search: LogSearch, groups: readonly string[]): Promise<FoundLines> {
+  const { queryId } = readReply(
+    started,
+    await call('StartQuery', {
+      logGroupNames: groups,
+      startTime: Math.floor(search.fromMs / 1000),
+      endTime: Math.ceil(search.toMs / 1000),
+      queryString: queryOf(search),
+    }),
+  );
+  const untilMs = systemClock.now() + searchMsMax;
+  for (let turn = 0; systemClock.now() < untilMs; turn += 1) {
+    await systemClock.sleep(pollMs[Math.min(turn, pollMs.length - 1)] ?? 0);
+    const {
+      status,
+      statistics,
+      results = [],
+    } = readReply(polled, await call('GetQueryResults', { queryId }));
+    if (status === 'Complete')
+      return { lines: results.flatMap(lineOf).toReversed(), scannedBytes: statistics?.bytesScanned ?? 0 };
+    if (status !== 'Scheduled' && status !== 'Running')
+      throw new Failure(`CloudWatch Logs did not carry the search out: ${status}`);
+  }
+  throw new Failure(`the search takes longer than ${searchMsMax / 1000} s: give a shorter time`);
+}
+
+export const queryOf = ({ conditions, limit }: LogSearch): string =>
+  [
+    'fields @timestamp, @message',
+    `filter ${conditions.map(conditionText).join(' and ')}`,
+    'sort @timestamp desc',
+    `limit ${limit}`,
+  ].join('\n| ');
+
+function conditionText(condition: LogCondition): string {
+  if ('isOneOf' in condition) return `${condition.field} in [${condition.isOneOf.map(quoted).join(', ')}]`;
+  if ('above' in condition) return `${condition.field} > ${condition.above}`;
+  if (!/^[0-9a-z]+$/.test(condition.startsWith)) throw usageFailure('an id has small letters and digits');
+  return `${condition.field} like /^${condition.startsWith}/`;
+}
+
+function quoted(value: string): string {
+  if (/["\\\n\r]/.test(value))
+    throw usageFailure(`${JSON.stringify(value)} cannot be searched for in the log`);
+  return `"${value}"`;
+}
+
+/** A line that is no JSON is none of a function. */
+function lineOf(row: { field?: string | undefined; value?: string | undefined }[]): FoundLines['lines'] {
+  const valueOf = (name: string): string => row.find(({ field }) => field === name)?.value ?? '';
+  try {
+    const fields: unknown = JSON.parse(valueOf('@message'));
+    if (typeof fields !== 'object' || fields === null) return [];
+    return [{ atMs: Date.parse(`${valueOf('@timestamp').replace(' ', 'T')}Z`), fields: { ...fields } }];
+  } catch {
+    return [];
+  }
+}

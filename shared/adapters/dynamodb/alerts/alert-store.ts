@@ -1,0 +1,255 @@
+/** Marks of alerts in the table `runtime`. A mark is written only as it was read, in one transaction with its notice. */
+import {
+  TransactWriteCommand,
+  UpdateCommand,
+  type DynamoDBDocumentClient,
+  GetCommand,
+  paginateScan,
+} from '@aws-sdk/lib-dynamodb';
+import { GetItemCommand, BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
+import {
+  type AlertMark,
+  type AlertStore,
+  type NoticeStore,
+  type AlertAccounts,
+  receivers,
+  type Receiver,
+  type StoredNotice,
+} from '../../../relay/ports/alerts.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
+import { conditionalCall, type Attributes, storeCall } from '../table-client.ts';
+import { transactionCall } from '../transactions.ts';
+import { tablesOn } from '../operator-store.ts';
+import { getItems, type RuntimeItem } from '../runtime-items.ts';
+import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/alerted-account.ts';
+import { KeyRow } from '../../../config/rows/key-row.ts';
+import { readRow } from '../../../config/rows/read-row.ts';
+import type { Clock } from '../../../relay/ports/host.ts';
+import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
+import { ExpiringCache } from '../../system/expiring-cache.ts';
+import type { Notice } from '../../../wire/public-api.ts';
+
+const isAbsent = 'attribute_not_exists(id)';
+const isAsSeen = 'changes = :seen AND #open = :was';
+
+export function dynamoAlertStore(client: DynamoDBDocumentClient, stack: string): AlertStore {
+  const TableName = physicalTableName(stack, 'runtime');
+  return {
+    async marks(causes) {
+      const ids = new Map(causes.map((cause) => [markId(cause), cause]));
+      const items = await getItems({ client: tablesOn(client), name: TableName }, [...ids.keys()]);
+      return new Map([...items].map(([id, item]) => [ids.get(id) ?? '', markOf(item)]));
+    },
+    async raise({ cause, seen, notice, expires }) {
+      const mark = { id: markId(cause), open: true, changes: (seen?.changes ?? 0) + 1, notice: notice.id };
+      const put = { TableName, Item: { ...mark, ...(expires !== undefined && { expires }) } };
+      const TransactItems = [
+        { Put: { ...put, ...(seen ? asSeen(seen) : { ConditionExpression: isAbsent }) } },
+        { Put: { TableName, Item: noticeItem(notice), ConditionExpression: isAbsent } },
+      ];
+      const reply = await transactionCall(() => client.send(new TransactWriteCommand({ TransactItems })));
+      if (!reply.done && reply.invalid) throw reply.error;
+      return reply.done;
+    },
+    async clear(cause, seen) {
+      const { ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues } = asSeen(seen);
+      const command = new UpdateCommand({
+        TableName,
+        Key: { id: markId(cause) },
+        UpdateExpression: 'SET #open = :open, changes = changes + :one',
+        ConditionExpression,
+        ExpressionAttributeNames,
+        ExpressionAttributeValues: { ...ExpressionAttributeValues, ':open': false, ':one': 1 },
+      });
+      return (await conditionalCall(() => client.send(command))).done;
+    },
+  };
+}
+
+const asSeen = ({ open, changes }: AlertMark) => ({
+  ConditionExpression: isAsSeen,
+  ExpressionAttributeNames: { '#open': 'open' },
+  ExpressionAttributeValues: { ':seen': changes, ':was': open },
+});
+
+// Notices and the list of those that wait, in the table `runtime`.
+
+const isTry = 'attribute_exists(id) AND tries = :tries';
+
+/** The list is one item with an attribute for each notice, because a set could not be written by two at once. */
+export function dynamoNoticeStore(client: DynamoDBDocumentClient, stack: string): NoticeStore {
+  const name = physicalTableName(stack, 'runtime');
+  const update = (id: string, input: Omit<UpdateCommand['input'], 'TableName' | 'Key'>) =>
+    conditionalCall(() => client.send(new UpdateCommand({ TableName: name, Key: { id }, ...input })));
+  return {
+    async find(id) {
+      const item = (await getItems({ client: tablesOn(client), name }, [noticeId(id)])).get(noticeId(id));
+      return item && noticeOf(item);
+    },
+    async claim(id, tries, dueMs) {
+      const { done } = await update(noticeId(id), {
+        UpdateExpression: 'SET tries = :next, due = :due',
+        ConditionExpression: isTry,
+        ExpressionAttributeValues: { ':tries': tries, ':next': tries + 1, ':due': dueMs },
+      });
+      return done;
+    },
+    async leave(id, tries, left) {
+      await update(noticeId(id), {
+        UpdateExpression: 'SET #left = :left',
+        ConditionExpression: isTry,
+        ExpressionAttributeNames: { '#left': 'left' },
+        ExpressionAttributeValues: { ':tries': tries, ':left': left },
+      });
+    },
+    async waiting() {
+      const item = (await getItems({ client: tablesOn(client), name }, [waitingId])).get(waitingId) ?? {};
+      return Object.keys(item).filter((attribute) => attribute !== 'id');
+    },
+    async await(id) {
+      await update(waitingId, {
+        UpdateExpression: 'SET #notice = :one',
+        ExpressionAttributeNames: { '#notice': id },
+        ExpressionAttributeValues: { ':one': 1 },
+      });
+    },
+    async forget(ids) {
+      for (const id of ids)
+        await update(waitingId, {
+          UpdateExpression: 'REMOVE #notice',
+          ExpressionAttributeNames: { '#notice': id },
+        });
+    },
+  };
+}
+
+// What alerts read of accounts, keys and balances. Writes nothing.
+
+/** Every busy account is read once in this time, most of them without a limit. */
+const limitLifetimeMs = 5 * 60_000;
+const limitsMax = 10_000;
+
+interface AlertAccountsParts {
+  client: DynamoDBDocumentClient;
+  clock: Clock;
+  stack: string;
+  /** true on the local stack: receivers on loopback are allowed. */
+  local: boolean;
+}
+
+export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccountsParts): AlertAccounts {
+  const tableOf = (name: 'accounts' | 'keys' | 'quotas') => physicalTableName(stack, name);
+  const limits = new ExpiringCache<AlertedAccount | undefined>({
+    clock,
+    entriesMax: limitsMax,
+    lifetimeMs: () => limitLifetimeMs,
+  });
+  const usable = (raw: unknown): AlertedAccount[] => {
+    const reading = readAlertedAccount(raw, { local });
+    return 'row' in reading ? [reading.row] : [];
+  };
+  const row = async (account: string): Promise<AlertedAccount | undefined> => {
+    const Key = { account };
+    const command = new GetCommand({ TableName: tableOf('accounts'), Key, ConsistentRead: true });
+    const { Item } = await storeCall(() => client.send(command));
+    return Item && usable(Item)[0];
+  };
+  async function* pages(name: 'accounts' | 'keys'): AsyncGenerator<unknown[]> {
+    for await (const { Items = [] } of paginateScan({ client }, { TableName: tableOf(name) })) yield Items;
+  }
+  return {
+    row,
+    alertBelow: async (account) => (await limits.get(account, () => row(account)))?.alertBelow,
+    balance: (account) => balanceOf(client, tableOf('quotas'), account),
+    async *accounts() {
+      for await (const rows of pages('accounts')) yield rows.flatMap(usable);
+    },
+    async *keys() {
+      for await (const rows of pages('keys'))
+        yield rows.flatMap((raw) => {
+          const reading = readRow(KeyRow, raw);
+          return 'row' in reading ? [reading.row] : [];
+        });
+    },
+  };
+}
+
+/**
+ * How many parts the first item says there are. `parts` are those in use; `made` also counts those that were joined again,
+ * whose spend stays with them. Both are absent in an account that was never split.
+ */
+const partsOf = ({ made, parts }: Attributes): number =>
+  Math.min(partsMax, Math.max(1, Number(made?.N ?? 1), Number(parts?.N ?? 1)));
+const partsMax = 64;
+
+/** Reads no balance that moves between parts: what was granted and what was spent stay with their part. */
+async function balanceOf(
+  client: DynamoDBDocumentClient,
+  TableName: string,
+  account: string,
+): Promise<bigint | undefined> {
+  const ProjectionExpression = 'granted, spent, made, parts';
+  const first = new GetItemCommand({
+    TableName,
+    Key: { account: { S: account } },
+    ConsistentRead: true,
+    ProjectionExpression,
+  });
+  const { Item } = await storeCall(() => client.send(first));
+  if (!Item) return undefined;
+  let rest: Attributes[] = Array.from({ length: partsOf(Item) - 1 }, (_, index) => ({
+    account: { S: `${account}#${index + 1}` },
+  }));
+  let sum = ownedBy(Item);
+  for (let tries = 0; rest.length > 0; tries += 1) {
+    // A sum with a part missing would be a wrong alert.
+    if (tries === 5) throw new StoreUnavailable('The store did not answer for all parts.');
+    const wanted = { Keys: rest, ConsistentRead: true, ProjectionExpression };
+    const command = new BatchGetItemCommand({ RequestItems: { [TableName]: wanted } });
+    const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command));
+    for (const item of Responses?.[TableName] ?? []) sum += ownedBy(item);
+    rest = UnprocessedKeys?.[TableName]?.Keys ?? [];
+  }
+  return sum;
+}
+
+const ownedBy = ({ granted, spent }: Attributes): bigint => BigInt(granted?.N ?? 0) - BigInt(spent?.N ?? 0);
+
+// Items of the table `runtime` that alerts keep: `alert#<cause>` is the mark of a cause, `notice#<id>` an event with its
+// delivery, `notices` the list of events that need another try.
+
+const markId = (cause: string): string => `alert#${cause}`;
+/** function-descriptions.ts names it too: new items with this prefix invoke the notifier. */
+export const noticePrefix = 'notice#';
+const noticeId = (id: string): string => `${noticePrefix}${id}`;
+const waitingId = 'notices';
+
+/** An ended notice stays this long, for people who look for it. */
+const noticeDays = 30;
+
+const markOf = (item: RuntimeItem): AlertMark => ({
+  open: item['open'] === true,
+  changes: typeof item['changes'] === 'number' ? item['changes'] : 0,
+});
+
+const noticeItem = (notice: Notice): RuntimeItem => ({
+  id: noticeId(notice.id),
+  notice: JSON.stringify(notice),
+  tries: 0,
+  due: 0,
+  left: [...receivers],
+  expires: notice.created + noticeDays * 24 * 3600,
+});
+
+/** Undefined: everybody has got it, or it was given up. */
+function noticeOf(item: RuntimeItem): StoredNotice | undefined {
+  const { notice, tries, due, left } = item;
+  if (typeof notice !== 'string' || !Array.isArray(left) || left.length === 0) return undefined;
+  return {
+    // The cast is safe: only functions write notices.
+    notice: JSON.parse(notice) as Notice,
+    tries: Number(tries),
+    dueMs: Number(due),
+    left: left as Receiver[],
+  };
+}

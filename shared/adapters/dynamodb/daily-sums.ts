@@ -1,0 +1,227 @@
+/** Converts sums of `daily` to the update that adds them, and items back to sums. Amounts are exact yuan. */
+import { type TransactWriteItem, paginateQuery, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
+import { formatYuan, parseYuan } from '../../billing/amount.ts';
+import {
+  amountNames,
+  countNames,
+  noFigures,
+  type DailyFigures,
+  dailySums,
+  type DailySum,
+} from '../../billing/daily-figures.ts';
+import type { DailyDifference } from '../../billing/audit/daily-audit.ts';
+import {
+  type DailyKey,
+  dayOf,
+  expiryOf,
+  minuteOf,
+  minutePeriod,
+  minutesId,
+  monthId,
+  monthKey,
+  monthOf,
+  servedId,
+  servedOf,
+} from '../../billing/daily-keys.ts';
+import type { LedgerRow } from '../../billing/ledger-row.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
+import { type Attributes, conditionalCall } from './table-client.ts';
+import type {
+  LedgerReader,
+  Reading,
+  AccountMonth,
+  Minute,
+  ServedDay,
+  SumReader,
+} from '../../operate/operator-ports.ts';
+import { type Store, pages, reading, itemsOf } from './operator-store.ts';
+
+/** For the transaction that puts these ledger rows: the two are written together or not at all. */
+export const countInDaily = (stack: string, rows: readonly LedgerRow[]): TransactWriteItem[] =>
+  dailySums(rows).map((sum) => ({ Update: addToDaily(stack, sum) }));
+
+/** The update that corrects an item, if it still has the figures that were found. */
+function correction(stack: string, { key, found, missing }: DailyDifference) {
+  const update = addToDaily(stack, { key, figures: missing });
+  // A call or a grant adds to one of these.
+  const { calls = 0, grants = 0 } = found.counts;
+  const { charged = 0n } = found.amounts;
+  const values = {
+    ':foundCalls': calls,
+    ':foundGrants': grants,
+    ':foundCharged': NumberValue.from(formatYuan(charged)),
+  };
+  const same = [
+    sameAs('calls', ':foundCalls', calls === 0),
+    sameAs('grants', ':foundGrants', grants === 0),
+    sameAs('charged', ':foundCharged', charged === 0n),
+  ];
+  return {
+    ...update,
+    ConditionExpression: same.join(' AND '),
+    ExpressionAttributeValues: { ...update.ExpressionAttributeValues, ...marshall(values) },
+  };
+}
+
+const sameAs = (name: string, value: string, isZero: boolean): string =>
+  isZero ? `(attribute_not_exists(${name}) OR ${name} = ${value})` : `${name} = ${value}`;
+
+export function addToDaily(stack: string, { key, figures }: DailySum) {
+  const added: [string, number | NumberValue][] = [];
+  for (const name of countNames) {
+    const count = figures.counts[name] ?? 0;
+    if (count !== 0) added.push([name, count]);
+  }
+  for (const name of amountNames) {
+    const amount = figures.amounts[name] ?? 0n;
+    if (amount !== 0n) added.push([name, NumberValue.from(formatYuan(amount))]);
+  }
+  const [set, value] = markOf(key);
+  const adds = added.map(([name]) => `${name} :${name}`).join(', ');
+  const clauses = [...(set ? [`SET ${set} = :set`] : []), ...(adds === '' ? [] : [`ADD ${adds}`])];
+  return {
+    TableName: physicalTableName(stack, 'daily'),
+    Key: marshall({ ...key }),
+    UpdateExpression: clauses.join(' '),
+    ...(set && { ExpressionAttributeNames: { [set]: set.slice(1) } }),
+    ExpressionAttributeValues: marshall({
+      ...(set && { ':set': value }),
+      ...Object.fromEntries(added.map(([name, count]) => [`:${name}`, count])),
+    }),
+  };
+}
+
+/** The index `by_day` lists the items of a day; those of hours and minutes remove themselves. */
+function markOf(key: DailyKey): [name: '#day' | '#expires' | undefined, value?: string | number] {
+  const [day, expires] = [dayOf(key), expiryOf(key)];
+  if (day !== undefined) return ['#day', day];
+  return expires === undefined ? [undefined] : ['#expires', expires];
+}
+
+/** Throws an Error that names the first attribute with an unexpected form. */
+export function dailySumOf(attributes: Attributes): DailySum {
+  const figures: DailyFigures = { counts: { ...noFigures.counts }, amounts: { ...noFigures.amounts } };
+  for (const name of countNames) {
+    const count = Number(numberIn(attributes, name));
+    if (!Number.isSafeInteger(count)) throw unreadable(name);
+    if (count !== 0) figures.counts[name] = count;
+  }
+  for (const name of amountNames) {
+    const amount = parseYuan(numberIn(attributes, name));
+    if (amount === undefined) throw unreadable(name);
+    if (amount !== 0n) figures.amounts[name] = amount;
+  }
+  return {
+    key: { id: attributes['id']?.S ?? '', period: attributes['period']?.S ?? '' },
+    figures,
+  };
+}
+
+/** An absent figure is 0; one that is no number is not. */
+function numberIn(attributes: Attributes, name: string): string {
+  const value = attributes[name];
+  if (value && value.N === undefined) throw unreadable(name);
+  return value?.N ?? '0';
+}
+
+const unreadable = (name: string): Error => new Error(`daily: ${name} is not what functions write`);
+
+// Reads the daily sums of accounts and channels for operators, and corrects sums.
+
+export function dynamoDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'addToDaily'> {
+  const { client, explained, target } = store;
+  return {
+    async *daily(id, { from, to } = allDays) {
+      for await (const page of dailyItems(store, id, [`day#${from}`, `day#${to}${afterAll}`]))
+        yield page.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
+    },
+    async addToDaily(difference) {
+      const command = new UpdateItemCommand(correction(target.stack, difference));
+      return (await explained(conditionalCall(() => client.send(command)))).done;
+    },
+  };
+}
+
+const allDays = { from: '', to: '9' };
+
+/** Sorts after every character of a name. */
+const afterAll = '\u{10FFFF}';
+
+/** The items of a partition between two sort keys, both inclusive. */
+const dailyItems = (
+  { client, explained, target }: Store,
+  id: string,
+  [from, to]: readonly [string, string],
+): AsyncIterable<Attributes[]> =>
+  pages(
+    paginateQuery(
+      { client },
+      {
+        TableName: physicalTableName(target.stack, 'daily'),
+        KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
+        ExpressionAttributeValues: marshall({ ':id': id, ':from': from, ':to': to }),
+        ConsistentRead: true,
+      },
+    ),
+    explained,
+  );
+
+// Reads the sums of months, of what was served, and of minutes for operators.
+
+const dayMs = 24 * 60 * 60 * 1000;
+const keptMs = 3 * dayMs;
+/** DynamoDB refuses a request that names a longer one, whatever else it asks for. */
+const sortKeyBytesMax = 1024;
+
+export const dynamoSumReader = (store: Store): SumReader => ({
+  async *monthAccounts(month) {
+    for await (const page of dailyItems(store, monthId(month), ['account#', `account#${afterAll}`]))
+      yield page.map((item) => readingOf(item, accountMonthOf));
+  },
+  async accountMonths(wanted) {
+    const keys = new Map(
+      wanted.map(({ month, account }) => [`${month} ${account}`, monthKey(month, account)]),
+    );
+    const possible = [...keys.values()].filter(({ period }) => Buffer.byteLength(period) <= sortKeyBytesMax);
+    const items = await itemsOf(
+      store,
+      'daily',
+      possible.map((key) => marshall({ ...key })),
+    );
+    return items.map((item) => readingOf(item, accountMonthOf));
+  },
+  async *served({ from, to }) {
+    for await (const page of dailyItems(store, servedId, [`day#${from}`, `day#${to}${afterAll}`]))
+      yield page.map((item) => readingOf(item, servedDayOf));
+  },
+  async *minutes(fromMs, toMs) {
+    const lastMs = toMs - 1;
+    // Older ones are removed; a wrong range must not read a partition for each day since 1970.
+    const firstMs = Math.max(fromMs, toMs - keptMs);
+    const range = [minutePeriod(iso(firstMs)), minutePeriod(iso(lastMs))] as const;
+    for (let atMs = firstMs - (firstMs % dayMs); atMs <= lastMs; atMs += dayMs)
+      for await (const page of dailyItems(store, minutesId(iso(atMs).slice(0, 10)), range))
+        yield page.map((item) => readingOf(item, minuteItemOf));
+  },
+});
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+const readingOf = <Row>(item: Attributes, read: (item: Attributes) => Row): Reading<Row> =>
+  reading(item, `daily ${item['id']?.S} ${item['period']?.S}`, read);
+
+function accountMonthOf(item: Attributes): AccountMonth {
+  const { key, figures } = dailySumOf(item);
+  return { ...monthOf(key), figures };
+}
+
+function servedDayOf(item: Attributes): ServedDay {
+  const { key, figures } = dailySumOf(item);
+  return { ...servedOf(key), figures };
+}
+
+function minuteItemOf(item: Attributes): Minute {
+  const { key, figures } = dailySumOf(item);
+  return { startMs: minuteOf(key.period) ?? 0, figures };
+}

@@ -1,0 +1,181 @@
+/** Grants: their rows, their ledger rows, and the transaction that applies a grant exactly once. */
+import {
+  GetItemCommand,
+  paginateScan,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+  type DynamoDBClient,
+  type TransactWriteItem,
+} from '@aws-sdk/client-dynamodb';
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import { parseYuan } from '../../billing/amount.ts';
+import { grantLedgerId, type GrantLedgerRow, type WrittenGrant } from '../../billing/ledger-row.ts';
+import type { AppliedGrant, GrantMarks, GrantStore, GrantImage } from '../../relay/ports/money-stores.ts';
+import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
+import { evenly } from '../../billing/shares.ts';
+import { type Attributes, conditionalCall, storeCall } from './table-client.ts';
+import { partKey } from './quotas/quota-items.ts';
+import { partsMax } from './quotas/whole-account.ts';
+import { transactionCall } from './transactions.ts';
+import { countInDaily } from './daily-sums.ts';
+import { ledgerAttributes } from './ledger-store.ts';
+
+/**
+ * States of a grant:
+ *
+ *     written --apply: ledger row and balance--> applied --mark--> applied and marked
+ */
+const isNotInLedger = 'attribute_not_exists(id)';
+const isNotMarked = 'attribute_not_exists(#applied)';
+/** Without this condition an update would create a missing row. */
+const rowExists = 'attribute_exists(account)';
+
+export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantStore {
+  const ledger = physicalTableName(stack, 'ledger');
+  const grants = physicalTableName(stack, 'grants');
+  const quotas = physicalTableName(stack, 'quotas');
+  return {
+    async find(account, grantId) {
+      const Key = marshall({ account, id: grantLedgerId(grantId) });
+      const command = new GetItemCommand({ TableName: ledger, Key, ConsistentRead: true });
+      const { Item } = await storeCall(() => client.send(command));
+      return Item && appliedOf(Item);
+    },
+    async apply(row) {
+      const parts = await partsInUse(client, quotas, row.account);
+      const TransactItems = [
+        putOnce(ledger, row),
+        ...addToBalance(quotas, row, parts),
+        ...countInDaily(stack, [row]),
+      ];
+      const reply = await transactionCall(() =>
+        client.send(new TransactWriteItemsCommand({ TransactItems })),
+      );
+      if (reply.done) return { amount: row.amount, at: row.at };
+      const [appliedBefore] = reply.refused;
+      if (appliedBefore) return appliedOf(appliedBefore);
+      if (reply.invalid)
+        throw new Poisoned("grants: the account's item does not take the amount", { cause: reply.error });
+      throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
+    },
+    async mark(account, grantId, marks) {
+      const command = new UpdateItemCommand({
+        TableName: grants,
+        Key: marshall({ account, grant_id: grantId }),
+        ...markExpression(marks),
+      });
+      await conditionalCall(() => client.send(command));
+    },
+    async *unapplied() {
+      const ExpressionAttributeNames = { '#applied': '_applied' };
+      const input = {
+        TableName: grants,
+        ConsistentRead: true,
+        FilterExpression: isNotMarked,
+        ExpressionAttributeNames,
+      };
+      for await (const { Items = [] } of paginateScan({ client }, input)) yield* Items.map(readGrantImage);
+    },
+  };
+}
+
+const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => ({
+  Put: {
+    TableName,
+    Item: ledgerAttributes(row),
+    ConditionExpression: isNotInLedger,
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  },
+});
+
+/** What cannot be read counts as one: the write finds out what the item does not take. */
+async function partsInUse(client: DynamoDBClient, TableName: string, account: string): Promise<number> {
+  const command = new GetItemCommand({ TableName, Key: partKey({ account }), ConsistentRead: true });
+  const { Item } = await storeCall(() => client.send(command));
+  const parts = Number(Item?.['parts']?.N);
+  return parts <= partsMax ? parts : 1;
+}
+
+/**
+ * An account's first grant creates the whole item with its maps, because later writes cannot create parent
+ * maps. An account with parts gets the grant in all of them; refused if their number changed since it was read. A
+ * negative one may overdraw any of them.
+ */
+function addToBalance(
+  TableName: string,
+  { account, amount }: GrantLedgerRow,
+  parts: number,
+): TransactWriteItem[] {
+  const marks = amount < 0n && parts > 1;
+  return evenly(amount, parts).map((share, part): TransactWriteItem => ({
+    Update: {
+      TableName,
+      Key: partKey({ account, part }),
+      ConditionExpression: parts === 1 ? wasNeverSplit : hasSameParts,
+      UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
+      granted = if_not_exists(granted, :zero) + :amount, spent = if_not_exists(spent, :zero),
+      settled = if_not_exists(settled, :zero), #open = if_not_exists(#open, :none),
+      #plan = if_not_exists(#plan, :none), busy = if_not_exists(busy, :none), #rate = if_not_exists(#rate, :none)
+      ${marks ? ', overdraft = :overdraft' : ''}`,
+      ExpressionAttributeNames: { '#open': 'open', '#plan': 'plan', '#rate': 'rate', '#parts': 'parts' },
+      ExpressionAttributeValues: marshall({
+        ':amount': share,
+        ':zero': 0,
+        ':none': {},
+        ':parts': parts,
+        ...(marks && { ':overdraft': true }),
+      }),
+    },
+  }));
+}
+
+const hasSameParts = '#parts = :parts';
+const wasNeverSplit = `(attribute_not_exists(#parts) OR ${hasSameParts})`;
+
+function appliedOf({ amount, at }: Attributes): AppliedGrant {
+  const applied = parseYuan(amount?.N ?? '');
+  if (applied === undefined || at?.S === undefined)
+    throw new Poisoned('ledger: the row of a grant is unreadable');
+  return { amount: applied, at: at.S };
+}
+
+function markExpression({ applied, problem }: GrantMarks) {
+  const set = [
+    ...(applied === undefined ? [] : ['#applied = :applied']),
+    ...(problem === undefined ? [] : ['#problem = :problem']),
+  ];
+  const values = marshall({ ':applied': applied, ':problem': problem }, { removeUndefinedValues: true });
+  return {
+    ConditionExpression: rowExists,
+    UpdateExpression: `${set.length > 0 ? `SET ${set.join(', ')}` : ''}${problem === undefined ? ' REMOVE #problem' : ''}`,
+    ExpressionAttributeNames: {
+      ...(applied !== undefined && { '#applied': '_applied' }),
+      '#problem': '_problem',
+    },
+    ...(set.length > 0 && { ExpressionAttributeValues: values }),
+  };
+}
+
+// Reads a row of `grants` from the attributes that a scan or a table stream returned.
+
+/**
+ * Numbers stay text; the schema of the row parses them exactly. Throws Poisoned when the row lacks the
+ * table's key.
+ */
+export function readGrantImage(attributes: Attributes): GrantImage {
+  const { account, grant_id, ...rest } = unmarshall(attributes, { wrapNumbers: (text) => text });
+  if (typeof account !== 'string' || typeof grant_id !== 'string')
+    throw new Poisoned('grants: a row without its key');
+  return { account, grant_id, ...rest };
+}
+
+/** As an operator wrote it, with what the relay made of it. */
+export const writtenGrantOf = (item: Attributes): WrittenGrant => ({
+  account: item['account']?.S ?? '',
+  grantId: item['grant_id']?.S ?? '',
+  amount: item['amount']?.N ?? item['amount']?.S ?? 'nothing',
+  applied: item['_applied']?.S,
+  problem: item['_problem']?.S,
+  reason: item['reason']?.S,
+});

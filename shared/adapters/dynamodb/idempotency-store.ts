@@ -1,0 +1,148 @@
+/**
+ * Rows of the table `runtime`: {id, request, body, members, state, until, expires}. States of a row:
+ *
+ *     absent --claim--> running --finish--> completed, or free when nothing was charged
+ *                          |                    |
+ *        until, or closed by the sweeper     expires (24 h after the claim)
+ *
+ * The sweeper knows no claims. Its close has a ledger row, which is read when a running request has the key.
+ */
+import { createHash } from 'node:crypto';
+import type { PutItemCommandInput } from '@aws-sdk/client-dynamodb';
+import { marshall } from '@aws-sdk/util-dynamodb';
+import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/runtime-stores.ts';
+import type { Clock } from '../../relay/ports/host.ts';
+import { conditionalCall, storeCall, type TableClient, type Attributes } from './table-client.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
+
+const keptSeconds = 24 * 60 * 60;
+
+const neverClaimed = 'attribute_not_exists(id)';
+/** DynamoDB removes expired rows with a delay. */
+const isExpired = '#expires < :now';
+const isFree = '#state = :free';
+/** Needed because the client repeats a write whose reply was lost. */
+const isOwnClaim = '#request = :request';
+
+/** The ledger says that this request's call ended without an answer, or that it has crashed without a charge. */
+const isClosed = '(#state = :running AND #request = :first)';
+
+const mayClaim = [neverClaimed, isExpired, isFree, isOwnClaim].join(' OR ');
+
+export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack: string): IdempotencyStore {
+  const TableName = physicalTableName(stack, 'runtime');
+
+  /** `closedId`: the request whose claim may be taken, because its call was closed. */
+  const put = async (claim: IdempotencyClaim, closedId?: string): Promise<ClaimReply> => {
+    const now = Math.floor(clock.now() / 1000);
+    const row = rowOf(claim, now);
+    const input: PutItemCommandInput = {
+      TableName,
+      Item: marshall(row),
+      ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}`,
+      ExpressionAttributeNames: {
+        '#expires': 'expires',
+        '#state': 'state',
+        '#request': 'request',
+      },
+      ExpressionAttributeValues: marshall({
+        ':now': now,
+        ':free': 'free',
+        ':request': claim.requestId,
+        ...(closedId !== undefined && { ':first': closedId, ':running': 'running' }),
+      }),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    };
+    const reply = await conditionalCall(() => client.call('PutItem', input));
+    if (reply.done) return { state: 'claimed' };
+    const requestId = reply.item?.['request']?.S ?? '';
+    if (closedId === undefined && isRunning(reply.item)) {
+      const kind = await closeKind(claim.account, requestId);
+      // A call that was settled is never made again, also if the end of its claim was lost.
+      const mayRepeat = kind === undefined ? isPast(reply.item, now) : kind !== 'settled';
+      if (mayRepeat) return put(claim, requestId);
+      if (kind === 'settled') return takenReply({ ...reply.item, state: { S: 'completed' } }, row);
+    }
+    return takenReply(reply.item, row);
+  };
+
+  const closeKind = async (account: string, id: string): Promise<string | undefined> => {
+    const Key = marshall({ account, id });
+    const input = {
+      TableName: physicalTableName(stack, 'ledger'),
+      Key,
+      ConsistentRead: true,
+      ProjectionExpression: 'kind',
+    };
+    const { Item } = await storeCall(() => client.call('GetItem', input));
+    return Item?.['kind']?.S;
+  };
+
+  return {
+    claim: (claim) => put(claim),
+    async finish(claim, free) {
+      const input = {
+        TableName,
+        Key: marshall({ id: rowId(claim) }),
+        UpdateExpression: 'SET #state = :state',
+        ConditionExpression: isOwnClaim,
+        ExpressionAttributeNames: { '#state': 'state', '#request': 'request' },
+        ExpressionAttributeValues: marshall({
+          ':state': free ? 'free' : 'completed',
+          ':request': claim.requestId,
+        }),
+      };
+      await conditionalCall(() => client.call('UpdateItem', input));
+    },
+  };
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
+  `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
+
+const isRunning = (item: Attributes | undefined): boolean => item?.['state']?.S === 'running';
+
+const isPast = (item: Attributes | undefined, now: number): boolean => Number(item?.['until']?.N) < now;
+
+function rowOf(claim: IdempotencyClaim, now: number) {
+  const body = sha256(JSON.stringify(claim.body));
+  const members = claim.namesMembers ? memberHashes(claim.body) : undefined;
+  return {
+    id: rowId(claim),
+    request: claim.requestId,
+    body,
+    ...(members && { members }),
+    state: 'running',
+    until: Math.ceil(claim.untilMs / 1000),
+    expires: now + keptSeconds,
+  };
+}
+
+/** Beyond these no member is named: a row stays within one write unit. */
+const membersMax = 24;
+const memberNameMax = 32;
+
+/** Of each member of what was sent, a piece of its hash. Undefined: it has too many, or is no object. */
+function memberHashes(body: unknown): Record<string, string> | undefined {
+  const sent: unknown = Array.isArray(body) ? body.at(-1) : undefined;
+  if (typeof sent !== 'object' || sent === null) return undefined;
+  const members = Object.entries(sent);
+  if (members.length > membersMax || members.some(([name]) => name.length > memberNameMax)) return undefined;
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, sha256(JSON.stringify(value)).slice(0, 12)]),
+  );
+}
+
+function takenReply(
+  item: Attributes | undefined,
+  asked: { body: string; members?: Record<string, string> },
+): ClaimReply {
+  const requestId = item?.['request']?.S ?? '';
+  if (item?.['body']?.S === asked.body)
+    return { state: isRunning(item) ? 'running' : 'completed', requestId };
+  const { M: first } = item?.['members'] ?? {};
+  const names = first && asked.members ? Object.keys({ ...first, ...asked.members }).toSorted() : [];
+  const differs = names.find((name) => first?.[name]?.S !== asked.members?.[name]);
+  return { state: 'other_body', requestId, ...(differs !== undefined && { differs }) };
+}

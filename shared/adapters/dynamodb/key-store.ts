@@ -1,0 +1,94 @@
+/**
+ * Looks up keys of the table `keys` by hash, with the row of their account. Reads are eventually consistent
+ * and cached.
+ */
+import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
+import { KeyRow, refusedFor } from '../../config/rows/key-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
+import type { Clock } from '../../relay/ports/host.ts';
+import type { KeyLookup, KeyStore } from '../../relay/ports/config-store.ts';
+import { firstTryMsMax } from '../../relay/ports/store-errors.ts';
+import {
+  plainAttributes,
+  plainValues,
+  storeCall,
+  type TableClient,
+  type Attributes,
+} from './table-client.ts';
+import { ExpiringCache } from '../system/expiring-cache.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
+
+/** Lifetime of a cached key. A disabled key may work for this long. */
+const foundLifetimeMs = 30_000;
+/** Lifetime of a cached refusal. A key that was tried before its creation stays unknown for this long. */
+const refusedLifetimeMs = 5000;
+
+type Row = Record<string, unknown>;
+
+interface KeyStoreParts {
+  client: TableClient;
+  clock: Clock;
+  stack: string;
+  entriesMax?: number;
+}
+
+export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreParts): KeyStore {
+  const TableName = physicalTableName(stack, 'keys');
+  const accounts = physicalTableName(stack, 'accounts');
+  const runtime = physicalTableName(stack, 'runtime');
+  const cache = new ExpiringCache<KeyLookup>({
+    clock,
+    entriesMax,
+    lifetimeMs: (lookup) => (isUsable(lookup, clock.now()) ? foundLifetimeMs : refusedLifetimeMs),
+  });
+  let hasRead = false;
+  const get = async (TableName: string, key: Record<string, string>): Promise<Row | undefined> => {
+    const input = { TableName, Key: plainAttributes(key) };
+    const { Item } = await client.call('GetItem', input, hasRead ? {} : { tryMsMax: firstTryMsMax });
+    return Item && plainValues(Item);
+  };
+  const read = async (hash: string): Promise<KeyLookup> => {
+    const Item = await storeCall(() => get(TableName, { hash }));
+    if (!Item) return { missing: 'unknown' };
+    const reading = readRow(KeyRow, Item);
+    if (!('row' in reading)) return { missing: 'invalid_row' };
+    const { account } = reading.row;
+    const [read, parts] = await Promise.all([readAccount(account), readParts(account)]);
+    hasRead = true;
+    return { row: reading.row, ...read, parts };
+  };
+  /** Without this number a call starts on the first part of a busy account, which is slow but not wrong. */
+  const readParts = async (account: string): Promise<number | undefined> => {
+    const Item = await get(runtime, { id: partsId(account) }).catch(() => undefined);
+    const parts: unknown = Item?.['parts'];
+    return typeof parts === 'number' ? parts : undefined;
+  };
+  /** An account without a valid row has no plan; its balance still pays. */
+  const readAccount = async (account: string) => {
+    const Item = await storeCall(() => get(accounts, { account }));
+    const reading = Item && readRow(AccountRow, Item);
+    return {
+      account: reading && 'row' in reading ? reading.row : undefined,
+      accountOff: isAccountOff(Item),
+    };
+  };
+  return {
+    find: (secretKey, ageMsMax) => {
+      const hash = keyHash(secretKey);
+      return cache.get(hash, () => read(hash), ageMsMax);
+    },
+  };
+}
+
+const isUsable = (lookup: KeyLookup, nowMs: number): boolean =>
+  'row' in lookup && lookup.accountOff !== true && refusedFor(lookup.row, nowMs) === undefined;
+
+// The item of `runtime` that says how many parts an account has: read with its keys, written by splits.
+
+export const partsId = (account: string): string => `parts#${account}`;
+
+export const partsItem = (account: string, parts: number): Attributes => ({
+  id: { S: partsId(account) },
+  parts: { N: String(parts) },
+});

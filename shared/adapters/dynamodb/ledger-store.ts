@@ -1,0 +1,188 @@
+/** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
+import {
+  PutItemCommand,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+  type DynamoDBClient,
+  type TransactWriteItem,
+  type AttributeValue,
+} from '@aws-sdk/client-dynamodb';
+import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
+import { inTransactions } from '../../billing/daily-figures.ts';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
+import type { LedgerStore } from '../../relay/ports/money-stores.ts';
+import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
+import { physicalTableName } from '../../tables/table-names.ts';
+import { conditionalCall, isInvalid, type Attributes } from './table-client.ts';
+import { transactionCall } from './transactions.ts';
+import { countInBudgets } from './key-budgets.ts';
+import { addToDaily, countInDaily } from './daily-sums.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
+
+/**
+ * States of an id:
+ *
+ *     absent --any row--> taken
+ *     absent --cancelled--> a tombstone's row --settled, released or expired--> taken
+ *
+ * A settled call's id can also belong to a tombstone that is cancelled later. The tombstone's row must not
+ * block the call's own row, whichever arrives first.
+ */
+const isAbsent = 'attribute_not_exists(id)';
+const isTombstone = '#kind = :cancelled';
+
+/** DynamoDB's limit. */
+const writesMax = 100;
+
+/** The batch waits for it. */
+const minutesMsMax = 1000;
+
+export function dynamoLedgerStore(client: DynamoDBClient, stack: string): LedgerStore {
+  const TableName = physicalTableName(stack, 'ledger');
+  const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
+  return {
+    groups: (rows) => inTransactions(distinct(rows), writesMax),
+    async putCounted(rows) {
+      let left = [...rows];
+      // Each turn drops a row that is taken, so that only rows that are put are counted.
+      while (left.length > 0) {
+        const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
+        const TransactItems = [...puts, ...countInDaily(stack, left), ...countInBudgets(stack, left)];
+        const reply = await transactionCall(() =>
+          client.send(new TransactWriteItemsCommand({ TransactItems })),
+        );
+        if (reply.done) return left;
+        if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
+        const taken = new Set(reply.conditions);
+        if (taken.size === 0)
+          throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
+        left = left.filter((_row, at) => !taken.has(at));
+      }
+      return left;
+    },
+    async putUncounted(row) {
+      try {
+        await conditionalCall(() => client.send(new PutItemCommand(putOf(row))));
+      } catch (error) {
+        if (isInvalid(error)) throw new Poisoned('ledger: the row is refused', { cause: error });
+        throw error;
+      }
+    },
+    async addToMinutes(sums) {
+      const abortSignal = AbortSignal.timeout(minutesMsMax);
+      const updates = sums.map((sum) => new UpdateItemCommand(addToDaily(stack, sum)));
+      await Promise.all(updates.map((update) => client.send(update, { abortSignal })));
+    },
+  };
+}
+
+/** A transaction writes no item twice. */
+function distinct(rows: readonly CloseRow[]): CloseRow[] {
+  const byId = new Map<string, CloseRow>();
+  for (const row of rows) {
+    const name = `${row.account}\u0000${row.id}`;
+    const other = byId.get(name);
+    if (other === undefined || other.kind === 'cancelled') byId.set(name, row);
+  }
+  return [...byId.values()];
+}
+
+const unlessTaken = ({ kind }: CloseRow) =>
+  kind === 'cancelled'
+    ? { ConditionExpression: isAbsent }
+    : {
+        ConditionExpression: `${isAbsent} OR ${isTombstone}`,
+        ExpressionAttributeNames: { '#kind': 'kind' },
+        ExpressionAttributeValues: marshall({ ':cancelled': 'cancelled' }),
+      };
+
+// Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan.
+
+const exact = (amount: NanoYuan): NumberValue => NumberValue.from(formatYuan(amount));
+
+export function ledgerAttributes(row: LedgerRow): Attributes {
+  const amounts =
+    row.kind === 'grant'
+      ? { amount: exact(row.amount) }
+      : {
+          charge: exact(row.charge),
+          reserved: exact(row.reserved),
+          cost: row.cost === undefined ? undefined : exact(row.cost),
+          bought: row.bought === undefined ? undefined : exact(row.bought),
+        };
+  return marshall({ ...row, ...amounts }, { removeUndefinedValues: true });
+}
+
+const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;
+
+/**
+ * A row of `ledger` from its attributes. Throws an Error that names the first attribute with an unexpected
+ * form.
+ */
+export const ledgerRowOf = (attributes: Attributes): LedgerRow =>
+  attributes['kind']?.S === 'grant' ? grantRowOf(attributes) : closeRowOf(attributes);
+
+export const grantRowOf = (attributes: Attributes): GrantLedgerRow => ({
+  account: text(attributes['account'], 'account'),
+  id: text(attributes['id'], 'id'),
+  at: time(attributes['at']),
+  kind: 'grant',
+  amount: yuan(attributes['amount'], 'amount'),
+  reason: attributes['reason']?.S ?? '',
+});
+
+export function closeRowOf(attributes: Attributes): CloseRow {
+  const kind = closeKinds.find((one) => one === attributes['kind']?.S);
+  if (kind === undefined) throw unreadable('kind');
+  return {
+    account: text(attributes['account'], 'account'),
+    id: text(attributes['id'], 'id'),
+    at: time(attributes['at']),
+    kind,
+    endpoint: attributes['endpoint']?.S,
+    model: text(attributes['model'], 'model'),
+    alias: attributes['alias']?.S,
+    key: text(attributes['key'], 'key'),
+    charge: yuan(attributes['charge'], 'charge'),
+    reserved: yuan(attributes['reserved'], 'reserved'),
+    prompt_tokens: count(attributes['prompt_tokens']),
+    completion_tokens: count(attributes['completion_tokens']),
+    cached_tokens: count(attributes['cached_tokens']),
+    cache_write_tokens: count(attributes['cache_write_tokens']),
+    cache_write_1h_tokens: count(attributes['cache_write_1h_tokens']),
+    estimated: attributes['estimated']?.BOOL === true ? true : undefined,
+    end: attributes['end']?.S,
+    price: text(attributes['price'], 'price'),
+    plan_slot: attributes['plan_slot']?.S,
+    budget: attributes['budget']?.S,
+    official: attributes['official']?.BOOL === true ? true : undefined,
+    cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
+    channel: attributes['channel']?.S,
+    upstream_model: attributes['upstream_model']?.S,
+    bought: attributes['bought'] && yuan(attributes['bought'], 'bought'),
+    first_content_ms: count(attributes['first_content_ms']),
+    flag: attributes['flag']?.S,
+  };
+}
+
+function yuan(value: AttributeValue | undefined, name: string): NanoYuan {
+  const amount = value?.N === undefined ? undefined : parseYuan(value.N);
+  if (amount === undefined) throw unreadable(name);
+  return amount;
+}
+
+const count = (value: AttributeValue | undefined): number | undefined =>
+  value?.N === undefined ? undefined : Number(value.N);
+
+function text(value: AttributeValue | undefined, name: string): string {
+  if (value?.S === undefined) throw unreadable(name);
+  return value.S;
+}
+
+function time(value: AttributeValue | undefined): string {
+  const written = text(value, 'at');
+  if (Number.isNaN(Date.parse(written))) throw unreadable('at');
+  return written;
+}
+
+const unreadable = (name: string): Error => new Error(`ledger: ${name} is not what functions write`);

@@ -1,0 +1,167 @@
+/** Payments in DynamoDB. A payment and the grants that follow from it are written in one transaction. */
+import {
+  type AttributeValue,
+  GetItemCommand,
+  paginateScan,
+  TransactWriteItemsCommand,
+  type DynamoDBClient,
+  type TransactWriteItem,
+} from '@aws-sdk/client-dynamodb';
+import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
+import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../billing/payments.ts';
+import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
+import { type Attributes, storeCall } from './table-client.ts';
+import { formatYuan } from '../../billing/amount.ts';
+import type { Grant } from '../../billing/ledger-row.ts';
+import type { PaymentStore } from '../../relay/ports/money-stores.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import { transactionCall } from './transactions.ts';
+import type { Store, AuthorMarks, RowAuthor } from './operator-store.ts';
+
+// Converts payments to and from DynamoDB attributes. Amounts are whole numbers of the currency's smallest unit.
+
+function paymentAttributes({ paid, reversals, ...payment }: Payment): Attributes {
+  const flat = Object.entries(reversals).map(([id, { minor, grewFrom, ...rest }]) => [
+    id,
+    { ...rest, amount: minor, grew_from: grewFrom },
+  ]);
+  return marshall(
+    { ...payment, amount: paid?.minor, currency: paid?.currency, reversals: Object.fromEntries(flat) },
+    { removeUndefinedValues: true },
+  );
+}
+
+const states = ['expected', 'parked', 'granted', 'rejected'] as const;
+const reversalStates = ['taken', 'returned', 'void'] as const;
+
+/** Throws Poisoned when an attribute has another form than functions write. */
+function paymentOf(attributes: Attributes): Payment {
+  const { id, version, state, at, account, problem, rate, live, amount, reversals } = attributes;
+  return {
+    id: need(id?.S, 'id'),
+    version: Number(need(version?.N, 'version')),
+    state: need(
+      states.find((each) => each === state?.S),
+      'state',
+    ),
+    at: need(at?.S, 'at'),
+    ...(amount && { paid: amountOf(attributes) }),
+    rate: rate?.S,
+    account: account?.S,
+    problem: problem?.S,
+    live: live?.BOOL,
+    reversals: Object.fromEntries(
+      Object.entries(need(reversals?.M, 'reversals')).map(([key, value]) => [key, reversalOf(value)]),
+    ),
+  };
+}
+
+function reversalOf(value: AttributeValue): Reversal {
+  const { kind, state, grew_from, ...rest } = need(value.M, 'reversals');
+  const grewFrom = grew_from?.L?.map(({ N }) => BigInt(need(N, 'grew_from')));
+  return {
+    kind: kind?.S === 'dispute' ? 'dispute' : 'refund',
+    state: need(
+      reversalStates.find((each) => each === state?.S),
+      'reversals',
+    ),
+    ...amountOf(rest),
+    ...(grewFrom && { grewFrom }),
+  };
+}
+
+function amountOf({ amount, currency }: Attributes): PaymentAmount {
+  const digits = need(amount?.N, 'amount');
+  if (!/^\d+$/.test(digits)) throw unreadable('amount');
+  return { minor: BigInt(digits), currency: need(currency?.S, 'currency') };
+}
+
+function need<Value>(value: Value | undefined, name: string): Value {
+  if (value === undefined) throw unreadable(name);
+  return value;
+}
+
+const unreadable = (name: string): Poisoned => new Poisoned(`payments: ${name} is not what functions write`);
+
+const isNewPayment = 'attribute_not_exists(id)';
+const isUnchanged = 'version = :before';
+const isNewGrant = 'attribute_not_exists(grant_id)';
+
+/** @param author absent: a function writes, whose rows need no author */
+export function dynamoPaymentStore(client: DynamoDBClient, stack: string, author?: RowAuthor): PaymentStore {
+  const get = async (table: TableName, key: Record<string, string>): Promise<Attributes | undefined> => {
+    const TableName = physicalTableName(stack, table);
+    const command = new GetItemCommand({ TableName, Key: marshall(key), ConsistentRead: true });
+    return (await storeCall(() => client.send(command))).Item;
+  };
+  return {
+    async find(id) {
+      const item = await get('payments', { id });
+      return item && paymentOf(item);
+    },
+    async write(change) {
+      const marks = await author?.();
+      const TransactItems = [
+        putPayment(physicalTableName(stack, 'payments'), change),
+        ...change.grants.map((grant) => putGrant(physicalTableName(stack, 'grants'), { ...grant, ...marks })),
+      ];
+      const reply = await transactionCall(() =>
+        client.send(new TransactWriteItemsCommand({ TransactItems })),
+      );
+      if (reply.done) return 'written';
+      if (reply.invalid) throw reply.error;
+      const taken = reply.refused.flatMap(({ grant_id }) => grant_id?.S ?? []);
+      const isOutdated = reply.refused.length > taken.length;
+      if (isOutdated) return 'outdated';
+      if (taken.length > 0) return { taken };
+      throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
+    },
+    hasAccount: async (account) => (await get('accounts', { account })) !== undefined,
+    async *all() {
+      const input = { TableName: physicalTableName(stack, 'payments'), ConsistentRead: true };
+      for await (const { Items = [] } of paginateScan({ client }, input)) yield Items.map(paymentOf);
+    },
+  };
+}
+
+/** For operators, with errors that say what to do. */
+export function explainedPaymentStore({ client, target, explained }: Store, author: RowAuthor): PaymentStore {
+  const store = dynamoPaymentStore(client, target.stack, author);
+  return {
+    find: (...given) => explained(store.find(...given)),
+    write: (...given) => explained(store.write(...given)),
+    hasAccount: (...given) => explained(store.hasAccount(...given)),
+    all: async function* all(...given) {
+      yield* await explained(Array.fromAsync(store.all(...given)));
+    },
+  };
+}
+
+const putPayment = (TableName: string, { before, after }: PaymentChange): TransactWriteItem => ({
+  Put: {
+    TableName,
+    Item: paymentAttributes(after),
+    ...(before
+      ? {
+          ConditionExpression: isUnchanged,
+          ExpressionAttributeValues: marshall({ ':before': before.version }),
+        }
+      : { ConditionExpression: isNewPayment }),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  },
+});
+
+const putGrant = (
+  TableName: string,
+  { amount, ...grant }: Grant & Partial<AuthorMarks>,
+): TransactWriteItem => ({
+  Put: {
+    TableName,
+    Item: marshall(
+      { ...grant, amount: NumberValue.from(formatYuan(amount)) },
+      { removeUndefinedValues: true },
+    ),
+    ConditionExpression: isNewGrant,
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  },
+});

@@ -1,0 +1,68 @@
+/**
+ * The store of reservations. Each operation is one conditional write on a part of an account. The client must not
+ * retry: `Reservations` decides which writes are safe to repeat.
+ */
+import { overdraws, refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
+import type { QuotaStore, WriteReply } from '../../../relay/ports/money-stores.ts';
+import { type Attributes, quotaCall, type TableClient } from '../table-client.ts';
+import { partKey, emptyAttributes, quotaOf } from './quota-items.ts';
+import { closeExpression, reserveExpression, type Expression } from './quota-expressions.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
+
+const entries = () => import('./quota-transactions.ts');
+const hasNoItem = 'attribute_not_exists(account)';
+
+const once = { attempts: 1 };
+
+export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore {
+  const TableName = physicalTableName(stack, 'quotas');
+
+  const update = async (
+    of: PartOfAccount,
+    expression: Expression,
+  ): Promise<WriteReply<{ updated: Attributes | undefined }>> => {
+    const ReturnValuesOnConditionCheckFailure = 'ALL_OLD';
+    const input = {
+      TableName,
+      Key: partKey(of),
+      ...expression,
+      ReturnValuesOnConditionCheckFailure,
+    } as const;
+    const reply = await quotaCall(() => client.call('UpdateItem', input, once));
+    if (reply.done) return { done: true, updated: reply.reply.Attributes };
+    return { done: false, item: reply.item && quotaOf(reply.item) };
+  };
+
+  const transactions = async () => {
+    const { quotaTransactions } = await import('./quota-transactions.ts');
+    return quotaTransactions(client, stack);
+  };
+
+  return {
+    async reserve(write) {
+      const reply = await update(write, reserveExpression(write));
+      return reply.done ? { done: true, item: quotaOf(reply.updated ?? {}) } : reply;
+    },
+    async close(write) {
+      const reply = await update(write, closeExpression(write));
+      if (reply.done || !reply.item?.open.has(write.id) || !overdraws(reply.item, -refundOf(write)))
+        return reply;
+      await (await transactions()).closeOverdrawn(write, reply.item.parts);
+      return { done: true };
+    },
+    async create(account) {
+      const Item = emptyAttributes({ account });
+      const input = { TableName, Item, ConditionExpression: hasNoItem };
+      await quotaCall(() => client.call('PutItem', input, once));
+    },
+    // Few calls need these, so their code is loaded by those.
+    tombstone: async (write) => update(write, (await entries()).tombstoneExpression(write)),
+    renew: async (write) => update(write, (await entries()).renewExpression(write)),
+    freePlaces: async (write) => update(write, (await entries()).freePlacesExpression(write)),
+    dropCounts: async (write) => update(write, (await entries()).dropCountsExpression(write)),
+    read: async (account, parts, exact) => (await transactions()).read(account, parts, exact),
+    move: async (write) => (await transactions()).move(write),
+    chargeLate: async (charge) => (await transactions()).chargeLate(charge),
+    closedAs: async (account, id) => (await transactions()).closedAs(account, id),
+  };
+}

@@ -1,0 +1,143 @@
+/**
+ * Events of background streams, a batch an item, named by the number of its last event: what follows a number is one range
+ * of keys. A batch that was written again with more events leaves its shorter self behind; readers leave out what is double.
+ */
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import type {
+  EventBatch,
+  EventLog,
+  ResultStore,
+  StoredResult,
+  FollowerCount,
+} from '../../../relay/ports/stored.ts';
+import { type Attributes, storeCall } from '../table-client.ts';
+import {
+  contentLength,
+  contentsOf,
+  putContent,
+  isKept,
+  isResponseId,
+  putResponseItem,
+  queryResponseItems,
+  type ResponseItem,
+  type ResponseTable,
+  partsMax,
+  getResponseItems,
+  placeholders,
+} from './response-items.ts';
+import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
+
+/** Of any number that a client may name. */
+const digits = 16;
+/** UTF-16 code units. A reader that got more than a part of it comes again at once. */
+const unpackedAtOnceMax = 4 * 1024 * 1024;
+
+const eventsId = (id: string, sequence: number): string =>
+  `${id}#e#${String(sequence).padStart(digits, '0')}`;
+
+export const dynamoEventLog = (table: ResponseTable): EventLog => ({
+  async append({ account, id }, { from, frames }, expires) {
+    if (!isResponseId(id) || frames.length === 0) return;
+    const key = { account, id: eventsId(id, from + frames.length - 1), expires };
+    const content = await putContent(table, key, { content: frames, inside: true });
+    await putResponseItem(table, { ...key, ...content, from });
+  },
+  async after({ account, id }, sequence) {
+    if (!isResponseId(id)) return [];
+    const first = eventsId(id, Math.max(0, Math.min(sequence + 1, Number.MAX_SAFE_INTEGER)));
+    const { items } = await queryResponseItems(table, account, { first, last: `${id}#e#~` });
+    return withoutDoubles(await batchesOf(table, account, items));
+  },
+  async last({ account, id }) {
+    if (!isResponseId(id)) return undefined;
+    const range = { first: eventsId(id, 0), last: `${id}#e#~`, backwards: true };
+    let after: Attributes | undefined;
+    for (let items = 0; items <= partsMax; items += 1) {
+      const { items: found, next } = await queryResponseItems(table, account, { ...range, after });
+      const [batch] = await batchesOf(table, account, found);
+      if (batch || !next) return batch;
+      after = next;
+    }
+    return undefined;
+  },
+});
+
+async function batchesOf(
+  table: ResponseTable,
+  account: string,
+  items: readonly ResponseItem[],
+): Promise<EventBatch[]> {
+  // Further parts of a batch have no number.
+  const kept = items.filter((item) => isKept(item, table.now()) && typeof item['from'] === 'number');
+  const batches = await contentsOf(table, { account, items: firstOf(kept) }, (frames, item) => ({
+    from: Number(item['from']),
+    frames: frames as string[],
+  }));
+  return [...batches.values()];
+}
+
+/** As many as may be in memory at once: a page of what shrinks well is a thousand times its size. At least one. */
+function firstOf(items: readonly ResponseItem[]): readonly ResponseItem[] {
+  let length = 0;
+  const end = items.findIndex((item) => (length += contentLength(item)) > unpackedAtOnceMax);
+  return end < 0 ? items : items.slice(0, Math.max(1, end));
+}
+
+/** In the order of their last events, each without what those before it have. */
+function withoutDoubles(batches: readonly EventBatch[]): EventBatch[] {
+  const clean: EventBatch[] = [];
+  let next = 0;
+  for (const { from, frames } of batches) {
+    const rest = frames.slice(Math.max(0, next - from));
+    if (rest.length > 0) clean.push({ from: Math.max(from, next), frames: rest });
+    next = Math.max(next, from + frames.length);
+  }
+  return clean;
+}
+
+// First results of Idempotency-Keys: `resp-<id of the request>#result` with {body, parts, expires}, and parts beside it. So they
+// are among what goes when the response of that request is removed.
+
+/** No client names a request. */
+const resultId = (key: string): string => `resp-${key}#result`;
+
+export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
+  async put({ account, key }, result, expires) {
+    const of = { account, id: resultId(key), expires };
+    const content = await putContent(table, of, { content: result, inside: true });
+    await putResponseItem(table, { ...of, ...content });
+  },
+  async read({ account, key }, admit) {
+    const id = resultId(key);
+    const item = (await getResponseItems(table, account, { ids: [id] })).get(id);
+    if (!isKept(item, table.now())) return undefined;
+    const asked = { account, items: [item], admit };
+    return (await contentsOf(table, asked, (result) => result as StoredResult)).get(id);
+  },
+});
+
+// The count of who comes to follow a response: `resp-<id>#followers` with {count, expires}, which goes when the response is
+// removed. An add whose reply was lost may count twice: no number is given twice.
+
+const countId = (id: string): string => `${id}#followers`;
+
+export const dynamoFollowerCount = (table: ResponseTable): FollowerCount => ({
+  async add({ account, id }, expires) {
+    if (!isResponseId(id)) throw new Error('no id of a response');
+    const input = {
+      TableName: table.name,
+      Key: marshall({ account, id: countId(id) }),
+      UpdateExpression: 'SET #expires = :expires ADD #count :one',
+      ExpressionAttributeNames: placeholders('expires', 'count'),
+      ExpressionAttributeValues: marshall({ ':expires': expires, ':one': 1 }),
+      ReturnValues: 'UPDATED_NEW' as const,
+    };
+    const { Attributes } = await storeCall(() => table.client.call('UpdateItem', input));
+    if (!Attributes) throw new StoreUnavailable('The store returned no count.');
+    return Number(unmarshall(Attributes)['count']);
+  },
+  async last({ account, id }) {
+    const item = (await getResponseItems(table, account, { ids: [countId(id)] })).get(countId(id));
+    return isKept(item, table.now()) ? Number(item['count']) : 0;
+  },
+});

@@ -1,0 +1,51 @@
+/** Transactions over several items, and what their errors mean. Apart from the client, because few calls need them. */
+import type { TransactionCanceledException } from '@aws-sdk/client-dynamodb';
+import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
+import { type Attributes, isInvalid, storeCall } from './table-client.ts';
+
+/**
+ * `conditions`: the positions of the writes whose condition did not hold. `refused`: their current items, where
+ * asked for. `invalid`: a retry cannot succeed;
+ * every other failed transaction may be retried.
+ */
+export type TransactionReply =
+  | { done: true }
+  | { done: false; conditions: number[]; refused: Attributes[]; invalid: boolean; error: unknown };
+
+/** Runs a transaction like `storeCall`. */
+export async function transactionCall(call: () => Promise<unknown>): Promise<TransactionReply> {
+  try {
+    await storeCall(call);
+    return { done: true };
+  } catch (error) {
+    if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };
+    if (!isCanceled(error)) throw error;
+    const reasons = error.CancellationReasons ?? [];
+    return {
+      done: false,
+      error,
+      conditions: reasons.flatMap(({ Code }, index) => (Code === 'ConditionalCheckFailed' ? [index] : [])),
+      refused: reasons.flatMap(({ Code, Item }) => (Code === 'ConditionalCheckFailed' && Item ? [Item] : [])),
+      invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
+    };
+  }
+}
+
+/** By name: not every client throws the SDK's class. */
+const isCanceled = (error: unknown): error is TransactionCanceledException =>
+  error instanceof Error && error.name === 'TransactionCanceledException';
+
+const readTriesMax = 5;
+
+/** Runs a read of several items as of one moment, again if a write was in its way. */
+export async function readAsOfOneMoment<Result>(read: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!isCanceled(error)) throw error;
+      if (tries === readTriesMax)
+        throw new StoreUnavailable('The items changed too fast to be read.', { cause: error });
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * The Lambda handler of a function whose URL streams. An invocation lasts until the response's `done`
+ * resolves, even after the client disconnects.
+ */
+import middy from '@middy/core';
+import type { Context, LambdaFunctionURLEvent } from 'aws-lambda';
+import { type HostedHandle, type RelayResponse, AnswerCut } from '../../relay/http/http.ts';
+import { answerRequest, type HostRequest } from './http-entry.ts';
+import { writeBody } from './streamed-body.ts';
+import type { Ids, Clock } from '../../relay/ports/host.ts';
+import type { Log } from '../../relay/ports/telemetry.ts';
+import type { RunEvent } from '../../relay/running.ts';
+
+export function streamingHandler(hosted: HostedHandle) {
+  trapRejections(hosted.log);
+  const run = (event: LambdaFunctionURLEvent, context: Context): Promise<RelayResponse> =>
+    answerRequest(hosted, () =>
+      functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()),
+    );
+  // Not middy's streaming mode: it pipes into the connection, and a pipe cannot be broken once its source has ended.
+  // The relay enforces its own deadline and then sends an error in the protocol.
+  const answer = middy<LambdaFunctionURLEvent, RelayResponse>({ timeoutEarlyInMillis: 0 }).handler(run);
+  return awslambda.streamifyResponse(async (event: LambdaFunctionURLEvent, connection, context) => {
+    const response = await answer(event, context);
+    const { status: statusCode, headers } = response;
+    const stream = awslambda.HttpResponseStream.from(connection, { statusCode, headers });
+    const id = headers['x-request-id'] ?? '';
+    await writeBody(stream, response, (error) => hosted.log.fault(id, error));
+    await response.done;
+  });
+}
+
+// The Lambda handler of a function whose URL returns buffered responses.
+
+interface BufferedResult {
+  statusCode: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+export function bufferedHandler(hosted: HostedHandle) {
+  trapRejections(hosted.log);
+  const run = async (event: LambdaFunctionURLEvent, context: Context): Promise<BufferedResult> => {
+    const response = await answerRequest(hosted, () =>
+      functionUrlRequest(event, hosted.clock.now() + context.getRemainingTimeInMillis()),
+    );
+    const body = await wholeText(response.body);
+    await response.done;
+    return { statusCode: response.status, headers: response.headers, body };
+  };
+  return middy<LambdaFunctionURLEvent, BufferedResult>({ timeoutEarlyInMillis: 0 }).handler(run);
+}
+
+async function wholeText(body: string | AsyncIterable<string>): Promise<string> {
+  if (typeof body === 'string') return body;
+  let text = '';
+  for await (const piece of body) text += piece;
+  return text;
+}
+
+// The Lambda handler of a function that other functions send events to. The event has ids alone: what they name is stored.
+
+export interface HostedRuns {
+  /** @param traceparent the call that the run was accepted by. Undefined: it was not traced */
+  run: (event: RunEvent, traceparent: string | undefined) => Promise<void>;
+  clock: Clock;
+  ids: Ids;
+  log: Log;
+}
+
+/** Rejects for what is no such event, which then goes where failed events go. */
+export function eventHandler({ run, clock, ids, log }: HostedRuns) {
+  trapRejections(log);
+  return async (event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
+    const { account, id, traceparent } = (event ?? {}) as Record<string, unknown>;
+    if (typeof account !== 'string' || typeof id !== 'string')
+      throw new Error('The event names no stored response.');
+    const hostDeadlineMs = clock.now() + context.getRemainingTimeInMillis();
+    // Lambda gives both deliveries of one event one request id.
+    const parent = typeof traceparent === 'string' ? traceparent : undefined;
+    await run({ account, id, run: ids.next(), hostDeadlineMs }, parent);
+  };
+}
+
+// Converts a Function URL event (payload 2.0) to the request type that all hosts share.
+
+/** Throws a TypeError for any other kind of event. */
+export function functionUrlRequest(event: LambdaFunctionURLEvent, deadlineMs: number): HostRequest {
+  const { domainName, http } = event.requestContext;
+  const { body = '', isBase64Encoded } = event;
+  return {
+    method: http.method,
+    path: event.rawPath,
+    query: event.rawQueryString,
+    headers: event.headers,
+    host: domainName,
+    // Lambda encodes the body as base64 when its content type is not a text type.
+    body: () => (isBase64Encoded ? Buffer.from(body, 'base64') : body),
+    deadlineMs,
+  };
+}
+
+// Logs unhandled promise rejections instead of ending the process. A reset of the runtime's connection causes
+// such a rejection inside AWS's client, and the invocation still has to settle.
+
+/** Called once per process, at start. */
+export function trapRejections(log: Log): void {
+  process.on('unhandledRejection', (reason) => {
+    // The relay broke the connection itself, and has logged it.
+    if (!(reason instanceof AnswerCut)) log.fault('process', reason);
+  });
+}

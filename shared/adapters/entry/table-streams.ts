@@ -1,0 +1,211 @@
+/**
+ * The Lambda handler of one table stream (DynamoDB Streams): passes each record to a job. Reports and skips a
+ * poisoned record. After any other failure the event source mapping retries the batch from that record on,
+ * splits it, and finally drops it.
+ */
+import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
+import { unmarshall } from '@aws-sdk/util-dynamodb';
+import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
+import { Poisoned } from '../../relay/ports/store-errors.ts';
+import { markedTables, type WrittenRow } from '../../relay/ports/config-store.ts';
+import { attributesOfImage, type Attributes } from '../dynamodb/table-client.ts';
+import { tableSchemas } from '../../tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import type { GrantImage, QuotaChange } from '../../relay/ports/money-stores.ts';
+import { noticePrefix } from '../dynamodb/alerts/alert-store.ts';
+import { readGrantImage } from '../dynamodb/grant-store.ts';
+import { readQuota } from '../dynamodb/quotas/quota-items.ts';
+
+/** Why a change was not processed: Poisoned when it can never be, else it needs a retry. Undefined: it was. */
+type TakeOutcome = Error | undefined;
+
+/** What the jobs of table streams have in common. */
+interface StreamJob {
+  /** The log event and the metric of a change that can never be processed. */
+  poisoned: { event: string; metric: MetricName };
+  log: Log;
+  metrics: Metrics;
+}
+
+/** A job that gets the changes of a table one at a time, in any order and possibly repeated. */
+interface TableStreamJob<Change> extends StreamJob {
+  /**
+   * Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a
+   * retry.
+   */
+  take(change: Change): Promise<void>;
+}
+
+/** A job that gets the changes of a table in batches, in any order and possibly repeated. */
+interface TableStreamBatchJob<Change> extends StreamJob {
+  /** Safe to repeat. Returns an outcome for each change. When it rejects, all of them need a retry. */
+  takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
+}
+
+/** Reads the change in a record. Undefined: the job ignores the record. Throws Poisoned. */
+type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
+
+export type TableStreamHandler = (event: DynamoDBStreamEvent) => Promise<DynamoDBBatchResponse>;
+
+export const tableStreamHandler = <Change>(
+  read: ReadRecord<Change>,
+  job: TableStreamJob<Change>,
+): TableStreamHandler =>
+  tableStreamBatchHandler(read, { ...job, takeAll: eachAlone((change: Change) => job.take(change)) });
+
+export function tableStreamBatchHandler<Change>(
+  read: ReadRecord<Change>,
+  job: TableStreamBatchJob<Change>,
+): TableStreamHandler {
+  return async ({ Records }) => {
+    const outcomes = await outcomesOf(read, job, Records);
+    for (const [at, record] of Records.entries()) {
+      const outcome = outcomes[at];
+      if (outcome instanceof Poisoned) reportPoisoned(job, record, outcome);
+      else if (outcome) {
+        job.log.fault(sequenceOf(record), outcome);
+        return { batchItemFailures: [{ itemIdentifier: sequenceOf(record) }] };
+      }
+    }
+    return { batchItemFailures: [] };
+  };
+}
+
+const atOnceMax = 10;
+
+/** Some at once, none after a change that needs a retry. */
+function eachAlone<Change>(take: (change: Change) => Promise<void>): TableStreamBatchJob<Change>['takeAll'] {
+  return async (changes) => {
+    const outcomes: TakeOutcome[] = [];
+    while (outcomes.length < changes.length) {
+      const group = changes.slice(outcomes.length, outcomes.length + atOnceMax);
+      outcomes.push(
+        ...(await Promise.all(group.map((change) => take(change).then(() => undefined, asError)))),
+      );
+      const failed = outcomes.find((outcome) => outcome && !(outcome instanceof Poisoned));
+      if (failed) outcomes.push(...changes.slice(outcomes.length).map(() => failed));
+    }
+    return outcomes;
+  };
+}
+
+/** The handler of a function that a table stream and a schedule invoke. */
+export const streamOrSchedule =
+  (onRecords: TableStreamHandler, onSchedule: () => Promise<void>) =>
+  (event: DynamoDBStreamEvent | ScheduledEvent): Promise<DynamoDBBatchResponse | void> =>
+    'Records' in event ? onRecords(event) : onSchedule();
+
+/** One outcome for each record, in order. */
+async function outcomesOf<Change>(
+  read: ReadRecord<Change>,
+  job: TableStreamBatchJob<Change>,
+  records: readonly DynamoDBRecord[],
+): Promise<TakeOutcome[]> {
+  const outcomes: TakeOutcome[] = [];
+  const changes: Change[] = [];
+  const places: number[] = [];
+  for (const [at, record] of records.entries()) {
+    try {
+      const change = read(record);
+      if (change === undefined) continue;
+      changes.push(change);
+      places.push(at);
+    } catch (error) {
+      outcomes[at] = asError(error);
+    }
+  }
+  const taken = await job
+    .takeAll(changes)
+    .catch((error: unknown): TakeOutcome[] => changes.map(() => asError(error)));
+  for (const [index, at] of places.entries()) outcomes[at] = taken[index];
+  return outcomes;
+}
+
+const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+
+function reportPoisoned(
+  { poisoned, metrics, log }: StreamJob,
+  record: DynamoDBRecord,
+  { message }: Poisoned,
+): void {
+  metrics.count(poisoned.metric);
+  log.event(poisoned.event, { ...keysOf(record), sequence: sequenceOf(record), problem: message });
+}
+
+const sequenceOf = (record: DynamoDBRecord): string => record.dynamodb?.SequenceNumber ?? '';
+
+const keysOf = (record: DynamoDBRecord): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(record.dynamodb?.Keys ?? {}).map(([name, { S }]) => [name, S]));
+
+// The Lambda handler for the table streams of the tables that operators edit, and for a schedule. Any change
+// compiles the whole configuration. Rejects when this fails, so that Lambda retries the event.
+
+interface ConfigJob {
+  stack: string;
+  /** Compiles and publishes the tables of the configuration. */
+  publish(): Promise<unknown>;
+  markRows(rows: WrittenRow[]): Promise<void>;
+}
+
+export function configStreamHandler(
+  job: ConfigJob,
+): (event: DynamoDBStreamEvent | ScheduledEvent) => Promise<void> {
+  return async (event) => {
+    if (!('Records' in event)) {
+      await job.publish();
+      return;
+    }
+    const written = markedTables.flatMap((table) => writtenRows(event.Records, table, job.stack));
+    if (hasConfiguration(event.Records, job.stack)) await job.publish();
+    await job.markRows(written);
+  };
+}
+
+const isOf = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack: string): boolean =>
+  eventSourceARN?.includes(`:table/${physicalTableName(stack, table)}/`) === true;
+
+const hasConfiguration = (records: DynamoDBRecord[], stack: string): boolean =>
+  records.some((record) => !markedTables.some((table) => isOf(record, table, stack)));
+
+/** The newest image of each row, without deleted rows. */
+function writtenRows(records: DynamoDBRecord[], table: WrittenRow['table'], stack: string): WrittenRow[] {
+  const newest = new Map<string | number, unknown>();
+  for (const record of records) {
+    if (!isOf(record, table, stack)) continue;
+    const { Keys, NewImage } = record.dynamodb ?? {};
+    const key = rowOf(Keys)[tableSchemas[table].partitionKey.name];
+    if (typeof key !== 'string' && typeof key !== 'number') continue;
+    if (NewImage) newest.set(key, rowOf(NewImage));
+    else newest.delete(key);
+  }
+  return [...newest].map(([key, raw]) => ({ table, key, raw }));
+}
+
+/** A record's row in the form that the SDK's document client returns. */
+const rowOf = (image: unknown): Record<string, unknown> =>
+  unmarshall(attributesOfImage(image), { wrapNumbers: Number });
+
+// Reads the records of table streams.
+
+/** The change in a record of the table stream of `quotas`. Throws Poisoned. */
+export function quotaChangeOf({ dynamodb }: DynamoDBRecord): QuotaChange {
+  const account = dynamodb?.Keys?.['account']?.S;
+  if (account === undefined) throw new Poisoned('quotas: a record without its key');
+  const { OldImage, NewImage } = dynamodb ?? {};
+  return {
+    item: account,
+    account,
+    before: OldImage && readQuota(OldImage as Attributes),
+    after: NewImage && readQuota(NewImage as Attributes),
+  };
+}
+
+/** The row in a record of the table stream of `grants`. Undefined: the row was removed. Throws Poisoned. */
+export const grantImageOf = ({ dynamodb }: DynamoDBRecord): GrantImage | undefined =>
+  dynamodb?.NewImage && readGrantImage(attributesOfImage(dynamodb.NewImage));
+
+/** The id of a new notice in a record of the table stream of `runtime`. Undefined: the item is another one. */
+export function noticeIdOf({ dynamodb }: DynamoDBRecord): string | undefined {
+  const id = dynamodb?.Keys?.['id']?.S;
+  return id?.startsWith(noticePrefix) ? id.slice(noticePrefix.length) : undefined;
+}

@@ -1,0 +1,256 @@
+/**
+ * Resolves references `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...` and, locally, `env:NAME` to
+ * secrets, each when a call needs it; caches them for five minutes at most. An error must never contain a value or text
+ * that may be one.
+ */
+import { allowVariable, mayReadVariable } from '../../config/rows/secret-reference.ts';
+import type { Clock, Random } from '../../relay/ports/host.ts';
+import {
+  SecretUnusable,
+  type SecretStore,
+  type UnusableReason,
+  type SecretCheck,
+} from '../../relay/ports/config-store.ts';
+import type { Environment } from '../system/environment.ts';
+import { ExpiringCache } from '../system/expiring-cache.ts';
+import { systemRandom } from '../system/node-ports.ts';
+import { parameterStore, secretsManager, awsJsonCalls } from '../aws/aws-calls.ts';
+
+/** A value lives between half of this and all of it, so that environments do not all read at one time. */
+const lifetimeMsMax = 5 * 60_000;
+/** Lifetime of a value that the store did not confirm. */
+const staleLifetimeMs = 30_000;
+/** How long a store that does not answer is asked again, if there is no value yet. */
+const readMsMax = 5_000;
+/** How long a call waits for a new value while it has an old one. */
+const renewMsMax = 500;
+const firstPauseMs = 100;
+const pauseMsMax = 1_000;
+/** Calls that are refused upstream one after the other read the secret anew once in this time. */
+const refreshEveryMs = 5_000;
+const entriesMax = 1000;
+
+interface SecretStoreParts {
+  environment: Environment;
+  clock: Clock;
+  /** Spreads reads of environments over time. */
+  random?: Random;
+  /** The variables that `env:NAME` refers to. */
+  variables?: Record<string, string | undefined>;
+}
+
+export function cachedSecretStore({
+  environment,
+  clock,
+  random = systemRandom,
+  variables = process.env,
+}: SecretStoreParts): SecretStore {
+  const cache = new ExpiringCache<{ value: string; isOld?: boolean }>({
+    clock,
+    entriesMax,
+    lifetimeMs: ({ isOld }) => (isOld ? staleLifetimeMs : lifetimeMsMax * (1 - random.next() / 2)),
+  });
+  const load = secretLoader(environment, variables);
+  /** The last good value of each reference, used while a store does not answer. */
+  const known = new Map<string, string>();
+  /** What calls have last got. */
+  const used = new Map<string, string>();
+  const keep = (kept: Map<string, string>, reference: string, value: string): void => {
+    if (kept.size >= entriesMax) kept.clear();
+    kept.set(reference, value);
+  };
+
+  /** Asks the store until it answers or the time is up. */
+  const loaded = async (reference: string): Promise<string> => {
+    const untilMs = clock.now() + readMsMax;
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
+      try {
+        const value = usable(await load(reference));
+        keep(known, reference, value);
+        return value;
+      } catch (error) {
+        if (error instanceof SecretUnusable) known.delete(reference);
+        const waitMs = Math.ceil(pauseMs * random.next());
+        if (error instanceof SecretUnusable || clock.now() + waitMs >= untilMs) throw error;
+        await clock.sleep(waitMs);
+      }
+    }
+  };
+
+  const fetchValue = async (reference: string): Promise<{ value: string; isOld?: boolean }> => {
+    const last = known.get(reference);
+    const loading = loaded(reference).then((value) => ({ value }));
+    if (last === undefined) return loading;
+    const old = { value: last, isOld: true };
+    const waiting = new AbortController();
+    // The read goes on when it is late; what it brings is the last good value then.
+    const inTime = loading.catch((error: unknown) => {
+      if (error instanceof SecretUnusable) throw error;
+      return old;
+    });
+    try {
+      return await Promise.race([inTime, clock.sleep(renewMsMax, waiting.signal).then(() => old)]);
+    } finally {
+      inTime.catch(() => {});
+      waiting.abort();
+    }
+  };
+  const read = async (reference: string): Promise<string> => {
+    const { value } = await cache.get(reference, () => fetchValue(reference));
+    keep(used, reference, value);
+    return value;
+  };
+  /** Whether a value was replaced: for all calls that were refused with it. */
+  const refreshed = new ExpiringCache<boolean>({ clock, entriesMax, lifetimeMs: () => refreshEveryMs });
+
+  return {
+    read,
+    refresh: (reference) =>
+      refreshed.get(reference, async () => {
+        const before = used.get(reference);
+        cache.delete(reference);
+        const after = await read(reference).catch(() => before);
+        return after !== before;
+      }),
+  };
+}
+
+/** Reads the value of a reference, once. Throws SecretUnusable, or the error of a store that did not answer. */
+function secretLoader(
+  environment: Environment,
+  variables: Record<string, string | undefined>,
+): (reference: string) => Promise<string | undefined> {
+  const aws = awsSecretReader(environment);
+
+  return async (reference) => {
+    const separator = reference.indexOf(':');
+    const name = reference.slice(separator + 1);
+    switch (reference.slice(0, separator)) {
+      case 'ssm':
+        return aws.parameter(name);
+      case 'secretsmanager':
+        return aws.managedSecret(name);
+      case 'env':
+        if (!environment.local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
+        if (!mayReadVariable(name, environment.envSecrets ?? []))
+          throw new SecretUnusable('access_denied', `allow it by ${allowVariable(name)}`);
+        if (variables[name] === undefined) throw new SecretUnusable('missing');
+        return variables[name];
+      default:
+        // The message does not quote the reference: it may be the secret itself, entered by mistake.
+        throw new SecretUnusable(
+          'malformed',
+          'a reference starts with ssm:, secretsmanager: or, locally, env:',
+        );
+    }
+  };
+}
+
+/** Checks that the value can be sent in a request header. */
+function usable(text: string | undefined): string {
+  // Files and shell commands often add a trailing line feed.
+  const value = text?.trim();
+  if (!value) throw new SecretUnusable('malformed', 'the value is empty, or no text');
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
+    throw new SecretUnusable('malformed', 'the value has a character that no header can carry');
+  return value;
+}
+
+// Reads one value from SSM or Secrets Manager. Distinguishes permanent errors from a store that did not
+// answer.
+
+/** Permanent errors of both stores, by name. After any other error a retry may succeed. */
+const permanent: Record<string, UnusableReason> = {
+  ParameterNotFound: 'missing',
+  ParameterVersionNotFound: 'missing',
+  ResourceNotFoundException: 'missing',
+  // The secret is marked for deletion.
+  InvalidRequestException: 'missing',
+  AccessDeniedException: 'access_denied',
+  // The name is not valid for a parameter or secret.
+  ValidationException: 'malformed',
+};
+
+/** Returns the value. Undefined: the secret holds no text. Throws SecretUnusable, or the error of the call. */
+interface AwsSecretReader {
+  /** A decrypted parameter of SSM; only under `/relay/<stack>/`. */
+  parameter(name: string): Promise<string | undefined>;
+  /** A secret of Secrets Manager; only under `<stack>/`. */
+  managedSecret(name: string): Promise<string | undefined>;
+}
+
+/** Opens a connection at the first reference that needs it. Tries once: its caller repeats. */
+function awsSecretReader({ aws, stack }: Environment): AwsSecretReader {
+  const parameters = awsJsonCalls({ service: parameterStore, aws, ...limits });
+  const secrets = awsJsonCalls({ service: secretsManager, aws, ...limits });
+  return {
+    async parameter(Name) {
+      refuseOutside(`/relay/${stack}/`, Name);
+      const reply = await explained(parameters.call('GetParameter', { Name, WithDecryption: true }));
+      return (reply as { Parameter?: { Value?: string } }).Parameter?.Value;
+    },
+    async managedSecret(SecretId) {
+      refuseOutside(`${stack}/`, SecretId);
+      const reply = await explained(secrets.call('GetSecretValue', { SecretId }));
+      return (reply as { SecretString?: string }).SecretString;
+    },
+  };
+}
+
+const limits = { attempts: 1, connectMsMax: 1000, tryMsMax: 2000 };
+
+function refuseOutside(prefix: string, name: string): void {
+  if (!name.startsWith(prefix))
+    throw new SecretUnusable('malformed', `this stack reads secrets under ${prefix} only`);
+}
+
+const explained = <Reply>(read: Promise<Reply>): Promise<Reply> =>
+  read.catch((error: unknown) => {
+    const reason = error instanceof Error ? permanent[error.name] : undefined;
+    throw reason ? new SecretUnusable(reason, '', { cause: error }) : error;
+  });
+
+// Reads the secrets that rows refer to and reports unusable ones for the rows' marks. Reports nothing when a
+// store is busy or does not answer, because an operator cannot fix that in a row.
+
+const words: Record<UnusableReason, string> = {
+  missing: 'missing: there is nothing of this name',
+  access_denied: 'access denied: this stack may not read or decrypt it',
+  malformed: 'malformed',
+};
+
+/** The longest time that the marks of rows wait for secret stores. */
+const waitMsMax = 10_000;
+/** More at once would take the stores' rate from the calls of customers. */
+const readsAtOnce = 4;
+
+interface SecretCheckParts {
+  secrets: Pick<SecretStore, 'read'>;
+  clock: Clock;
+  /** true on the local stack, which has no AWS secret store. */
+  local: boolean;
+}
+
+export const secretCheck = ({ secrets, clock, local }: SecretCheckParts): SecretCheck => ({
+  async unusable(references) {
+    const found = new Map<string, string>();
+    const waiting = new AbortController();
+    const askable = references.filter((reference) => !local || reference.startsWith('env:'));
+    const left = askable.values();
+    const tryOthers = async (): Promise<void> => {
+      for (const reference of left)
+        try {
+          if (waiting.signal.aborted) return;
+          await secrets.read(reference);
+        } catch (error) {
+          if (error instanceof SecretUnusable)
+            found.set(reference, [words[error.reason], error.message || []].flat().join(': '));
+        }
+    };
+    const tried = Array.from({ length: readsAtOnce }, tryOthers);
+    await Promise.race([Promise.all(tried), clock.sleep(waitMsMax, waiting.signal)]);
+    waiting.abort();
+    // Copied, so that a late reply does not change the returned map.
+    return new Map(found);
+  },
+});

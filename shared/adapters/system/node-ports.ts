@@ -1,0 +1,156 @@
+/** The time of this machine. */
+import {
+  randomBytes,
+  createHmac,
+  timingSafeEqual,
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+} from 'node:crypto';
+import { deflateRawSync, inflateRawSync, inflateSync } from 'node:zlib';
+import type { Clock, Ids, Random, Hmac, Pseudonym, Sealer, Inflate } from '../../relay/ports/host.ts';
+import { idAlphabet, timeText, sealPrefix } from '../../wire/ids.ts';
+import type { SealKey } from './environment.ts';
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep: (milliseconds, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const wake = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, milliseconds);
+      signal?.addEventListener('abort', wake);
+    }),
+};
+
+// Request ids: ULIDs in lower case, 10 characters of milliseconds, then 16 random ones (80 bits). They sort by time. And
+// random numbers for jitter and weights, which must never be used for secrets.
+
+export const timeSortedIds = (clock: Clock): Ids => ({
+  next: () => timeText(clock.now()) + randomText(),
+});
+
+function randomText(): string {
+  let text = '';
+  // A byte modulo 32 is uniform, as 256 is a multiple of 32.
+  for (const byte of randomBytes(16)) text += idAlphabet.charAt(byte % 32);
+  return text;
+}
+
+export const systemRandom: Random = { next: () => Math.random() };
+
+// HMAC by Node's crypto. Must compare in constant time.
+
+const digest = (secret: string, message: string | Uint8Array): Buffer =>
+  createHmac('sha256', secret).update(message).digest();
+
+export const nodeHmac: Hmac = {
+  sign: (secret, message) => digest(secret, message).toString('hex'),
+  matches(secret, message, signatures) {
+    const wanted = digest(secret, message);
+    let found = 0;
+    for (const signature of signatures) {
+      const given = Buffer.from(signature, 'hex');
+      // The length is no secret: every right signature has the same.
+      found += Number(given.length === wanted.length && timingSafeEqual(given, wanted));
+    }
+    return found > 0;
+  },
+};
+
+/** As JSON, so that no two pairs of account and name are one message. */
+export const hmacPseudonym =
+  (key: string): Pseudonym =>
+  (account, name) =>
+    nodeHmac.sign(key, JSON.stringify([account, name]));
+
+// Generates clients' keys and other unguessable values. Tables and logs must hold only a key's hash and hint.
+
+/** A new secret key: `sk-` and 48 URL-safe characters, 288 random bits. */
+export const newSecretKey = (): string => `sk-${randomBytes(36).toString('base64url')}`;
+
+export const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
+
+// Seals with AES-256-GCM under numbered keys; the last key seals, all open. The text is deflated first. Must never
+// inflate without a bound.
+
+/** Above what a reader keeps of one turn, also as JSON. */
+const textBytesMax = 16 * 1024 * 1024;
+const checkLength = 4;
+const nonceLength = 12;
+const tagLength = 16;
+const form = new RegExp(`^${sealPrefix.replace('.', '\\.')}(\\d{1,4})\\.([A-Za-z0-9_-]+)$`);
+
+interface Key {
+  number: number;
+  secret: Buffer;
+  /**
+   * Stands before the sealed bytes. A number says which key was used, but a stack that was made anew has other keys
+   * under the same numbers: without this, their seals would look damaged.
+   */
+  check: Buffer;
+}
+
+/** @param keys oldest first, at least one */
+export function aesSealer(keys: readonly SealKey[]): Sealer {
+  const known = new Map(keys.map((key) => [key.number, keyOf(key)]));
+  const newest = [...known.values()].at(-1);
+  if (!newest) throw new Error('no seal key');
+  return {
+    seal: (text) => `${sealPrefix}${newest.number}.${sealed(newest, text).toString('base64url')}`,
+    open(text) {
+      const [, number, body] = form.exec(text) ?? [];
+      if (number === undefined || body === undefined) return 'damaged';
+      const key = known.get(Number(number));
+      if (!key) return 'unknown_key';
+      return opened(key, Buffer.from(body, 'base64url'));
+    },
+  };
+}
+
+function keyOf({ number, secret: text }: SealKey): Key {
+  const secret = sha256(text);
+  return { number, secret, check: sha256(secret).subarray(0, checkLength) };
+}
+
+const sha256 = (value: string | Buffer): Buffer => createHash('sha256').update(value).digest();
+
+function sealed({ number, secret, check }: Key, text: string): Buffer {
+  const nonce = randomBytes(nonceLength);
+  const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(headOf(number));
+  const body = Buffer.concat([cipher.update(deflateRawSync(text)), cipher.final()]);
+  return Buffer.concat([check, nonce, cipher.getAuthTag(), body]);
+}
+
+function opened({ number, secret, check }: Key, bytes: Buffer): { text: string } | 'unknown_key' | 'damaged' {
+  const tagStart = checkLength + nonceLength;
+  const bodyStart = tagStart + tagLength;
+  if (bytes.length <= bodyStart) return 'damaged';
+  if (!bytes.subarray(0, checkLength).equals(check)) return 'unknown_key';
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', secret, bytes.subarray(checkLength, tagStart))
+      .setAAD(headOf(number))
+      .setAuthTag(bytes.subarray(tagStart, bodyStart));
+    const deflated = Buffer.concat([decipher.update(bytes.subarray(bodyStart)), decipher.final()]);
+    return { text: inflateRawSync(deflated, { maxOutputLength: textBytesMax }).toString() };
+  } catch {
+    return 'damaged';
+  }
+}
+
+/** The form and the key's number are sealed along, so that they cannot be changed either. */
+const headOf = (number: number): Buffer => Buffer.from(`${sealPrefix}${number}`);
+
+// Inflates with Node's zlib, at once: how much one call may inflate is bounded, and nothing of it is kept.
+
+export const zlibInflate: Inflate = (bytes, lengthMax) => {
+  try {
+    return inflateSync(bytes, { maxOutputLength: Math.max(1, lengthMax) }).toString('latin1');
+  } catch {
+    return undefined;
+  }
+};

@@ -1,0 +1,233 @@
+/**
+ * Adds CloudWatch metrics to log lines. Dimensions are only stack, channel and outcome, which have few
+ * values. Accounts, keys and models have many values and stay fields for queries.
+ */
+import type {
+  RequestLog,
+  CanaryMetrics,
+  Metrics,
+  SweepMetrics,
+  ConfigMetrics,
+} from '../../relay/ports/telemetry.ts';
+import type { LineMetrics } from './json-log.ts';
+
+/**
+ * How a request ended, as a dimension. `client_gone`: the client disconnected before the end. `refused`: a
+ * check, a limit of the caller, or the upstream refused the request. `limited`: every channel is
+ * rate-limited. `failed`: the relay or an upstream failed.
+ */
+export const outcomes = ['completed', 'client_gone', 'refused', 'limited', 'failed'] as const;
+type Outcome = (typeof outcomes)[number];
+
+/** Codes of failures that can occur after the answer began, with status 200. */
+const failureCodes = new Set(['upstream_unavailable', 'upstream_timeout', 'unavailable', 'internal']);
+
+/** Events that need an operator, and their metrics. Each metric has an alarm. */
+const eventMetrics = new Map([
+  ['settle_lost', 'SettleLost'],
+  ['reserve_unknown', 'ReserveUnknown'],
+  ['sweep_failed', 'SweepFailed'],
+  ['config_format_unknown', 'ConfigFormatUnknown'],
+  ['turn_state_lost', 'TurnStateLost'],
+  ['response_not_stored', 'ResponsesNotStored'],
+  ['charged_above_reserve', 'ChargedAboveReserve'],
+]);
+
+/**
+ * @param build the function and its version: `chat:12`. Metric filters count by it, so that a deployment can be given up
+ */
+export function requestMetrics(stack: string, build?: string): LineMetrics {
+  return {
+    ofRequest: (entry, atMs) => {
+      const outcome = outcomeOf(entry);
+      const channel = entry.channel ?? 'none';
+      const numbers = withAttention(numbersOf(entry, outcome));
+      const _aws = embedded(atMs, groupsOf(numbers));
+      return { ...fieldsOf(entry), stack, build, channel, outcome, ...numbers, _aws };
+    },
+    ofEvent: (name, atMs) => {
+      const metric = eventMetrics.get(name);
+      if (metric === undefined) return {};
+      const counts = withAttention({ [metric]: 1 });
+      const metrics = Object.fromEntries(Object.keys(counts).map((each) => [each, 'Count' as const]));
+      return { stack, build, ...counts, _aws: embedded(atMs, [{ dimensions: [['stack']], metrics }]) };
+    },
+  };
+}
+
+/**
+ * What the line says of the request beside its metrics. CloudWatch bills each byte, so nothing is said twice: numbers that
+ * are metrics, and what an answer without incident always has, are left out.
+ */
+function fieldsOf(entry: RequestLog): Partial<RequestLog> {
+  const { first_content_ms: _first, charge: _charge, end, attempts = [], upstream_status, ...fields } = entry;
+  const [only, ...others] = attempts;
+  const isPlain = only?.outcome === 'answered' && others.length === 0;
+  return {
+    ...fields,
+    ...(end !== 'completed' && { end }),
+    ...(!isPlain && attempts.length > 0 && { attempts }),
+    ...(upstream_status !== 200 && { upstream_status }),
+  };
+}
+
+export function outcomeOf({ end, status, code = '', reason = '' }: RequestLog): Outcome {
+  if (end === 'completed' || end === 'client_gone') return end;
+  if (code === 'rate_limit_exceeded') return reason.startsWith('limit_') ? 'refused' : 'limited';
+  return status >= 500 || failureCodes.has(code) ? 'failed' : 'refused';
+}
+
+/**
+ * A count of zero is not written, because each byte and each metric with a value costs: whoever draws a share divides by
+ * `Requests` and fills what is missing with 0. `CallFailed` alone is 0 or 1, so that its sum and its number of values are
+ * failures and calls: a function of the version before writes neither.
+ */
+function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> {
+  const { attempts = [], charge, first_content_ms } = entry;
+  const failed = attempts.filter((attempt) => attempt.outcome.startsWith('upstream_'));
+  const isFailure = outcome === 'failed' || outcome === 'limited';
+  return {
+    Requests: 1,
+    ...(isFailure && { Failures: 1 }),
+    // Refused calls do not count: a flood of wrong keys would hide an outage.
+    ...(outcome === 'refused' ? { Refusals: 1 } : { CallFailed: Number(isFailure) }),
+    ...(entry.code === 'internal' && { InternalErrors: 1 }),
+    ...(failed.length > 0 && { FailedAttempts: failed.length }),
+    ...(first_content_ms !== undefined && { FirstContentMs: first_content_ms }),
+    ...(charge !== undefined && { ChargeYuan: Number(charge) }),
+    ...(entry.usage_estimated && { EstimatedUsage: 1 }),
+    ...(entry.usage_implausible && { ImplausibleUsage: 1 }),
+  };
+}
+
+const units: Record<string, MetricUnit> = {
+  FirstContentMs: 'Milliseconds',
+  ChargeYuan: 'None',
+  CallFailed: 'None',
+};
+
+const ofStack = [['stack']];
+// Not split by outcome, because percentiles of several metrics cannot be combined.
+const ofChannel = [['stack'], ['stack', 'channel']];
+
+/** The dimensions of metrics that have more than the stack. */
+const dimensionsOf: Record<string, readonly (readonly string[])[]> = {
+  Requests: [['stack'], ['stack', 'channel', 'outcome']],
+  FirstContentMs: ofChannel,
+  ImplausibleUsage: ofChannel,
+};
+
+/** One group for all metrics with the same dimensions, because each group repeats them. */
+function groupsOf(numbers: Record<string, number>): MetricGroup[] {
+  const byDimensions = Map.groupBy(Object.keys(numbers), (name) => dimensionsOf[name] ?? ofStack);
+  return [...byDimensions].map(([dimensions, names]) => ({
+    dimensions,
+    metrics: Object.fromEntries(names.map((name) => [name, units[name] ?? 'Count'])),
+  }));
+}
+
+// Writes counts of the background jobs as CloudWatch metrics, by stack: one log line (EMF) for each count.
+
+export function backgroundMetrics(stack: string): Metrics & SweepMetrics & CanaryMetrics {
+  const publish = (counts: Record<string, number>): void => {
+    process.stdout.write(countsLine(stack, counts));
+  };
+  return {
+    count: (name) => publish({ [name]: 1 }),
+    // `OpenReservations` says also that the sweeper ran. What is otherwise 0 is not written: see request-metrics.
+    swept: ({ open, expired }) =>
+      publish({ OpenReservations: open, ...(expired > 0 && { ExpiredReservations: expired }) }),
+    called: ({ ok }) => publish({ CanarySuccesses: Number(ok) }),
+  };
+}
+
+// Writes counts of the configuration's publisher as CloudWatch metrics, by stack, as log lines (EMF).
+
+export function configMetrics(stack: string): ConfigMetrics {
+  const publish = (counts: Record<string, number>): void => {
+    process.stdout.write(countsLine(stack, counts));
+  };
+  return {
+    // `BadRows` ends its alarm with 0, and has the models without a price in it: an alarm of their own would be one more
+    // metric to pay for. What is otherwise 0 is not written: see request-metrics.
+    compiled: ({ badRows, warnedRows, unpricedModels }) =>
+      publish({
+        BadRows: badRows + unpricedModels,
+        ...(warnedRows > 0 && { WarnedRows: warnedRows }),
+        ...(unpricedModels > 0 && { UnpricedModels: unpricedModels }),
+      }),
+    badRows: (BadRows) => publish({ BadRows }),
+    failed: () => publish({ ConfigCompileFailed: 1 }),
+  };
+}
+
+/**
+ * CloudWatch's embedded metric format (EMF): a log line whose member `_aws` lists which other members are
+ * metrics.
+ * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+ */
+
+type MetricUnit = 'Count' | 'Milliseconds' | 'None';
+
+/** Metrics of a line that have the same dimensions. */
+interface MetricGroup {
+  /**
+   * Sets of names of the line's members that hold dimension values. Each metric is counted once for each set,
+   * and AWS bills each combination of values as a metric.
+   */
+  dimensions: readonly (readonly string[])[];
+  /** Names of the line's members that hold the numbers. */
+  metrics: Record<string, MetricUnit>;
+}
+
+const namespace = 'relay';
+
+/** The member `_aws` of a line written at `atMs` (epoch milliseconds). */
+function embedded(atMs: number, groups: readonly MetricGroup[]): object {
+  return {
+    Timestamp: atMs,
+    CloudWatchMetrics: groups.map(({ dimensions, metrics }) => ({
+      Namespace: namespace,
+      Dimensions: dimensions,
+      // No unit means `None`.
+      Metrics: Object.entries(metrics).map(([Name, Unit]) => (Unit === 'None' ? { Name } : { Name, Unit })),
+    })),
+  };
+}
+
+/**
+ * The metrics of the alarms MoneyWrong, NeedsAPerson and Oddities, and what one of each count adds to them. An alarm on many
+ * metrics costs as much as many alarms.
+ */
+const attention: Record<string, { alarm: string; weight: number }> = {
+  ...of('MoneyWrong', 'ConservationBroken SettleLost LedgerPoisoned GrantPoisoned ReservationPoisoned'),
+  ...of(
+    'NeedsAPerson',
+    'InternalErrors ReserveUnknown ChargedAboveReserve SweepFailed ExpiredReservations AlertUndelivered PaymentParked ConfigCompileFailed',
+  ),
+  // Its alarm triggers at ten: a throttled write harms one turn, an estimate may be wrong about a single odd text.
+  ...of('Oddities', 'TurnStateLost ImplausibleUsage ResponsesNotStored'),
+  ...of('Oddities', 'ConfigFormatUnknown', 10),
+};
+
+function of(alarm: string, names: string, weight = 1): typeof attention {
+  return Object.fromEntries(names.split(' ').map((name) => [name, { alarm, weight }]));
+}
+
+/** The counts, and what their alarms count. */
+function withAttention(counts: Record<string, number>): Record<string, number> {
+  const all = { ...counts };
+  for (const [name, count] of Object.entries(counts)) {
+    const asked = count === 0 ? undefined : attention[name];
+    if (asked) all[asked.alarm] = (all[asked.alarm] ?? 0) + asked.weight;
+  }
+  return all;
+}
+
+/** A line that holds only counts of the stack, for functions that serve no requests. */
+function countsLine(stack: string, counted: Record<string, number>): string {
+  const counts = withAttention(counted);
+  const units = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
+  const _aws = embedded(Date.now(), [{ dimensions: [['stack']], metrics: units }]);
+  return `${JSON.stringify({ stack, ...counts, _aws })}\n`;
+}

@@ -1,0 +1,161 @@
+/** Sends notices to what a deployment offers: its topic, mail from its sender, and signed webhooks. */
+import { createHmac } from 'node:crypto';
+import type { NoticeSender, NoticeTarget } from '../../relay/ports/alerts.ts';
+import type { Clock, UpstreamTransport } from '../../relay/ports/host.ts';
+import type { Notice } from '../../wire/public-api.ts';
+import type { SecretStore } from '../../relay/ports/config-store.ts';
+import { TransportError, type UpstreamRequest } from '../../upstreams/exchange.ts';
+
+interface NoticeSenderParts extends WebhookParts {
+  region: string;
+  /** The ARN of the stack's topic; absent: it has none. */
+  topic?: string | undefined;
+  /** The verified address that mail to customers comes from; absent: none is sent. */
+  sender?: string | undefined;
+}
+
+export function httpsNoticeSender({ topic, sender, region, ...parts }: NoticeSenderParts): NoticeSender {
+  return {
+    offers: { topic: topic !== undefined, mail: sender !== undefined },
+    async send(target, notice) {
+      if (target.kind === 'webhook') return postNotice(parts, target, notice);
+      if (target.kind === 'topic')
+        return topic === undefined ? 'no_topic' : sent(parts.transport, publishRequest(topic, notice));
+      if (sender === undefined) return 'no_sender';
+      return sent(parts.transport, mailRequest({ region, from: sender, to: target.to }, notice));
+    },
+  };
+}
+
+// Posts notices to webhooks, signed. Follows the rules of a channel's endpoint: https, a public address, no redirects.
+// What a receiver answers is not read; must never log an address or a secret.
+
+const timeoutMs = 10_000;
+
+interface WebhookParts {
+  transport: UpstreamTransport;
+  secrets: Pick<SecretStore, 'read'>;
+  clock: Pick<Clock, 'now'>;
+}
+
+type Webhook = Extract<NoticeTarget, { kind: 'webhook' }>;
+
+export async function postNotice(
+  { transport, secrets, clock }: WebhookParts,
+  { url, signs, account }: Webhook,
+  notice: Notice,
+): Promise<string | undefined> {
+  let secret: string;
+  try {
+    secret = await secrets.read(signs);
+  } catch {
+    return 'no_secret';
+  }
+  const body = JSON.stringify(notice);
+  const timestamp = String(Math.floor(clock.now() / 1000));
+  const key = account === undefined ? secret : customerSecret(secret, account);
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': 'relay-notices',
+    'x-relay-timestamp': timestamp,
+    'x-relay-signature': `v1=${signature(key, `${timestamp}.${body}`)}`,
+  };
+  return sent(transport, { url, headers, body, connectTimeoutMs: timeoutMs });
+}
+
+/**
+ * A customer's own secret, so that none can sign what another receives: the HMAC of `contact:<account>` under the
+ * operators' secret, in hex.
+ */
+export const customerSecret = (secret: string, account: string): string =>
+  signature(secret, `contact:${account}`);
+
+const signature = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('hex');
+
+/** Sends once. Undefined: an answer of 2xx; else the reason in one word. */
+async function sent(transport: UpstreamTransport, request: UpstreamRequest): Promise<string | undefined> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    const { status, body } = await transport.send(request, signal);
+    await body[Symbol.asyncIterator]().return?.();
+    return status >= 200 && status < 300 ? undefined : `status_${status}`;
+  } catch (error) {
+    if (signal.aborted) return 'timeout';
+    return error instanceof TransportError ? error.kind : 'failed';
+  }
+}
+
+// Requests to Amazon SNS and SES, one call each, signed with the function's own role: no SDK client is needed for one
+// POST. https://docs.aws.amazon.com/sns/latest/api/API_Publish.html,
+// https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html
+
+const connectTimeoutMs = 5_000;
+
+/** @param topic its ARN, which names the region */
+function publishRequest(topic: string, notice: Notice): UpstreamRequest {
+  const region = topic.split(':')[3] ?? '';
+  const form = new URLSearchParams({
+    Action: 'Publish',
+    Version: '2010-03-31',
+    TopicArn: topic,
+    Subject: noticeSubject(notice),
+    Message: noticeText(notice),
+    'MessageAttributes.entry.1.Name': 'type',
+    'MessageAttributes.entry.1.Value.DataType': 'String',
+    'MessageAttributes.entry.1.Value.StringValue': notice.type,
+  });
+  return {
+    url: `https://sns.${region}.amazonaws.com/`,
+    headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+    body: form.toString(),
+    connectTimeoutMs,
+    awsScope: { service: 'sns', region },
+  };
+}
+
+interface Mail {
+  region: string;
+  /** A verified identity. */
+  from: string;
+  to: string;
+}
+
+function mailRequest({ region, from, to }: Mail, notice: Notice): UpstreamRequest {
+  return {
+    url: `https://email.${region}.amazonaws.com/v2/email/outbound-emails`,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      FromEmailAddress: from,
+      Destination: { ToAddresses: [to] },
+      Content: {
+        Simple: { Subject: part(noticeSubject(notice)), Body: { Text: part(noticeText(notice)) } },
+      },
+    }),
+    connectTimeoutMs,
+    awsScope: { service: 'ses', region },
+  };
+}
+
+const part = (Data: string) => ({ Data, Charset: 'UTF-8' });
+
+// A notice as text for people. Account names and hints are operators' text; a subject holds ASCII on one line.
+
+const subjects: Record<Notice['type'], string> = {
+  'balance.low': 'Balance is low',
+  'plan.ending': 'Plan ends soon',
+  'plan.ended': 'Plan has ended',
+  'key.expiring': 'API key expires soon',
+};
+
+/** SNS takes at most 100 characters. */
+const subjectLength = 100;
+
+const noticeSubject = ({ type, account }: Notice): string =>
+  `${subjects[type]}: ${account}`.replace(/[^ -~]/g, '?').slice(0, subjectLength);
+
+function noticeText(notice: Notice): string {
+  const { id, type, created, account, data } = notice;
+  const facts = { account, ...data, type, id, created: new Date(created * 1000).toISOString() };
+  const lines = Object.entries(facts).map(([name, value]) => `${name}: ${value}`);
+  return `${subjects[type]}.\n\n${lines.join('\n')}\n`;
+}

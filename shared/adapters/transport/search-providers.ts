@@ -1,0 +1,125 @@
+/** The request format of one kind of search provider at `<endpoint>/search`. All replies have `results`. */
+import type { SearchSettings } from '../../config/settings.ts';
+import type { UpstreamTransport, SearchProvider, SearchResult } from '../../relay/ports/host.ts';
+import type { SecretStore } from '../../relay/ports/config-store.ts';
+import type { UpstreamReply } from '../../upstreams/exchange.ts';
+
+interface SearchDialect {
+  contentType: string;
+  body(query: string, settings: SearchSettings): string;
+}
+
+// Requests to SearXNG. Source: docs.searxng.org, "Search API". The instance must allow the format `json`.
+
+const searxngDialect: SearchDialect = {
+  contentType: 'application/x-www-form-urlencoded',
+  body: (query, { language }) =>
+    new URLSearchParams({
+      q: query,
+      format: 'json',
+      categories: 'general',
+      ...(language !== undefined && { language }),
+    }).toString(),
+};
+
+// Requests to Tavily. Source: Tavily's own client. Basic depth is cheaper and faster than advanced depth.
+
+const tavilyDialect: SearchDialect = {
+  contentType: 'application/json',
+  body: (query, { results }) => JSON.stringify({ query, max_results: results, search_depth: 'basic' }),
+};
+
+// Queries the search provider named in the settings. Uses the transport of upstreams: kept connections,
+// public addresses only, no redirects.
+
+export interface SearchParts {
+  transport: UpstreamTransport;
+  secrets: Pick<SecretStore, 'read'>;
+}
+
+const dialects: Record<SearchSettings['type'], SearchDialect> = {
+  searxng: searxngDialect,
+  tavily: tavilyDialect,
+};
+
+const connectTimeoutMs = 2_000;
+
+export function searchProviders({ transport, secrets }: SearchParts) {
+  return (settings: SearchSettings): SearchProvider => ({
+    async search(query, signal) {
+      const { endpoint, secret, results, type } = settings;
+      const authorization = secret === undefined ? undefined : `Bearer ${await secrets.read(secret)}`;
+      const dialect = dialects[type];
+      const request = {
+        url: `${endpoint}/search`,
+        headers: {
+          'content-type': dialect.contentType,
+          accept: 'application/json',
+          ...(authorization !== undefined && { authorization }),
+        },
+        body: dialect.body(query, settings),
+        connectTimeoutMs,
+      };
+      const reply = await transport.send(request, signal);
+      return readResults(await readJson(reply)).slice(0, results);
+    },
+  });
+}
+
+// Reads the results of any search provider's reply.
+
+type Fields = Record<string, unknown>;
+
+/** The usable results, in the reply's order. Throws SearchFailure when the reply has no list of results. */
+function readResults(answer: unknown): SearchResult[] {
+  const results = isFields(answer) ? answer['results'] : undefined;
+  if (!Array.isArray(results)) throw new SearchFailure('The search provider answered without results.');
+  return results.flatMap((result: unknown) => (isFields(result) ? readResult(result) : []));
+}
+
+/** SearXNG writes `publishedDate`, Tavily `published_date`. */
+function readResult(fields: Fields): SearchResult[] {
+  const url = URL.parse(textAt(fields, 'url'));
+  const text = textAt(fields, 'content');
+  const title = textAt(fields, 'title');
+  if (!url || !/^https?:$/.test(url.protocol) || (text === '' && title === '')) return [];
+  const date = textAt(fields, 'publishedDate') || textAt(fields, 'published_date');
+  return [{ title, url: url.href, text, ...(date !== '' && { date }) }];
+}
+
+const textAt = (fields: Fields, name: string): string => {
+  const value = fields[name];
+  return typeof value === 'string' ? value.trim() : '';
+};
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+// Reads the JSON of a search provider's reply. Error messages never quote the provider.
+
+/** Size limit of a reply, because providers may include whole pages. */
+const bodyBytesMax = 2 * 1024 * 1024;
+
+/** Why a search failed. */
+class SearchFailure extends Error {
+  override readonly name = 'SearchFailure';
+}
+
+/**
+ * The JSON of a reply with status 200. Throws SearchFailure for any other reply and for one that is too long.
+ */
+async function readJson(reply: UpstreamReply): Promise<unknown> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of reply.body) {
+    if (reply.status !== 200) throw new SearchFailure(`The search provider answered ${reply.status}.`);
+    bytes += part.byteLength;
+    if (bytes > bodyBytesMax) throw new SearchFailure('The search provider sends too much.');
+    parts.push(part);
+  }
+  try {
+    return JSON.parse(Buffer.concat(parts).toString('utf8'));
+  } catch {
+    throw new SearchFailure('The search provider did not answer with JSON.');
+  }
+}

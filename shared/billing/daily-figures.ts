@@ -1,0 +1,230 @@
+import type { NanoYuan } from './amount.ts';
+import { latePrefix, type CloseRow, type GrantLedgerRow, type LedgerRow } from './ledger-row.ts';
+import { type DailyKey, isMonth, servedId, dailyKeys, minutePeriod, minutesId } from './daily-keys.ts';
+
+/** The buckets of the time to first content: each counts the calls up to its bound and above the one before. */
+const boundsMs = [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000] as const;
+
+type FirstContentBucket = `first_content_${(typeof boundsMs)[number] | 'more'}`;
+
+export const firstContentBuckets: readonly FirstContentBucket[] = [
+  ...boundsMs.map((bound): FirstContentBucket => `first_content_${bound}`),
+  'first_content_more',
+];
+
+export const firstContentBucket = (milliseconds: number): FirstContentBucket =>
+  `first_content_${boundsMs.find((bound) => milliseconds <= bound) ?? 'more'}`;
+
+/**
+ * What of the calls and tokens no price was applied to: of calls on a plan, of official mode, and of calls that were
+ * released or expired. The rest comes to `charged`, by the prices.
+ */
+const unpaidNames = [
+  'unpaid_calls',
+  'unpaid_prompt_tokens',
+  'unpaid_completion_tokens',
+  'unpaid_cached_tokens',
+  'unpaid_cache_write_tokens',
+  'unpaid_cache_write_1h_tokens',
+] as const;
+
+/** Named as in the table `daily`. */
+export const countNames = [
+  'calls',
+  'failures',
+  'estimated',
+  'flagged',
+  'plan_calls',
+  'official_calls',
+  'bought_calls',
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'cache_write_1h_tokens',
+  'grants',
+  ...firstContentBuckets,
+  ...unpaidNames,
+] as const;
+
+/** `bought_charged`: the charges of the calls whose cost is known, so that a margin compares like with like. */
+export const amountNames = ['charged', 'official_cost', 'bought', 'bought_charged', 'granted'] as const;
+
+/** What some ledger rows add up to. An absent figure is 0. */
+export interface DailyFigures {
+  counts: Partial<Record<(typeof countNames)[number], number>>;
+  amounts: Partial<Record<(typeof amountNames)[number], NanoYuan>>;
+}
+
+export const noFigures: DailyFigures = { counts: {}, amounts: {} };
+
+export const figuresOf = (row: LedgerRow): DailyFigures =>
+  row.kind === 'grant' ? grantFigures(row) : callFigures(row);
+
+const grantFigures = ({ amount }: GrantLedgerRow): DailyFigures => ({
+  counts: { grants: 1 },
+  amounts: { granted: amount },
+});
+
+/** A late settle is no call of its own: the expiry before it was counted. */
+function callFigures(row: CloseRow): DailyFigures {
+  const one = row.id.startsWith(latePrefix) ? 0 : 1;
+  const known = row.bought !== undefined;
+  const tokens = {
+    prompt_tokens: row.prompt_tokens ?? 0,
+    completion_tokens: row.completion_tokens ?? 0,
+    cached_tokens: row.cached_tokens ?? 0,
+    cache_write_tokens: row.cache_write_tokens ?? 0,
+    cache_write_1h_tokens: row.cache_write_1h_tokens ?? 0,
+  };
+  const figures: DailyFigures = {
+    counts: {
+      calls: one,
+      failures: isFailure(row) ? one : 0,
+      estimated: row.estimated ? 1 : 0,
+      flagged: row.flag === undefined ? 0 : 1,
+      plan_calls: row.plan_slot === undefined ? 0 : one,
+      official_calls: row.official ? one : 0,
+      bought_calls: known ? 1 : 0,
+      ...tokens,
+    },
+    amounts: {
+      charged: row.charge,
+      official_cost: row.cost ?? 0n,
+      bought: row.bought ?? 0n,
+      bought_charged: known ? row.charge : 0n,
+    },
+  };
+  if (row.first_content_ms !== undefined) figures.counts[firstContentBucket(row.first_content_ms)] = 1;
+  if (isUnpaid(row)) {
+    figures.counts.unpaid_calls = one;
+    figures.counts.unpaid_prompt_tokens = tokens.prompt_tokens;
+    figures.counts.unpaid_completion_tokens = tokens.completion_tokens;
+    figures.counts.unpaid_cached_tokens = tokens.cached_tokens;
+    figures.counts.unpaid_cache_write_tokens = tokens.cache_write_tokens;
+    figures.counts.unpaid_cache_write_1h_tokens = tokens.cache_write_1h_tokens;
+  }
+  return figures;
+}
+
+const isUnpaid = ({ kind, plan_slot, official }: CloseRow): boolean =>
+  kind !== 'settled' || plan_slot !== undefined || official === true;
+
+const isFailure = ({ kind, end }: CloseRow): boolean => kind !== 'settled' || end === 'failed';
+
+/** @param figures without any that are 0, as `addFigures` returns them */
+export const isNothing = ({ counts, amounts }: DailyFigures): boolean =>
+  Object.keys(counts).length + Object.keys(amounts).length === 0;
+
+export function addFigures(a: DailyFigures, b: DailyFigures): DailyFigures {
+  const sum: DailyFigures = { counts: { ...a.counts }, amounts: { ...a.amounts } };
+  for (const name of countNames) {
+    const count = (a.counts[name] ?? 0) + (b.counts[name] ?? 0);
+    if (count !== 0) sum.counts[name] = count;
+    else delete sum.counts[name];
+  }
+  for (const name of amountNames) {
+    const amount = (a.amounts[name] ?? 0n) + (b.amounts[name] ?? 0n);
+    if (amount !== 0n) sum.amounts[name] = amount;
+    else delete sum.amounts[name];
+  }
+  return sum;
+}
+
+type CountName = (typeof countNames)[number];
+type AmountName = (typeof amountNames)[number];
+interface Kept {
+  counts: ReadonlySet<CountName>;
+  amounts: ReadonlySet<AmountName>;
+}
+
+const all: Kept = { counts: new Set(countNames), amounts: new Set(amountNames) };
+const withoutUnpaid: Kept = {
+  counts: new Set(countNames.filter((name) => !name.startsWith('unpaid_'))),
+  amounts: all.amounts,
+};
+const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'] as const;
+
+/** A page lists the items of 5,000 accounts at once, so they are small. */
+const ofMonth: Kept = {
+  counts: new Set([...volume, 'plan_calls', 'grants']),
+  amounts: new Set(['charged', 'granted']),
+};
+const ofMinute: Kept = {
+  counts: new Set([...volume, ...firstContentBuckets]),
+  amounts: new Set(['charged', 'bought', 'bought_charged']),
+};
+
+const keptIn = (key: DailyKey): Kept => {
+  if (isMonth(key)) return ofMonth;
+  if (key.period.startsWith('minute#')) return ofMinute;
+  return key.id === servedId ? all : withoutUnpaid;
+};
+
+/** Those of the figures that an item with this key has. */
+export function figuresIn(key: DailyKey, { counts, amounts }: DailyFigures): DailyFigures {
+  const kept = keptIn(key);
+  const figures: DailyFigures = { counts: {}, amounts: {} };
+  for (const name of kept.counts) if (counts[name] !== undefined) figures.counts[name] = counts[name];
+  for (const name of kept.amounts) if (amounts[name] !== undefined) figures.amounts[name] = amounts[name];
+  return figures;
+}
+
+export interface DailySum {
+  key: DailyKey;
+  figures: DailyFigures;
+}
+
+/** What rows add to the items of `daily`, one sum an item. */
+export const dailySums = (rows: readonly LedgerRow[]): DailySum[] => sumsBy(rows, dailyKeys);
+
+/** What rows add to the items that `keysOf` names. Items to which they add nothing are left out. */
+function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) => DailyKey[]): DailySum[] {
+  const sums = new Map<string, DailySum>();
+  for (const row of rows) {
+    const own = figuresOf(row);
+    for (const key of keysOf(row)) {
+      const name = keyText(key);
+      const { figures } = sums.get(name) ?? { figures: noFigures };
+      sums.set(name, { key, figures: addFigures(figures, figuresIn(key, own)) });
+    }
+  }
+  return [...sums.values()].filter(({ figures }) => !isNothing(figures));
+}
+
+/** Rows in groups that fit, with the items that count them, into transactions of so many writes. In order. */
+export function inTransactions<Row extends LedgerRow>(rows: readonly Row[], writesMax: number): Row[][] {
+  const groups: Row[][] = [];
+  let group: Row[] = [];
+  let keys = new Set<string>();
+  for (const row of rows) {
+    const own = [...dailyKeys(row).map(keyText), ...budgetOf(row)];
+    const all = new Set([...keys, ...own]);
+    const fits = group.length + 1 + all.size <= writesMax;
+    if (!fits && group.length > 0) groups.push(group);
+    group = fits ? [...group, row] : [row];
+    keys = fits ? all : new Set(own);
+  }
+  return group.length > 0 ? [...groups, group] : groups;
+}
+
+/** The counter of the key's budget is one more write. */
+const budgetOf = (row: LedgerRow): string[] =>
+  row.kind === 'grant' || row.budget === undefined ? [] : [`${row.key} ${row.budget}`];
+
+const keyText = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
+
+/** Rows of one batch closed within seconds; only after an outage they are of many minutes. */
+const minutesMax = 10;
+
+/**
+ * What rows add to the items of minutes, the newest first. By the time of the close, so that a batch is of few
+ * minutes, and a failure is seen when it happened.
+ */
+export const minuteSums = (rows: readonly CloseRow[]): DailySum[] =>
+  sumsBy(rows, minuteKeys)
+    .toSorted((a, b) => (a.key.period < b.key.period ? 1 : -1))
+    .slice(0, minutesMax);
+
+const minuteKeys = ({ kind, at }: CloseRow): DailyKey[] =>
+  kind === 'cancelled' ? [] : [{ id: minutesId(at.slice(0, 10)), period: minutePeriod(at) }];

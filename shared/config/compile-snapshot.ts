@@ -1,0 +1,184 @@
+import { compareCodeUnits, canonicalJson } from '../wire/json.ts';
+import {
+  usedAliases,
+  crossWarnings,
+  nameOf,
+  withWarnings,
+  modelsNamedIn,
+  unpricedModels,
+} from './cross-checks.ts';
+import {
+  emptyRows,
+  type ConfigRows,
+  namesShown,
+  readTable,
+  type RowResult,
+  keyAttributes,
+  type ConfigTable,
+} from './rows/read-table.ts';
+import { priceJumps } from './price-marks.ts';
+import type { LearnedFact } from './learned-fact.ts';
+import { channelReader, type ChannelRow } from './rows/channel-row.ts';
+import { readCharge } from './rows/charge-row.ts';
+import { readPlan } from './rows/plan-row.ts';
+import { readSetting, settingReader } from './setting-rows.ts';
+import type { ReferenceRules } from './rows/secret-reference.ts';
+import { defaultSettings, type Settings } from './settings.ts';
+import { type Snapshot, usualFirstContentSeconds, snapshotFormat } from './snapshot.ts';
+import { storedEndpoint } from '../upstreams/types/channel-attributes.ts';
+import { attributeOf, plainRow } from './rows/read-row.ts';
+
+export interface CompileOptions extends ReferenceRules {
+  /** The relay's public host, to which no channel may lead. Absent: it is not known. */
+  ownHost?: string | undefined;
+  /** The value of the setting `limits` while it has no row, from the deployment. Absent: as in `defaultSettings`. */
+  defaultLimits?: unknown;
+  /** Unix seconds. */
+  publishedAt: number;
+  /** The rows of the newest snapshot, which are the last good versions of bad rows. */
+  earlier?: ConfigRows;
+  /** The rows of charges with which prices are compared. Absent: those of `earlier`. */
+  pricesBefore?: readonly unknown[];
+  /** Secret references that could not be read, each with the reason. */
+  unreadableSecrets?: ReadonlyMap<string, string>;
+  /** What answers taught about channels. */
+  learned?: readonly LearnedFact[];
+}
+
+export interface Compiled {
+  snapshot: Snapshot;
+  /** The rows from which the snapshot was compiled, as JSON, sorted by key, including disabled channels. */
+  rows: ConfigRows;
+  /** One for each input row, in the same order. */
+  results: RowResult[];
+}
+
+const chargeReader = { table: 'charges', read: readCharge } as const;
+
+/**
+ * Compiles the rows of the ops-edited tables into the snapshot that requests are served with, and a validation result
+ * for each row. Never throws: a bad row gets a problem, and its last good version is used.
+ */
+export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
+  const earlier = options.earlier ?? emptyRows;
+  const channels = readTable(channelReader(options), raw.channels, earlier.channels);
+  const charges = readTable(chargeReader, raw.charges, earlier.charges);
+  const plans = readTable({ table: 'plans', read: readPlan }, raw.plans, earlier.plans);
+  const settings = readTable(settingReader(options), raw.settings, earlier.settings);
+
+  const enabled = channels.rows
+    .filter((channel) => channel.state)
+    .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
+  const written: Settings = Object.assign(
+    structuredClone(defaultSettings),
+    deploymentSettings(options),
+    ...settings.rows,
+  );
+  const { aliases } = written;
+  const snapshot: Snapshot = {
+    publishedAt: options.publishedAt,
+    channels: enabled.map(storedChannel),
+    charges: charges.rows,
+    plans: plans.rows,
+    settings: aliases ? { ...written, aliases: usedAliases(aliases, channels.rows) } : written,
+    models: [...new Set(enabled.flatMap((channel) => channel.models))],
+  };
+  const unread = raw.charges.filter((_, at) => charges.results[at]?.problem !== undefined);
+  const unreadPrices = modelsNamedIn(unread, unpricedModels(snapshot));
+  if (unreadPrices.length > 0) snapshot.unreadPrices = unreadPrices;
+  charges.results = charges.results.map((result, at) =>
+    result.problem === undefined
+      ? result
+      : sayingRefused(result, modelsNamedIn([raw.charges[at]], unreadPrices)),
+  );
+  const tables = [channels, charges, plans, settings];
+  const { unreadableSecrets = new Map(), learned = [] } = options;
+  const warnings = crossWarnings(snapshot, { unreadableSecrets, learned, aliases, channels: channels.rows });
+  const jumps = priceJumps({
+    charges: charges.rows,
+    before: readTable(chargeReader, [...(options.pricesBefore ?? earlier.charges)], []).rows,
+    raw: raw.charges,
+    nowMs: options.publishedAt * 1000,
+  });
+  for (const [id, found] of jumps) warnings.get(nameOf('charges', id))?.push(...found);
+  return {
+    snapshot,
+    rows: {
+      channels: channels.plainRows,
+      charges: charges.plainRows,
+      plans: plans.plainRows,
+      settings: settings.plainRows,
+    },
+    results: withWarnings(
+      tables.flatMap(({ results }) => results),
+      warnings,
+    ),
+  };
+}
+
+const sayingRefused = (result: RowResult, models: string[]): RowResult =>
+  models.length === 0
+    ? result
+    : { ...result, problem: `${result.problem}; until then calls of ${namesShown(models)} are refused` };
+
+/** Settings of the deployment. Their form was checked when the stack was made; one that is wrong is not used. */
+function deploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings> {
+  if (defaultLimits === undefined) return {};
+  const reading = readSetting({ name: 'limits', value: defaultLimits });
+  return 'row' in reading ? reading.row : {};
+}
+
+/** A row as a snapshot holds it. The version before this one reads it, too, while an upgrade runs. */
+function storedChannel(row: ChannelRow): ChannelRow {
+  const { first_content_seconds: own } = row;
+  const [usual] = usualFirstContentSeconds;
+  return {
+    ...row,
+    endpoint: storedEndpoint(row),
+    first_content_seconds: own ?? usual,
+    ...(own !== undefined && { own_first_content: true }),
+  };
+}
+
+/**
+ * The configuration as text. Equal configurations give equal texts, independent of the time of compilation
+ * and of the order in which the store returned the rows.
+ */
+export const canonicalContent = (snapshot: Snapshot, rows: ConfigRows): string =>
+  canonicalJson({ format: snapshotFormat, snapshot: { ...snapshot, publishedAt: 0 }, rows });
+
+// Who made a version of the configuration, by the marks `_by` and `_at` of the rows that changed.
+
+interface EditedRows {
+  /** With their marks. */
+  raw: ConfigRows;
+  /** As the version before has them. Undefined: there is none. */
+  before: ConfigRows | undefined;
+  after: ConfigRows;
+}
+
+/**
+ * An edit by other tools leaves the marks of an earlier one, so those from before the earlier version do not count; clocks
+ * may differ by so much. Rows that were removed say nothing.
+ */
+const skewSeconds = 60;
+
+/** @param sinceSeconds when the version before was published, in Unix seconds */
+export function authorsOf({ raw, before, after }: EditedRows, sinceSeconds: number): string[] {
+  const authors = (Object.keys(keyAttributes) as ConfigTable[]).flatMap((table) => {
+    const name = keyAttributes[table];
+    const earlier = new Set(before?.[table].map((row) => canonicalJson(plainRow(row))));
+    const changed = after[table].filter((row) => !earlier.has(canonicalJson(plainRow(row))));
+    const keys = new Set(changed.map((row) => attributeOf(row, name)));
+    return raw[table]
+      .filter((row) => keys.has(attributeOf(row, name)))
+      .flatMap((row) => authorOf(row, sinceSeconds));
+  });
+  return [...new Set(authors)].toSorted(compareCodeUnits);
+}
+
+function authorOf(row: unknown, sinceSeconds: number): string[] {
+  const [by, at] = [attributeOf(row, '_by'), attributeOf(row, '_at')];
+  if (typeof by !== 'string' || typeof at !== 'string') return [];
+  return Date.parse(at) / 1000 >= sinceSeconds - skewSeconds ? [by] : [];
+}

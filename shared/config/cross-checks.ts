@@ -1,0 +1,247 @@
+/** Warnings that depend on several tables. A row with such a warning is still used. */
+import { ruleOf, sinceMs, pricedModels } from '../billing/price.ts';
+import { compareCodeUnits } from '../wire/json.ts';
+import { isoTime } from '../wire/iso-time.ts';
+import type { LearnedFact } from './learned-fact.ts';
+import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
+import type { ChargeRow } from './rows/charge-row.ts';
+import type { PlanRow } from './rows/plan-row.ts';
+import type { AliasSettings } from './settings.ts';
+import { chargeDoubts, costDoubts } from './price-marks.ts';
+import { namesShown, type ConfigTable, type RowResult } from './rows/read-table.ts';
+import { needsPrice, type Snapshot } from './snapshot.ts';
+import { attributeOf, plainRow } from './rows/read-row.ts';
+
+type Warnings = Map<string, string[]>;
+type Config = Pick<
+  Snapshot,
+  'channels' | 'charges' | 'plans' | 'settings' | 'models' | 'publishedAt' | 'unreadPrices'
+>;
+
+/** What is known beside the configuration that requests are served with. */
+interface KnownBeside {
+  /** As written, with those that are not used. Absent: none. */
+  aliases?: readonly AliasSettings[] | undefined;
+  /** On and off. */
+  channels: readonly ChannelRow[];
+  /** References that could not be read, each with the reason. */
+  unreadableSecrets: ReadonlyMap<string, string>;
+  learned: readonly LearnedFact[];
+}
+
+/** The warnings of rows that are used, by table and key. */
+export function crossWarnings(
+  config: Config,
+  { unreadableSecrets, learned, aliases, channels }: KnownBeside,
+): Warnings {
+  const unpriced = new Set(unpricedModels(config));
+  const warnings: Warnings = new Map();
+  for (const channel of config.channels)
+    warnings.set(nameOf('channels', channel.id), [
+      ...unpricedWarning(
+        channel.models.filter((model) => unpriced.has(model)),
+        config,
+      ),
+      ...secretsOf(channel)
+        .filter((reference) => unreadableSecrets.has(reference))
+        .map((reference) => `secret: ${reference} cannot be read: ${unreadableSecrets.get(reference)}`),
+      ...costDoubts(channel),
+      ...learnedWarnings(channel, learned),
+    ]);
+  for (const charge of config.charges)
+    warnings.set(nameOf('charges', charge.id), [
+      ...chargeDoubts(charge, config.channels),
+      ...shadowed(charge, config),
+      ...unservedCharge(charge, config),
+    ]);
+  if (aliases) {
+    const offered = new Set(
+      config.models.filter((model) => !unpriced.has(model) || !needsPrice(config, model)),
+    );
+    warnings.set(nameOf('settings', 'aliases'), aliasWarnings({ aliases, channels, offered }));
+  }
+  for (const plan of config.plans) warnings.set(nameOf('plans', plan.level), unservedPlanItems(plan, config));
+  return warnings;
+}
+
+/** Adds the warnings to the results. Warnings are not added to a row that already has a problem. */
+export function withWarnings(results: RowResult[], warnings: Warnings): RowResult[] {
+  return results.map((result) => {
+    const found = warnings.get(nameOf(result.table, result.key));
+    if (!found?.length || result.problem !== undefined) return result;
+    return { ...result, warning: [result.warning ?? [], found].flat(2).join('; ') };
+  });
+}
+
+/** Repeats cost each call a request; a row that says what was learned saves it. */
+function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly LearnedFact[]): string[] {
+  const own = learned.filter(({ channel, model }) => channel === id && models.includes(model));
+  const byFact = Map.groupBy(own, ({ fact }) => fact);
+  const known = params.max_output_tokens ?? Infinity;
+  return [...byFact].flatMap(([fact, facts]) => {
+    const names = namesShown(facts.map(({ model }) => model).toSorted(compareCodeUnits));
+    const [kind, detail] = fact.split(':');
+    if (kind === 'speaks')
+      return [
+        `dialect: ${names} took calls with tools only in the dialect "${detail}"; name it here, so that they are asked in it at once`,
+      ];
+    if (kind === 'wants_back')
+      return [
+        `params.wants_back: ${names} refused tool loops until "${detail}" was given back; name it here, so that they are not asked twice`,
+      ];
+    if (kind === 'efforts')
+      return [
+        `params.efforts: ${names} knows ${detail?.replaceAll('+', ', ')} alone; list them here, so that it is not asked twice`,
+      ];
+    if (Number(detail) > known) return [];
+    const found = `params.max_output_tokens: ${Number.isFinite(known) ? known : 'absent'}`;
+    if (kind === 'refuses_limit')
+      return [
+        `${found}, ${names} refused a limit of ${detail}; set it to the maximum of the model, so that limits are lowered to it`,
+      ];
+    if (kind === 'limit_over_context')
+      return [
+        `${found}, ${names} had no room in its context for a limit of ${detail}; set it to what the context leaves beside prompts, so that calls are not asked twice`,
+      ];
+    return [];
+  });
+}
+
+export const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;
+
+function unpricedWarning(unpriced: string[], config: Config): string[] {
+  const byConsequence = Map.groupBy(unpriced, (model) => {
+    if (config.settings.unpricedModels === 'refuse')
+      return 'so, by the setting unpriced_models, calls are refused';
+    return needsPrice(config, model)
+      ? 'but one that cannot be read names it, so calls are refused until that row is mended'
+      : 'so calls are free';
+  });
+  return [...byConsequence].map(
+    ([consequence, models]) => `models: no row of charges prices ${namesShown(models)}, ${consequence}`,
+  );
+}
+
+/** Whether another rule prices models of this one now, and, if this one is not in force yet, from then on. */
+function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
+  const nowMs = Math.max(publishedAt * 1000, sinceMs(rule));
+  const byRule = Map.groupBy(new Set(rule.models), (model) => ruleOf(charges, model, nowMs));
+  return [...byRule].flatMap(([other, names]) => {
+    if (!other || other.id === rule.id) return [];
+    const why =
+      sinceMs(other) > sinceMs(rule)
+        ? `is in force since ${isoTime(sinceMs(other))} and prices`
+        : 'has the lower id and already prices';
+    return [`models: rule ${other.id} ${why} ${namesShown(names)}, so that one counts`];
+  });
+}
+
+function unservedCharge({ models }: ChargeRow, config: Config): string[] {
+  const unserved = unservedOf(models, config);
+  if (unserved.length === 0) return [];
+  const publicNames = config.channels.flatMap((channel) =>
+    Object.entries(channel.mapper).flatMap(([name, upstreamName]) =>
+      unserved.includes(upstreamName) ? [`${upstreamName} is the upstream's name of ${name}`] : [],
+    ),
+  );
+  const aliases = unserved
+    .filter((model) => isAlias(model, config))
+    .map((model) => `${model} is an alias: the model that answers has its price`);
+  const hints = [...new Set(publicNames), ...aliases];
+  const hint = hints.length > 0 ? ` (${namesShown(hints)})` : '';
+  return [`models: no channel that is on serves ${namesShown(unserved)}${hint}`];
+}
+
+const unservedOf = (models: string[], config: Config): string[] =>
+  models.filter((model) => !config.models.includes(model));
+
+const isAlias = (name: string, { settings }: Config): boolean =>
+  settings.aliases?.some((alias) => alias.name === name) === true;
+
+/** An entry may name an alias, and covers it then whichever model answers. */
+const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
+  items.flatMap(({ models }, index) => {
+    const unserved = unservedOf(models, config).filter((name) => !isAlias(name, config));
+    return unserved.length > 0
+      ? [`items[${index}].models: no channel that is on serves ${namesShown(unserved)}`]
+      : [];
+  });
+
+/** The names that rows of channels have, on or off. What such a name means must not change by an edit of a setting. */
+const namesOf = (channels: readonly ChannelRow[]): ReadonlySet<string> =>
+  new Set(channels.flatMap(({ models }) => models));
+
+/** The aliases that calls may use. `channels`: on and off. */
+export function usedAliases(
+  aliases: readonly AliasSettings[],
+  channels: readonly ChannelRow[],
+): AliasSettings[] {
+  const taken = namesOf(channels);
+  return aliases.filter(({ name }) => !taken.has(name));
+}
+
+interface WrittenAliases {
+  aliases: readonly AliasSettings[];
+  /** On and off. */
+  channels: readonly ChannelRow[];
+  /** The models that callers may ask for. */
+  offered: ReadonlySet<string>;
+}
+
+/** The warnings of the row `aliases`. */
+function aliasWarnings({ aliases, channels, offered }: WrittenAliases): string[] {
+  const taken = namesOf(channels);
+  return aliases.flatMap(({ name, models }) => {
+    if (taken.has(name))
+      return [`value.${name}: not used, because a channel has a model of this name, which stays that model`];
+    const missing = models.filter((model) => !offered.has(model));
+    if (missing.length === models.length)
+      return [`value.${name}: not offered, because no channel that is on serves any of its models`];
+    return missing.map((model) => `value.${name}: skips ${model}, which no channel that is on serves`);
+  });
+}
+
+// Models without a price: those that no rule names, and those that a rule names which cannot be read.
+
+type Priced = Pick<Snapshot, 'models' | 'charges' | 'publishedAt'>;
+
+/** Models that channels serve but no billing rule in force names. */
+export function unpricedModels({ models, charges, publishedAt }: Priced): string[] {
+  const priced = pricedModels(charges, publishedAt * 1000);
+  return models.filter((model) => !priced.has(model));
+}
+
+/**
+ * Of the models those that unreadable rows of `charges` name, as far as can be told. Somebody meant to price them, so they
+ * must not be free while no rule does. What cannot be told counts for all models.
+ */
+export function modelsNamedIn(rows: readonly unknown[], models: readonly string[]): string[] {
+  const patterns = rows.flatMap(patternsIn);
+  return models.filter((model) => patterns.some((pattern) => isNamed(model.toLowerCase(), pattern)));
+}
+
+const everyModel = ['*'];
+
+function patternsIn(raw: unknown): string[] {
+  const models = attributeOf(raw, 'models');
+  const named = wordsIn(models);
+  if (named.length > 0) return named;
+  // A list of nothing names nothing. Without `models` another attribute may have the names, such as `model`.
+  if (models === undefined || isEmpty(models)) return wordsIn(plainRow(raw));
+  return everyModel;
+}
+
+const isEmpty = (value: unknown): boolean =>
+  (Array.isArray(value) && value.length === 0) || (value instanceof Set && value.size === 0);
+
+/** All that looks like a name, in small letters, at any depth. */
+function wordsIn(value: unknown): string[] {
+  if (typeof value === 'string') return value.toLowerCase().match(/[\w.:/@*-]+/g) ?? [];
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
+  if (value instanceof Set || Array.isArray(value)) return [...value].flatMap(wordsIn);
+  return Object.entries(value).flat().flatMap(wordsIn);
+}
+
+/** No rule may name models by a pattern; who writes one means all that begin so. */
+const isNamed = (model: string, word: string): boolean =>
+  word.includes('*') ? model.startsWith(word.slice(0, word.indexOf('*')).replace(/\.$/, '')) : model === word;

@@ -1,0 +1,273 @@
+/**
+ * Prices that look like prices per million tokens, typed where prices per 1,000 belong: they are a thousand times too
+ * high. Where a channel says what it pays, that decides. Else the model's names do: small models have been sold for up
+ * to 0.02 yuan per 1,000 tokens of input, others for up to 0.11, a few for 1.1, in any currency's list the digits of
+ * the price per million start at 0.05.
+ */
+import {
+  buyingPriceOf,
+  priceOf,
+  ruleOf,
+  sinceMs,
+  priceDecimals,
+  ratePerMillion,
+  tierFor,
+  type PicoYuan,
+  type Price,
+  type Rates,
+} from '../billing/price.ts';
+import { upstreamModel } from '../upstreams/types/channel-quirks.ts';
+import type { ChannelRow } from './rows/channel-row.ts';
+import type { ChargeRow } from './rows/charge-row.ts';
+import { canonicalJson } from '../wire/json.ts';
+import { isoTime } from '../wire/iso-time.ts';
+import { keyAttributes, namesShown } from './rows/read-table.ts';
+import { attributeOf } from './rows/read-row.ts';
+import { formatDecimal } from '../billing/amount.ts';
+
+interface Limits {
+  input: number;
+  output: number;
+}
+
+/** From these yuan per 1,000 tokens on a price is doubted. Each leaves room for a markup on the dearest of its kind. */
+const usual: Limits = { input: 0.2, output: 1 };
+const kinds: readonly (Limits & { names: RegExp })[] = [
+  {
+    names: /(^|[^a-z])(mini|nano|micro|tiny|small|flash|lite|haiku|instant)([^a-z]|$)/i,
+    input: 0.05,
+    output: 0.15,
+  },
+  {
+    names: /opus|ultra|deep-research|(^|[^a-z])o\d+-pro|gpt-[5-9][\d.]*-pro|gpt-4(\.5|-32k|-\d{4}|$)/i,
+    input: 2,
+    output: 8,
+  },
+];
+
+/** A price of a long context may be twice the one below it. */
+const tierFactor = 2;
+/** Nobody sells at a hundred times what it costs; a price per million is a thousand times as high. */
+const costFactor = 100;
+
+type Prices = Pick<ChargeRow, 'cached_input' | 'cache_write' | 'cache_write_1h' | 'tiers'> & {
+  input?: number | undefined;
+  output?: number | undefined;
+};
+type RatePrices = Omit<Prices, 'tiers'>;
+
+/** Of one billing rule. `channels`: those that are on. */
+export function chargeDoubts(charge: ChargeRow, channels: readonly ChannelRow[]): string[] {
+  if (charge.type !== 'token-billing') return [];
+  const known = charge.models.map((model) => knownOf(model, channels));
+  return pricesOf(charge).flatMap(({ attribute, kind, price, factor }) => {
+    const found = known.find(({ limits }) => price >= limits[kind] * factor);
+    if (!found) return [];
+    const why = found.cost
+      ? `is over ${costFactor} times the cost of ${found.model} and looks like a price per million tokens`
+      : doubtOf(found.model, found.limits);
+    return [`${attribute}: ${price} yuan per 1,000 tokens ${why}; that would be ${thousandth(price)} here`];
+  });
+}
+
+/** Of what a channel says that it pays. */
+export function costDoubts({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] {
+  return Object.entries(cost).flatMap(([model, entry]) => {
+    const { currency = 'yuan', rate = 1 } = entry;
+    const limits = limitsOf([model]);
+    return pricesOf(entry)
+      .filter(({ kind, price, factor }) => price * rate >= limits[kind] * factor)
+      .map(
+        ({ attribute, price }) =>
+          `cost.${model}.${attribute}: ${price} ${currency} per 1,000 tokens ${doubtOf(model, limits)}; that would be ${thousandth(price)} here`,
+      );
+  });
+}
+
+const thousandth = (price: number): number => Number((price / 1000).toPrecision(12));
+
+const doubtOf = (model: string, limits: Limits): string =>
+  `looks like a price per million tokens${limits.input < usual.input ? ` for ${model}` : ''}`;
+
+interface Known {
+  model: string;
+  limits: Limits;
+  /** The limits follow from what a channel pays. */
+  cost: boolean;
+}
+
+/** The highest limits that channels which serve the model give. */
+function knownOf(model: string, channels: readonly ChannelRow[]): Known {
+  const serving = channels.filter(({ models }) => models.includes(model));
+  const costs = serving.flatMap(({ cost, ...channel }) => {
+    const { input, output, rate = 1 } = buyingPriceOf(cost, upstreamModel(channel, model)) ?? {};
+    return input && output ? [{ input: input * rate, output: output * rate }] : [];
+  });
+  if (costs.length > 0) {
+    const most = (kind: keyof Limits): number => Math.max(...costs.map((cost) => cost[kind])) * costFactor;
+    return { model, limits: { input: most('input'), output: most('output') }, cost: true };
+  }
+  const names = [model, ...serving.map((channel) => upstreamModel(channel, model))];
+  return { model, limits: limitsOf(names), cost: false };
+}
+
+const limitsOf = (names: string[]): Limits =>
+  kinds.find((kind) => names.some((name) => kind.names.test(name))) ?? usual;
+
+interface DoubtedPrice {
+  attribute: string;
+  kind: keyof Limits;
+  price: number;
+  factor: number;
+}
+
+const pricesOf = ({ tiers = [], ...prices }: Prices): DoubtedPrice[] => [
+  ...ratesOf(prices, '', 1),
+  ...tiers.flatMap((tier, at) => ratesOf(tier, `tiers[${at}].`, tierFactor)),
+];
+
+function ratesOf(
+  { input, output, cached_input, cache_write, cache_write_1h }: RatePrices,
+  prefix: string,
+  factor: number,
+): DoubtedPrice[] {
+  return Object.entries({ input, output, cached_input, cache_write, cache_write_1h }).flatMap(
+    ([name, price]) => {
+      const kind = name === 'output' ? 'output' : 'input';
+      return price === undefined ? [] : [{ attribute: prefix + name, kind, price, factor }];
+    },
+  );
+}
+
+// Marks of rules that change the price of a model by much, make it free, or replace it at a time that is over: against the newest published version, at the
+// publication of the change. As later compiles find nothing changed, they keep what the row's mark says, until a day after
+// the price begins.
+
+const keptMs = 24 * 60 * 60 * 1000;
+/** An edit of this minute may be published in the next. */
+const lateMs = 10 * 60 * 1000;
+
+interface ChargesAround {
+  charges: readonly ChargeRow[];
+  /** Of the version before, sorted by id. */
+  before: readonly ChargeRow[];
+  /** As the table has them, with their marks. */
+  raw: readonly unknown[];
+  nowMs: number;
+}
+
+/** The warnings by id of the rule. */
+export function priceJumps({ charges, before, raw, nowMs }: ChargesAround): Map<number, string[]> {
+  const old = new Map(before.map((rule) => [rule.id, canonicalJson(rule)]));
+  const marks = new Map(
+    raw.map((row) => [attributeOf(row, keyAttributes.charges), attributeOf(row, '_warning')]),
+  );
+  return new Map(
+    charges.map((rule) => [
+      rule.id,
+      old.get(rule.id) === canonicalJson(rule)
+        ? keptOf(marks.get(rule.id), nowMs)
+        : jumpsOf(rule, { charges, before, nowMs }),
+    ]),
+  );
+}
+
+const form = /^(?:models|from): at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) /;
+
+const keptOf = (mark: unknown, nowMs: number): string[] =>
+  typeof mark === 'string'
+    ? mark.split('; ').filter((each) => nowMs < Date.parse(form.exec(each)?.[1] ?? '') + keptMs)
+    : [];
+
+function jumpsOf(
+  rule: ChargeRow,
+  { charges, before, nowMs }: { charges: readonly ChargeRow[]; before: readonly ChargeRow[]; nowMs: number },
+): string[] {
+  const atMs = Math.max(nowMs, sinceMs(rule));
+  const models = [...new Set(rule.models)].filter(
+    (model) => ruleOf(charges, model, atMs) === rule && ruleOf(before, model, atMs) !== undefined,
+  );
+  const late = isLate(rule, before, nowMs) && models.length > 0;
+  const jumps = Map.groupBy(models, (model) =>
+    jumpBetween(priceOf(before, model, atMs), priceOf(charges, model, atMs)),
+  );
+  jumps.delete('');
+  return [
+    ...(late
+      ? [
+          `from: at ${isoTime(nowMs)} this time (${isoTime(sinceMs(rule))}) was over, so the price began at once`,
+        ]
+      : []),
+    ...[...jumps].map(
+      ([jump, names]) => `models: at ${isoTime(atMs)} the price of ${namesShown(names)} ${jump}`,
+    ),
+  ];
+}
+
+/** A time that an operator typed as the beginning of a new price, and that was over when it was published. */
+const isLate = ({ id, from }: ChargeRow, before: readonly ChargeRow[], nowMs: number): boolean =>
+  from !== undefined && from < nowMs - lateMs && before.find((rule) => rule.id === id)?.from !== from;
+
+// By how much a price jumps to another one, in words.
+
+const jumpPercent = 30;
+
+interface NamedRate {
+  name: string;
+  old: bigint;
+  next: bigint;
+}
+
+/** Empty: it is no jump. */
+function jumpBetween(before: Price, after: Price): string {
+  const wasFree = ratesAround(before, before).every(({ old }) => old === 0n);
+  const isFree = ratesAround(after, after).every(({ old }) => old === 0n);
+  if (isFree) return wasFree ? '' : 'becomes nothing: calls are free';
+  if (wasFree) return 'begins: calls were free';
+  if (before.type !== after.type) return `changes from ${before.type} to ${after.type}`;
+  const [worst] = ratesAround(before, after)
+    .filter(({ old, next }) => isJump(old, next))
+    .toSorted((a, b) => percentOf(b) - percentOf(a));
+  if (!worst) return '';
+  const { name, old, next } = worst;
+  const verb = next > old ? 'rises' : 'falls';
+  const size = old === 0n ? `${verb} from nothing` : `${verb} by ${percentOf(worst)} %`;
+  return `${size}: ${name} ${shownChange(before, old, next)}`;
+}
+
+const isJump = (old: bigint, next: bigint): boolean => sizeOf(next - old) * 100n > old * BigInt(jumpPercent);
+
+const sizeOf = (value: bigint): bigint => (value < 0n ? -value : value);
+
+const percentOf = ({ old, next }: NamedRate): number =>
+  old === 0n ? Infinity : Number((sizeOf(next - old) * 100n) / old);
+
+/** As people are shown prices everywhere: those of tokens for a million. */
+const shownChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>
+  type === 'times-billing'
+    ? `${formatDecimal(old, priceDecimals)} to ${formatDecimal(next, priceDecimals)} yuan`
+    : `${ratePerMillion(old)} to ${ratePerMillion(next)} yuan per million tokens`;
+
+function ratesAround(before: Price, after: Price): NamedRate[] {
+  if (before.type === 'times-billing' && after.type === 'times-billing')
+    return [{ name: 'a call', old: before.perCall, next: after.perCall }];
+  if (before.type !== 'token-billing' || after.type !== 'token-billing') return [];
+  const lengths = [...before.tiers, ...after.tiers].map(({ above }) => above);
+  return [...new Set(lengths)].flatMap((above) => {
+    const old = tierFor(before.tiers, above + 1).rates;
+    const next = tierFor(after.tiers, above + 1).rates;
+    return Object.entries(attributes).map(([name, rate]) => ({
+      name: above > 0 ? `${name} above ${above}` : name,
+      old: old[rate],
+      next: next[rate],
+    }));
+  });
+}
+
+const attributes: Readonly<Record<string, keyof Rates>> = {
+  input: 'input',
+  output: 'output',
+  cached_input: 'cachedInput',
+  cache_write: 'cacheWrite',
+  cache_write_1h: 'cacheWrite1h',
+};

@@ -1,0 +1,143 @@
+/**
+ * Parsed settings and their defaults. The schemas are in setting-row.ts, because serving needs no schemas.
+ */
+export interface Settings {
+  relayClosed: boolean;
+  subscriptionEnabled: boolean;
+  unpricedModels: 'free' | 'refuse';
+  /** Shown in refusals that only the operator can resolve. Empty: nothing is shown. */
+  contact: string;
+  page: boolean;
+  /** Absent, as in snapshots of the version before this one: true. */
+  accountPage?: boolean | undefined;
+  /** What customers are shown. Absent: nothing. */
+  notices?: PublicNotice[] | undefined;
+  corsOrigins: string[];
+  /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
+  timeZone?: string | undefined;
+  /**
+   * How URLs of images and files that upstreams fetch may begin, in lower case. Absent in snapshots of the version before
+   * this one: as in `defaultSettings`.
+   */
+  contentUrls?: string[] | undefined;
+  limits: {
+    defaultOutputTokens: number;
+    requestSeconds: number;
+    stateDays: number;
+    /** Free calls are counted in the account, too. Absent in snapshots of the version before this one: true. */
+    countFree?: boolean | undefined;
+    /** What an account may have at once and in a minute if its row sets no limit of its own. Absent: see docs/tables.md. */
+    accountConcurrency?: number | undefined;
+    accountRpm?: number | undefined;
+    accountTpm?: number | undefined;
+  };
+  /** Absent, as in snapshots of the version before this one: none. Names that channels have are left out. */
+  aliases?: AliasSettings[] | undefined;
+  /** Absent in snapshots of the version before this one: as in `defaultSettings`. */
+  store?: StoreSettings | undefined;
+  /** Absent: models named `web-...` answer without a search. */
+  search?: SearchSettings;
+  /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
+  alerts?: AlertSettings;
+  /** Absent: no payments are taken in by machine. */
+  payments?: PaymentSettings;
+}
+
+/** What the operator says to all customers. Times in epoch milliseconds. */
+export interface PublicNotice {
+  text: string;
+  /** Absent: it is shown at once. */
+  fromMs?: number | undefined;
+  /** Absent: it is shown until it is taken out. */
+  untilMs?: number | undefined;
+  /** The models that it is about. Absent: all. */
+  models?: string[] | undefined;
+}
+
+/** Storing of responses and of results. */
+export interface StoreSettings {
+  /** Keys that do not say `store` themselves may store. */
+  allKeys: boolean;
+  /** How long a response is kept. */
+  days: number;
+  /** How long the events of a background response are kept after its end. */
+  eventMinutes: number;
+}
+
+/** A public name that stands for several models. */
+export interface AliasSettings {
+  name: string;
+  /** In the order in which they are tried; at least one. */
+  models: string[];
+  /** The next model is also asked when one finds the request too long for its context. */
+  onContextLength: boolean;
+}
+
+/** Whom the relay tells about accounts, and how long before a date. */
+export interface AlertSettings {
+  webhook?: string | undefined;
+  /** A secret reference. Absent: nothing is posted. */
+  secret?: string | undefined;
+  /** Days before the end of a plan, and of a key, at which it is reported. */
+  planDays: number;
+  keyDays: number;
+}
+
+/** Providers of payments. */
+export interface PaymentSettings {
+  stripe: StripeSettings;
+}
+
+export interface StripeSettings {
+  /** true: real payments count. false: those of the test mode. */
+  live: boolean;
+  /** References, at least one. */
+  webhookSecrets: string[];
+  /** References, at least one. The last signs; all are accepted. */
+  linkSecrets: string[];
+  /** Yuan for one unit of each currency, as exact decimals. */
+  rates: Record<string, string>;
+  /** What happens to payments without a reference of this relay. */
+  unsigned: 'park' | 'ignore';
+}
+
+/** Web search provider settings. */
+export interface SearchSettings {
+  type: 'searxng' | 'tavily';
+  /** The base address, without a slash at its end; `/search` is appended to it. */
+  endpoint: string;
+  /** A secret reference. */
+  secret?: string | undefined;
+  /** The number of results, 1 to 10. */
+  results: number;
+  language?: string | undefined;
+}
+
+export const defaultSettings: Settings & { store: StoreSettings } = {
+  relayClosed: false,
+  subscriptionEnabled: false,
+  unpricedModels: 'free',
+  contact: '',
+  page: true,
+  corsOrigins: [],
+  limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
+  contentUrls: ['https:', 'data:image/'],
+  store: { allKeys: false, days: 30, eventMinutes: 10 },
+};
+
+/** Used without the setting `alerts`. */
+export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };
+
+/** The notices that are shown at a time, as clients get them: with Unix seconds. */
+export const shownNotices = ({ notices = [] }: Settings, nowMs: number) =>
+  notices
+    .filter(({ fromMs = -Infinity, untilMs = Infinity }) => fromMs <= nowMs && nowMs < untilMs)
+    .map(({ text, fromMs, untilMs, models }) => ({
+      text,
+      from: secondsOf(fromMs),
+      until: secondsOf(untilMs),
+      models: models ?? null,
+    }));
+
+const secondsOf = (timeMs: number | undefined): number | null =>
+  timeMs === undefined ? null : Math.floor(timeMs / 1000);

@@ -1,0 +1,326 @@
+import type { ChatMessage, ChatToolCall, ChatContentPart } from '../../wire/canonical-call.ts';
+import type { PlacedItem, SealedState } from '../endpoint.ts';
+import type { InputItem } from './request.ts';
+import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
+import { compactByClient } from '../routes.ts';
+import { sealPrefix } from '../../wire/ids.ts';
+import { carriedTypes, ItemsFound } from './carried-items.ts';
+import { checkNameLength, flatToolName } from './tools.ts';
+import type { DeclaredTool } from './item-writers.ts';
+import { isRecord, type JsonRecord } from '../../wire/json.ts';
+
+export const callTypes = new Set(['function_call', 'custom_tool_call']);
+export const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
+/** Summaries that only the provider that wrote them can read: Codex keeps them in its history under these types. */
+const foreignSummaries = new Set(['compaction', 'compaction_summary', 'context_compaction']);
+const roles = new Set(['system', 'developer', 'user', 'assistant']);
+
+/** The type of an item. An item without a type but with a role is a message. */
+export const itemType = (item: InputItem): string =>
+  item.type ?? (typeof item.role === 'string' ? 'message' : '');
+
+interface ConvertedInput {
+  messages: ChatMessage[];
+  /** The sealed states that came back, by the assistant message of their turn. */
+  sealed: Map<ChatMessage, SealedState>;
+  /** A sealed item of another provider was left out. A refusal would end the session, which sends it each time. */
+  foreignLeftOut: boolean;
+  /** What no message can hold. */
+  found: ItemsFound;
+}
+
+/** What the items stand in. */
+interface ItemContext {
+  declared: ReadonlyMap<string, DeclaredTool>;
+  /** Stored items that are not read yet belong to them, with calls that outputs are for and tools that calls are of. */
+  isPart: boolean;
+}
+
+/**
+ * Converts Responses items to chat messages. Calls and the assistant messages next to them become one assistant
+ * message. Their outputs follow it in the order of the calls, wherever they are in the input. Throws InvalidRequest.
+ */
+export function responsesInputToChat(items: readonly PlacedItem[], context: ItemContext): ConvertedInput {
+  const outputs = collectOutputs(items);
+  const messages: ChatMessage[] = [];
+  const sealed = new Map<ChatMessage, SealedState>();
+  const found = new ItemsFound();
+  let turn: Turn | undefined;
+  const closeTurn = (): void => {
+    for (const one of turn?.messages(outputs, sealed) ?? []) messages.push(one);
+    turn = undefined;
+  };
+  for (const placed of items) {
+    const { item, param } = placed;
+    const type = itemType(item);
+    const said = type === 'message' ? message(item, param) : undefined;
+    if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
+    else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(placed));
+    else if (callTypes.has(type)) (turn ??= new Turn()).call(toolCall(item, param, context));
+    // Calls that are made at once stay one turn.
+    else if (type === 'additional_tools') messages.push(...found.add(item, messages.at(-1)));
+    else {
+      closeTurn();
+      if (said) messages.push(said);
+      else if (carriedTypes.includes(type)) messages.push(...found.add(item, messages.at(-1)));
+      else if (!outputTypes.has(type) && !foreignSummaries.has(type)) throw unsupported(item, param);
+    }
+  }
+  closeTurn();
+  if (!context.isPart) refuseOrphans(outputs);
+  const foreignLeftOut = items.some(({ item }) => foreignSummaries.has(itemType(item)));
+  return { messages, sealed, foreignLeftOut, found };
+}
+
+/** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
+function collectOutputs(items: readonly PlacedItem[]): OutputQueues {
+  const outputs = items.flatMap(({ item, param }): CallOutput[] => {
+    if (!outputTypes.has(itemType(item))) return [];
+    const callId = requiredText(item, 'call_id', param);
+    return [{ callId, parts: contentParts(item['output'], `${param}.output`), param }];
+  });
+  return Map.groupBy(outputs, ({ callId }) => callId);
+}
+
+function refuseOrphans(queues: OutputQueues): void {
+  const [orphan] = [...queues.values()].flat();
+  if (orphan === undefined) return;
+  throw new InvalidRequest(
+    'invalid_value',
+    `${orphan.param}.call_id`,
+    `No call with the call_id ${JSON.stringify(orphan.callId.slice(0, 60))} stands in the input for this output.`,
+  );
+}
+
+/** Reasoning without encrypted content says nothing to a model. */
+function sealedState({ item, param, stored }: PlacedItem): SealedState | undefined {
+  const { encrypted_content: text, id } = item;
+  if (text === undefined || text === null || text === '') return undefined;
+  if (typeof text === 'string' && text.startsWith(sealPrefix))
+    return {
+      text,
+      // The item of a stored seal was checked when it was stored, and may have got another id then.
+      itemId: typeof id === 'string' && !stored ? id : undefined,
+      param: `${param}.encrypted_content`,
+      ...(stored && { stored }),
+    };
+  throw new InvalidRequest(
+    'unsupported_input_item',
+    `${param}.type`,
+    `The encrypted_content of this reasoning item is not of this relay, so no upstream of it can read it. Leave the item out.`,
+  );
+}
+
+function toolCall(item: InputItem, param: string, context: ItemContext): ChatToolCall {
+  const custom = itemType(item) === 'custom_tool_call';
+  const input = item[custom ? 'input' : 'arguments'];
+  const text =
+    typeof input === 'string' ? input : input === undefined || input === null ? '' : JSON.stringify(input);
+  const id = requiredText(item, 'call_id', param);
+  const name = calledName(item, param, context);
+  if (custom) return { id, type: 'custom', custom: { name, input: text } };
+  return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
+}
+
+/** The name of the called tool. A call without a name is accepted only if exactly one tool is declared. */
+function calledName(item: InputItem, param: string, { declared, isPart }: ItemContext): string {
+  const { name, namespace } = item;
+  checkNameLength({ name, namespace }, param);
+  if (typeof name === 'string' && name !== '') return flatToolName(name, namespace);
+  const [only] = declared.keys();
+  if (only !== undefined && declared.size === 1) return only;
+  return isPart ? '' : requiredText(item, 'name', param);
+}
+
+function message(item: InputItem, param: string): ChatMessage {
+  const role = item.role ?? '';
+  if (!roles.has(role))
+    throw new InvalidRequest(
+      'invalid_value',
+      `${param}.role`,
+      `'${param}.role' must be system, developer, user or assistant.`,
+    );
+  const { name, phase } = item;
+  return {
+    role: role === 'user' || role === 'assistant' ? role : 'system',
+    content: contentOfParts(contentParts(item['content'], `${param}.content`), role),
+    ...(typeof name === 'string' && name !== '' && { name }),
+    ...(role === 'assistant' && typeof phase === 'string' && { phase }),
+  };
+}
+
+function requiredText(item: InputItem, field: string, param: string): string {
+  const value = item[field];
+  if (typeof value === 'string' && value !== '') return value;
+  throw new InvalidRequest(
+    'missing_required_parameter',
+    `${param}.${field}`,
+    `Missing required parameter: '${param}.${field}'.`,
+  );
+}
+
+function unsupported(item: InputItem, param: string): InvalidRequest {
+  if (item.type === 'compaction_trigger')
+    return new InvalidRequest(
+      'unsupported_input_item',
+      `${param}.type`,
+      `"compaction_trigger" is not supported: conversations are compacted by their clients. ${compactByClient}`,
+    );
+  if (item.type === 'item_reference')
+    return new StorageNotAllowed(
+      'unsupported_input_item',
+      `${param}.type`,
+      `"item_reference" is not supported as an input item: responses are not stored for this key. Send the item itself, with store: false.`,
+    );
+  const shown =
+    typeof item.type === 'string' ? JSON.stringify(item.type.slice(0, 60)) : 'an item without type and role';
+  return new InvalidRequest(
+    'unsupported_input_item',
+    `${param}.type`,
+    `${shown} is not supported as an input item: message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning and additional_tools are.`,
+  );
+}
+
+/** An output that is not assigned to a call yet. */
+interface CallOutput {
+  callId: string;
+  parts: ChatContentPart[];
+  param: string;
+}
+
+/** Outputs by call id. */
+type OutputQueues = ReadonlyMap<string, CallOutput[]>;
+
+/**
+ * Assistant messages, calls and reasoning that stand together in the input. They are one turn of the model, in any
+ * order, because clients change it.
+ */
+class Turn {
+  readonly #said: ChatMessage[] = [];
+  readonly #calls: ChatToolCall[] = [];
+  #sealed: SealedState | undefined;
+
+  say(message: ChatMessage): void {
+    this.#said.push(message);
+  }
+
+  call(call: ChatToolCall): void {
+    this.#calls.push(call);
+  }
+
+  /** The last state counts: it is the whole one. */
+  seal(sealed: SealedState | undefined): void {
+    this.#sealed = sealed ?? this.#sealed;
+  }
+
+  /**
+   * The turn as chat messages: one assistant message if it has calls or a state, then a tool message for each call that
+   * has an output. Adds the state to `sealed`.
+   */
+  messages(queues: OutputQueues, sealed: Map<ChatMessage, SealedState>): ChatMessage[] {
+    const whole = this.#calls.length > 0 || (this.#sealed !== undefined && this.#said.length > 0);
+    if (!whole) return this.#said;
+    const message = this.#message();
+    if (this.#sealed) sealed.set(message, this.#sealed);
+    const results = this.#calls.flatMap(({ id }): ChatMessage[] => {
+      const output = queues.get(id ?? '')?.shift();
+      return output
+        ? [{ role: 'tool', tool_call_id: id, content: contentOfParts(output.parts, 'tool') }]
+        : [];
+    });
+    return [message, ...results];
+  }
+
+  #message(): ChatMessage {
+    const parts = this.#said.flatMap(({ content }) => partsOfContent(content));
+    const content = this.#sealed ? exactContent(parts) : contentOfParts(parts);
+    // A state has the phases of the earlier ones.
+    const { phase } = this.#said.at(-1) ?? {};
+    return {
+      ...this.#said[0],
+      ...(phase !== undefined && { phase }),
+      role: 'assistant',
+      content: content === '' ? null : content,
+      ...(this.#calls.length > 0 && { tool_calls: this.#calls }),
+    };
+  }
+}
+
+/** The texts as the model wrote them: a state counts their characters, and vendors compare them. */
+function exactContent(parts: ChatContentPart[]): string | ChatContentPart[] {
+  if (parts.some(({ type }) => type !== 'text')) return parts;
+  return parts.map(({ text }) => text ?? '').join('');
+}
+
+const textTypes = new Set(['input_text', 'output_text', 'text']);
+
+/** Converts Responses content to chat parts. `param`: its path, such as `input[2].content`. Throws InvalidRequest. */
+function contentParts(content: unknown, param: string): ChatContentPart[] {
+  if (content === undefined || content === null) return [];
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (!Array.isArray(content))
+    throw new InvalidRequest('invalid_type', param, `'${param}' must be a string or an array of parts.`);
+  return content.map((part: unknown, i) => contentPart(part, `${param}[${i}]`));
+}
+
+function contentPart(part: unknown, param: string): ChatContentPart {
+  const type = isRecord(part) ? part['type'] : undefined;
+  if (!isRecord(part) || typeof type !== 'string')
+    throw new InvalidRequest('invalid_type', `${param}.type`, `'${param}' must be a part with a type.`);
+  if (textTypes.has(type)) return { type: 'text', text: textField(part, 'text', param) };
+  if (type === 'refusal') return { type: 'text', text: textField(part, 'refusal', param) };
+  if (type === 'input_image') return imagePart(part, param);
+  if (type === 'input_file') return filePart(part, param);
+  throw new InvalidRequest(
+    'unsupported_content_type',
+    `${param}.type`,
+    `${JSON.stringify(type.slice(0, 60))} parts are not supported here: input_text, output_text, input_image, input_file and refusal are.`,
+  );
+}
+
+function textField(part: JsonRecord, field: string, param: string): string {
+  const text = part[field];
+  if (typeof text === 'string') return text;
+  throw new InvalidRequest('invalid_type', `${param}.${field}`, `'${param}.${field}' must be a string.`);
+}
+
+function imagePart(part: JsonRecord, param: string): ChatContentPart {
+  const url = part['image_url'];
+  const detail = part['detail'];
+  if (typeof url !== 'string' || url === '') throw missing(`${param}.image_url`, 'a URL or a data URL');
+  return { type: 'image_url', image_url: { url, ...(typeof detail === 'string' && { detail }) } };
+}
+
+function filePart(part: JsonRecord, param: string): ChatContentPart {
+  const { file_data: data, file_url: url, filename } = part;
+  const name = typeof filename === 'string' && filename !== '' ? { filename } : {};
+  if (typeof data === 'string' && data !== '') return { type: 'file', file: { file_data: data, ...name } };
+  if (typeof url === 'string' && url !== '') return { type: 'file', file: { file_url: url, ...name } };
+  throw missing(`${param}.file_data`, "a data URL, or there must be a 'file_url'");
+}
+
+const missing = (param: string, wanted: string): InvalidRequest =>
+  new InvalidRequest(
+    'missing_required_parameter',
+    param,
+    `'${param}' must be ${wanted}: the relay keeps no files.`,
+  );
+
+/** The texts of the text parts, joined by line feeds. */
+const textOfParts = (parts: readonly ChatContentPart[]): string =>
+  parts.flatMap((part) => (part.type === 'text' ? [part.text ?? ''] : [])).join('\n');
+
+/**
+ * The content of a chat message. Text alone becomes a plain string, because every upstream accepts that;
+ * several texts in a user's message stay separate parts.
+ */
+function contentOfParts(parts: ChatContentPart[], role = 'assistant'): string | ChatContentPart[] {
+  const textOnly = parts.every((part) => part.type === 'text');
+  return textOnly && (parts.length < 2 || role !== 'user') ? textOfParts(parts) : parts;
+}
+
+/** The content of a chat message as parts. An empty text gives no part. */
+function partsOfContent(content: ChatMessage['content']): ChatContentPart[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  return content ?? [];
+}

@@ -1,0 +1,142 @@
+import * as z from 'zod/mini';
+import type { ChatRequest } from '../../wire/canonical-call.ts';
+import { isRecord, type JsonRecord } from '../../wire/json.ts';
+
+/**
+ * The body of POST /v1/responses. Known fields are checked as far as the conversion needs them; unknown and
+ * null fields are ignored, because coding agents send many. The conversion checks items and their parts one
+ * by one, so that errors name the item. Source: the relay's client contract, "Responses request".
+ */
+const optional = <T extends z.core.$ZodType>(schema: T) => z.optional(z.nullable(schema));
+
+/** A tool never causes a refusal: tools that chat upstreams do not support are left out. */
+export const ResponsesTool = z.looseObject({ type: optional(z.string()) });
+export type ResponsesTool = z.infer<typeof ResponsesTool>;
+
+export const InputItem = z.looseObject({ type: optional(z.string()), role: optional(z.string()) });
+export type InputItem = z.infer<typeof InputItem>;
+
+export const ResponsesRequest = z.looseObject({
+  model: z.string().check(z.minLength(1)),
+  input: z.union([z.string().check(z.minLength(1)), z.array(InputItem).check(z.minLength(1))]),
+  instructions: optional(z.string()),
+  max_output_tokens: optional(z.int().check(z.gte(1))),
+  temperature: optional(z.number()),
+  top_p: optional(z.number()),
+  stream: optional(z.boolean()),
+  tools: optional(z.array(ResponsesTool)),
+  tool_choice: optional(z.unknown()),
+  parallel_tool_calls: optional(z.boolean()),
+  text: optional(z.looseObject({ format: optional(z.looseObject({ type: z.string() })) })),
+  reasoning: optional(z.looseObject({ effort: optional(z.string()) })),
+  include: optional(z.unknown()),
+  top_logprobs: optional(z.unknown()),
+  prompt: optional(z.unknown()),
+  previous_response_id: optional(z.string()),
+  conversation: optional(z.unknown()),
+  official: optional(z.boolean()),
+  /** Fields of Chat Completions that clients send here, too. An answer has room for one choice. */
+  stop: optional(z.union([z.string(), z.array(z.string())])),
+  n: optional(z.int().check(z.gte(1))),
+});
+export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
+
+/** Values of `include` that the relay serves itself, whatever the upstream speaks. */
+const encryptedReasoning = 'reasoning.encrypted_content';
+const outputLogprobs = 'message.output_text.logprobs';
+
+/** Fields with the same name in chat, by the test of their values. A value of another kind is ignored. */
+const sameNames: Record<string, (value: unknown) => boolean> = {
+  temperature: (value) => typeof value === 'number',
+  top_p: (value) => typeof value === 'number',
+  official: (value) => typeof value === 'boolean',
+  user: (value) => typeof value === 'string',
+  metadata: isRecord,
+  safety_identifier: (value) => typeof value === 'string',
+  prompt_cache_key: (value) => typeof value === 'string',
+  service_tier: (value) => typeof value === 'string',
+};
+
+/** Fields that the conversion reads elsewhere, or that are between the client and the relay alone. */
+const handled = new Set([
+  ...Object.keys(ResponsesRequest.shape),
+  ...Object.keys(sameNames),
+  'store',
+  'background',
+  'stream_options',
+  // Codex's, with the ids of its session and installation. OpenAI's schema does not have it.
+  'client_metadata',
+]);
+
+/** The fields of the request beside its input and its tools, under their names in chat. */
+export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => ({
+  ...Object.fromEntries(
+    Object.entries(sameNames).flatMap(([field, fits]) =>
+      fits(request[field]) ? [[field, request[field]]] : [],
+    ),
+  ),
+  ...(request.reasoning?.effort && { reasoning_effort: request.reasoning.effort }),
+  ...(request.stop && { stop: request.stop }),
+  ...logprobs(request),
+  ...outputForm(request),
+});
+
+/** Whether the client asked for the log probabilities of the text. */
+export const wantsLogprobs = (request: ResponsesRequest): boolean =>
+  included(request).includes(outputLogprobs) || topLogprobs(request) > 0;
+
+/** Whether the client keeps the state of the answer and sends it back. */
+export const keepsState = (request: ResponsesRequest): boolean =>
+  included(request).includes(encryptedReasoning);
+
+/** The kind of summary of the reasoning that the client asked for; undefined: none. */
+export function summaryKind({ reasoning }: ResponsesRequest): string | undefined {
+  const kind = reasoning?.['summary'] ?? reasoning?.['generate_summary'];
+  return typeof kind === 'string' && kind !== 'none' && kind !== '' ? kind : undefined;
+}
+
+/**
+ * What upstreams of the same form get as the client wrote it: fields that the relay does not know, and what is left of
+ * `include`.
+ */
+export function unknownFields(request: ResponsesRequest): JsonRecord {
+  const include = included(request).filter((each) => each !== encryptedReasoning && each !== outputLogprobs);
+  const unknown = Object.entries(withoutNulls(request)).filter(([field]) => !handled.has(field));
+  return { ...Object.fromEntries(unknown), ...(include.length > 0 && { include }) };
+}
+
+/**
+ * What the relay serves by itself: the text of the reasoning is shown as its summary, and the reasoning of all turns
+ * goes up again.
+ */
+export function servedFields(request: ResponsesRequest): JsonRecord {
+  const { effort: _effort, ...reasoning } = withoutNulls(request.reasoning ?? {});
+  return Object.keys(reasoning).length > 0 ? { reasoning } : {};
+}
+
+const withoutNulls = (source: object): JsonRecord =>
+  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
+
+const included = ({ include }: ResponsesRequest): unknown[] => (Array.isArray(include) ? include : []);
+
+export const topLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
+  typeof top === 'number' && Number.isInteger(top) ? top : 0;
+
+function logprobs(request: ResponsesRequest): Partial<ChatRequest> {
+  if (!wantsLogprobs(request)) return {};
+  const top = topLogprobs(request);
+  return { logprobs: true, ...(top > 0 && { top_logprobs: top }) };
+}
+
+/** Responses has the fields of the JSON schema beside `type`; chat has them under `json_schema`. */
+function outputForm({ text }: ResponsesRequest): Partial<ChatRequest> {
+  const verbosity = text?.['verbosity'];
+  const form: Partial<ChatRequest> = typeof verbosity === 'string' ? { verbosity } : {};
+  const format = text?.format;
+  if (!format || format.type === 'text') return form;
+  if (format.type !== 'json_schema') return { ...form, response_format: { type: format.type } };
+  const schema: JsonRecord = {};
+  for (const field of ['name', 'description', 'schema', 'strict'])
+    if (format[field] !== undefined && format[field] !== null) schema[field] = format[field];
+  return { ...form, response_format: { type: 'json_schema', json_schema: schema } };
+}

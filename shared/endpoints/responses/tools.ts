@@ -1,0 +1,163 @@
+import type { PlacedItem } from '../endpoint.ts';
+import { declaresTools } from './carried-items.ts';
+import type { ResponsesTool } from './request.ts';
+import type { ChatRequest, ChatTool } from '../../wire/canonical-call.ts';
+import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import type { DeclaredTool } from './item-writers.ts';
+import { fingerprint } from '../../wire/fingerprint.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { calledNameMax } from '../../wire/ids.ts';
+
+interface ConvertedTools {
+  tools: ChatTool[];
+  /** The declared tools, by flat name. */
+  declared: Map<string, DeclaredTool>;
+  /** Those that an item of the input declares, with their item. */
+  byItem: Map<ChatTool, JsonRecord>;
+  /**
+   * The number of tools that few upstreams support, such as `web_search`, and of those that nobody does, such as a
+   * function without a name.
+   */
+  dropped: number;
+}
+
+/** A tool as the client declared it, and its path for errors. */
+interface PlacedTool {
+  tool: JsonRecord;
+  param: string;
+  /** The item that declares it. Absent: the request does. */
+  item?: JsonRecord;
+}
+
+/** The tools of a request with their places: its own, then those in input items, as newer coding agents declare them. */
+export const placedTools = (own: readonly ResponsesTool[], items: readonly PlacedItem[]): PlacedTool[] => [
+  ...own.map((tool, i) => ({ tool, param: `tools[${i}]` })),
+  ...items.filter(declaresTools).flatMap(({ item, param }) => innerTools(item, { param, item })),
+];
+
+const innerTools = ({ tools }: JsonRecord, outer: Omit<PlacedTool, 'tool'>): PlacedTool[] =>
+  (Array.isArray(tools) ? tools : []).flatMap((tool: unknown, i) =>
+    isRecord(tool) ? [{ ...outer, tool, param: `${outer.param}.tools[${i}]` }] : [],
+  );
+
+/**
+ * Converts Responses tools to chat form. The tools of a namespace get joined names. The first tool of a name is
+ * used, later ones are ignored. Tools that run at the upstream stay as the client wrote them, for upstreams that may
+ * run them. Throws InvalidRequest for a name that is too long, and for nothing else.
+ */
+export function responsesToolsToChat(tools: readonly PlacedTool[]): ConvertedTools {
+  const converted: ConvertedTools = { tools: [], declared: new Map(), byItem: new Map(), dropped: 0 };
+  for (const tool of tools) addTool(converted, tool, undefined);
+  return converted;
+}
+
+function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: string | undefined): void {
+  const tool = plainTool(placed.tool);
+  const { type, name } = tool;
+  const callers = type === 'function' || type === 'custom';
+  if (callers || type === 'namespace') checkNameLength({ name }, placed.param);
+  const named = typeof name === 'string' && name !== '';
+  const push = (one: ChatTool): void => {
+    converted.tools.push(one);
+    if (placed.item) converted.byItem.set(one, placed.item);
+  };
+  if (named && type === 'namespace' && namespace === undefined && Array.isArray(tool['tools'])) {
+    for (const one of innerTools(tool, placed)) addTool(converted, one, name);
+    return;
+  }
+  if (!named || !callers) {
+    converted.dropped += 1;
+    const hosted = typeof type === 'string' && !callers && type !== 'namespace' && namespace === undefined;
+    if (hosted) push({ ...placed.tool, type });
+    return;
+  }
+  const flat = flatToolName(name, namespace);
+  if (converted.declared.has(flat)) return;
+  converted.declared.set(flat, { kind: type, name, namespace });
+  push(type === 'function' ? functionTool(flat, tool) : customTool(flat, tool));
+}
+
+/**
+ * Converts a tool to Responses form: some clients send its fields under `function`, as in Chat Completions.
+ */
+export function plainTool(tool: JsonRecord): JsonRecord {
+  const inner = tool['function'] ?? tool['custom'];
+  const fields = isRecord(inner) && tool['name'] === undefined ? inner : tool;
+  return { ...fields, type: tool['type'] ?? 'function' };
+}
+
+const functionTool = (name: string, tool: JsonRecord): ChatTool => ({
+  type: 'function',
+  function: {
+    name,
+    ...(typeof tool['description'] === 'string' && { description: tool['description'] }),
+    parameters: isRecord(tool['parameters']) ? tool['parameters'] : { type: 'object', properties: {} },
+    ...(typeof tool['strict'] === 'boolean' && { strict: tool['strict'] }),
+  },
+});
+
+/** Responses has the fields of a grammar beside `type`; chat has them under `grammar`. */
+function customTool(name: string, { description, format }: JsonRecord): ChatTool {
+  const { type, definition, syntax } = isRecord(format) ? format : {};
+  const grammar = { type: 'grammar', grammar: { definition, syntax } };
+  return {
+    type: 'custom',
+    custom: {
+      name,
+      ...(typeof description === 'string' && { description }),
+      ...(type === 'grammar' && typeof definition === 'string' && { format: grammar }),
+      ...(type === 'text' && { format: { type } }),
+    },
+  };
+}
+
+/**
+ * The tools of the canonical call with the choice among them. A choice of an unknown or a hosted tool becomes `auto`;
+ * a list of allowed tools with no known name allows none.
+ */
+export function chosenTools(choice: unknown, { tools, declared }: ConvertedTools): Partial<ChatRequest> {
+  if (tools.length === 0) return {};
+  if (choice === 'none' || choice === 'required') return { tools, tool_choice: choice };
+  if (!isRecord(choice)) return { tools, tool_choice: 'auto' };
+  if (choice['type'] !== 'allowed_tools')
+    return { tools, tool_choice: namedTool(choice, declared) ?? 'auto' };
+  const inner = isRecord(choice['allowed_tools']) ? choice['allowed_tools'] : choice;
+  const entries = Array.isArray(inner['tools']) ? inner['tools'].filter(isRecord) : [];
+  const allowed = entries.flatMap((entry) => namedTool(entry, declared) ?? []);
+  if (allowed.length === 0) return {};
+  const mode = inner['mode'] === 'required' ? 'required' : 'auto';
+  return { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode, tools: allowed } } };
+}
+
+/** A declared tool in the form of a choice; undefined if no tool has the name. */
+function namedTool(source: JsonRecord, declared: ReadonlyMap<string, DeclaredTool>): JsonRecord | undefined {
+  const { name: plain, namespace } = plainTool(source);
+  const name = typeof plain === 'string' ? flatToolName(plain, namespace) : '';
+  const kind = declared.get(name)?.kind;
+  return kind && { type: kind, [kind]: { name } };
+}
+
+/**
+ * The name of a tool for an upstream: `namespace__name`, or `name` if there is no namespace, reduced to the
+ * characters and the length that upstreams accept. The same tool gets the same name in every turn of a conversation.
+ */
+export function flatToolName(name: string, namespace: unknown): string {
+  const whole = typeof namespace === 'string' && namespace !== '' ? `${namespace}__${name}` : name;
+  const plain = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_');
+  if (plain === whole && whole.length <= calledNameMax) return whole;
+  const mark = `_${fingerprint(whole)}`;
+  return plain.slice(0, calledNameMax - mark.length) + mark;
+}
+
+/** Refuses a longer name than OpenAI accepts. `param`: the path of the object with the name. */
+export function checkNameLength(source: { name?: unknown; namespace?: unknown }, param: string): void {
+  for (const field of ['name', 'namespace'] as const) {
+    const value = source[field];
+    if (typeof value !== 'string' || value.length <= calledNameMax) continue;
+    throw new InvalidRequest(
+      'string_above_max_length',
+      `${param}.${field}`,
+      `'${param}.${field}' has ${value.length} characters; at most ${calledNameMax} are accepted.`,
+    );
+  }
+}

@@ -1,0 +1,222 @@
+/** Adds a channel or overwrites one. Refuses a row that the relay would not use. */
+import { readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
+import { plainRow } from '../../config/rows/read-row.ts';
+import {
+  isOfStack,
+  isSecretName,
+  managedSecretName,
+  parameterName,
+} from '../../config/rows/secret-reference.ts';
+import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
+import { canonicalJson } from '../../wire/json.ts';
+import { usable, usageFailure, type Plan } from '../plan.ts';
+import type { OperatorPorts, Target, RawRow, RowWrite, SecretWrite } from '../operator-ports.ts';
+import { channelWarnings } from '../config/row-changes.ts';
+import { planApply, type ConfigPlan, planSetRow } from '../config/write-rows.ts';
+import { findChannel } from './list-channels.ts';
+
+export interface ChannelInput {
+  id: string;
+  models: string[];
+  type?: string;
+  endpoint?: string;
+  /** Attributes that only some channel types have, by their names in rows. */
+  attributes?: Partial<Record<OwnAttributeName, string>>;
+  name?: string;
+  secret?: string;
+  priority?: number;
+  weight?: number;
+  mapper?: Record<string, string>;
+  disabled?: boolean;
+}
+
+/** What to do if a row with the id exists. `keep-same`: accept an identical row, refuse any other. */
+type WhenTaken = 'refuse' | 'replace' | 'keep-same';
+
+export interface AddChannelPlan extends Plan<RowWrite> {
+  /** The relay's warnings about the new row. */
+  warnings: string[];
+}
+
+export async function planAddChannel(
+  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  input: ChannelInput,
+  whenTaken: WhenTaken,
+): Promise<AddChannelPlan> {
+  const { id } = input;
+  const row = channelRowOf(input);
+  const { row: read, warning } = checkRow(target, row);
+  const conflict = usageFailure(
+    whenTaken === 'keep-same'
+      ? `nothing was written: there is a channel ${id} already; choose another --id`
+      : `there is a channel ${id} already: choose another --id, or add --replace`,
+  );
+  const replace = whenTaken === 'replace';
+  const there = replace ? undefined : await tables.get('channels', id);
+  const isSame = there !== undefined && canonicalJson(plainRow(there)) === canonicalJson(row);
+  if (there !== undefined && !(whenTaken === 'keep-same' && isSame)) throw conflict;
+  return {
+    changes: isSame ? [] : [{ kind: replace ? 'replace' : 'create', table: 'channels', row, conflict }],
+    effect: [`channel ${id} is written, switched ${read.state ? 'on' : 'off'}; live within 10 seconds.`],
+    questions: replace ? [`Write over the channel ${id}, if there is one, with all its attributes?`] : [],
+    warnings: warning === undefined ? [] : [warning],
+  };
+}
+
+/** As `planAddChannel`, with what the relay will warn of beside the rows that are there. */
+export async function planNewChannel(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'target'>,
+  input: ChannelInput,
+  whenTaken: WhenTaken,
+): Promise<AddChannelPlan> {
+  const plan = await planAddChannel(ports, input, whenTaken);
+  return { ...plan, warnings: await channelWarnings(ports, channelRowOf(input)) };
+}
+
+export function channelRowOf(input: ChannelInput): RawRow {
+  const { id, models, type, endpoint, attributes, name, secret, priority, weight, mapper } = input;
+  const given = { type, endpoint, ...attributes, name, secret, priority, weight, mapper };
+  return {
+    id,
+    models,
+    state: !input.disabled,
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+  };
+}
+
+/** Parses a new row as the relay does. Throws a Failure if the relay would not use it. */
+function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow; warning?: string } {
+  const reading = usable(readChannel(row, target), 'nothing was written: ');
+  const foreign = secretsOf(reading.row).find((reference) => !isOfStack(reference, stack));
+  if (foreign === undefined) return reading;
+  throw usageFailure(
+    `nothing was written: stack ${stack} may not read ${foreign}, only ssm:/relay/${stack}/... and secretsmanager:${stack}/...`,
+  );
+}
+
+// Switches a channel on or off, and says which models nobody else serves. `carryOutWrites` carries it out.
+
+type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'target'>;
+
+export async function planSwitchChannel(
+  ports: Ports,
+  { id, on }: { id: string; on: boolean },
+): Promise<ConfigPlan> {
+  const raw = on ? undefined : await ports.tables.get('channels', id);
+  if (raw && 'problem' in readChannel(raw, ports.target)) return planStop(ports, raw);
+  const { channel } = await findChannel(ports, id);
+  const plan = await planSetRow(ports, { table: 'channels', key: id, attributes: { state: on } });
+  if (plan.changes.length === 0)
+    return { ...plan, effect: [`channel ${id} is ${on ? 'on' : 'off'} already`] };
+  if (on) return { ...plan, effect: [`channel ${id} is switched on; live within 10 seconds.`] };
+  const { channels } = await ports.config.tables();
+  const others = new Set(
+    channels.flatMap((raw) => {
+      const reading = readChannel(raw, ports.target);
+      return 'row' in reading && reading.row.state && reading.row.id !== id ? reading.row.models : [];
+    }),
+  );
+  const lost = channel.models.filter((model) => !others.has(model));
+  return {
+    ...plan,
+    effect: [
+      `channel ${id} is switched off; live within 10 seconds.`,
+      lost.length > 0
+        ? `nobody else serves ${lost.join(', ')}: calls of them are refused`
+        : 'other channels serve all of its models',
+    ],
+    questions: [`Switch channel ${id} off?`],
+  };
+}
+
+/** Of a row with a problem an earlier version serves. It can be stopped without mending the row. */
+async function planStop(ports: Ports, raw: RawRow): Promise<ConfigPlan> {
+  const id = String(raw['id']);
+  const row = { ...(plainRow(raw) as RawRow), state: false };
+  const text = JSON.stringify({ channels: [row] });
+  const { refusal: _, ...plan } = await planApply(ports, { name: `channel ${id}`, text }, {});
+  if (plan.changes.length === 0) return { ...plan, effect: [`channel ${id} is off already`] };
+  return {
+    ...plan,
+    effect: [
+      `channel ${id} is switched off; live within 10 seconds.`,
+      'its row has a problem, so the last good version of it served: mend it before it is switched on',
+    ],
+    questions: [`Switch channel ${id} off?`],
+  };
+}
+
+// Stores an upstream's key under a name of the stack. Plans contain no value, so they can be shown.
+
+interface SecretInput {
+  name: string;
+  /** Store in Secrets Manager instead of SSM. */
+  managed: boolean;
+  /** Overwrite an existing value. */
+  replace: boolean;
+  /** The secret is the key of a channel that is being set up. Its name is the channel's id. */
+  isOfNewChannel?: boolean;
+}
+
+export interface StoreSecretPlan extends Plan<SecretWrite> {
+  /** The reference to write into rows. */
+  reference: string;
+}
+
+/** Size limit of SSM's standard parameters, which are free of charge. */
+const valueCharactersMax = 4096;
+
+/** Throws a Failure if the target has no secret store or the name is invalid. */
+export function planStoreSecret(
+  { target }: Pick<OperatorPorts, 'target'>,
+  { name, managed, replace, isOfNewChannel }: SecretInput,
+): StoreSecretPlan {
+  if (target.local)
+    throw usageFailure(
+      'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
+        'and write env:OPENAI_API_KEY in the row',
+    );
+  if (!isSecretName(name))
+    throw usageFailure('a name has the characters A-Z a-z 0-9 . _ - and / between parts');
+  const { stack } = target;
+  const stored = managed ? managedSecretName(stack, name) : parameterName(stack, name);
+  const reference = `${managed ? 'secretsmanager' : 'ssm'}:${stored}`;
+  const conflict = usageFailure(
+    isOfNewChannel
+      ? `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`
+      : `there is a secret ${stored} already: choose another name, or add --replace`,
+  );
+  return {
+    changes: [{ reference, replace, conflict }],
+    effect: [
+      replace
+        ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
+        : `stored as ${reference}: write this reference into a row, as \`channel add --secret\` does`,
+    ],
+    questions: [],
+    reference,
+  };
+}
+
+/**
+ * Throws a Failure if a value exists and the plan does not replace it.
+ * @returns the reference
+ */
+export async function carryOutStoreSecret(
+  { secrets }: Pick<OperatorPorts, 'secrets'>,
+  { changes, reference }: StoreSecretPlan,
+  value: string,
+): Promise<string> {
+  checkValue(value);
+  for (const write of changes) await secrets.put(write, value);
+  return reference;
+}
+
+function checkValue(value: string): void {
+  if (value === '') throw usageFailure('no value was given on standard input');
+  // A header can carry only these characters; others are most likely a pasting mistake.
+  if (!/^[\x21-\x7e]+$/.test(value))
+    throw usageFailure('the value has blanks or other characters that no key has');
+  if (value.length > valueCharactersMax)
+    throw usageFailure(`the value has over ${valueCharactersMax} characters`);
+}

@@ -1,0 +1,104 @@
+/** Lists the published versions of the configuration, and shows the content of one. */
+import type { ConfigRows, ConfigTable } from '../../config/rows/read-table.ts';
+import { attributeOf } from '../../config/rows/read-row.ts';
+import { snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
+import type { PublishedVersion, OperatorPorts } from '../operator-ports.ts';
+import { Failure, usageFailure } from '../plan.ts';
+import { configTables } from './row-changes.ts';
+import { isPublished } from './write-rows.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+
+export interface ListedVersions {
+  /** The version that serves requests; undefined: none has been published. */
+  served: number | undefined;
+  /** Newest first. */
+  versions: (PublishedVersion & { rows: Record<ConfigTable, number> })[];
+  /** Number of retained versions, including those that are not listed. */
+  kept: number;
+  /** The tables contain edits that are not in the newest version. */
+  edited: boolean;
+}
+
+/**
+ * @param limit maximum number of versions to list
+ * @param onProgress called with the number of further versions that were read
+ */
+export async function listVersions(
+  ports: Pick<OperatorPorts, 'config' | 'target'>,
+  limit: number,
+  onProgress: (count: number) => void,
+): Promise<ListedVersions> {
+  const { config } = ports;
+  const newest = await config.newest();
+  if (!newest) return { served: undefined, versions: [], kept: 0, edited: false };
+  const kept = await config.versions();
+  const versions: ListedVersions['versions'] = [];
+  for (const version of kept.slice(0, limit)) {
+    versions.push({ ...version, rows: countRows(await config.rows(version)) });
+    onProgress(1);
+  }
+  return {
+    served: newest.version,
+    versions,
+    kept: kept.length,
+    edited: !(await isPublished(ports, newest)),
+  };
+}
+
+/** Three requests. */
+export const publishedMax = 100;
+
+/** The newest versions alone, without what is in them. */
+export async function publishedVersions({
+  config,
+}: Pick<OperatorPorts, 'config'>): Promise<
+  Pick<ListedVersions, 'served'> & { versions: PublishedVersion[] }
+> {
+  const versions = await config.versions({ count: publishedMax });
+  return { served: versions[0]?.version, versions: versions.slice(0, publishedMax) };
+}
+
+const countRows = (rows: ConfigRows): Record<ConfigTable, number> =>
+  Object.fromEntries(configTables.map((table) => [table, rows[table].length])) as Record<ConfigTable, number>;
+
+export interface ShownVersion {
+  snapshot: Snapshot;
+  /** Values as written in the rows. */
+  settings: { name: string; value: unknown }[];
+}
+
+export async function showVersion(
+  { config }: Pick<OperatorPorts, 'config'>,
+  number: number,
+): Promise<ShownVersion> {
+  const version = await config.version(number);
+  if (version.format !== snapshotFormat)
+    throw new Failure(
+      `version ${number} is in a form that this tool does not know: use the tool of its time`,
+    );
+  const [snapshot, rows] = await Promise.all([config.snapshot(version), config.rows(version)]);
+  const settings = rows.settings.map((row) => ({
+    name: String(attributeOf(row, 'name')),
+    value: attributeOf(row, 'value'),
+  }));
+  return { snapshot, settings };
+}
+
+// Finds the version of the configuration that served at a time.
+
+/** Throws a Failure if none is kept that is so old. */
+export async function versionAt(
+  { config, clock }: Pick<OperatorPorts, 'clock' | 'config'>,
+  atMs: number,
+): Promise<PublishedVersion> {
+  if (atMs > clock.now()) throw usageFailure(`--to ${isoTime(atMs)}: wanted a time before now`);
+  const versions = await config.versions({ sinceMs: atMs });
+  const found = versions.find(({ publishedAt }) => publishedAt * 1000 <= atMs);
+  if (found) return found;
+  const oldest = versions.at(-1);
+  throw usageFailure(
+    oldest
+      ? `nothing that served at ${isoTime(atMs)} is kept: the oldest is version ${oldest.version}, published ${isoTime(oldest.publishedAt * 1000)}`
+      : 'nothing was published yet',
+  );
+}

@@ -1,0 +1,233 @@
+/** Writes a grant exactly once, and waits until the relay has applied it. */
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import type { WrittenGrant } from '../../billing/ledger-row.ts';
+import { isAccountOff } from '../../config/rows/account-row.ts';
+import { GrantRow } from '../../config/rows/grant-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { Failure, usable, type Plan, usageFailure } from '../plan.ts';
+import { type OperatorPorts, ExactNumber, type RowWrite } from '../operator-ports.ts';
+import { carryOutWrites, findAccount } from '../rows.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
+
+export interface GrantInput {
+  account: string;
+  /** Yuan as typed, with at most 9 decimals; negative: a correction. */
+  amount: string;
+  reason?: string | undefined;
+  /** Id of the grant: grants with the same id are applied once. Default: a new id. */
+  id?: string | undefined;
+  /** Create the account if it does not exist. */
+  new?: boolean | undefined;
+}
+
+export interface GrantPlan extends Plan<RowWrite> {
+  account: string;
+  grantId: string;
+  amount: NanoYuan;
+}
+
+export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
+  const { account, reason } = input;
+  const nowMs = ports.clock.now();
+  const grantId = input.id ?? generatedGrantId(ports);
+  const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
+  const reading = readRow(GrantRow, { ...facts, amount: input.amount });
+  const { amount } = usable(reading, 'nothing was written: ').row;
+  const found = await findAccount(ports, account, input.new);
+  const refusal = input.id === undefined ? await repeatedGrant(ports, account, amount) : undefined;
+  const row = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
+  return {
+    changes: [...found.changes, { kind: 'create', table: 'grants', row }],
+    effect: [
+      ...found.effect,
+      `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`,
+    ],
+    questions: [
+      amount < 0n
+        ? `Take ${formatYuan(-amount)} yuan from account ${account}?`
+        : `Grant ${formatYuan(amount)} yuan to account ${account}?`,
+    ],
+    ...(refusal !== undefined && { refusal }),
+    warnings: isAccountOff(found.row) ? [`account ${account} is off: its keys are refused`] : [],
+    account,
+    grantId,
+    amount,
+  };
+}
+
+/** @returns the writes that were made; the grant's is missing if an earlier run wrote the same grant */
+export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
+  const { account, grantId, amount } = plan;
+  const made = await carryOutWrites(ports, plan).catch((error: unknown) => {
+    throw isCertain(plan, error)
+      ? error
+      : afterWrite(error, `it is not known whether ${nameOf(plan)} is written`);
+  });
+  if (made.some(({ table }) => table === 'grants')) return made;
+  // A command that is repeated with the same id finds the row of its earlier run.
+  const there = await grantOf(ports, account, grantId);
+  if (there && parseYuan(there.amount) === amount) return made;
+  throw new Failure(
+    `there is a grant ${grantId} of ${there?.amount ?? 'another amount'} already: choose another --id`,
+  );
+}
+
+const nameOf = ({ account, grantId }: GrantOf): string => `grant ${grantId} of account ${account}`;
+
+/** The row was there, or may not be written: nothing is open. */
+const isCertain = ({ changes }: GrantPlan, error: unknown): boolean =>
+  error instanceof Failure && (error.exitCode !== 1 || changes.some(({ conflict }) => conflict === error));
+
+/** Whoever repeats a command of which only the reply was lost moves the money twice, under another id. */
+const afterWrite = (error: unknown, what: string): Failure =>
+  new Failure(
+    `${error instanceof Error ? error.message : String(error)}; ${what}: see \`grant show\` before you repeat this`,
+  );
+
+async function grantOf(
+  { ledger }: OperatorPorts,
+  account: string,
+  grantId: string,
+): Promise<WrittenGrant | undefined> {
+  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
+  return grants.find((grant) => grant.grantId === grantId);
+}
+
+export interface GrantMade {
+  /** The grant's is missing if an earlier run wrote it. */
+  made: RowWrite[];
+  isApplied: boolean;
+  /** The balance afterwards; undefined: the grant is not applied yet, or the item cannot be read. */
+  available?: NanoYuan;
+}
+
+/** Writes the grant, or a refund, and waits until it is applied. */
+export async function carryOutGrant(
+  ports: OperatorPorts,
+  plan: GrantPlan,
+  waitMs: number,
+): Promise<GrantMade> {
+  const made = await carryOutGrantAmount(ports, plan);
+  return { made, ...(await awaitApplied(ports, plan, waitMs)) };
+}
+
+const pauseMs = 300;
+
+type GrantOf = Pick<GrantPlan, 'account' | 'grantId'>;
+
+/**
+ * Of a grant that is written.
+ * @returns `available`: the balance afterwards; undefined: the grant is not applied yet, or the item cannot
+ * be read
+ */
+export async function awaitApplied(
+  ports: OperatorPorts,
+  { account, grantId }: GrantOf,
+  waitMs: number,
+): Promise<{ isApplied: boolean; available?: NanoYuan }> {
+  const { clock, ledger } = ports;
+  const untilMs = clock.now() + waitMs;
+  const unread = (error: unknown): never => {
+    throw afterWrite(error, `${nameOf({ account, grantId })} is written`);
+  };
+  for (;;) {
+    const grant = await grantOf(ports, account, grantId).catch(unread);
+    if (grant?.problem !== undefined) throw new Failure(`the relay does not take it: ${grant.problem}`);
+    if (grant?.applied !== undefined) break;
+    if (clock.now() + pauseMs > untilMs) return { isApplied: false };
+    await clock.sleep(pauseMs);
+  }
+  const quota = await ledger.quota(account).catch(unread);
+  return { isApplied: true, ...(quota && 'row' in quota && { available: quota.row.available }) };
+}
+
+// Finds the grant that a command without an id repeats: its reply was lost, or it was stopped after its write. Reads one page.
+
+/** For so long a second command with the same amount is taken for a repeat of the first. */
+export const repeatMs = 10 * 60_000;
+const looked = 20;
+
+/** Generated ids sort by time. */
+const generatedGrantId = ({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): string =>
+  `${isoTime(clock.now()).replaceAll(/[-:]/g, '')}-${random.hex(4)}`;
+
+/** When the id was generated, in epoch milliseconds; undefined: somebody chose it. */
+function generatedMs(grantId: string): number | undefined {
+  const [, date = '', time = ''] = /^(\d{8})T(\d{6})Z-[0-9a-f]{8}$/.exec(grantId) ?? [];
+  const iso = `${date.replace(/(....)(..)/, '$1-$2-')}T${time.replace(/(..)(..)/, '$1:$2:')}Z`;
+  return date === '' ? undefined : Date.parse(iso);
+}
+
+/** Why a grant with a generated id is not made. Undefined: nothing like it was granted in the last ten minutes. */
+async function repeatedGrant(
+  { pages, clock }: Pick<OperatorPorts, 'pages' | 'clock'>,
+  account: string,
+  amount: NanoYuan,
+): Promise<string | undefined> {
+  const { grants } = await pages.grants(account, looked);
+  const again = grants.find(
+    ({ grantId, amount: written }) =>
+      parseYuan(written) === amount && (generatedMs(grantId) ?? 0) > clock.now() - repeatMs,
+  );
+  return again
+    ? `${again.amount} yuan were granted to ${account} minutes ago, as ${again.grantId}: if this is the same grant, it is made; if it is another, name it with --id`
+    : undefined;
+}
+
+// View: grants, those that are not applied first, then the newest, of all accounts or of one. Holds few more than it shows.
+
+export interface GrantsWanted {
+  account?: string | undefined;
+  /** Only those that the relay has not applied, or does not take. */
+  open?: boolean | undefined;
+  limit: number;
+}
+
+interface GrantList {
+  grants: WrittenGrant[];
+  /** All that fit, with those beyond the limit. */
+  count: number;
+}
+
+/** What stands in the place of an amount, and is none, may be anything, so it is not shown. */
+const safe = (grant: WrittenGrant): WrittenGrant => ({
+  ...grant,
+  amount: parseYuan(grant.amount) === undefined ? '?' : grant.amount,
+});
+
+/** @param onProgress called with the number of further rows that were read */
+export async function listGrants(
+  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { account, open = false, limit }: GrantsWanted,
+  onProgress: (count: number) => void,
+): Promise<GrantList> {
+  const firstOf = (grants: WrittenGrant[]): WrittenGrant[] => grants.toSorted(byApplied).slice(0, limit);
+  let kept: WrittenGrant[] = [];
+  let count = 0;
+  for await (const page of ledger.grants(account)) {
+    onProgress(page.length);
+    const found = page.filter(({ applied }) => !open || applied === undefined);
+    count += found.length;
+    kept.push(...found);
+    // Not after each page: with a high limit, that would sort the same rows again and again.
+    if (kept.length > 2 * limit) kept = firstOf(kept);
+  }
+  return { grants: firstOf(kept).map(safe), count };
+}
+
+/** Those that are not applied first, then the newest. */
+const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>
+  compareCodeUnits(b.applied ?? '~', a.applied ?? '~') || compareCodeUnits(b.grantId, a.grantId);
+
+/** Throws a Failure if there is none. */
+export async function showGrant(
+  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { account, id }: { account: string; id: string },
+): Promise<WrittenGrant> {
+  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
+  const found = grants.find(({ grantId }) => grantId === id);
+  if (!found)
+    throw usageFailure(`account ${account} has no grant ${id}: see \`grant list --account ${account}\``);
+  return safe(found);
+}

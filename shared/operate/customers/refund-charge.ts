@@ -1,0 +1,144 @@
+/**
+ * Refunds what a call was charged, whole or in parts, as grants whose ids name the ledger row. The parts have numbers, and
+ * each is made once, after those before it were read: together they never exceed the charge, however many operators
+ * refund at once.
+ */
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import { grantLedgerId, latePrefix, type CloseRow } from '../../billing/ledger-row.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { leakedGrantId } from '../keys/leaked-key.ts';
+import { lateCharge } from '../ledger/ledger.ts';
+import { Failure, usageFailure } from '../plan.ts';
+import { type OperatorPorts, ExactNumber } from '../operator-ports.ts';
+import { type GrantPlan, repeatMs } from './grants.ts';
+
+export interface RefundInput {
+  /** The id of a ledger row, which is the request's, or the id of an answer. */
+  id: string;
+  /** Yuan as typed. Absent: all that was not refunded yet. */
+  amount?: string | undefined;
+  /** Shown to the customer. */
+  reason?: string | undefined;
+  /** The number of the part, so that a repeat cannot make another. Absent: the next one, if it does not look like a repeat. */
+  part?: number | undefined;
+}
+
+/** `carryOutWrites` carries it out; it throws if another part was made meanwhile. */
+export async function planRefundCharge(ports: OperatorPorts, input: RefundInput): Promise<GrantPlan> {
+  const { account, id, charge, model, key } = await chargedRow(ports, input.id);
+  const written = await writtenAmounts(ports, account);
+  const earlier = await earlierParts(ports, { id, written });
+  const late = await earlierParts(ports, { id: latePrefix + id, written });
+  const left = [...earlier, ...late].reduce((sum, part) => sum - part.amount, charge);
+  const before = left === charge ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
+  const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
+  if (left <= 0n) throw new Failure(`${charged}: nothing is left to refund`);
+  const amount = input.amount === undefined ? left : parseYuan(input.amount);
+  if (amount === undefined || amount <= 0n || amount > left)
+    throw usageFailure(
+      `${charged}; --amount ${input.amount}: wanted yuan above 0, at most ${formatYuan(left)}`,
+    );
+  const number = earlier.length + 1;
+  if (input.part !== undefined && input.part !== number)
+    throw usageFailure(`${charged}; --part ${input.part}: the next part is ${number}`);
+  const refusal = input.part === undefined ? repeatedPart(ports, { id, amount, earlier }) : undefined;
+  const grantId = partId(id, number);
+  const row = {
+    account,
+    grant_id: grantId,
+    amount: new ExactNumber(formatYuan(amount)),
+    reason: input.reason ?? `refund of ${id}`,
+    _created: isoTime(ports.clock.now()),
+  };
+  const conflict = new Failure(
+    'somebody else refunded this request meanwhile and nothing was written: look at it again, then repeat',
+  );
+  return {
+    changes: [{ kind: 'create', table: 'grants', row, conflict }],
+    effect: [charged, `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`],
+    questions: [`Refund ${formatYuan(amount)} yuan to account ${account}?`],
+    ...(refusal !== undefined && { refusal }),
+    warnings: refundedWithKey(leakedGrantId(key), written),
+    account,
+    grantId,
+    amount,
+  };
+}
+
+/** With all that the call was charged: its late charge, which may be below zero, is no call of its own. */
+async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseRow> {
+  const { ledger } = ports;
+  const id = written.trim().replace(/^(chatcmpl-|resp-|late#)/, '');
+  const reading = await ledger.request(id);
+  if (!reading) throw new Failure(`the ledger has no row ${id}: see \`ledger list\``);
+  if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
+  const { row } = reading;
+  if (row.kind === 'grant')
+    throw new Failure(`${id} is a grant, no charge: \`account grant\` with an amount below 0 corrects it`);
+  const charge = row.charge + ((await lateCharge(ports, row))?.charge ?? 0n);
+  if (charge <= 0n) throw new Failure(`request ${id} was charged nothing, so nothing can be refunded`);
+  return { ...row, charge };
+}
+
+/** The first part needs no number: nearly all refunds have one part. */
+const partId = (id: string, number: number): string => `refund#${id}${number === 1 ? '' : `#${number}`}`;
+
+/** Amounts as written, by id of the grant. */
+type WrittenAmounts = ReadonlyMap<string, string>;
+
+const writtenAmounts = async ({ ledger }: OperatorPorts, account: string): Promise<WrittenAmounts> =>
+  new Map(
+    (await Array.fromAsync(ledger.grants(account))).flat().map(({ grantId, amount }) => [grantId, amount]),
+  );
+
+/** A leaked key is refunded as a whole, since a time that the grant does not say. */
+function refundedWithKey(grantId: string, written: WrittenAmounts): string[] {
+  const amount = parseYuan(written.get(grantId) ?? '');
+  return amount === undefined
+    ? []
+    : [
+        `the grant ${grantId} returned ${formatYuan(amount)} yuan for calls of this key: is this one among them?`,
+      ];
+}
+
+/** Why a part is not made: a command that was stopped after its write looks like this one. */
+function repeatedPart(
+  { clock }: Pick<OperatorPorts, 'clock'>,
+  { id, amount, earlier }: { id: string; amount: NanoYuan; earlier: readonly Part[] },
+): string | undefined {
+  const last = earlier.at(-1);
+  if (last?.amount !== amount || last.atMs <= clock.now() - repeatMs) return undefined;
+  return (
+    `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${partId(id, earlier.length)}: if this is the same ` +
+    `part, it is made; if it is another, say so: account refund ${id} --amount ${formatYuan(amount)} --part ${earlier.length + 1}`
+  );
+}
+
+interface Part {
+  amount: NanoYuan;
+  /** When it was applied; one that is not yet was made a moment ago. */
+  atMs: number;
+}
+
+/**
+ * The parts that were made, in order. What was applied counts as the ledger has it: a row of `grants` may have been edited
+ * or deleted since.
+ */
+async function earlierParts(
+  { ledger }: OperatorPorts,
+  { id, written }: { id: string; written: WrittenAmounts },
+): Promise<Part[]> {
+  const parts: Part[] = [];
+  for (;;) {
+    const grantId = partId(id, parts.length + 1);
+    const applied = await ledger.request(grantLedgerId(grantId));
+    const row = applied && 'row' in applied && applied.row.kind === 'grant' ? applied.row : undefined;
+    const amount = row?.amount ?? parseYuan(written.get(grantId) ?? '');
+    if (amount === undefined) {
+      if (applied || written.has(grantId))
+        throw new Failure(`the amount of the earlier refund ${grantId} cannot be read: see \`account show\``);
+      return parts;
+    }
+    parts.push({ amount, atMs: row ? Date.parse(row.at) : Infinity });
+  }
+}

@@ -1,0 +1,169 @@
+/** Signs the reference that a checkout of Stripe carries, so that its payment is granted to an account. Writes nothing. */
+import {
+  decimalsOf,
+  parsePayment,
+  paymentText,
+  yuanOf,
+  referenceBody,
+  referenceLengthMax,
+  signedReference,
+  withSignature,
+  type PaymentAmount,
+  type Payment,
+  assigned,
+  rejected,
+  grantText,
+  paymentChange,
+  type PaymentChange,
+} from '../billing/payments.ts';
+import type { NanoYuan } from '../billing/amount.ts';
+import { findAccount } from './rows.ts';
+import { Failure, usageFailure, type Plan, usable } from './plan.ts';
+import type { OperatorPorts } from './operator-ports.ts';
+import { compareCodeUnits } from '../wire/json.ts';
+import { readSetting } from '../config/setting-rows.ts';
+import type { StripeSettings } from '../config/settings.ts';
+
+export interface LinkInput {
+  account: string;
+  /** In the currency, as people write it: `10.50`. */
+  amount: string;
+  currency: string;
+}
+
+export interface PaymentLink extends PaymentAmount {
+  account: string;
+  /** For `client_reference_id`, or for `relay_reference` in the metadata of the checkout's session. */
+  reference: string;
+  /** What the account will be granted at the present rate. */
+  granted: NanoYuan;
+  live: boolean;
+  /** Where the customer is sent after the payment. */
+  returnUrl: string;
+}
+
+export async function linkPayment(ports: OperatorPorts, input: LinkInput): Promise<PaymentLink> {
+  const { account } = input;
+  const currency = input.currency.toLowerCase();
+  const { live, rates, linkSecrets } = await stripeSetting(ports);
+  const rate = rates[currency];
+  if (rate === undefined)
+    throw new Failure(
+      `the setting payments has no rate for ${currency}, only for ${Object.keys(rates).join(', ')}`,
+    );
+  const paid = checkedAmount(input.amount, currency);
+  await findAccount(ports, account);
+  const body = referenceBody({ account, ...paid, nonce: ports.random.hex(8) });
+  const secret = await ports.secrets.read(linkSecrets.at(-1) ?? '');
+  const reference = withSignature(body, ports.hmac.sign(secret, signedReference(body)));
+  if (reference.length > referenceLengthMax)
+    throw new Failure(
+      `the name ${account} is too long: a reference has ${referenceLengthMax} characters at most, this one ${reference.length}`,
+    );
+  const baseUrl = await ports.baseUrl();
+  const returnUrl = baseUrl?.replace(/v1$/, '') ?? 'https://example.com/';
+  return { account, ...paid, reference, granted: yuanOf(paid, rate), live, returnUrl };
+}
+
+function checkedAmount(written: string, currency: string): PaymentAmount {
+  const paid = parsePayment(written, currency);
+  if (!paid || paid.minor <= 0n || paid.minor >= 10n ** 12n)
+    throw usageFailure(
+      `--amount ${written}: wanted ${currency} above 0 with ${decimalsOf(currency)} decimals at most`,
+    );
+  // Stripe takes no other amounts in currencies with three decimals.
+  if (decimalsOf(currency) === 3 && paid.minor % 10n !== 0n)
+    throw usageFailure(`--amount ${paymentText(paid)}: wanted two decimals at most, as Stripe has it`);
+  return paid;
+}
+
+// View: payments that providers reported.
+
+/** @returns the newest first */
+export async function listPayments(
+  { payments }: OperatorPorts,
+  { parked }: { parked?: boolean | undefined },
+): Promise<Payment[]> {
+  const all = (await Array.fromAsync(payments.all())).flat();
+  return all
+    .filter(({ state }) => !parked || state === 'parked')
+    .toSorted((a, b) => compareCodeUnits(b.at, a.at) || compareCodeUnits(a.id, b.id));
+}
+
+// What an operator decides about a parked payment: which account it is granted to, or that it is no account's.
+
+type DecisionPlan = Plan<PaymentChange>;
+
+export async function planAssignPayment(
+  ports: OperatorPorts,
+  { id, account }: { id: string; account: string },
+): Promise<DecisionPlan> {
+  const { payment, paid } = await parkedPayment(ports, id);
+  if (!(await ports.payments.hasAccount(account)))
+    throw usageFailure(`there is no account ${account}: make a key for it first`);
+  const rate = payment.rate ?? (await stripeSetting(ports)).rates[paid.currency];
+  if (rate === undefined)
+    throw new Failure(`the setting payments has no rate for ${paid.currency}: add one, then repeat`);
+  const change = paymentChange(payment, assigned(payment, account, rate));
+  return {
+    changes: [change],
+    effect: [
+      ...(payment.problem === undefined ? [] : [`it was parked because ${payment.problem}`]),
+      ...change.grants.map((grant) => `account ${account} is granted, once, for the ${grantText(grant)}`),
+    ],
+    questions: [`Grant payment ${id} of ${paymentText(paid)} to account ${account}?`],
+  };
+}
+
+export async function planRejectPayment(ports: OperatorPorts, id: string): Promise<DecisionPlan> {
+  const { payment, paid } = await parkedPayment(ports, id);
+  return {
+    changes: [paymentChange(payment, rejected(payment))],
+    effect: [
+      'nothing is granted for it, now or later; what the customer paid is returned at Stripe, not here',
+    ],
+    questions: [`Grant payment ${id} of ${paymentText(paid)} to nobody?`],
+  };
+}
+
+export async function carryOutDecision({ payments }: OperatorPorts, plan: DecisionPlan): Promise<void> {
+  for (const change of plan.changes) {
+    const written = await payments.write(change);
+    if (written === 'outdated')
+      throw new Failure(
+        'the payment was changed meanwhile and nothing was written: look at it again, then repeat',
+      );
+    if (written !== 'written')
+      throw new Failure(
+        `nothing was written: ${change.after.account} has a grant ${written.taken.join(', ')} already; reject the payment instead`,
+      );
+  }
+}
+
+async function parkedPayment({ payments }: OperatorPorts, id: string) {
+  const payment = await payments.find(id);
+  if (!payment) throw new Failure(`nothing is known of a payment ${id}: see \`payment list\``);
+  const { state, account, paid } = payment;
+  if (state !== 'parked' || !paid)
+    throw new Failure(`payment ${id} is not parked: ${stateWords[state]} ${account ?? ''}`.trim());
+  return { payment, paid };
+}
+
+const stateWords: Record<Payment['state'], string> = {
+  expected: 'only a refund or dispute of it was reported yet',
+  parked: 'its amount is not known',
+  granted: 'it was granted to',
+  rejected: 'it was rejected',
+};
+
+// Reads what the setting `payments` says about Stripe, from its row as it is now.
+
+/** Throws a Failure if there is none. */
+async function stripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {
+  const raw = await tables.get('settings', 'payments');
+  if (!raw)
+    throw new Failure('the table settings has no row payments: docs/payments.md shows how to set it up');
+  const { row } = usable(readSetting(raw, target), 'the setting payments is not used: ');
+  if (!row.payments) throw new Failure('the setting payments names no provider');
+  return row.payments.stripe;
+}

@@ -1,0 +1,164 @@
+/** View: a stored response without its content. The account, which is part of its key, is found in the ledger. */
+import type { ResponseHead, StoredResponse } from '../relay/ports/stored.ts';
+import { requestTimeMs } from '../wire/ids.ts';
+import { Failure, usageFailure, type Plan } from './plan.ts';
+import type { OperatorPorts, StoredRow, RowWrite } from './operator-ports.ts';
+import { findRequest } from './requests/find-request.ts';
+import { findAccount, carryOutWrites } from './rows.ts';
+import { isoTime } from '../wire/iso-time.ts';
+
+interface ResponseInput {
+  /** As clients have it, or its request id. */
+  id: string;
+  /** Undefined: that of the ledger row of its call. */
+  account?: string | undefined;
+}
+
+export async function findResponse(
+  ports: OperatorPorts,
+  { id: written, account }: ResponseInput,
+): Promise<ResponseHead> {
+  const requestId = written.trim().replace(/^resp-/, '');
+  if (requestTimeMs(requestId) === undefined)
+    throw usageFailure('the id of a response is resp- and 26 characters, which are its request id');
+  const owner = account ?? (await ownerOf(ports, requestId));
+  const head = await ports.responses.head(owner, `resp-${requestId}`);
+  if (head) return head;
+  throw new Failure(
+    `account ${owner} has no stored response resp-${requestId}: it was not stored, was deleted or has expired`,
+  );
+}
+
+async function ownerOf(ports: OperatorPorts, requestId: string): Promise<string> {
+  const found = await findRequest(ports, requestId);
+  return found.kind === 'open' ? found.account : found.row.account;
+}
+
+// View: how much an account has stored, without reading any of it.
+
+export const storedKinds = ['responses', 'events', 'results'] as const;
+type StoredKind = (typeof storedKinds)[number];
+
+/** Of what has not expired. */
+interface StoredSum {
+  count: number;
+  bytes: number;
+}
+
+export interface AccountResponses {
+  account: string;
+  /** Of events, the count is that of batches. */
+  sums: Record<StoredKind, StoredSum>;
+  /** Items that have expired and that DynamoDB has not removed yet. */
+  expired: number;
+  /** Unix seconds: when the last of it expires. Undefined: nothing is stored. */
+  lastExpires: number | undefined;
+}
+
+export async function accountResponses(
+  ports: OperatorPorts,
+  account: string,
+  onProgress: (items: number) => void,
+): Promise<AccountResponses> {
+  await findAccount(ports, account);
+  const now = Math.floor(ports.clock.now() / 1000);
+  const sums = { responses: none(), events: none(), results: none() };
+  let expired = 0;
+  let lastExpires: number | undefined;
+  for await (const rows of ports.responses.rows(account)) {
+    for (const row of rows) {
+      const kind = kindOf(row);
+      if (row.expires <= now) expired += 1;
+      else if (kind) {
+        sums[kind].count += 1;
+        sums[kind].bytes += row.bytes;
+        lastExpires = Math.max(lastExpires ?? 0, row.expires);
+      }
+    }
+    onProgress(rows.length);
+  }
+  return { account, sums, expired, lastExpires };
+}
+
+const forms: Record<StoredKind, RegExp> = {
+  responses: /^resp-[^#]+$/,
+  events: /^resp-[^#]+#e#\d+$/,
+  results: /^resp-[^#]+#result$/,
+};
+
+const none = (): StoredSum => ({ count: 0, bytes: 0 });
+/** Undefined: a further part of one of these, whose bytes it has counted. */
+const kindOf = ({ id }: StoredRow): StoredKind | undefined =>
+  storedKinds.find((kind) => forms[kind].test(id));
+
+// Shows the content of a stored response to an operator, who has to say why. Must never read it before the record of that
+// is written.
+
+/** How long it is known who read what. */
+const recordedSeconds = 400 * 24 * 60 * 60;
+const suffixBytes = 4;
+
+interface ContentPlan extends Plan<RowWrite> {
+  head: ResponseHead;
+}
+
+/** The record names the caller, as AWS knows them. */
+export async function planShowContent(
+  ports: OperatorPorts,
+  head: ResponseHead,
+  reason: string | undefined,
+): Promise<ContentPlan> {
+  if (reason === undefined || reason.trim() === '')
+    throw usageFailure('--content needs --reason: it is recorded who read what, and why');
+  const nowMs = ports.clock.now();
+  const { account, id } = head;
+  const by = await ports.operator();
+  const row = {
+    id: `content-read#${isoTime(nowMs)}#${ports.random.hex(suffixBytes)}`,
+    account,
+    response: id,
+    by,
+    reason,
+    expires: Math.floor(nowMs / 1000) + recordedSeconds,
+  };
+  const conflict = new Failure('nothing was read: repeat the command');
+  return {
+    head,
+    changes: [{ kind: 'create', table: 'runtime', row, conflict }],
+    effect: [`the reading of ${id} by ${by} is recorded as ${row.id}`],
+    questions: [],
+  };
+}
+
+export async function carryOutShowContent(ports: OperatorPorts, plan: ContentPlan): Promise<StoredResponse> {
+  await carryOutWrites(ports, plan);
+  const { account, id } = plan.head;
+  const found = await ports.responses.read(account, id);
+  if (!found) throw new Failure(`${id} was deleted or has expired meanwhile`);
+  return found;
+}
+
+// Deletes a stored response, as its customer could. A run that is answering it notices, and is settled.
+
+type Deletion = Pick<ResponseHead, 'account' | 'id'>;
+
+export function planDeleteResponse({ account, id, status }: ResponseHead): Plan<Deletion> {
+  const runs = status === 'queued' || status === 'in_progress';
+  return {
+    changes: [{ account, id }],
+    effect: [
+      `${id} of account ${account} (${status}) and its events are deleted; conversations that go on from it end`,
+      ...(runs ? ['its run is stopped, and what it used is charged'] : []),
+    ],
+    questions: [`Delete ${id}? Nobody can bring it back.`],
+  };
+}
+
+export async function carryOutDeleteResponse(
+  { responses }: Pick<OperatorPorts, 'responses'>,
+  { changes }: Plan<Deletion>,
+): Promise<void> {
+  for (const { account, id } of changes)
+    if (!(await responses.remove(account, id)))
+      throw new Failure(`account ${account} has no stored response ${id} any more`);
+}

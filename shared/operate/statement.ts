@@ -1,0 +1,239 @@
+/**
+ * View: an account's month, from what it began with to what it ended with, by day and model. Everything is added up twice: by
+ * months against the account's item, which has the money itself, and by days against the month. Reads sums, never calls.
+ */
+import { type NanoYuan, formatYuan, parseYuan } from '../billing/amount.ts';
+import { addFigures, noFigures, type DailyFigures, type DailySum } from '../billing/daily-figures.ts';
+import { accountId, grantsModel } from '../billing/daily-keys.ts';
+import type { WrittenGrant } from '../billing/ledger-row.ts';
+import { rowsIn, type ReadRows } from './ledger/ledger.ts';
+import { Failure, usageFailure } from './plan.ts';
+import type { OperatorPorts, AccountMonth } from './operator-ports.ts';
+import { utcMonth } from '../wire/iso-time.ts';
+import type { WholeAccount } from '../billing/shards.ts';
+import { requestTimeMs } from '../wire/ids.ts';
+
+export interface StatementDay {
+  /** `2026-10-07`, in UTC. */
+  day: string;
+  model: string;
+  figures: DailyFigures;
+}
+
+export interface Statement {
+  account: string;
+  /** `2026-10`, in UTC. */
+  month: string;
+  opening: NanoYuan;
+  granted: NanoYuan;
+  charged: NanoYuan;
+  /** Opening + granted - charged. */
+  closing: NanoYuan;
+  /** Applied in the month, by time. */
+  grants: WrittenGrant[];
+  /** Sorted by day, then model. */
+  days: StatementDay[];
+  /** The sum of the days. */
+  sum: DailyFigures;
+  /** The month is not over. */
+  isRunning: boolean;
+  /** What does not add up; empty: everything does. */
+  problems: string[];
+}
+
+interface StatementWanted {
+  account: string;
+  month: string;
+  /** Sums follow calls within seconds: for so long they are read again until they agree. */
+  waitMs: number;
+}
+
+const pauseMs = 1000;
+
+export async function viewStatement(ports: OperatorPorts, wanted: StatementWanted): Promise<Statement> {
+  const { clock } = ports;
+  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(wanted.month))
+    throw usageFailure(`--month ${wanted.month}: wanted a month such as 2026-10`);
+  if (wanted.month > utcMonth(clock.now())) throw usageFailure(`--month ${wanted.month}: it has not begun`);
+  const untilMs = clock.now() + wanted.waitMs;
+  for (;;) {
+    const statement = await read(ports, wanted);
+    if (statement.problems.length === 0 || clock.now() + pauseMs > untilMs) return statement;
+    await clock.sleep(pauseMs);
+  }
+}
+
+async function read(ports: OperatorPorts, { account, month }: StatementWanted): Promise<Statement> {
+  const { clock, ledger } = ports;
+  const [quota, months, days, pages] = await Promise.all([
+    ledger.quota(account),
+    readMonths(ports, account),
+    rowsIn(ledger.daily(accountId(account), { from: `${month}-01`, to: `${month}-31` })),
+    Array.fromAsync(ledger.grants(account)),
+  ]);
+  if (!quota) throw usageFailure(`account ${account} has neither a grant nor a call`);
+  if ('problem' in quota) throw new Failure(quota.problem);
+  const opening = months.rows
+    .filter((each) => each.month < month)
+    .reduce((sum, { figures }) => sum + netOf(figures), 0n);
+  const sum = days.rows.reduce((all, { figures }) => addFigures(all, figures), noFigures);
+  const [granted, charged] = [sum.amounts.granted ?? 0n, sum.amounts.charged ?? 0n];
+  const grants = pages.flat().filter(({ applied }) => applied?.startsWith(month) ?? false);
+  const isRunning = month === utcMonth(clock.now());
+  return {
+    account,
+    month,
+    opening,
+    granted,
+    charged,
+    closing: opening + granted - charged,
+    grants: grants.toSorted((a, b) => ((a.applied ?? '') < (b.applied ?? '') ? -1 : 1)),
+    days: days.rows.map(dayOfSum).filter(({ model }) => model !== grantsModel),
+    sum,
+    isRunning,
+    problems: [
+      ...months.problems,
+      ...days.problems,
+      ...mismatches({ item: quota.row, months: months.rows, month, isOver: !isRunning, sum, grants }),
+    ],
+  };
+}
+
+/** What figures add to the balance. */
+const netOf = ({ amounts }: DailyFigures): NanoYuan => (amounts.granted ?? 0n) - (amounts.charged ?? 0n);
+
+/** `day#2026-10-07#gpt-4o` */
+const dayOfSum = ({ key: { period }, figures }: DailySum): StatementDay => ({
+  day: period.slice(4, 14),
+  model: period.slice(15),
+  figures,
+});
+
+// Reads all months of an account, from the first that any relay can have to the present one.
+
+/** Before the first version. */
+const firstYear = 2025;
+
+/** Sorted by month. */
+async function readMonths(
+  { clock, ledger }: Pick<OperatorPorts, 'clock' | 'ledger'>,
+  account: string,
+): Promise<ReadRows<AccountMonth>> {
+  const years = new Date(clock.now()).getUTCFullYear() - firstYear + 1;
+  const names = Array.from({ length: years * 12 }, (_, at) => {
+    const month = String((at % 12) + 1).padStart(2, '0');
+    return `${firstYear + Math.floor(at / 12)}-${month}`;
+  });
+  const found = await ledger.accountMonths(names.map((month) => ({ account, month })));
+  const { rows, problems } = await rowsIn(onePage(found));
+  return { rows: rows.toSorted((a, b) => (a.month < b.month ? -1 : 1)), problems };
+}
+
+async function* onePage<Row>(rows: Row[]): AsyncIterable<Row[]> {
+  yield rows;
+}
+
+// Says what of a statement does not add up, and what to do. Must never be lenient: a statement is sent to customers.
+
+type Pair = [what: string, found: NanoYuan, other: string, wanted: NanoYuan];
+
+interface Compared {
+  item: WholeAccount;
+  months: readonly AccountMonth[];
+  month: string;
+  isOver: boolean;
+  /** Of the days of the month. */
+  sum: DailyFigures;
+  /** Applied in the month. */
+  grants: readonly WrittenGrant[];
+}
+
+function mismatches({ item, months, month, isOver, sum, grants }: Compared): string[] {
+  const inMonths = (name: 'granted' | 'charged', all = months): NanoYuan =>
+    all.reduce((total, { figures }) => total + (figures.amounts[name] ?? 0n), 0n);
+  const own = months.filter((each) => each.month === month);
+  const listed = grants.reduce((total, { amount }) => total + (parseYuan(amount) ?? 0n), 0n);
+  const inDays = (name: 'granted' | 'charged'): NanoYuan => sum.amounts[name] ?? 0n;
+  const pairs: Pair[] = [
+    ['granted, all months', inMonths('granted'), 'the account', item.granted],
+    ['charged, all months', inMonths('charged'), 'the account', item.spent],
+    [`granted in ${month}, by day`, inDays('granted'), 'the month', inMonths('granted', own)],
+    [`charged in ${month}, by day`, inDays('charged'), 'the month', inMonths('charged', own)],
+    [`grants applied in ${month}`, listed, 'the sum of their days', inDays('granted')],
+  ];
+  return [...pairsThatDiffer(pairs), ...(isOver ? stillRunning(item, month) : [])];
+}
+
+/** The charge of a call counts in the month in which it began, so a month with open calls is not over. */
+function stillRunning({ open }: WholeAccount, month: string): string[] {
+  const count = [...open.keys()].filter((id) => monthOf(id) <= month).length;
+  return count === 0
+    ? []
+    : [`calls that began in ${month} still run: ${count}; repeat it when they have ended`];
+}
+
+/** Of an id without a time, it may be any. */
+function monthOf(id: string): string {
+  const ms = requestTimeMs(id);
+  return ms === undefined ? '' : utcMonth(ms);
+}
+
+const pairsThatDiffer = (pairs: readonly Pair[]): string[] =>
+  pairs
+    .filter(([, found, , wanted]) => found !== wanted)
+    .map(
+      ([what, found, other, wanted]) =>
+        `${what}: ${formatYuan(found)} yuan, but ${other} has ${formatYuan(wanted)}`,
+    );
+
+// A statement as lines of one column of amounts: what comes before adds up to what comes after. For CSV and JSON.
+
+export const statementColumns = [
+  'kind',
+  'day',
+  'model',
+  'grant',
+  'calls',
+  'plan_calls',
+  'prompt_tokens',
+  'cached_tokens',
+  'completion_tokens',
+  'amount',
+  'reason',
+  'failed_calls',
+] as const;
+
+/** `calls` had a whole answer. The sums have the tokens of all calls, also of those that failed and cost nothing. */
+export const statementFigures = ({ counts, amounts }: DailyFigures) => ({
+  calls: (counts.calls ?? 0) - (counts.failures ?? 0),
+  failed_calls: counts.failures ?? 0,
+  plan_calls: counts.plan_calls ?? 0,
+  prompt_tokens: counts.prompt_tokens ?? 0,
+  cached_tokens: counts.cached_tokens ?? 0,
+  completion_tokens: counts.completion_tokens ?? 0,
+  amount: formatYuan(-(amounts.charged ?? 0n)),
+});
+
+/** Undefined: no call failed. */
+export const failedNote = ({ counts }: DailyFigures): string | undefined =>
+  (counts.failures ?? 0) === 0
+    ? undefined
+    : 'Failed calls had no whole answer: they cost nothing, but for what was answered before they failed. The tokens are those of all calls.';
+
+/** Charges are below 0; the amounts before `closing` add up to it exactly. */
+export function statementRows({ opening, closing, month, grants, days }: Statement): object[] {
+  return [
+    { kind: 'opening', day: `${month}-01`, amount: formatYuan(opening) },
+    ...grants.map(({ grantId, amount, applied, reason }) => ({
+      kind: 'grant',
+      day: applied?.slice(0, 10),
+      grant: grantId,
+      amount,
+      ...(reason !== undefined && { reason }),
+    })),
+    ...days.map(({ day, model, figures }) =>
+      Object.assign({ kind: 'calls', day, model }, statementFigures(figures)),
+    ),
+    { kind: 'closing', amount: formatYuan(closing) },
+  ];
+}

@@ -1,0 +1,206 @@
+/** A chat request that passed every check. Stages read it and return their results; none may change it. */
+import type { AccountRow } from '../../config/rows/account-row.ts';
+import type { KeyRow } from '../../config/rows/key-row.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../../wire/chat-response.ts';
+import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
+import type { TurnState } from '../../wire/turn-state.ts';
+import type { ModelName } from './access.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { ChargeRow } from '../../config/rows/charge-row.ts';
+import type { SentFacts } from '../../endpoints/endpoint.ts';
+
+/** A model that may answer. */
+export interface ServingModel extends Serving {
+  /** Its public base name. */
+  readonly model: string;
+  /** As in `ChatCall`. */
+  readonly outputTokensLimit?: number | undefined;
+}
+
+/** The alias that a call asked for. */
+export interface CalledAlias {
+  readonly name: string;
+  /** The next model is also asked when one finds the request too long for its context. */
+  readonly onContextLength: boolean;
+  /** In the order in which they are tried. */
+  readonly models: readonly [ServingModel, ...ServingModel[]];
+}
+
+export interface ChatCall extends CanonicalCall, Serving {
+  readonly identity: AnswerIdentity;
+  /** The endpoint's name, for log and ledger. */
+  readonly endpoint: string;
+  /** Of a call to an alias: its first model. */
+  readonly model: ModelName;
+  /** Undefined: a model was asked for, and no other may answer. */
+  readonly alias?: CalledAlias | undefined;
+  readonly key: KeyRow;
+  readonly snapshot: Snapshot;
+  /** Of an alias, those of all its models. */
+  readonly candidates: readonly Candidate[];
+  /** When the request arrived, in epoch milliseconds. */
+  readonly startedMs: number;
+  /** The account that pays. Undefined: it has no valid row and therefore no plan. */
+  readonly account: AccountRow | undefined;
+  /** How many calls at once the deployment reserved for each endpoint. Undefined: no number was given. */
+  readonly concurrencyGiven?: number | undefined;
+  /** The number of parts of the account's balance, as far as known. Undefined: one. */
+  readonly parts?: number | undefined;
+  /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
+  readonly outputTokensAsked: number | undefined;
+  /**
+   * The limit on output tokens to send to the upstream: what was reserved if the balance pays, otherwise
+   * `outputTokensAsked`.
+   */
+  readonly outputTokensLimit?: number | undefined;
+  /** What made that limit lower than it would have been otherwise. */
+  readonly limitedBy?: 'balance' | 'budget' | undefined;
+  /** Number of declared tools that were dropped because no upstream of the call's dialect supports them. */
+  readonly droppedTools: number | undefined;
+  /** The state of earlier turns that came back or was kept, by assistant message. */
+  readonly states: ReadonlyMap<ChatMessage, TurnState>;
+  /** State came back or was kept that does not fit this call; it was left out. */
+  readonly stateDropped: boolean;
+  /** Which way the call came in, so that no channel sends it back here. Absent: the host does not say. */
+  readonly entry?: { readonly host: string; readonly hops: string } | undefined;
+  /** A run of its own answers it, which has not begun. */
+  readonly queued?: boolean | undefined;
+  /** A run answers it, for which no client waits: how long a channel may take in all does not end it. */
+  readonly isRun?: boolean | undefined;
+  /** When the request must end, in epoch milliseconds. */
+  readonly deadlineMs: number;
+  /** Aborts at the deadline. */
+  readonly signal: AbortSignal;
+}
+
+/** The models that may answer a call. */
+export type NamedModels = Pick<ChatCall, 'model' | 'alias' | keyof Serving>;
+
+// What a call may be sent to. Nothing of one call is in it, so every call of a snapshot uses the same objects.
+
+/** A channel with one of its secrets, for one model. Frozen. */
+export interface Candidate {
+  /** Contains the secret's reference, never its value. Has no model: a candidate rests for all its models. */
+  readonly id: string;
+  readonly channel: ChannelRow;
+  readonly secret: string | undefined;
+  /** The public base name of the model that it serves. */
+  readonly model: string;
+  /** The channel's weight divided evenly over its secrets. */
+  readonly share: number;
+  /** Of the id, 53 bits. */
+  readonly hash: number;
+}
+
+/** What channels make of a limit on output tokens. */
+export interface ChannelLimits {
+  /** The largest maximum of any of them. Infinity: one has none. */
+  readonly most: number;
+  /** The fewest tokens that an answer is asked for: the dialects' minimum, or what a row sets. */
+  readonly fewest: number;
+  /** The largest limit that a row sets, which overrides every other one. Zero: none does. */
+  readonly set: number;
+}
+
+/** What serves a model. Frozen, with all its lists. */
+export interface Serving {
+  /** Those of the enabled channels that serve it, by priority. Never empty. */
+  readonly candidates: readonly Candidate[];
+  /** The rules that name it. */
+  readonly charges: readonly ChargeRow[];
+  readonly limits: ChannelLimits;
+}
+
+// The results of a call's dispatch, for bill and log line. They are valid however its stream ended.
+
+/** The outcome of a web search. Every outcome except `found` leaves the request unchanged. */
+export type SearchOutcome = 'found' | 'empty' | 'none' | 'no_query' | 'timeout' | 'failed';
+
+export interface AttemptReport {
+  /** Undefined: no reply has arrived. */
+  upstreamStatus: number | undefined;
+  /** The counts that the upstream has reported so far. */
+  usage: ReportedUsage | undefined;
+  /** What the upstream was sent of the call. */
+  sent: SentFacts;
+  /** The state of the turn so far; undefined: the upstream wants none back. */
+  state: TurnState | undefined;
+}
+
+/** A candidate that was tried. Times in epoch milliseconds. */
+export interface TriedCandidate {
+  candidate: Candidate;
+  /** `under_way`, `answered`, `refused`, or the reason of the failure. */
+  outcome: string;
+  /** What was known against it. */
+  standing: Pick<PassedOver, 'is'> | undefined;
+  startedMs: number;
+  /** Its first content. Absent: it had none. */
+  contentMs?: number;
+  /** It failed or refused. Absent: it did not. */
+  endedMs?: number;
+  attempt: { report(): Pick<AttemptReport, 'upstreamStatus'> };
+  /** A word of the upstream that is known. */
+  vendorCode?: string | undefined;
+  /** In how many forms it was asked. Absent: in one. */
+  forms?: number;
+}
+
+/** A candidate that was not tried. */
+export interface PassedOver {
+  candidate: Candidate;
+  /** A standing; `cannot_carry`: it cannot be sent this call; `not_needed`: nothing is known against it. */
+  is: string;
+  /** The kind of its rest. */
+  kind?: string;
+  untilMs?: number;
+}
+
+/** Made of what there is: it is looked at when a call has ended that needs it. */
+export interface DispatchStory {
+  tried: readonly TriedCandidate[];
+  /** Those that cannot be sent the call. */
+  uncarried: readonly Candidate[];
+  /** Undefined: the call ended before there was one. */
+  order: { candidates: readonly Candidate[]; passedOver(candidate: Candidate): PassedOver } | undefined;
+}
+
+export interface DispatchReport extends AttemptReport {
+  /** The request sent to upstreams: the call's request with the results of its search. */
+  request: ChatRequest;
+  /** Undefined: the call requested no search. */
+  search: SearchOutcome | undefined;
+  /**
+   * Candidates in the order in which they were tried. `outcome`: `under_way`, `answered`, `refused`, or the
+   * reason of the failure.
+   */
+  tried: { channel: string; outcome: string }[];
+  /** The channel that was tried last; undefined: none was. */
+  channel: ChannelRow | undefined;
+  /** The public base name of the model that was tried last, or else will be first. */
+  model: string;
+  /** Time from the request's arrival to the first content. */
+  firstContentMs: number | undefined;
+  /** The first content was later than of nearly all calls of its channel: within which time those have theirs. */
+  usualMs?: number | undefined;
+  /** What happened to each candidate. Absent: not known. */
+  story?: (() => DispatchStory) | undefined;
+  /** The upstream was stopped before its end, so its counts may be of a part. */
+  isCut?: boolean | undefined;
+}
+
+/** The canonical stream of a call, and a report about it. */
+export interface DispatchedCall {
+  /**
+   * Throws a Refusal. Can be read once, and again when that ended early while `another` was true: then the next
+   * candidate answers from the beginning.
+   */
+  readonly chunks: AsyncIterable<ChatChunk[]>;
+  /** The answer broke off after content, and another candidate may be asked. */
+  readonly another: boolean;
+  /** Valid at any time: during the stream and after every kind of end. */
+  report(): DispatchReport;
+  /** Resolves when all writes beside the answer have finished; they must finish inside the invocation. */
+  written(): Promise<void>;
+}

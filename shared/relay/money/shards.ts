@@ -1,0 +1,318 @@
+/** What the tries of a reserve after its first are made on. Loaded by the first reserve that needs a second try. */
+import { emptyQuota, type QuotaItem, accountRate } from '../../billing/quota-item.ts';
+import {
+  isRefusal,
+  planReserve,
+  type ReserveRefusal,
+  isForMoney,
+  type Payment,
+  type ReserveNeed,
+} from '../../billing/reservation.ts';
+import { contended } from './reserve-refusals.ts';
+import type { ReserveUnderWay, ReservationsPorts } from './open-reservation.ts';
+import { largestFirst } from '../../billing/amount.ts';
+import {
+  choosePart,
+  gatherWrite,
+  joinWrite,
+  settleWrite,
+  lapsedPlaces,
+  partForRoom,
+  roomWrite,
+  wholeOf,
+  type AccountParts,
+  withoutPlaces,
+  affordableParts,
+  splitWrite,
+  wantedParts,
+} from '../../billing/shards.ts';
+import { needOn, usesPart } from '../../billing/shares.ts';
+import type { PlanSlot } from '../../billing/plans.ts';
+import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
+import { Backoff } from './backoff.ts';
+
+/** The part to try next, after a write was refused. `image`: as the store returned it; undefined: there is none. */
+export async function afterRefusedWrite(
+  tries: ReserveUnderWay,
+  { part, parts }: QuotaItem,
+  image: QuotaItem | undefined,
+): Promise<QuotaItem> {
+  const { account, need } = tries.request;
+  if (image?.parts === 1 && part === 0) return image;
+  if (!image && part === 0) {
+    const empty = emptyQuota(account);
+    if (!isRefusal(planReserve(need, empty)))
+      await tries.reads.until(() => tries.ports.quotas.create(account));
+    return empty;
+  }
+  if (tries.isPinned) {
+    // Shares of a part that is not in use would come on top of those of the others.
+    if (!image || part >= image.parts)
+      throw await contended(tries, { ...tries.guessOn(), part: 0, parts: 1 });
+    return image;
+  }
+  // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
+  if (!image || part >= image.parts) return { ...tries.guessOn(), part: 0, parts: 1 };
+  return image.parts === parts || tries.isLast ? elsewhere(tries, image) : tries.guessOn();
+}
+
+/** The part to try next, after a plan was refused. Throws the refusal. */
+export async function afterRefusal(
+  tries: ReserveUnderWay,
+  item: QuotaItem,
+  refusal: ReserveRefusal,
+): Promise<QuotaItem> {
+  // The key's budget is the same for every part.
+  if (item.parts > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
+  const freed = refusal.reason === 'concurrency' ? await freePlaces(tries, item) : undefined;
+  if (freed) return freed;
+  throw await tries.refusal(refusal, item);
+}
+
+// Where a call goes that one part of its account refused: to a part that has what it needs, or to one in which that is
+// gathered. Only the sums refuse a call, and of an overdrawn account only they let the balance pay. Must not move money
+// on every refusal: that ends in a storm of transactions.
+
+/** The way to another part takes no longer than this, so that a refusal comes soon. */
+const quickMs = 50;
+
+/** The part to try next. Throws the refusal if the sums refuse too. `refused`: as the store returned it. */
+export async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
+  const rough = refused.overdraft ? undefined : await readParts(tries, refused, false);
+  return (rough && (await chooseFrom(tries, rough))) ?? exactly(tries, refused);
+}
+
+/** Parts that are a second old must not say that an account has no money. */
+async function exactly(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
+  const images = await settled(tries, await readParts(tries, refused, true));
+  const chosen = await chooseFrom(tries, images);
+  if (chosen) return chosen;
+  const whole = wholeOf(images);
+  const plan = planReserve(tries.roomyNeed(images[0]), whole);
+  // The last read showed what was missing in the one before.
+  if (!isRefusal(plan)) return images[0];
+  // Nobody else comes by: what refuses calls makes none that would find out that it is quiet.
+  if (isOverdrawn(images) && joinWrite(images)) await join(tries.ports, images[0]);
+  throw await tries.refusal(plan, whole);
+}
+
+/** The parts of an account whose sum pays for the call, none of them overdrawn any more; others as they are. */
+async function settled(tries: ReserveUnderWay, images: AccountParts): Promise<AccountParts> {
+  const plan = planReserve(tries.roomyNeed(images[0]), wholeOf(images));
+  const write = paysFromSum(images, plan) ? settleWrite(images) : undefined;
+  if (!write) return images;
+  // If others did it, there is nothing left to do.
+  await quickly(tries, images[0], () => tries.ports.quotas.move(write));
+  return readParts(tries, images[0], true);
+}
+
+const isOverdrawn = (images: AccountParts): boolean => images.some(({ overdraft }) => overdraft);
+
+/** No part may pay for the call by what it has itself. */
+const paysFromSum = (images: AccountParts, plan: Payment | ReserveRefusal): boolean =>
+  isOverdrawn(images) && (isRefusal(plan) ? isForMoney(plan) : plan.amount > 0n);
+
+async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
+  const { ports, request, guesses } = tries;
+  let count = refused.parts;
+  for (;;) {
+    const wanted = count;
+    const images = await quickly(tries, refused, () => ports.quotas.read(request.account, wanted, exact));
+    const current = images.map((item) => (item.part === refused.part && !exact ? refused : item));
+    const [first = refused, ...others] = current;
+    // It was split meanwhile, so this is not all of it.
+    if (first.parts > wanted) {
+      count = first.parts;
+      continue;
+    }
+    const parts: AccountParts = [first, ...others.filter(({ part }) => part < first.parts)];
+    guesses.sawSums(wholeOf(parts), first.parts);
+    return parts;
+  }
+}
+
+/** A refusal must not take longer than a call: what the store puts off is not waited for. */
+async function quickly<T>(tries: ReserveUnderWay, item: QuotaItem, act: () => Promise<T>): Promise<T> {
+  try {
+    const now = tries.ports.clock.now();
+    tries.quickEndMs ??= now + quickMs;
+    return await new Backoff(tries.ports, tries.quickEndMs - now).until(act);
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? await contended(tries, item) : error;
+  }
+}
+
+/** Undefined: the sums refuse the call for want of money, which other parts may have by now. Throws other refusals. */
+async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise<QuotaItem | undefined> {
+  const need = tries.roomyNeed(images[0]);
+  const usable = isOverdrawn(images) ? images.map((item) => ({ ...item, available: 0n })) : images;
+  const open = tries.isPinned ? usable.filter(({ part }) => part === tries.part) : usable;
+  const whole = wholeOf(images);
+  const plan = planReserve(need, whole);
+  if (paysFromSum(images, plan)) return undefined;
+  const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
+  const slot = isRefusal(plan) ? undefined : plan.slot;
+  const withRoom = slot && (await roomFor(tries, { images, open, slot }));
+  if (withRoom ?? chosen) return withRoom ?? chosen;
+  tries.whole = whole;
+  if (!isRefusal(plan)) return gathered(tries, { images, open, plan });
+  if (plan.reason === 'quota') return undefined;
+  const freed = plan.reason === 'concurrency' ? await freedIn(tries, open) : undefined;
+  if (freed) return freed;
+  throw await tries.refusal(plan, whole);
+}
+
+interface RoomRequest {
+  images: AccountParts;
+  /** The parts that the call may go to. */
+  open: readonly QuotaItem[];
+  slot: PlanSlot;
+}
+
+/**
+ * A part with room in the plan slot, moved there from a part that the call may not go to: the balance must not pay while
+ * the plan has room. Undefined: a part that the call may go to has room, or none has all else that the call needs.
+ */
+async function roomFor(
+  tries: ReserveUnderWay,
+  { images, open, slot }: RoomRequest,
+): Promise<QuotaItem | undefined> {
+  const need = tries.roomyNeed(images[0]);
+  const hasRoom = (item: QuotaItem): boolean => {
+    const plan = planReserve(needOn(need, item), item);
+    return usesPart(need, item) && !isRefusal(plan) && plan.slot?.key === slot.key;
+  };
+  const to = open.some(hasRoom) ? undefined : partForRoom(need, open, slot);
+  const write = to && roomWrite({ images, to, slot });
+  if (!write) return undefined;
+  if (!(await quickly(tries, to, () => tries.ports.quotas.move(write)))) throw await contended(tries, to);
+  const count = (to.plan.get(slot.key) ?? 0) + (write.changes.at(-1)?.plan.get(slot.key)?.calls ?? 0);
+  return { ...to, plan: new Map([...to.plan, [slot.key, count]]) };
+}
+
+interface Gathering {
+  images: AccountParts;
+  /** The parts that the call may go to. */
+  open: readonly QuotaItem[];
+  plan: Payment;
+}
+
+/** No part has enough, but all together have. */
+async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gathering): Promise<QuotaItem> {
+  const need = tries.roomyNeed(images[0]);
+  const withMoney = (item: QuotaItem): ReturnType<typeof planReserve> =>
+    planReserve(needOn(need, item), { ...item, available: plan.amount });
+  const used = open.filter((item) => usesPart(need, item));
+  const to = used
+    .filter((item) => !isRefusal(withMoney(item)))
+    .toSorted((a, b) => largestFirst(a.available, b.available))[0];
+  if (!to) {
+    const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
+    throw await tries.refusal(refusal, wholeOf(images));
+  }
+  const write = plan.amount > 0n ? gatherWrite(images, to, plan.amount) : undefined;
+  if (!write) return to;
+  // Whoever moves money meets others who do, so it is tried once.
+  const moved = !tries.hasGathered && (await quickly(tries, to, () => tries.ports.quotas.move(write)));
+  tries.hasGathered = true;
+  if (!moved) throw await contended(tries, to);
+  return { ...to, available: plan.amount };
+}
+
+/** Frees places in the first part in which calls crashed. */
+async function freedIn(tries: ReserveUnderWay, images: readonly QuotaItem[]): Promise<QuotaItem | undefined> {
+  const { key } = tries.request.need;
+  const nowSeconds = tries.ports.clock.now() / 1000;
+  const item = images.find((image) => lapsedPlaces(image, key, nowSeconds).size > 0);
+  return item && freePlaces(tries, item);
+}
+
+// Frees places of keys with a concurrency limit that crashed calls left. Must never free the place of a call that runs.
+
+/** The part as it is then. Undefined: every place is taken by a call that runs. */
+export async function freePlaces(tries: ReserveUnderWay, item: QuotaItem): Promise<QuotaItem | undefined> {
+  const { ports, request, reads } = tries;
+  const { key } = request.need;
+  const lapsed = lapsedPlaces(item, key, ports.clock.now() / 1000);
+  if (lapsed.size === 0) return undefined;
+  const { account, part } = item;
+  const reply = await reads.until(() => ports.quotas.freePlaces({ account, part, key, lapsed }));
+  return reply.done ? withoutPlaces(item, key, [...lapsed.keys()]) : reply.item;
+}
+
+// Splits a busy account into parts, joins a quiet one, and drops what older versions left in it. Must never keep a call waiting or make it fail.
+
+const partsMax = 64;
+const triesMax = 2;
+
+export interface SplitRequest {
+  /** The part as a reserve returned it. */
+  item: QuotaItem;
+  /** Its slots have the limits of plan slots. */
+  need: Pick<ReserveNeed, 'slots'>;
+  /** The store put the reserve off. */
+  throttled: boolean;
+}
+
+/** Splits the account to the number of parts that its traffic needs. If others change it meanwhile, tries once more. */
+export async function split(
+  ports: ReservationsPorts,
+  { item, need, throttled }: SplitRequest,
+): Promise<void> {
+  const { quotas, clock, log } = ports;
+  const { account, parts } = item;
+  const atLeast = throttled ? Math.min(partsMax, 2 * parts) : parts;
+  const wanted = Math.max(atLeast, wantedParts(item, clock.now()));
+  if (wanted <= parts) return;
+  const limits = new Map(need.slots.map(({ key, limit }) => [key, limit]));
+  await unlessBusy(async () => {
+    for (let tries = 0; tries < triesMax; tries += 1) {
+      const images = await quotas.read(account, wanted, true);
+      const count = affordableParts(images, wanted);
+      const shared = images.filter(({ part }) => part < count);
+      const write = splitWrite(shared, count, limits);
+      if (!write) return;
+      if (await quotas.move(write)) return log.event('account_split', { account, parts: count });
+    }
+  });
+}
+
+/** Joins the account if nothing is open but in part 0. */
+export async function join({ quotas, log }: ReservationsPorts, { account, parts }: QuotaItem): Promise<void> {
+  await unlessBusy(async () => {
+    const images = await quotas.read(account, parts, true);
+    const write = joinWrite(images);
+    if (write && images.length === images[0]?.parts && (await quotas.move(write)))
+      log.event('account_joined', { account });
+  });
+}
+
+/** Of each kind: DynamoDB bounds the length of a condition. */
+const droppedMax = 40;
+/** The version before parts may run beside this one, with a clock that is behind. */
+const countedMinutes = 2;
+
+/**
+ * Removes counts of keys that versions before parts left: they would make every write of the account dearer for ever. One
+ * write drops some; the next calls drop the rest.
+ */
+export async function dropCounts(
+  { quotas, clock }: ReservationsPorts,
+  { account, part, rate, busy }: QuotaItem,
+): Promise<void> {
+  const before = Math.floor(clock.now() / 60_000) - countedMinutes;
+  const old = [...rate].filter(([key, { minute }]) => key !== accountRate && minute < before);
+  const minutes = new Map(old.slice(0, droppedMax).map(([key, { minute }]) => [key, minute]));
+  const idle = [...busy].flatMap(([key, count]) => (count === 0 ? [key] : [])).slice(0, droppedMax);
+  if (minutes.size + idle.length === 0) return;
+  await unlessBusy(async () => void (await quotas.dropCounts({ account, part, minutes, idle })));
+}
+
+/** What did not work now is tried again by later calls. */
+async function unlessBusy(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof StoreBusy || error instanceof StoreUnavailable)) throw error;
+  }
+}

@@ -1,0 +1,93 @@
+/** What alerts are decided from, and the marks of what was reported. */
+import type { NanoYuan } from '../../billing/amount.ts';
+import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
+import type { KeyRow } from '../../config/rows/key-row.ts';
+import type { Notice } from '../../wire/public-api.ts';
+
+/** Whether a cause holds and was reported. `changes` counts the mark's writes. */
+export interface AlertMark {
+  open: boolean;
+  changes: number;
+}
+
+export interface RaisedMark {
+  cause: string;
+  /** The mark as it was read; undefined: there was none. */
+  seen: AlertMark | undefined;
+  notice: Notice;
+  /** Unix seconds after which the mark may go; absent: it stays. */
+  expires?: number;
+}
+
+/** Throws StoreUnavailable. A repeat after a lost reply finds the mark changed. */
+export interface AlertStore {
+  /** The marks of these causes, read consistently; absent ones have no entry. */
+  marks(causes: readonly string[]): Promise<ReadonlyMap<string, AlertMark>>;
+  /** Opens the mark and puts the notice, together or not at all. False: the mark is not as it was seen. */
+  raise(raised: RaisedMark): Promise<boolean>;
+  /** Closes an open mark. False: the mark is not as it was seen. */
+  clear(cause: string, seen: AlertMark): Promise<boolean>;
+}
+
+/** Throws StoreUnavailable. A row with a mistake counts as absent. */
+export interface AlertAccounts {
+  /** The account's row, read consistently. */
+  row(account: string): Promise<AlertedAccount | undefined>;
+  /** Its `alertBelow`, up to 5 minutes old: the scheduled pass finds what an edit changes. */
+  alertBelow(account: string): Promise<NanoYuan | undefined>;
+  /**
+   * What was granted less what was spent, over all parts of the account, read consistently: money of calls in flight is
+   * in it, and money that moves between parts changes nothing. Undefined: the account was never used.
+   */
+  balance(account: string): Promise<NanoYuan | undefined>;
+  /** All accounts, page by page. */
+  accounts(): AsyncIterable<AlertedAccount[]>;
+  /** All keys, page by page. */
+  keys(): AsyncIterable<KeyRow[]>;
+}
+
+// Notices that wait for delivery.
+
+/** Whom a notice goes to; the addresses are looked up at each try. */
+export const receivers = ['topic', 'webhook', 'customer_webhook', 'customer_mail'] as const;
+export type Receiver = (typeof receivers)[number];
+
+export interface StoredNotice {
+  notice: Notice;
+  /** Tries that were begun. */
+  tries: number;
+  /** Epoch milliseconds before which nobody tries again. */
+  dueMs: number;
+  /** Who has not got it yet. */
+  left: Receiver[];
+}
+
+/** Throws StoreUnavailable. Every write is safe to repeat. */
+export interface NoticeStore {
+  /** Read consistently. Undefined: there is none, or it is ended. */
+  find(id: string): Promise<StoredNotice | undefined>;
+  /** Begins a try: counts it if `tries` is still the count. False: another consumer began it. */
+  claim(id: string, tries: number, dueMs: number): Promise<boolean>;
+  /** Who is left after the try with this number; nobody: the notice is ended. */
+  leave(id: string, tries: number, left: readonly Receiver[]): Promise<void>;
+  /** The ids of notices that need another try, at most about a thousand. */
+  waiting(): Promise<string[]>;
+  await(id: string): Promise<void>;
+  forget(ids: readonly string[]): Promise<void>;
+}
+
+// The receivers that the relay can report to.
+
+export type NoticeTarget =
+  /** The stack's topic. */
+  | { kind: 'topic' }
+  /** `signs`: the reference of the secret; `account`: a customer's receiver, which has a secret of its own. */
+  | { kind: 'webhook'; url: string; signs: string; account?: string }
+  | { kind: 'mail'; to: string };
+
+export interface NoticeSender {
+  /** What this deployment can send beside webhooks. */
+  offers: { topic: boolean; mail: boolean };
+  /** Tries once, within 10 s. Undefined: delivered; else the reason in one word. Never rejects. */
+  send(target: NoticeTarget, notice: Notice): Promise<string | undefined>;
+}

@@ -1,0 +1,193 @@
+/**
+ * Accepts a call that is answered later: reserves, stores the request, starts its run, and answers with the queued response.
+ * Must never answer that it is accepted when it cannot run, nor refuse it when it may.
+ */
+import { type EndpointRequest, streamedAnswer } from '../../endpoints/endpoint.ts';
+import { createdFrame } from '../../endpoints/responses/stored-response.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import type { ChatCall } from '../call/call.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { HeldKey } from '../call/idempotency.ts';
+import type { RelayRequest, RelayResponse } from '../http/http.ts';
+import { Backoff } from '../money/backoff.ts';
+import type { AdmittedBill, Bill } from '../money/bill.ts';
+import { ResponseTooLarge, type StoredResponse } from '../ports/stored.ts';
+import type { Conversation } from './conversation.ts';
+import { follow } from './follow.ts';
+import { headOf } from './kept-answer.ts';
+import { StoredReads } from './reads.ts';
+import { beginsWithinMs, handedCall, withdrawnRun } from './handed-call.ts';
+
+/** How long one step is tried before the caller has to come again. */
+const stepMsMax = 2_000;
+
+export interface AskedLater {
+  call: ChatCall;
+  read: EndpointRequest;
+  body: unknown;
+  conversation: Conversation | undefined;
+  claim: HeldKey | undefined;
+  request: RelayRequest;
+}
+
+type StartRun = NonNullable<ChatPorts['stored']['startRun']>;
+
+const nothingRuns =
+  "This relay runs no background responses: send the request without 'background', and wait for its answer.";
+
+/** Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then stays reserved or runs. */
+export async function accept(
+  ports: ChatPorts,
+  admitted: AdmittedBill,
+  asked: AskedLater,
+): Promise<RelayResponse> {
+  const { call } = asked;
+  const { startRun } = ports.stored;
+  if (!startRun) throw new InvalidRequest('unsupported_parameter', 'background', nothingRuns);
+  const bill = await admitted.open(call);
+  const { requestId } = call.identity;
+  const response = queuedResponse(call, asked, bill);
+  try {
+    await put(ports, response);
+    await start({ ...ports, startRun }, response);
+  } catch (error) {
+    await bill.cancel();
+    throw error;
+  }
+  bill.handOn();
+  const { account, background: { streamed } = {} } = response.head;
+  ports.log.event('background_accepted', { request_id: requestId, account, streamed });
+  const queued = queuedAnswer(call.identity, response.body.response);
+  const answer = streamed ? await followed(ports, asked, response) : queued;
+  const headers = { ...answer.headers, ...bill.headers };
+  const body = streamed ? 'events' : { text: queued.body };
+  asked.claim?.answered({ status: answer.status, headers, body });
+  await asked.claim?.keep(false);
+  const done = finished(bill, asked.claim);
+  return { ...answer, headers, done: Promise.all([done, answer.done]).then(() => {}) };
+}
+
+export const queuedAnswer = (
+  { requestId }: Pick<ChatCall['identity'], 'requestId'>,
+  whole: JsonRecord,
+): RelayResponse & { body: string } => ({
+  status: 200,
+  headers: {
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+  },
+  body: JSON.stringify(whole),
+  done: Promise.resolve(),
+});
+
+/** A client that does not get the rest now knows the id, and comes back for it. */
+async function followed(
+  ports: ChatPorts,
+  { call, request }: AskedLater,
+  response: StoredResponse,
+): Promise<RelayResponse> {
+  const { id } = response.head;
+  try {
+    return await follow(ports, call, { id, request, reads: new StoredReads(request) });
+  } catch (error) {
+    ports.log.fault(call.identity.requestId, error);
+    const { headers, ...answer } = queuedAnswer(call.identity, response.body.response);
+    const body = createdFrame(response.body.response);
+    return { ...answer, headers: { ...headers, 'content-type': streamedAnswer.contentType }, body };
+  }
+}
+
+async function finished(bill: Bill, claim: HeldKey | undefined): Promise<void> {
+  await bill.reserved?.besides;
+  await claim?.finish(false);
+}
+
+async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
+  const { account, id } = response.head;
+  try {
+    await new Backoff(ports, stepMsMax).until(() => ports.stored.responses.put(response));
+  } catch (error) {
+    if (error instanceof ResponseTooLarge)
+      throw new InvalidRequest(
+        'request_too_large',
+        'background',
+        'The request is larger than what can be stored for a background response. Send it without background.',
+      );
+    // A try without a reply may have been applied, or may be still. Nobody knows its id, and nothing runs it.
+    await withdraw(ports, { account, id });
+    throw error;
+  }
+}
+
+/** What stays when the store stays away is found failed, by nobody who knows its id, and expires. */
+async function withdraw(ports: ChatPorts, { account, id }: { account: string; id: string }): Promise<void> {
+  const { responses } = ports.stored;
+  const backoff = new Backoff(ports, stepMsMax);
+  await backoff
+    .until(() => responses.withdraw(account, id))
+    .catch((error: unknown) => ports.log.fault(id, error));
+}
+
+/** Starting is safe to repeat: of two deliveries of one event, one run claims the response. */
+async function start(
+  { startRun, ...ports }: ChatPorts & { startRun: StartRun },
+  { head: { account, id } }: StoredResponse,
+): Promise<void> {
+  try {
+    await new Backoff(ports, stepMsMax).until(() => startRun({ account, id }));
+  } catch (error) {
+    if (await withdrawn(ports, { account, id })) throw error;
+  }
+}
+
+/**
+ * Claims the response as a run would, so that none can any more, and removes it. False: a run has it, or that is not known.
+ * The queued response then tells its client what became of it.
+ */
+async function withdrawn(
+  ports: ChatPorts,
+  { account, id }: { account: string; id: string },
+): Promise<boolean> {
+  const { clock, log, stored } = ports;
+  const run = { account, id, run: withdrawnRun(id) };
+  try {
+    const until = Math.floor(clock.now() / 1000);
+    const claimed = await new Backoff(ports, stepMsMax).until(() => stored.runs.claim(run, until));
+    if (!claimed) return false;
+    await withdraw(ports, { account, id });
+    return true;
+  } catch (error) {
+    log.fault(id, error);
+    return false;
+  }
+}
+
+function queuedResponse(
+  call: ChatCall,
+  { read, body, conversation }: AskedLater,
+  bill: Bill,
+): StoredResponse {
+  const whole = queuedObject(call.identity, read);
+  const input = read.storage?.input(call.identity.requestId) ?? [];
+  const head = headOf(call, { conversation, status: 'queued', input, whole });
+  const streamed = isRecord(body) && body['stream'] === true;
+  const until = Math.ceil((call.startedMs + beginsWithinMs) / 1000);
+  return {
+    head: { ...head, background: { streamed, until } },
+    body: { input, response: whole, request: handedCall(call, { body, reservation: bill.reserved }) },
+  };
+}
+
+/** The response as its client gets it now. */
+export function queuedObject(identity: ChatCall['identity'], read: EndpointRequest): JsonRecord {
+  const renderer = read.renderer(identity, {
+    now: () => identity.created,
+    sent: () => ({ dropped: [] }),
+    sealedState: () => undefined,
+    stored: () => true,
+    opaqueParts: () => 0,
+  });
+  return renderer.queued?.() ?? renderer.whole?.() ?? {};
+}

@@ -1,0 +1,261 @@
+/**
+ * The conversation that a call goes on from, and the items that it refers to, out of the account's stored responses. Must
+ * never read another account's, nor tell apart why a response cannot be read.
+ */
+import type {
+  ItemReference,
+  ReferredItem,
+  StoredConversation,
+  StoredReferences,
+  StoredTurn,
+} from '../../endpoints/endpoint.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { JsonRecord } from '../../wire/json.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
+import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
+import { foundEnd, asked, isStoredId, type ReadPorts, type StoredReads } from './reads.ts';
+
+export interface Conversation extends StoredConversation {
+  /** The response that the call goes on from. Undefined: it begins a conversation. */
+  previous: ResponseHead | undefined;
+}
+
+/** A conversation ends with its turn of this number. */
+export const turnsMax = 1_000;
+/** A call, with the turns before it, refers to items of as many other responses at most. */
+export const referredMax = 128;
+/** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
+export const conversationLengthMax = 10 * 1024 * 1024;
+/** How many responses are read at once. */
+const readAtOnce = 8;
+
+const field = 'previous_response_id';
+
+/** Throws the refusals of what is not found, and InvalidRequest for a conversation that is too long. */
+export async function conversationOf(
+  ports: ReadPorts,
+  account: string,
+  references: StoredReferences,
+  reads: StoredReads,
+): Promise<Conversation> {
+  const { previous, items } = references;
+  checkReferred(items, []);
+  const reader = new Reader({ ports, account, reads });
+  const chain = previous === undefined ? [] : await chainOf(reader, previous);
+  const own = chain.flatMap(({ turn }) => references.within(turn.input));
+  const wanted = [...own, ...items];
+  const referred = await referredItems(reader, { wanted, chain, references });
+  const head = chain.at(-1)?.head;
+  checkLength(head?.conversationLength ?? 0, { wanted, referred });
+  return { earlier: chain.map(({ turn }) => turn), referred, previous: head };
+}
+
+/** What is kept of a response while the others are read. */
+interface ReadTurn {
+  head: ResponseHead;
+  turn: StoredTurn;
+}
+
+class Reader {
+  readonly #ports: ReadPorts;
+  readonly #account: string;
+  readonly #reads: StoredReads;
+
+  constructor({ ports, account, reads }: { ports: ReadPorts; account: string; reads: StoredReads }) {
+    this.#ports = ports;
+    this.#account = account;
+    this.#reads = reads;
+  }
+
+  /** Adds up how long contents are, before the first is read. Throws an InvalidRequest. */
+  async checkLengths(ids: readonly string[]): Promise<void> {
+    let length = 0;
+    for (const some of batchesOf(ids)) {
+      const { responses } = this.#ports.stored;
+      const lengths = await asked(this.#ports, () => responses.lengths(this.#account, some));
+      for (const each of lengths.values()) length += each;
+      this.#reads.checkFits(length);
+    }
+  }
+
+  /** Those that can be read. A response repeats the tools and the instructions of its request: they are not kept. */
+  read(ids: readonly string[]): Promise<ReadonlyMap<string, ReadTurn>> {
+    return asked(this.#ports, () =>
+      this.#ports.stored.responses.readEach(
+        this.#account,
+        ids,
+        (response) => ({ head: response.head, turn: turnOf(response) }),
+        this.#reads.admit,
+      ),
+    );
+  }
+
+  /** Where a response stands; one whose run is dead has failed. */
+  ended(head: ResponseHead): Promise<ResponseHead> {
+    const { clock, stored } = this.#ports;
+    return asked(this.#ports, () => foundEnd(stored, head, Math.floor(clock.now() / 1000)));
+  }
+}
+
+/** The turns up to a response, oldest first. Each head names the turns before it, so they are read in batches. */
+async function chainOf(reader: Reader, previous: string): Promise<ReadTurn[]> {
+  const newestFirst: ReadTurn[] = [];
+  for (let wanted: readonly string[] = [previous]; wanted.length > 0;) {
+    if (!wanted.every((id) => isStoredId(id))) throw notFound(previous);
+    const found = await reader.read(wanted);
+    for (const id of wanted) {
+      const one = found.get(id);
+      if (!one) throw id === previous ? notFound(previous) : broken(previous);
+      newestFirst.push(one);
+    }
+    const { head } = newestFirst.at(-1) ?? {};
+    if (newestFirst.length === 1) await checkHead(reader, head);
+    if (newestFirst.length > turnsMax) throw tooManyTurns();
+    wanted = head?.ancestors.slice(0, readAtOnce) ?? [];
+  }
+  return newestFirst.toReversed();
+}
+
+/** What is known before the rest of the conversation is read. */
+async function checkHead(reader: Reader, head: ResponseHead | undefined): Promise<void> {
+  if (!head) return;
+  const { status } = await reader.ended(head);
+  if (status === 'queued' || status === 'in_progress')
+    throw new InvalidRequest(
+      'invalid_value',
+      field,
+      `The response ${head.id} is still ${status}: wait for its end before you go on from it.`,
+    );
+  if (head.turn >= turnsMax) throw tooManyTurns();
+  if (head.conversationLength > conversationLengthMax) throw tooLong(field);
+}
+
+/** The items by the ids of their references. */
+async function referredItems(
+  reader: Reader,
+  {
+    wanted,
+    chain,
+    references,
+  }: { wanted: readonly ItemReference[]; chain: readonly ReadTurn[]; references: StoredReferences },
+): Promise<ReadonlyMap<string, ReferredItem>> {
+  const referred = new Map<string, ReferredItem>();
+  const byResponse = Map.groupBy(wanted, ({ response }) => response);
+  const known = new Map(chain.map(({ head, turn }) => [head.id, turn]));
+  const others = checkReferred(wanted, known);
+  const add = (from: StoredTurn | undefined, items: readonly ItemReference[]): void => {
+    const byId = from && itemsById(from, references);
+    for (const reference of items) {
+      const found = byId?.get(reference.id);
+      if (!found) throw itemNotFound(reference);
+      referred.set(reference.id, found);
+    }
+  };
+  for (const [id, items] of byResponse)
+    if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
+  const ids = others.filter((id) => id !== undefined);
+  await reader.checkLengths(ids);
+  for (const batch of batchesOf(ids)) {
+    const found = await reader.read(batch);
+    for (const id of batch) add(found.get(id)?.turn, byResponse.get(id) ?? []);
+  }
+  return referred;
+}
+
+/** An item of the answer comes with the state of its turn. What is itself a reference is found where it points to. */
+function itemsById(
+  { input, output, seal }: StoredTurn,
+  { within }: StoredReferences,
+): ReadonlyMap<unknown, ReferredItem> {
+  const sent = input.filter((item) => within([item]).length === 0);
+  const all = [...output.map((item) => ({ item, seal })), ...sent.map((item) => ({ item, seal: undefined }))];
+  // Of two with one id the first is found.
+  return new Map(all.toReversed().map((each) => [each.item['id'], each]));
+}
+
+/** The other responses that are referred to. Throws an InvalidRequest. */
+function checkReferred(
+  wanted: readonly ItemReference[],
+  known: Iterable<readonly [string, unknown]>,
+): (string | undefined)[] {
+  const others = new Set(wanted.map(({ response }) => response));
+  for (const [id] of known) others.delete(id);
+  if (others.size > referredMax) throw tooManyReferred(wanted);
+  return [...others];
+}
+
+const batchesOf = (ids: readonly string[]): string[][] =>
+  Array.from({ length: Math.ceil(ids.length / readAtOnce) }, (_, i) =>
+    ids.slice(i * readAtOnce, (i + 1) * readAtOnce),
+  );
+
+/** The instructions count only where a conversation begins. */
+function turnOf({ head, body: { input, response, seal } }: StoredResponse): StoredTurn {
+  const { output, instructions } = response;
+  const isFirst = head.ancestors.length === 0;
+  return {
+    instructions: isFirst && typeof instructions === 'string' ? instructions : undefined,
+    input,
+    output: Array.isArray(output) ? (output as JsonRecord[]) : [],
+    seal,
+  };
+}
+
+/** Of an item that is referred to a thousand times, a thousand go up. */
+function checkLength(
+  chainLength: number,
+  { wanted, referred }: { wanted: readonly ItemReference[]; referred: Conversation['referred'] },
+): void {
+  const lengths = new Map<string, number>();
+  let length = chainLength;
+  for (const { id, param } of wanted) {
+    const own = lengths.get(id) ?? JSON.stringify(referred.get(id)?.item ?? null).length;
+    lengths.set(id, own);
+    length += own;
+    if (length > conversationLengthMax) throw tooLong(param);
+  }
+}
+
+const quoted = (id: string): string => `'${id.replaceAll(/[^\w-]/g, '?').slice(0, 64)}'`;
+
+/** Clients send the whole conversation on this code. One text for what is foreign, unknown, malformed, deleted and expired. */
+const notFound = (id: string): Refusal =>
+  refuse('previous_response_not_found', `Previous response with id ${quoted(id)} not found.`, {
+    param: field,
+  });
+
+const broken = (id: string): Refusal =>
+  refuse(
+    'previous_response_not_found',
+    `Previous response with id ${quoted(id)} not found as a whole: a response before it is no longer stored. Send the conversation as input.`,
+    { param: field },
+  );
+
+/** An item that a stored turn refers to is missing in what the call goes on from. */
+const itemNotFound = ({ id, param }: ItemReference): Refusal =>
+  refuse(
+    param === field ? 'previous_response_not_found' : 'response_not_found',
+    `Item with id ${quoted(id)} not found.`,
+    { param },
+  );
+
+const tooManyTurns = (): InvalidRequest =>
+  new InvalidRequest(
+    'conversation_too_long',
+    field,
+    `A stored conversation has ${turnsMax} turns at most. Send what matters of it as input, without '${field}'.`,
+  );
+
+const tooManyReferred = ([first]: readonly ItemReference[]): InvalidRequest =>
+  new InvalidRequest(
+    'conversation_too_long',
+    first?.param ?? null,
+    `Items of ${referredMax} responses at most may be referred to. Send the items themselves.`,
+  );
+
+const tooLong = (param: string): InvalidRequest =>
+  new InvalidRequest(
+    'conversation_too_long',
+    param,
+    `The stored items before this request have more than ${conversationLengthMax} characters as JSON. Send what matters of them as input, without '${field}'.`,
+  );

@@ -1,0 +1,259 @@
+/**
+ * What a run needs of the call that it answers, as it is stored with the queued response. Must hold no secret: neither the
+ * key nor its header, only the row that the key was found by.
+ */
+import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
+import type { Reservation, ReservationsPorts } from '../money/open-reservation.ts';
+import type { StoredResponse } from '../ports/stored.ts';
+import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
+import { Backoff } from '../money/backoff.ts';
+import { hostDeadlineOf, leaseEnd } from '../money/reserve-tries.ts';
+import type { ChatChunk } from '../../wire/chat-response.ts';
+
+/** Another number says that a run of another version cannot read it. */
+const format = 1;
+
+/** How long after its acceptance a call may begin. */
+export const beginsWithinMs = 60_000;
+
+export interface HandedCall {
+  format: typeof format;
+  /** As the client sent it. */
+  body: JsonRecord;
+  key: ChatCall['key'];
+  account?: ChatCall['account'];
+  parts?: number | undefined;
+  entry?: ChatCall['entry'];
+  startedMs: number;
+  /** Absent: nothing is reserved. */
+  reservation?: HandedReservation | undefined;
+}
+
+export function handedCall(
+  { key, account, parts, entry, startedMs }: ChatCall,
+  { body, reservation }: { body: unknown; reservation: Reservation | undefined },
+): JsonRecord {
+  const payer = account && {
+    account: account.account,
+    plan: account.plan,
+    concurrency: account.concurrency,
+    rpm: account.rpm,
+    tpm: account.tpm,
+  };
+  const handed: HandedCall = {
+    format,
+    body: isRecord(body) ? body : {},
+    key,
+    account: payer,
+    parts,
+    entry,
+    startedMs,
+    reservation: reservation && handedReservation(reservation),
+  };
+  return { ...handed };
+}
+
+/** Undefined: the response is answered, or another version stored it. */
+export function callIn({ body }: Pick<StoredResponse, 'body'>): HandedCall | undefined {
+  const { request } = body;
+  return request?.['format'] === format ? (request as unknown as HandedCall) : undefined;
+}
+
+/** Undefined: nothing waits. */
+export function waitingIn({ head, body }: StoredResponse): Waiting | undefined {
+  const handed = callIn({ body })?.reservation;
+  return handed && { account: head.account, id: requestIdOf(head.id), handed };
+}
+
+/** The run that claims a response so that no other can. */
+export const withdrawnRun = (id: string): string => `withdrawn ${id}`;
+
+/** The name of its call: of its reservation, its log line, its ledger row. */
+export const requestIdOf = (id: string): string => id.replace(/^resp-/, '');
+
+/** What a run reads of the request: its answer is made as events, whether or not somebody follows them. */
+export const runBody = ({ body }: HandedCall): JsonRecord => ({ ...body, stream: true });
+
+// A reservation on its way from the invocation that made it to the run that goes on with it. Both ends change its open entry
+// only while that has the flag `queued`, so that they never close what the other one uses.
+
+/** As it is stored. Amounts are texts: JSON has no whole numbers of that size. */
+export interface HandedReservation {
+  part: number;
+  entry: Omit<OpenEntry, 'amount' | 'input'> & { amount: string; input: string };
+  /** Of a payment, what the answer needs. */
+  slot?: Reservation['payment']['slot'];
+  limitedTo?: number | undefined;
+  limitedBy?: 'balance' | 'budget' | undefined;
+  countsTokens: boolean;
+  triesInFlight: number;
+}
+
+/** What is waiting, under the name of its call. */
+export interface Waiting {
+  account: string;
+  id: string;
+  handed: HandedReservation;
+}
+
+type HandedPorts = Pick<ReservationsPorts, 'clock' | 'random' | 'quotas' | 'log'>;
+
+const takeOverMsMax = 10_000;
+const releaseMsMax = 4_000;
+
+export function handedReservation(reservation: Reservation): HandedReservation {
+  const { part, entry, payment, countsTokens, triesInFlight } = reservation;
+  return {
+    part,
+    entry: { ...entry, amount: String(entry.amount), input: String(entry.input) },
+    slot: payment.slot,
+    limitedTo: payment.limitedTo,
+    limitedBy: payment.limitedBy,
+    countsTokens,
+    triesInFlight,
+  };
+}
+
+/**
+ * Makes the reservation that of a call under way. Undefined: it was closed before, so nothing may be asked of an upstream.
+ * Throws StoreUnavailable when that stays unknown. Only for the one run that has claimed the response.
+ */
+export async function takeOver(
+  ports: HandedPorts,
+  { account, id, handed }: Waiting,
+  deadlineMs: number,
+): Promise<Reservation | undefined> {
+  const { clock, quotas } = ports;
+  const { part, slot, limitedTo, limitedBy, countsTokens, triesInFlight } = handed;
+  const hostDeadlineMs = hostDeadlineOf({ deadlineMs });
+  const entry = entryOf(handed);
+  const backoff = new Backoff(ports, takeOverMsMax);
+  const reply = await backoff.until(() => {
+    const until = leaseEnd(clock.now(), hostDeadlineMs);
+    return quotas.renew({ account, part, id, entry, until, begins: true });
+  });
+  if (!reply.done && !(backoff.unknowns > 0 && isTaken(reply.item?.open.get(id)))) return undefined;
+  return {
+    account,
+    part,
+    id,
+    entry: { ...entry, queued: undefined },
+    payment: { slot, amount: entry.amount, atLeast: entry.amount, limitedTo, limitedBy },
+    countsTokens,
+    item: undefined,
+    triesInFlight,
+    hostDeadlineMs,
+  };
+}
+
+/** Not by a tombstone, and not waiting: an earlier try was applied. */
+const isTaken = (open: OpenEntry | undefined): boolean =>
+  open !== undefined && !open.tombstone && open.queued !== true;
+
+/**
+ * Closes what waits, for nothing. Never throws: what cannot be closed is closed by the sweeper.
+ * @param own true for the run alone: also what a try of its take-over may have changed
+ */
+export async function releaseWaiting(ports: HandedPorts, waiting: Waiting, own = false): Promise<void> {
+  const { clock, quotas, log } = ports;
+  const { account, id, handed } = waiting;
+  const { part, triesInFlight } = handed;
+  const entry = entryOf(handed);
+  const backoff = new Backoff(ports, releaseMsMax);
+  const close = (open: OpenEntry) => {
+    const at = Math.floor(clock.now() / 1000);
+    const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
+    return backoff.until(() =>
+      quotas.close({ account, part, id, entry: open, releaseSlot: true, closeRecord }),
+    );
+  };
+  try {
+    const reply = await close(entry);
+    const open = reply.done ? undefined : reply.item?.open.get(id);
+    if (own && open && isTaken(open)) await close(open);
+    if (triesInFlight === 0) return;
+    const { guard } = await import('../money/late-settle.ts');
+    await guard(ports, { account, part, id, entry, triesInFlight }, new Backoff(ports, releaseMsMax));
+  } catch (error) {
+    log.fault(id, error);
+  }
+}
+
+const entryOf = ({ entry }: HandedReservation): OpenEntry => ({
+  ...entry,
+  amount: BigInt(entry.amount),
+  input: BigInt(entry.input),
+});
+
+// A dispatched call that a run can stop: what the upstream had written stays, as an answer that ended at a limit. Must show
+// a failure as such when nothing was asked of an upstream, so that nothing is charged.
+
+export class StoppingDispatch implements DispatchedCall {
+  readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
+  readonly #dispatch: DispatchedCall;
+  readonly #signal: AbortSignal;
+  readonly #empty: () => ChatChunk;
+  #wasAsked = false;
+  #isCut = false;
+
+  /**
+   * @param signal also aborts the call itself
+   * @param empty a chunk without content
+   */
+  constructor(dispatch: DispatchedCall, signal: AbortSignal, empty: () => ChatChunk) {
+    this.#dispatch = dispatch;
+    this.#signal = signal;
+    this.#empty = empty;
+    const note = (): void => void (this.#wasAsked = isAsked(dispatch.report()));
+    // Before the attempt hears of it and reports a failure.
+    if (signal.aborted) note();
+    else signal.addEventListener('abort', note, { once: true });
+  }
+
+  get another(): boolean {
+    return this.#dispatch.another && !this.#signal.aborted;
+  }
+
+  report(): DispatchReport {
+    const report = this.#dispatch.report();
+    return this.#isCut ? { ...report, isCut: true } : report;
+  }
+
+  written(): Promise<void> {
+    return this.#dispatch.written();
+  }
+
+  async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
+    let last: ChatChunk | undefined;
+    let index: number | undefined;
+    let isFinished = false;
+    try {
+      for await (const batch of this.#dispatch.chunks) {
+        last = batch.at(-1) ?? last;
+        const choices = batch.flatMap((chunk) => chunk.choices);
+        index ??= choices[0]?.index;
+        isFinished ||= choices.some(({ finish_reason: reason }) => reason !== null);
+        yield batch;
+        if (this.#signal.aborted) break;
+      }
+    } catch (error) {
+      if (!this.#signal.aborted || !this.#wasAsked) throw error;
+    }
+    if (!this.#signal.aborted) return;
+    this.#isCut = true;
+    if (!isFinished) yield [ended(last ?? this.#empty(), index)];
+  }
+}
+
+/** An upstream has the call, and has not failed. */
+function isAsked({ tried }: DispatchReport): boolean {
+  const { outcome } = tried.at(-1) ?? {};
+  return outcome === 'under_way' || outcome === 'answered';
+}
+
+const ended = (chunk: ChatChunk, index = 0): ChatChunk => ({
+  ...chunk,
+  choices: [{ index, delta: {}, logprobs: null, finish_reason: 'length' }],
+  usage: null,
+});

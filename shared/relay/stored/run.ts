@@ -1,0 +1,408 @@
+/**
+ * Keeps the answer of a run: its events while it runs, the response at its end. Nobody waits for it, so a store that refuses
+ * is asked again for long; must never write over an end that readers may have seen.
+ */
+import {
+  failedResponse,
+  createdFrame,
+  framesOf,
+  isLastFrame,
+} from '../../endpoints/responses/stored-response.ts';
+import type { JsonRecord } from '../../wire/json.ts';
+import type { ErrorObject } from '../../wire/invalid-request.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { Backoff } from '../money/backoff.ts';
+import {
+  ResponseTooLarge,
+  type Run,
+  type ResponseHead,
+  type ResponseStatus,
+  type StoredResponse,
+  type StoredPorts,
+  type EventBatch,
+  type EventLog,
+} from '../ports/stored.ts';
+import type { AnswerRecorder } from '../answer/answer.ts';
+import { requestIdOf } from './handed-call.ts';
+import type { Clock } from '../ports/host.ts';
+import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
+import type { Log } from '../ports/telemetry.ts';
+import { endMark, eventsKept } from './reads.ts';
+
+/** How long the end of an answer is tried to be written. */
+const endMsMax = 20_000;
+const pauseMsMax = 2_000;
+
+interface KeptRun {
+  run: Run;
+  claimed: StoredResponse;
+  watch: Pick<RunWatch, 'reason' | 'until'>;
+  /** Undefined: nobody may follow its events. */
+  events: Pick<EventWriter, 'wrote' | 'finished'> | undefined;
+  /** How long events are kept after the end. */
+  eventMinutes: number;
+}
+
+type RecorderPorts = Pick<ChatPorts, 'clock' | 'random' | 'log' | 'stored'>;
+
+export class RunRecorder implements AnswerRecorder {
+  /** As the object says from its acceptance on. */
+  readonly stored = true;
+  readonly #ports: RecorderPorts;
+  readonly #kept: KeptRun;
+  #seal: () => string | undefined = () => undefined;
+  #isEnded = false;
+
+  constructor(ports: RecorderPorts, kept: KeptRun) {
+    this.#ports = ports;
+    this.#kept = kept;
+  }
+
+  /** @param seal the state of the turn, sealed, once the answer is whole */
+  sealing(seal: () => string | undefined): this {
+    this.#seal = seal;
+    return this;
+  }
+
+  wrote(batch: readonly string[]): void {
+    this.#kept.events?.wrote(batch.join(''));
+  }
+
+  async keep(whole: JsonRecord): Promise<void> {
+    await this.#end(whole);
+  }
+
+  async ended(failed: JsonRecord | undefined): Promise<void> {
+    if (failed) await this.#end(failed);
+  }
+
+  /** Of a run that has no answer. Never rejects. */
+  async fails(error: ErrorObject): Promise<void> {
+    await this.#end(failedResponse(this.#kept.claimed.body.response, error));
+  }
+
+  async #end(whole: JsonRecord): Promise<void> {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const { run, watch, events } = this.#kept;
+    const requestId = requestIdOf(run.id);
+    try {
+      const count = await events?.finished();
+      const status = watch.reason === 'cancelled' ? 'cancelled' : (whole['status'] as ResponseStatus);
+      if ((await this.#finish(this.#response(whole, status, count))) || status === 'cancelled') return;
+      const head = await this.#head();
+      if (head?.status === 'cancelled') await this.#finish(this.#response(whole, 'cancelled', count));
+    } catch (error) {
+      const why = error instanceof ResponseTooLarge ? 'too_large' : 'write_failed';
+      const fields = { request_id: requestId, account: run.account, why, background: true };
+      this.#ports.log.event('response_not_stored', fields);
+      this.#ports.log.fault(requestId, error);
+    }
+  }
+
+  #finish(response: StoredResponse): Promise<boolean> {
+    const { runs } = this.#ports.stored;
+    return this.#repeated(() => runs.finish(this.#kept.run, response));
+  }
+
+  async #head(): Promise<ResponseHead | undefined> {
+    const { account, id } = this.#kept.run;
+    const heads = await this.#repeated(() => this.#ports.stored.responses.heads(account, [id]));
+    return heads.get(id);
+  }
+
+  #repeated<T>(call: () => Promise<T>): Promise<T> {
+    return new Backoff(this.#ports, endMsMax, pauseMsMax).until(call);
+  }
+
+  #response(whole: JsonRecord, status: ResponseStatus, events: number | undefined): StoredResponse {
+    const { claimed, run, watch, eventMinutes } = this.#kept;
+    const { head, body } = claimed;
+    const added = JSON.stringify(whole['output'] ?? []).length - emptyLength;
+    const isWhole = watch.reason === undefined && status !== 'failed';
+    const streamed = head.background?.streamed === true;
+    return {
+      head: {
+        ...head,
+        status,
+        conversationLength: head.conversationLength + added,
+        background: {
+          streamed,
+          run: run.run,
+          until: watch.until,
+          ...(streamed && { events, eventsUntil: this.#nowSeconds() + eventMinutes * 60 }),
+        },
+      },
+      body: {
+        input: body.input,
+        response: status === 'cancelled' ? cancelledResponse(whole) : whole,
+        // The state of a turn that was cut off may be a part of it.
+        seal: isWhole ? this.#seal() : undefined,
+      },
+    };
+  }
+
+  #nowSeconds(): number {
+    return Math.floor(this.#ports.clock.now() / 1000);
+  }
+}
+
+const emptyLength = '[]'.length;
+
+/** As OpenAI shows it. What was written before stays. */
+export const cancelledResponse = (response: JsonRecord): JsonRecord => ({
+  ...response,
+  status: 'cancelled',
+  completed_at: null,
+  error: null,
+  incomplete_details: null,
+});
+
+// Looks after a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
+// A run that may no longer write must not go on at an upstream's expense.
+
+/** How long a run counts as alive without a word of it. */
+export const claimSeconds = 60;
+const lookEveryMs = 1_000;
+const renewEveryMs = 20_000;
+
+/** `dead`: a reader found its claim passed, or another run has it. */
+type StopReason = 'cancelled' | 'deleted' | 'dead' | 'deadline';
+
+interface WatchedRun {
+  run: Run;
+  /** Unix seconds: the end of the claim. */
+  until: number;
+  deadlineMs: number;
+  /** Aborts when the host has to end before. */
+  hostEnds?: AbortSignal | undefined;
+}
+
+type WatchPorts = { clock: Clock; log: Log; stored: Pick<StoredPorts, 'responses' | 'runs'> };
+
+export class RunWatch {
+  readonly #ports: WatchPorts;
+  readonly #run: Run;
+  readonly #deadlineMs: number;
+  readonly #stop = new AbortController();
+  readonly #over = new AbortController();
+  #until: number;
+  #renewedMs: number;
+  /** Undefined: the run goes on. */
+  reason: StopReason | undefined;
+
+  constructor(ports: WatchPorts, { run, until, deadlineMs, hostEnds }: WatchedRun) {
+    this.#ports = ports;
+    this.#run = run;
+    this.#until = until;
+    this.#deadlineMs = deadlineMs;
+    this.#renewedMs = ports.clock.now();
+    if (hostEnds?.aborted) this.#end('deadline');
+    hostEnds?.addEventListener('abort', () => this.#end('deadline'), { signal: this.#over.signal });
+  }
+
+  /** Aborts when the run is to stop. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** Whether readers count on the run, by its own clock. */
+  get holds(): boolean {
+    return (
+      this.#ports.clock.now() < this.#until * 1000 && this.reason !== 'dead' && this.reason !== 'deleted'
+    );
+  }
+
+  /** The end of the claim, in Unix seconds. */
+  get until(): number {
+    return this.#until;
+  }
+
+  /** Looks until `stop` is called. Never rejects. */
+  async watch(): Promise<void> {
+    const { clock } = this.#ports;
+    const { signal } = this.#over;
+    while (!signal.aborted) {
+      await clock.sleep(Math.max(0, Math.min(lookEveryMs, this.#deadlineMs - clock.now())), signal);
+      if (signal.aborted) return;
+      if (clock.now() >= this.#deadlineMs) {
+        this.#end('deadline');
+        await clock.sleep(lookEveryMs, signal);
+      }
+      await this.look();
+    }
+  }
+
+  stop(): void {
+    this.#over.abort('over');
+  }
+
+  /** Looks once. A store that does not answer is asked again a second later. */
+  async look(): Promise<void> {
+    try {
+      this.#saw(await this.#head());
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable || error instanceof StoreBusy))
+        this.#ports.log.fault(requestIdOf(this.#run.id), error);
+    }
+  }
+
+  async #head(): Promise<ResponseHead | undefined> {
+    const { clock, stored } = this.#ports;
+    const { account, id } = this.#run;
+    const nowMs = clock.now();
+    if (nowMs - this.#renewedMs < renewEveryMs) return (await stored.responses.heads(account, [id])).get(id);
+    const until = Math.floor(nowMs / 1000) + claimSeconds;
+    const head = await stored.runs.renew(this.#run, until);
+    if (head?.status === 'in_progress') {
+      this.#until = until;
+      this.#renewedMs = nowMs;
+    }
+    return head;
+  }
+
+  #saw(head: ResponseHead | undefined): void {
+    if (!head) this.#end('deleted');
+    else if (head.status === 'cancelled') this.#end('cancelled');
+    else if (head.status !== 'in_progress' || head.background?.run !== this.#run.run) this.#end('dead');
+  }
+
+  /** The first reason stays, but nothing is written for what was deleted. */
+  #end(reason: StopReason): void {
+    if (this.#over.signal.aborted) return;
+    this.reason ??= reason;
+    this.#stop.abort(reason);
+  }
+}
+
+// Keeps the events of a background response while it runs, in batches, for whoever follows it. Must never fail the run,
+// nor write an event once the run's claim has passed: by then readers may have counted them.
+
+/** How long an event waits for others. */
+const batchMs = 500;
+/** A batch is closed at this length (UTF-16 code units). */
+const batchLength = 64 * 1024;
+/** How long the store is tried once the run has nothing more to write. */
+const finishMs = 5_000;
+
+interface WrittenEvents {
+  account: string;
+  id: string;
+  /** The response as it was accepted: the object that the claim returned. */
+  accepted: JsonRecord;
+  /** Unix seconds: the latest end of the run, and how long events are kept after it. */
+  expires: number;
+  /** Whether the run's claim still holds, by its own clock. */
+  mayWrite: () => boolean;
+}
+
+export class EventWriter {
+  readonly #ports: { clock: Clock; log: Log; events: EventLog };
+  readonly #of: WrittenEvents;
+  /** The frames that wait, and the number of the first of them. */
+  #waiting: string[] = [];
+  #length = 0;
+  #from = 0;
+  #writing: Promise<void> | undefined;
+  #hurry = new AbortController();
+  #triedUntilMs = Infinity;
+  #over = false;
+  /** The number of events that the store has for certain. */
+  #kept = 0;
+  /** The last write got no answer. */
+  #unanswered = false;
+  #broken = false;
+
+  constructor(ports: { clock: Clock; log: Log; events: EventLog }, of: WrittenEvents) {
+    this.#ports = ports;
+    this.#of = of;
+  }
+
+  /** A text of the answer, as its renderer made it. The last event is left out: readers make it of the response. */
+  wrote(text: string): void {
+    for (const frame of framesOf(text))
+      if (!isLastFrame(frame)) this.#add(this.#isFirst ? createdFrame(this.#of.accepted) : frame);
+  }
+
+  /**
+   * Writes what waits. The number of events, the last included, as the head is to say it. From then on nothing is kept.
+   * Never rejects.
+   */
+  async finished(): Promise<number> {
+    if (this.#isFirst) this.#add(createdFrame(this.#of.accepted));
+    this.#add(endMark);
+    this.#over = true;
+    this.#triedUntilMs = this.#ports.clock.now() + finishMs;
+    this.#hurry.abort('over');
+    await this.#writing;
+    return (await this.#counted()) + 1;
+  }
+
+  get #isFirst(): boolean {
+    return this.#from + this.#waiting.length === 0;
+  }
+
+  #add(frame: string): void {
+    if (this.#over || this.#broken) return;
+    this.#waiting.push(frame);
+    this.#length += frame.length;
+    if (this.#length >= batchLength) this.#hurry.abort('full');
+    this.#writing ??= this.#write();
+  }
+
+  async #write(): Promise<void> {
+    while (this.#waiting.length > 0 && !this.#broken) {
+      await this.#ports.clock.sleep(batchMs, this.#hurry.signal);
+      if (!this.#over) this.#hurry = new AbortController();
+      await this.#keep(this.#taken());
+    }
+    this.#writing = undefined;
+  }
+
+  /** The next batch. What was tried once is tried again as it was, so that no reader sees two of one event. */
+  #taken(): EventBatch {
+    let length = 0;
+    const end = this.#waiting.findIndex((frame) => (length += frame.length) >= batchLength);
+    const frames = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end + 1);
+    for (const frame of frames) this.#length -= frame.length;
+    if (this.#length >= batchLength) this.#hurry.abort('full');
+    const from = this.#from;
+    this.#from += frames.length;
+    return { from, frames };
+  }
+
+  async #keep(batch: EventBatch): Promise<void> {
+    const { clock, log, events } = this.#ports;
+    const { account, id, expires, mayWrite } = this.#of;
+    for (;;) {
+      try {
+        // A run that stood still may renew its claim yet, if no reader was faster.
+        if (!mayWrite()) throw new StoreBusy('no claim');
+        await events.append({ account, id }, batch, expires);
+        this.#kept = batch.from + batch.frames.filter((frame) => frame !== endMark).length;
+        this.#unanswered = false;
+        return;
+      } catch (error) {
+        if (error instanceof StoreUnavailable) this.#unanswered = true;
+        else if (!(error instanceof StoreBusy)) {
+          log.fault(id, error);
+          return this.#break();
+        }
+      }
+      if (clock.now() >= this.#triedUntilMs) return this.#break();
+      await clock.sleep(batchMs);
+    }
+  }
+
+  #break(): void {
+    this.#broken = true;
+    this.#waiting = [];
+  }
+
+  /** An event that the store took without an answer may have been seen, so it counts. */
+  async #counted(): Promise<number> {
+    const certain = Math.max(this.#kept, 1);
+    if (!this.#unanswered) return certain;
+    return eventsKept(this.#ports.events, this.#of).catch(() => certain);
+  }
+}

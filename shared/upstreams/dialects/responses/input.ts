@@ -1,0 +1,254 @@
+/** Converts canonical messages to the input items of Responses. A pure function of each message and those before it. */
+import type {
+  CarriedItems,
+  ChatMessage,
+  ChatToolCall,
+  ChatContentPart,
+} from '../../../wire/canonical-call.ts';
+import { asRecord, type JsonRecord, isRecord } from '../../../wire/json.ts';
+import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
+import { sentIds, type SentIds, wrappedInput } from '../../request-parts.ts';
+import { type RequestSettings, CannotCarry } from '../../dialect.ts';
+
+interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'without'> {
+  /** false: calls of custom tools go up as function calls with one text `input`. */
+  customTools: boolean;
+  /** What no message holds. Undefined: nothing. */
+  carried: CarriedItems | undefined;
+  /** The tools that carried items declare, as they go up. */
+  itemTools: ReadonlyMap<JsonRecord, readonly JsonRecord[]>;
+}
+
+/** Throws CannotCarry. */
+export function inputItems(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
+  const input = new InputItems(messages, settings);
+  const { carried } = settings;
+  const after = (message: ChatMessage | undefined): JsonRecord[] =>
+    (carried?.after.get(message) ?? []).flatMap((item) => carriedItem(item, settings));
+  const items = messages.flatMap((message, i) => {
+    const own = carriedMessage(message, settings) ?? input.itemsOf(message, `messages[${i}].content`);
+    return [...own, ...after(message)];
+  });
+  items.unshift(...after(undefined));
+  return settings.quirks.system === 'first' ? withSystemFirst(items) : items;
+}
+
+/** An item that only adds tools says nothing without them. */
+function carriedItem(item: JsonRecord, { itemTools, without }: InputSettings): JsonRecord[] {
+  const tools = itemTools.get(item) ?? [];
+  if (item['type'] === 'additional_tools') return tools.length > 0 ? [{ ...item, tools }] : [];
+  if (without.has('state') && 'encrypted_content' in item) return [];
+  return [item['type'] === 'tool_search_output' ? { ...item, tools } : item];
+}
+
+/** The item that a message is here. What is encrypted in it may be another origin's: without it, it is a message. */
+function carriedMessage(message: ChatMessage, { carried, without }: InputSettings): JsonRecord[] | undefined {
+  const item = carried?.instead.get(message);
+  return item && !without.has('state') ? [item] : undefined;
+}
+
+/** Phases are no secret of another origin, so they stay where encrypted items are left out. */
+function statesOf(
+  message: ChatMessage,
+  { states, without }: InputSettings,
+): readonly StatePart[] | undefined {
+  const parts = states.get(message);
+  return without.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;
+}
+
+class InputItems {
+  readonly #settings: InputSettings;
+  readonly #ids: SentIds;
+  /** The ids of custom calls so far: their results have an item of their own. */
+  readonly #custom = new Set<string>();
+
+  constructor(messages: readonly ChatMessage[], settings: InputSettings) {
+    this.#settings = settings;
+    this.#ids = sentIds(messages, { callIds: settings.callIds, form: settings.quirks.callIds });
+  }
+
+  itemsOf(message: ChatMessage, path: string): JsonRecord[] {
+    const { role, content } = message;
+    if (role === 'assistant') {
+      const parts = statesOf(message, this.#settings);
+      const ids = this.#ids.calls(message);
+      const callItem = (call: ChatToolCall, index: number): JsonRecord =>
+        this.#callItem(call, ids[index] ?? '');
+      return turnItems({ message, parts, callItem });
+    }
+    if (role === 'tool') return [this.#resultItem(message, path)];
+    // The endpoint leaves the role `function` only to results without a call.
+    return [
+      { type: 'message', role: role === 'function' ? 'user' : role, content: inputParts(content, path) },
+    ];
+  }
+
+  #callItem(call: ChatToolCall, callId: string): JsonRecord {
+    const { name, input } = asRecord(call['custom']);
+    if (call.type !== 'custom' || typeof name !== 'string') {
+      this.#custom.delete(callId);
+      const called = call.function ?? { name: '', arguments: '' };
+      return {
+        type: 'function_call',
+        call_id: callId,
+        name: called.name,
+        arguments: called.arguments || '{}',
+      };
+    }
+    const text = typeof input === 'string' ? input : '';
+    if (this.#settings.customTools) {
+      this.#custom.add(callId);
+      return { type: 'custom_tool_call', call_id: callId, name, input: text };
+    }
+    return { type: 'function_call', call_id: callId, name, arguments: wrappedInput(text) };
+  }
+
+  #resultItem(message: ChatMessage, path: string): JsonRecord {
+    const callId = this.#ids.result(message);
+    const type = this.#custom.has(callId) ? 'custom_tool_call_output' : 'function_call_output';
+    return { type, call_id: callId, output: toolOutput(message.content, path) };
+  }
+}
+
+/** For upstreams that accept one system message, at the beginning: the texts in their order. */
+function withSystemFirst(items: readonly JsonRecord[]): JsonRecord[] {
+  const content = items.filter(isSystem).flatMap((item) => item['content'] as JsonRecord[]);
+  if (content.length === 0) return [...items];
+  return [{ type: 'message', role: 'system', content }, ...items.filter((item) => !isSystem(item))];
+}
+
+const isSystem = ({ role }: JsonRecord): boolean => role === 'system' || role === 'developer';
+
+// Rebuilds one assistant turn as the items that the upstream once sent: reasoning, messages and calls in their order.
+
+interface TurnReading {
+  message: ChatMessage;
+  /** The layout of the turn and what belongs between its parts. Undefined: nothing was kept. */
+  parts: readonly StatePart[] | undefined;
+  /** The item of a call, which has this place among the message's calls. */
+  callItem: (call: ChatToolCall, index: number) => JsonRecord;
+}
+
+/**
+ * Reasoning goes up unchanged, before the part that it led to: the vendor refuses reasoning that nothing follows, so
+ * it is left out where that part is missing. What the layout does not name follows at the end, text before calls.
+ */
+function turnItems({ message, parts = [], callItem }: TurnReading): JsonRecord[] {
+  const text = spokenText(message.content);
+  const stretches = stretchesOf(text, parts) ?? [text];
+  const calls = new Map((message.tool_calls ?? []).entries());
+  const phases = typeof message['phase'] === 'string' ? { phase: message['phase'] } : {};
+  const items: JsonRecord[] = [];
+  let reasoning: JsonRecord[] = [];
+  const add = (item: JsonRecord | undefined): void => {
+    if (item) items.push(...reasoning, item);
+    reasoning = [];
+  };
+  for (const part of parts) {
+    if ('opaque' in part) {
+      const { item } = part.opaque;
+      if (isRecord(item) && item['type'] === 'reasoning') reasoning.push(item);
+      else if (isRecord(item)) items.push(item);
+    } else if ('text' in part) {
+      const stretch = stretches.shift() ?? '';
+      const phase = part.phase === undefined ? phases : { phase: part.phase };
+      add(stretch === '' ? undefined : messageItem(textPart(stretch), phase));
+    } else {
+      const call = calls.get(part.call);
+      calls.delete(part.call);
+      add(call && callItem(call, part.call));
+    }
+  }
+  const refusal = refusalText(message);
+  const rest = stretches.join('');
+  if (rest !== '') add(messageItem(textPart(rest), phases));
+  if (refusal !== '') add(messageItem({ type: 'refusal', refusal }, phases));
+  for (const [index, call] of calls) add(callItem(call, index));
+  return items;
+}
+
+const textPart = (text: string): JsonRecord => ({ type: 'output_text', text });
+
+const messageItem = (part: JsonRecord, phase: JsonRecord): JsonRecord => ({
+  type: 'message',
+  role: 'assistant',
+  ...phase,
+  content: [part],
+});
+
+// Converts the content of canonical messages to the content parts of Responses.
+
+type Content = ChatMessage['content'];
+
+/** What a model reads: text, images and files. `path`: of the content, for errors. Throws CannotCarry. */
+function inputParts(content: Content, path: string): JsonRecord[] {
+  if (typeof content === 'string') return [{ type: 'input_text', text: content }];
+  return (content ?? []).map((part, i) => {
+    const { prompt_cache_breakpoint: breakpoint } = part;
+    const input = inputPart(part, `${path}[${i}]`);
+    return isRecord(breakpoint) ? Object.assign(input, { prompt_cache_breakpoint: breakpoint }) : input;
+  });
+}
+
+/** The output of a tool: text, or parts where it is more than one text. Throws CannotCarry. */
+function toolOutput(content: Content, path: string): string | JsonRecord[] {
+  if (typeof content === 'string') return content;
+  const parts = inputParts(content, path);
+  const [first, ...more] = parts;
+  if (!first) return '';
+  return more.length === 0 && typeof first['text'] === 'string' ? first['text'] : parts;
+}
+
+function inputPart(part: ChatContentPart, path: string): JsonRecord {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text ?? '' };
+    case 'refusal':
+      return { type: 'input_text', text: typeof part['refusal'] === 'string' ? part['refusal'] : '' };
+    case 'image_url':
+      return imagePart(part);
+    case 'file':
+      return filePart(asRecord(part['file']), path);
+    default:
+      throw new CannotCarry(path, `Parts of type '${part.type.slice(0, 60)}' cannot be sent to this model.`);
+  }
+}
+
+const imagePart = ({ image_url: image }: ChatContentPart): JsonRecord => ({
+  type: 'input_image',
+  image_url: image?.url ?? '',
+  detail: image?.detail ?? 'auto',
+});
+
+/** A file by its data, its address or its id. Data needs a name, by which the vendor tells the kind of file. */
+function filePart(
+  { file_data: data, file_url: url, file_id: id, filename }: JsonRecord,
+  path: string,
+): JsonRecord {
+  const named = typeof filename === 'string' && filename !== '' ? { filename } : {};
+  if (typeof data === 'string')
+    return {
+      type: 'input_file',
+      filename: /^data:application\/pdf/i.test(data) ? 'file.pdf' : 'file',
+      ...named,
+      file_data: data,
+    };
+  if (typeof url === 'string') return { type: 'input_file', file_url: url };
+  if (typeof id === 'string') return { type: 'input_file', file_id: id };
+  throw new CannotCarry(path, 'A file needs its data or its URL.');
+}
+
+/** The texts of an assistant message, as one text: where its parts began is not part of the turn. */
+function spokenText(content: Content): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
+}
+
+/** The refusal of an assistant message, in its field or in its parts. */
+function refusalText({ content, ...message }: ChatMessage): string {
+  if (typeof message['refusal'] === 'string') return message['refusal'];
+  const parts = typeof content === 'string' ? [] : (content ?? []);
+  return parts
+    .map(({ type, refusal }) => (type === 'refusal' && typeof refusal === 'string' ? refusal : ''))
+    .join('');
+}

@@ -1,0 +1,118 @@
+/** Converts tools and the choice among them to the form of Responses. */
+import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
+import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { toolName, wrappedTool } from '../../request-parts.ts';
+import type { RequestSettings } from '../../dialect.ts';
+
+export interface SentTools {
+  /** Undefined: no tool is left, so that no choice is sent either. */
+  tools: JsonRecord[] | undefined;
+  /** The fields beside them. */
+  choice: JsonRecord;
+  /** See SentBody.toolChoice. */
+  changedChoice: string | undefined;
+  /** Whether a tool that runs at the upstream was left out. */
+  droppedHosted: boolean;
+  /** See SentBody. */
+  wrapped: Set<string>;
+  /** The tools that items of the input declare: they stay where they were added, so that what was cached before them holds. */
+  itemTools: Map<JsonRecord, JsonRecord[]>;
+}
+
+type ToolSettings = Pick<RequestSettings, 'allow' | 'quirks'>;
+
+/** `ownForm`: the client wrote Responses, so that hosted tools are in the form of this upstream. */
+export function sentTools(
+  { request, items }: CanonicalCall,
+  settings: ToolSettings,
+  ownForm: boolean,
+): SentTools {
+  const wraps = settings.quirks.customTools === false;
+  const wrapped = new Set<string>();
+  const own: JsonRecord[] = [];
+  const itemTools = new Map<JsonRecord, JsonRecord[]>();
+  let droppedHosted = false;
+  for (const tool of request.tools ?? []) {
+    const item = items?.tools.get(tool);
+    const tools = item ? (itemTools.get(item) ?? []) : own;
+    if (item) itemTools.set(item, tools);
+    if (tool.type === 'function') tools.push(functionTool(tool, ownForm));
+    else if (tool.type === 'custom' && wraps) {
+      tools.push(functionTool(wrappedTool(tool), false));
+      wrapped.add(toolName(tool) ?? '');
+    } else if (tool.type === 'custom') tools.push(customTool(asRecord(tool['custom'])));
+    else if (ownForm && settings.allow.includes(tool.type)) tools.push(tool);
+    else droppedHosted = true;
+  }
+  const tools = own.length > 0 ? own : undefined;
+  const left = { droppedHosted, wrapped, itemTools, tools, changedChoice: undefined };
+  const all = [...own, ...[...itemTools.values()].flat()];
+  if (all.length === 0) return { ...left, choice: {} };
+  const asked = request.tool_choice;
+  const choice = toolChoice(asked, all);
+  const parallel = request.parallel_tool_calls;
+  return {
+    ...left,
+    choice: {
+      ...(choice !== undefined && { tool_choice: choice }),
+      ...(typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
+    },
+    changedChoice: choice === 'auto' && asked !== 'auto' ? 'auto' : undefined,
+  };
+}
+
+const described = ({ description }: JsonRecord): JsonRecord =>
+  typeof description === 'string' ? { description } : {};
+
+/**
+ * Here a function is strict unless it says otherwise; in Chat Completions it is not. So a chat client's silence is
+ * said aloud.
+ */
+function functionTool(tool: ChatTool, ownForm: boolean): JsonRecord {
+  const called: JsonRecord = tool.function ?? {};
+  const strict = typeof called['strict'] === 'boolean' ? called['strict'] : ownForm ? undefined : false;
+  return {
+    type: 'function',
+    name: called['name'],
+    ...described(called),
+    parameters: called['parameters'] ?? { type: 'object', properties: {} },
+    ...(strict !== undefined && { strict }),
+  };
+}
+
+function customTool(custom: JsonRecord): JsonRecord {
+  const format = asRecord(custom['format']);
+  const grammar = format['grammar'];
+  const sent = isRecord(grammar)
+    ? { type: 'grammar', syntax: grammar['syntax'], definition: grammar['definition'] }
+    : format;
+  return {
+    type: 'custom',
+    name: custom['name'],
+    ...described(custom),
+    ...(typeof format['type'] === 'string' && { format: sent }),
+  };
+}
+
+/** A choice of a tool that is not sent becomes `auto`; a list of allowed tools of which none is sent allows none. */
+function toolChoice(choice: unknown, tools: readonly JsonRecord[]): unknown {
+  if (!isRecord(choice)) return typeof choice === 'string' ? choice : undefined;
+  const { type } = choice;
+  if (type !== 'allowed_tools') return namedTool(choice, tools) ?? 'auto';
+  const inner = asRecord(choice['allowed_tools']);
+  const asked = Array.isArray(inner['tools']) ? inner['tools'].filter(isRecord) : [];
+  const allowed = asked.flatMap((tool) => namedTool(tool, tools) ?? []);
+  if (allowed.length === 0) return 'none';
+  return { type, mode: inner['mode'] === 'required' ? 'required' : 'auto', tools: allowed };
+}
+
+/** The sent tool that a choice in chat form means, by its name, or a hosted one by its type. */
+function namedTool(choice: JsonRecord, tools: readonly JsonRecord[]): JsonRecord | undefined {
+  const { type } = choice;
+  const { name } = asRecord(choice[String(type)]);
+  const found = tools.find((tool) =>
+    typeof name === 'string' ? tool['name'] === name : tool['type'] === type,
+  );
+  if (!found) return undefined;
+  return typeof name === 'string' ? { type: found['type'], name } : choice;
+}

@@ -1,0 +1,173 @@
+/**
+ * Ids of tool calls as they go up. Apart from `call-ids.ts`, because dialects alone need it, and functions load those
+ * later.
+ */
+import type { ChatMessage, ChatTool, ChatRequest } from '../wire/canonical-call.ts';
+import { fingerprint } from '../wire/fingerprint.ts';
+import type { CallIds } from './call-ids.ts';
+import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
+import { CannotCarry } from './dialect.ts';
+
+const forms = {
+  max64: { pattern: /^.{1,64}$/s, length: 64 },
+  max40: { pattern: /^.{1,40}$/s, length: 40 },
+  alnum9: { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 },
+  word64: { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 64 },
+};
+export type CallIdForm = keyof typeof forms;
+
+/**
+ * Maps the ids of one request to ids that the upstream accepts, one to one: an id that fits stays, another becomes one
+ * made of its fingerprint. An id's place depends only on the ids before it, so that a longer transcript, whose first
+ * ids are the same, maps them the same. `ids`: in the order of the transcript.
+ */
+export function mappedIds(ids: Iterable<string>, form: CallIdForm): Map<string, string> {
+  const { pattern, length } = forms[form];
+  const used = new Set<string>();
+  const mapped = new Map<string, string>();
+  for (const id of ids) {
+    if (mapped.has(id)) continue;
+    let fitting = pattern.test(id) ? id : madeId(id, 0, length);
+    for (let salt = 1; used.has(fitting); salt += 1) fitting = madeId(id, salt, length);
+    used.add(fitting);
+    mapped.set(id, fitting);
+  }
+  return mapped;
+}
+
+/** Letters and digits alone, so that every form accepts it. */
+function madeId(id: string, salt: number, length: number): string {
+  const digits = fingerprint(`${salt}:${id}`) + fingerprint(`${id}:${salt}`);
+  return length < 10 ? digits.slice(-length).padStart(length, '0') : `call${digits}`;
+}
+
+/**
+ * The ids of tool calls as they go up: the vendor's own where this channel gave them, else the client's, mapped where
+ * the vendor would refuse them. An id that an earlier call used already is another call's and becomes another id.
+ */
+export interface SentIds {
+  /** The ids of an assistant message's calls, in order. */
+  calls(message: ChatMessage): readonly string[];
+  /** The id of the call that a tool message answers. */
+  result(message: ChatMessage): string;
+}
+
+export function sentIds(
+  messages: readonly ChatMessage[],
+  { callIds, form }: { callIds: CallIds; form: CallIdForm },
+): SentIds {
+  const unique = uniqueNames();
+  /** What the calls of the latest turn with a client's id are called, without those answered before another. */
+  const open = new Map<string, string[]>();
+  const calls = new Map<ChatMessage, string[]>();
+  const results = new Map<ChatMessage, string>();
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      const id = message.tool_call_id ?? '';
+      const left = open.get(id) ?? [];
+      results.set(message, (left.length > 1 ? left.shift() : left[0]) ?? callIds.vendorId(id));
+    }
+    const asked = (message.tool_calls ?? []).map((call, index) => call.id ?? `call_${index}`);
+    for (const id of asked) open.set(id, []);
+    const ids = asked.map((id) => {
+      const own = unique(callIds.vendorId(id));
+      open.get(id)?.push(own);
+      return own;
+    });
+    if (ids.length > 0) calls.set(message, ids);
+  }
+  const mapped = mappedIds([...[...calls.values()].flat(), ...results.values()], form);
+  const sent = (id: string): string => mapped.get(id) ?? id;
+  return {
+    calls: (message) => (calls.get(message) ?? []).map(sent),
+    result: (message) => sent(results.get(message) ?? ''),
+  };
+}
+
+/** The names of calls in their order: one that came before gets the number of its use. */
+function uniqueNames(): (id: string) => string {
+  const counts = new Map<string, number>();
+  const used = new Set<string>();
+  return (id) => {
+    let count = (counts.get(id) ?? 0) + 1;
+    let own = count === 1 ? id : `${id}_${count}`;
+    while (used.has(own)) {
+      count += 1;
+      own = `${id}_${count}`;
+    }
+    counts.set(id, count);
+    used.add(own);
+    return own;
+  };
+}
+
+// Custom tools, whose input is free text, for upstreams that know functions alone: the tool becomes a function with
+// one string `input`, and its calls are converted back. Any dialect may use it.
+
+/** The name of a tool in chat form; undefined: it has none. */
+export function toolName(tool: ChatTool): string | undefined {
+  const { name } = asRecord(tool.type === 'custom' ? tool['custom'] : tool.function);
+  return typeof name === 'string' ? name : undefined;
+}
+
+/** The function that stands for a custom tool. Its grammar goes into the description. */
+export function wrappedTool(
+  tool: ChatTool,
+): ChatTool & { function: { name: string; parameters: JsonRecord } } {
+  const { description, format } = asRecord(tool['custom']);
+  const { definition, syntax } = asRecord(asRecord(format)['grammar']);
+  const kind = typeof syntax === 'string' ? ` (${syntax})` : '';
+  const words = [
+    description,
+    typeof definition === 'string' ? `The input must match this grammar${kind}:\n${definition}` : '',
+  ];
+  return {
+    type: 'function',
+    function: {
+      name: toolName(tool) ?? '',
+      description: words.filter((word) => typeof word === 'string' && word !== '').join('\n\n'),
+      parameters: {
+        type: 'object',
+        properties: { input: { type: 'string', description: 'The whole input of the tool, as plain text.' } },
+        required: ['input'],
+        additionalProperties: false,
+      },
+    },
+  };
+}
+
+/** The arguments of a call of a wrapped tool. */
+export const wrappedInput = (input: string): string => JSON.stringify({ input });
+
+/**
+ * The input in the complete arguments of such a call. Some models choose another name for the one string, or write
+ * the text without a wrapper: it is accepted as it is.
+ */
+export function unwrappedInput(text: string): string {
+  const value = parseJson(text);
+  if (typeof value === 'string') return value;
+  if (!isRecord(value)) return text;
+  if (typeof value['input'] === 'string') return value['input'];
+  const values = Object.values(value);
+  const [only] = values;
+  if (values.length === 0) return '';
+  return values.length === 1 && typeof only === 'string' ? only : text;
+}
+
+// Stop sequences, and which of them the relay looks for itself.
+
+/** More and longer ones than any vendor takes: what is held of an answer is as long as one. */
+const sequencesMax = 16;
+const lengthMax = 256;
+
+export const stopSequences = ({ stop }: Pick<ChatRequest, 'stop'>): string[] =>
+  (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
+
+/** Those that the upstream has no field for, to be cut by the relay. Undefined: there are none. Throws CannotCarry. */
+export function cutHere(sequences: readonly string[]): readonly string[] | undefined {
+  if (sequences.length > sequencesMax || sequences.some(({ length }) => length > lengthMax)) {
+    const message = `This model takes at most ${sequencesMax} stop sequences of ${lengthMax} characters.`;
+    throw new CannotCarry('stop', message);
+  }
+  return sequences.length > 0 ? sequences : undefined;
+}

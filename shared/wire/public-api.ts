@@ -1,0 +1,226 @@
+/**
+ * Bodies of `GET /v1/account` and `GET /v1/account/usage`, which extend the relay's client contract. Amounts
+ * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
+ */
+
+export interface AccountBody {
+  object: 'account';
+  currency: 'CNY';
+  /** The amount that new calls may spend. available + reserved + spent = granted. */
+  available: number;
+  /** The amount reserved for calls in flight. */
+  reserved: number;
+  spent: number;
+  granted: number;
+  plan: AccountPlan | null;
+  /** When the plan that the account had ended; null: it holds one, or had none. */
+  plan_ended_at: number | null;
+  key: AccountKey;
+  /** What the operator says to all customers now. */
+  notices: AccountNotice[];
+  /** Prices that begin later, by time. */
+  price_changes: AccountPriceChange[];
+  /** Calls of the last 24 hours that were refused or failed, newest hour first. Up to a minute late; some may be missing. */
+  errors: AccountErrors[];
+  /** What was used by day and model; null unless the query asks for `days`. */
+  days: AccountDays | null;
+}
+
+/** Plain text, to be shown as it is. */
+export interface AccountNotice {
+  text: string;
+  from: number | null;
+  until: number | null;
+  /** null: it is about all models. */
+  models: string[] | null;
+}
+
+/** Prices as `GET /v1/charge` has them. A price of the cache that is null is that of `input`. */
+export interface AccountPriceChange {
+  from: number;
+  models: string[];
+  type: ChargeEntry['type'];
+  input: number;
+  output: number;
+  cached_input: number | null;
+  cache_write: number | null;
+  cache_write_1h: number | null;
+  tiers: AccountPriceTier[];
+}
+
+/** Prices of calls with more than `above` tokens of input. */
+export interface AccountPriceTier {
+  above: number;
+  input: number;
+  output: number;
+  cached_input: number | null;
+  cache_write: number | null;
+  cache_write_1h: number | null;
+}
+
+/** Calls of an hour that ended with the same code. */
+export interface AccountErrors {
+  /** When the hour began. */
+  hour: number;
+  code: string;
+  count: number;
+}
+
+export interface AccountDays {
+  /** When the first day began that is whole; later than was asked for where there are too many models. */
+  from: number;
+  /** Newest day first. Days without calls are left out. */
+  data: AccountDay[];
+}
+
+/** The calls of a UTC day that a model answered. They follow the ledger at once. */
+export interface AccountDay {
+  /** When the day began. */
+  day: number;
+  model: string;
+  calls: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  charge: number;
+}
+
+export interface AccountPlan {
+  level: number;
+  until: number | null;
+  items: AccountPlanItem[];
+}
+
+interface AccountPlanItem {
+  id: string;
+  name: string;
+  /** Calls counted in the current month. */
+  used: number;
+  /** Calls a month; -1 is unlimited. */
+  value: number;
+  resets_at: number;
+}
+
+/** The key that sent the request. */
+export interface AccountKey {
+  hint: string;
+  /** null: the key may call every model. */
+  models: string[] | null;
+  expires_at: number | null;
+  limits: { max_concurrency: number | null; rpm: number | null; budget: AccountBudget | null };
+}
+
+export interface AccountBudget {
+  amount: number;
+  period: 'day' | 'month';
+  resets_at: number;
+}
+
+export interface UsageList {
+  object: 'list';
+  /** Newest first. */
+  data: UsageEntry[];
+  has_more: boolean;
+  /** The parameter `cursor` for the next page; null on the last page. */
+  next_cursor: string | null;
+}
+
+/** One row of the ledger: a call that ended, or a top-up. */
+export interface UsageEntry {
+  /** The request id; `grant#...` for a top-up. */
+  id: string;
+  object: 'usage';
+  /** When the call began, or when the top-up was applied. */
+  created: number;
+  kind: 'settled' | 'released' | 'expired' | 'cancelled' | 'grant';
+  endpoint: string | null;
+  /** The model that answered. */
+  model: string | null;
+  /** The alias that was asked for. */
+  alias: string | null;
+  /** First 12 hex digits of the SHA-256 of the key. */
+  key: string | null;
+  charge: number;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  /** Prompt tokens that the upstream read from its prompt cache. 0 is also said of calls before they were kept. */
+  cached_tokens: number | null;
+  /** Prompt tokens that the upstream wrote to its cache for the usual time, and for an hour. */
+  cache_write_tokens: number | null;
+  cache_write_1h_tokens: number | null;
+  /** true: the token counts are the relay's estimate, for input, output or both. */
+  estimated: boolean;
+  /** Why the upstream's counts were not taken. */
+  flag: string | null;
+  /** Milliseconds from the request's arrival to the first content. */
+  first_content_ms: number | null;
+  /** `completed`, `failed` or `client_gone`. */
+  end: string | null;
+  /** The id and the prices of the billing rule at the time of the call. */
+  price: string | null;
+  /** The plan entry and the month on which the call was counted. */
+  plan_slot: string | null;
+  official: boolean;
+  /** Official calls: what the call would have cost. */
+  cost: number | null;
+  /** Top-ups: the amount added. */
+  amount: number | null;
+  /** Top-ups: the reason that the operator gave. */
+  reason: string | null;
+}
+
+/** Bodies of the public read endpoints. Source: the relay's client contract, "Model list", "Billing rule", "Plan". */
+
+export interface ModelEntry {
+  id: string;
+  object: 'model';
+  /** Unix seconds: when the configuration that lists the model was loaded. */
+  created: number;
+  owned_by: 'system';
+}
+
+export interface ModelList {
+  object: 'list';
+  data: ModelEntry[];
+  /** Sent, empty, to coding agents that name their version: they require it, with models in their form. */
+  models?: [];
+}
+
+/** Prices are in yuan: per 1,000 tokens for token-billing, per call (`output`) for times-billing. */
+export interface ChargeEntry {
+  id: number;
+  type: 'non-billing' | 'times-billing' | 'token-billing';
+  models: string[];
+  input: number;
+  output: number;
+  anonymous: boolean;
+}
+
+export interface PlanEntry {
+  level: number;
+  price: number;
+  items: PlanEntryItem[];
+}
+
+/** `value` is a number of calls a month; -1 is unlimited. */
+export interface PlanEntryItem {
+  id: string;
+  name: string;
+  icon: string;
+  value: number;
+  models: string[];
+}
+
+/** What operators' and customers' receivers get about an account. */
+
+type NoticeType = 'balance.low' | 'plan.ending' | 'plan.ended' | 'key.expiring';
+
+/** One event. Its id stays the same however often it is sent. */
+export interface Notice {
+  id: string;
+  type: NoticeType;
+  /** Unix seconds. */
+  created: number;
+  account: string;
+  data: Record<string, string | number>;
+}
