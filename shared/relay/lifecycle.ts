@@ -1,6 +1,6 @@
 /** Handles every request of an endpoint: the checks in order, the answer, and the log line of a refusal. */
 import type { Endpoint, EndpointRequest, Renderer } from '../endpoints/endpoint.ts';
-import { refusalLine, Stories } from './answer/log-line.ts';
+import { RequestLogger } from './answer/log-line.ts';
 import type {
   ChatCall,
   NamedModels,
@@ -51,7 +51,7 @@ const hostReserveMs = 5_000;
  */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
   const reservations = new Reservations(ports);
-  const own = { reservations, health: new HealthRecorder(ports), stories: new Stories(ports) };
+  const own = { reservations, health: new HealthRecorder(ports), logger: new RequestLogger(ports) };
   const channels = new ServingChannels();
   return async (request) => {
     if (endpoint.storing && request.path.startsWith(responsesPrefix)) {
@@ -110,8 +110,8 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
         durationMs: ports.clock.now() - startedMs,
         refusal,
       };
-      ports.log.request(refusalLine(facts));
-      const done = reservations.cancelled(request.id).then(() => own.stories.refused(facts));
+      const logged = own.logger.refused(facts);
+      const done = reservations.cancelled(request.id).then(() => logged);
       return { ...refusalResponse(refusal, request.id), done };
     }
   };
@@ -264,7 +264,7 @@ export async function modelsOf(
 interface FunctionState {
   reservations: Reservations;
   health: HealthRecorder;
-  stories: Stories;
+  logger: RequestLogger;
 }
 
 /**
@@ -384,7 +384,7 @@ export interface RunOfCall {
 export function answerPaid(
   ports: ChatPorts,
   asked: AskedCall,
-  { call, known, bill, claim, recording, cutting, recorderOf, health, stories, run }: PaidCall,
+  { call, known, bill, claim, recording, cutting, recorderOf, health, logger, run }: PaidCall,
 ): Promise<RelayResponse> {
   const clientKeeps = asked.read.keepsState === true;
   const limitOf = (model: string): number | undefined =>
@@ -431,7 +431,7 @@ export function answerPaid(
     dispatch,
     recorder: answerRecorder,
     stopCut,
-    stories,
+    logger,
   });
   return answer.response(answer.produce());
 }

@@ -6,7 +6,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
-import { refusalLine, Stories } from './answer/log-line.ts';
+import { RequestLogger } from './answer/log-line.ts';
 import type { ChatCall } from './call/call.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import { ServingChannels } from './call/serving-channels.ts';
@@ -75,7 +75,7 @@ interface ClaimedRun {
 interface RunnerState {
   reservations: Reservations;
   health: HealthRecorder;
-  stories: Stories;
+  logger: RequestLogger;
   channels: ServingChannels;
   endpoint: Endpoint;
 }
@@ -85,7 +85,7 @@ export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: Ru
   const own: RunnerState = {
     reservations: new Reservations(ports),
     health: new HealthRecorder(ports),
-    stories: new Stories(ports),
+    logger: new RequestLogger(ports),
     channels: new ServingChannels(),
     endpoint,
   };
@@ -137,7 +137,7 @@ function claimedRun(
 /** Throws before the answer has begun, with nothing reserved. From then on the answer closes the bill. */
 async function begin(
   ports: ChatPorts,
-  { reservations, health, stories, channels, endpoint }: RunnerState,
+  { reservations, health, logger, channels, endpoint }: RunnerState,
   { response, snapshot, watch, answerRecorder, deadlineMs }: ClaimedRun,
 ): Promise<RelayResponse> {
   const waiting = waitingIn(response);
@@ -164,7 +164,7 @@ async function begin(
     await watch.look();
     if (watch.reason) throw refuse('unavailable', 'The response was stopped before it began.');
     const recorderOf: PaidCall['recorderOf'] = ({ seal }) => answerRecorder.sealing(seal);
-    const paid = { ...late, call, known, bill: reserved, claim: undefined, recorderOf, health, stories };
+    const paid = { ...late, call, known, bill: reserved, claim: undefined, recorderOf, health, logger };
     return await answerPaid(ports, asked, { ...paid, run: runOf(call) });
   } catch (error) {
     if (bill) await bill.cancel();
@@ -225,7 +225,7 @@ async function drained({ body, done }: RelayResponse): Promise<void> {
 /** The error that the response ends with, after its log line. */
 async function refused(
   ports: ChatPorts,
-  { endpoint, stories }: RunnerState,
+  { endpoint, logger }: RunnerState,
   { claimed: { response }, error }: { claimed: ClaimedRun; error: unknown },
 ): Promise<ErrorObject> {
   const requestId = requestIdOf(response.head.id);
@@ -243,7 +243,6 @@ async function refused(
     durationMs,
     refusal,
   };
-  ports.log.request(refusalLine(facts));
-  await stories.refused(facts);
+  await logger.refused(facts);
   return refusal.body.error;
 }

@@ -162,11 +162,10 @@ describe('`ops request` tells of a call', () => {
     expect(story).not.toContain(canaries.prompt);
   });
 
-  it('that was slower than its channel is', async () => {
-    for (let quick = 0; quick < 52; quick += 1) await call('steady');
-    upstreams[0].script(slowly(1_500));
+  it('that began late', async () => {
+    upstreams[0].script(slowly(5_200));
     const id = await call('steady');
-    await storyOf(id, /Next: slower than preferred usually is/);
+    await storyOf(id, /Next: it began late/);
     const listed = await ops('requests', '--status', 'slow', '--channel', 'preferred', '--json');
     expect(JSON.parse(listed.output)).toMatchObject([{ id, channel: 'preferred', model: 'steady' }]);
   });
@@ -249,10 +248,8 @@ describe('an account', () => {
 
 describe('no line of the log', () => {
   it('has a prompt, a secret or words of an upstream', () => {
-    const lines = stack.lines.filter((line) => line.includes('"message":"explain"'));
+    const lines = stack.lines.filter((line) => line.includes('"message":"request"'));
     expect(lines.length).toBeGreaterThan(6);
-    for (const line of lines)
-      expect(Buffer.byteLength(line.slice(line.indexOf('{')))).toBeLessThanOrEqual(2048);
     for (const canary of [...Object.values(canaries), poor, limited])
       expect(lines.filter((line) => line.includes(canary))).toEqual([]);
   });

@@ -130,8 +130,6 @@ export class CoreRig {
   readonly logged: RequestLog[] = [];
   readonly faults: unknown[] = [];
   readonly searched: string[] = [];
-  /** The lines `explain`. */
-  readonly stories: Record<string, unknown>[] = [];
   readonly refusals = new MemoryRefusalCounts();
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
@@ -266,7 +264,6 @@ export class CoreRig {
       log: {
         request: (entry) => this.logged.push(entry),
         event: (name, fields) => this.events.push({ name, fields }),
-        explain: (fields) => this.stories.push(fields as Record<string, unknown>),
         fault: (_id, error) => this.faults.push(error),
       },
     };

@@ -2,7 +2,7 @@
  * The log: one JSON line per request, event and fault, written before the call returns. Must never hold a
  * prompt, an answer, a secret or an error message, which may quote any of them.
  */
-import type { Explaining, Log, RequestLog } from '../../relay/ports/telemetry.ts';
+import type { Log, RequestLog } from '../../relay/ports/telemetry.ts';
 
 /** Makes a log line also a metric. Times in epoch milliseconds. */
 export interface LineMetrics {
@@ -12,7 +12,7 @@ export interface LineMetrics {
   ofEvent(name: string, atMs: number): object;
 }
 
-export function jsonLog(version: string, metrics?: LineMetrics): Log & Explaining {
+export function jsonLog(version: string, metrics?: LineMetrics): Log {
   const write = (level: string, message: string, fields: object): void => {
     process.stdout.write(`${textOf({ level, message, version, ...fields })}\n`);
   };
@@ -25,7 +25,6 @@ export function jsonLog(version: string, metrics?: LineMetrics): Log & Explainin
       const atMs = Date.now();
       write('WARN', name, { ...origin(atMs), ...fields, ...metrics?.ofEvent(name, atMs) });
     },
-    explain: (fields) => write('INFO', 'explain', { ...origin(Date.now()), ...fields }),
     fault: (requestId, error) =>
       write('ERROR', 'fault', { ...origin(Date.now()), request_id: requestId, ...describeFault(error) }),
   };

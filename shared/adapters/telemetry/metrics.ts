@@ -62,7 +62,7 @@ export function requestMetrics(stack: string, build?: string): LineMetrics {
 function fieldsOf(entry: RequestLog): Partial<RequestLog> {
   const { first_content_ms: _first, charge: _charge, end, attempts = [], upstream_status, ...fields } = entry;
   const [only, ...others] = attempts;
-  const isPlain = only?.outcome === 'answered' && others.length === 0;
+  const isPlain = only?.outcome === 'answered' && only.at === undefined && others.length === 0;
   return {
     ...fields,
     ...(end !== 'completed' && { end }),

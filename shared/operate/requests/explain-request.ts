@@ -73,8 +73,6 @@ export interface LoggedRequest {
   id: string;
   /** The request's line. */
   line: LoggedLine | undefined;
-  /** The line `explain`. */
-  story: LoggedLine | undefined;
   /** Of everything else that was logged about it: the names. */
   events: string[];
 }
@@ -114,14 +112,11 @@ async function loggedRequests(
 }
 
 function loggedRequest(id: string, lines: readonly LoggedLine[]): LoggedRequest {
-  const named = (message: string): LoggedLine | undefined =>
-    lines.findLast(({ fields }) => fields['message'] === message);
   const names = lines.map(({ fields }) => String(fields['message']));
   return {
     id,
-    line: named('request'),
-    story: named('explain'),
-    events: names.filter((name) => name !== 'request' && name !== 'explain'),
+    line: lines.findLast(({ fields }) => fields['message'] === 'request'),
+    events: names.filter((name) => name !== 'request'),
   };
 }
 
@@ -165,19 +160,19 @@ const words = (...parts: string[]): string => parts.filter((part) => part !== ''
 const withWord = (before: string, value: string, after = ''): string =>
   value === '' ? '' : `${before}${value}${after}`;
 
-// View: what happened to a request, from its lines in the log, as steps in the order of time.
+// View: what happened to a request, from its line in the log, as steps in the order of time.
 
-export function storySteps({ line, story, events }: LoggedRequest): RequestStep[] {
-  const known: Fields = { ...line?.fields, ...story?.fields };
+export function storySteps({ line, events }: LoggedRequest): RequestStep[] {
   // A background response has a line of its acceptance first: who called and what was answered is in those of its end.
-  if (!line && !story) return [['logged', events.join(', ')]];
+  if (!line) return [['logged', events.join(', ')]];
+  const { fields } = line;
   return [
-    ['called', calledWords({ ...story?.fields, ...line?.fields })],
-    ...(story
-      ? [...reservedStep(story.fields), ...candidateSteps(story.fields), ...fieldSteps(story.fields)]
-      : []),
-    ...reasonStep(known),
-    ['answered', answeredWords(line?.fields, objectOf(story?.fields, 'client'))],
+    ['called', calledWords(fields)],
+    ...reservedStep(fields),
+    ...candidateSteps(fields),
+    ...fieldSteps(fields),
+    ...reasonStep(fields),
+    ['answered', answeredWords(fields)],
     ...(events.length > 0 ? [['also logged', events.join(', ')] satisfies RequestStep] : []),
   ];
 }
@@ -191,9 +186,9 @@ const calledWords = (fields: Fields): string =>
     withWord('key ', text(fields, 'key_hint')),
   );
 
-function reservedStep(story: Fields): RequestStep[] {
-  const reserved = objectOf(story, 'reserved');
-  const facts = objectOf(story, 'facts');
+function reservedStep(line: Fields): RequestStep[] {
+  const reserved = objectOf(line, 'reserved');
+  const facts = objectOf(line, 'facts');
   if (facts)
     return [
       [
@@ -217,9 +212,9 @@ function reservedStep(story: Fields): RequestStep[] {
   ];
 }
 
-function fieldSteps(story: Fields): RequestStep[] {
+function fieldSteps(line: Fields): RequestStep[] {
   const named = (field: string): string => {
-    const value = story[field];
+    const value = line[field];
     return Array.isArray(value) ? value.map(String).join(' ') : '';
   };
   const [sent, dropped] = [named('sent'), named('dropped')];
@@ -229,26 +224,24 @@ function fieldSteps(story: Fields): RequestStep[] {
   ];
 }
 
-const reasonStep = (known: Fields): RequestStep[] => {
-  const reason = text(known, 'reason');
+const reasonStep = (line: Fields): RequestStep[] => {
+  const reason = text(line, 'reason');
   return reason === '' ? [] : [['because', reason]];
 };
 
-function answeredWords(line: Fields | undefined, client: Fields | undefined): string {
-  const code = text(client, 'code') || text(line, 'code');
-  return words(
-    `status ${text(client, 'status') || text(line, 'status') || '-'}${withWord(' ', code)}`,
-    withWord('first text after ', text(client, 'first_ms'), ' ms'),
-    withWord('', text(client, 'length'), ' characters'),
-    withWord('over after ', text(client, 'ms') || text(line, 'duration_ms'), ' ms'),
-    client?.['left'] === true || line?.['end'] === 'client_gone' ? 'the client had left' : '',
+const answeredWords = (line: Fields): string =>
+  words(
+    `status ${text(line, 'status') || '-'}${withWord(' ', text(line, 'code'))}`,
+    withWord('first text after ', text(line, 'first_text_ms'), ' ms'),
+    withWord('', text(line, 'length'), ' characters'),
+    withWord('over after ', text(line, 'duration_ms'), ' ms'),
+    line['end'] === 'client_gone' ? 'the client had left' : '',
   );
-}
 
 // View: the candidates of a request, those that were passed over first.
 
-const candidateSteps = (story: Fields): RequestStep[] => [
-  ...listOf(story, 'passed_over').map((one): RequestStep => [
+const candidateSteps = (line: Fields): RequestStep[] => [
+  ...listOf(line, 'passed_over').map((one): RequestStep => [
     'passed over',
     words(
       placeOf(one),
@@ -257,8 +250,8 @@ const candidateSteps = (story: Fields): RequestStep[] => [
       withWord('for ', text(one, 'seconds'), ' s more'),
     ),
   ]),
-  ...listOf(story, 'tried').map((one): RequestStep => [
-    `tried +${text(one, 'at')} ms`,
+  ...listOf(line, 'attempts').map((one): RequestStep => [
+    `tried${withWord(' +', text(one, 'at'), ' ms')}`,
     words(
       placeOf(one),
       withWord('', text(one, 'outcome')),

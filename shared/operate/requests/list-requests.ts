@@ -1,6 +1,7 @@
 /** View: the requests of a time, from the log. */
 import type { LoggedLine, LogSearch, OperatorPorts, LogCondition, LogSource } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
+import { text } from './explain-request.ts';
 
 export interface ListedRequest {
   id: string;
@@ -25,11 +26,7 @@ export async function listRequests(
 }
 
 function listed({ atMs, fields }: LoggedLine): ListedRequest {
-  const client = { ...(fields['client'] as Record<string, unknown> | undefined) };
-  const of = (...names: string[]): string => {
-    const value = names.map((name) => fields[name] ?? client[name]).find((each) => each !== undefined);
-    return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-  };
+  const of = (name: string): string => text(fields, name);
   return {
     id: of('request_id'),
     at: new Date(atMs).toISOString(),
@@ -39,8 +36,8 @@ function listed({ atMs, fields }: LoggedLine): ListedRequest {
     status: of('status'),
     code: of('code'),
     reason: of('reason'),
-    firstContentMs: of('FirstContentMs', 'first_content_ms'),
-    durationMs: of('duration_ms', 'ms'),
+    firstContentMs: of('FirstContentMs'),
+    durationMs: of('duration_ms'),
   };
 }
 
@@ -62,35 +59,16 @@ interface AskedRequests {
   limit: number;
 }
 
-/** Every `why` of a story with this word: the words stand in one order, and a search compares whole values. */
-function whyWith(word: 'retried' | 'slow'): string[] {
-  const ends = ['', 'failed', 'refused'];
-  const all = ['', 'retried'].flatMap((again) =>
-    ['', 'slow'].flatMap((slow) =>
-      ['', 'client_gone'].flatMap((gone) => ends.map((end) => [end, again, slow, gone].filter(Boolean))),
-    ),
-  );
-  return all.filter((words) => words.includes(word)).map((words) => words.join(' '));
-}
+/** A call whose first content took longer is slow, whatever its channel. */
+export const slowMs = 5_000;
 
-/** A call that was retried or slow has no mark but its story. */
+const isRequest: LogCondition = { field: 'message', isOneOf: ['request'] };
+
 const ofStatus: Record<RequestStatus, LogCondition[]> = {
-  failed: [
-    { field: 'message', isOneOf: ['request'] },
-    { field: 'outcome', isOneOf: ['failed', 'limited'] },
-  ],
-  refused: [
-    { field: 'message', isOneOf: ['request'] },
-    { field: 'outcome', isOneOf: ['refused'] },
-  ],
-  retried: [
-    { field: 'message', isOneOf: ['explain'] },
-    { field: 'why', isOneOf: whyWith('retried') },
-  ],
-  slow: [
-    { field: 'message', isOneOf: ['explain'] },
-    { field: 'why', isOneOf: whyWith('slow') },
-  ],
+  failed: [isRequest, { field: 'outcome', isOneOf: ['failed', 'limited'] }],
+  refused: [isRequest, { field: 'outcome', isOneOf: ['refused'] }],
+  retried: [isRequest, { field: 'retries', above: 0 }],
+  slow: [isRequest, { field: 'FirstContentMs', above: slowMs }],
 };
 
 /** Of CloudWatch Logs Insights. */
@@ -107,7 +85,7 @@ export function requestSearch(asked: AskedRequests): LogSearch {
     throw usageFailure('--slower-than has its own measure: give it without --status slow');
   const slow: LogCondition[] =
     slowerThanMs === undefined ? [] : [{ field: 'duration_ms', above: slowerThanMs }];
-  const own: LogCondition[] = status ? ofStatus[status] : [{ field: 'message', isOneOf: ['request'] }];
+  const own: LogCondition[] = status ? ofStatus[status] : [isRequest];
   const named = Object.entries(names).flatMap(([field, name]): LogCondition[] =>
     name === undefined ? [] : [{ field, isOneOf: [name] }],
   );

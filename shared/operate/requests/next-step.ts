@@ -1,5 +1,6 @@
 /** View: what an operator does about a request that was refused, failed or was slow. */
 import { listOf, text, type Fields, type LoggedRequest } from './explain-request.ts';
+import { slowMs } from './list-requests.ts';
 import { shellWord } from '../plan.ts';
 
 interface Known {
@@ -8,7 +9,6 @@ interface Known {
   channel: string;
   code: string;
   reason: string;
-  why: string;
   /** The last channel that was tried and not asked, for want of its secret. */
   unread: string | undefined;
 }
@@ -123,41 +123,35 @@ const advice: readonly [RegExp, (known: Known) => string][] = [
 ];
 
 /** Undefined: there is nothing to do. */
-export function nextStep({ line, story }: LoggedRequest): string | undefined {
-  const fields = { ...line?.fields, ...story?.fields };
+export function nextStep({ line }: LoggedRequest): string | undefined {
+  const fields = line?.fields ?? {};
   const of = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '');
-  const client = { ...(story?.fields['client'] as Record<string, unknown> | undefined) };
-  const code = of('code') || (typeof client['code'] === 'string' ? client['code'] : '');
   const known = {
     account: of('account') || 'ACCOUNT',
     model: of('model'),
     channel: of('channel') === 'none' || of('channel') === '' ? 'CHANNEL' : of('channel'),
-    code,
+    code: of('code'),
     reason: of('reason'),
-    why: of('why'),
-    unread: unreadSecretOf(story?.fields),
+    unread: unreadSecretOf(fields),
   };
-  const { why, channel } = known;
-  if (code !== '' || known.reason !== '') {
-    const said = `${code} ${known.reason}${known.unread === undefined ? '' : ' unread'}`;
+  const { channel, code, reason } = known;
+  if (code !== '' || reason !== '') {
+    const said = `${code} ${reason}${known.unread === undefined ? '' : ' unread'}`;
     const [, say] = advice.find(([pattern]) => pattern.test(said)) ?? [];
     return say?.(known) ?? 'the customer changes the request: the error that it got names the field';
   }
-  if (why.includes('slow'))
-    return `slower than ${channel} usually is: ${ops(`requests --channel ${channel} --status slow --since 1h`)} shows whether it is the channel; its row in channels has priority and weight`;
-  if (why.includes('retried'))
-    return `another channel answered, so the customer saw nothing of it; how often: ${ops(`channel test ${firstTried(story?.fields) ?? channel}`)}`;
-  if (why.includes('client_gone') || fields['end'] === 'client_gone')
+  if (Number(fields['FirstContentMs']) > slowMs)
+    return `it began late: ${ops(`requests --channel ${channel} --status slow --since 1h`)} shows whether it is the channel; its row in channels has priority and weight`;
+  if (Number(fields['retries']) > 0)
+    return `another channel answered, so the customer saw nothing of it; how often: ${ops(`channel test ${text(listOf(fields, 'attempts')[0], 'channel') || channel}`)}`;
+  if (fields['end'] === 'client_gone')
     return 'the client left before the end: its own time-out, or somebody stopped it. What was made is charged.';
   return undefined;
 }
 
-const firstTried = (story: Fields = {}): string | undefined =>
-  text(listOf(story, 'tried')[0], 'channel') || undefined;
-
 /** An upstream that was asked and refused the key has said something. */
-const unreadSecretOf = (story: Fields = {}): string | undefined =>
-  listOf(story, 'tried')
+const unreadSecretOf = (line: Fields): string | undefined =>
+  listOf(line, 'attempts')
     .filter((one) => text(one, 'outcome') === 'upstream_secret' && text(one, 'code') === '')
     .map((one) => text(one, 'channel'))
     .at(-1);

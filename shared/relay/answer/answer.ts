@@ -15,7 +15,7 @@ import type { RelayResponse } from '../http/http.ts';
 import { type Bill, servingFacts } from '../money/bill.ts';
 import { callTo } from '../call/serving-channels.ts';
 import { Delivery, Heartbeat, ResponseQueue } from './delivery.ts';
-import { answerLine, type Stories, sentHeaders } from './log-line.ts';
+import { type RequestLogger, sentHeaders } from './log-line.ts';
 import { Meter, type Measure, usageBounds } from './meter.ts';
 import type { StopCut } from './stop-cut.ts';
 import type { JsonRecord } from '../../wire/json.ts';
@@ -36,7 +36,7 @@ interface AnswerParts {
   /** A fresh renderer for each beginning of the answer. */
   renderer: () => Renderer;
   dispatch: DispatchedCall;
-  stories: Stories;
+  logger: RequestLogger;
   bill: Bill;
   /** Undefined: the request has no Idempotency-Key. */
   claim: HeldKey | undefined;
@@ -112,13 +112,13 @@ export class Answer {
     const implausible = !costsNothing(outcome) && isImplausible(flags, isExpected);
     const call = callTo(this.#call, answered);
     const facts = { call, report, billed, measure: { ...measure, implausible }, ending };
-    this.#ports.log.request(answerLine(facts));
     const heard = { length: this.#length, firstMs: this.#firstMs };
+    const logged = this.#parts.logger.answered({ ...facts, reserved: bill.reserved, heard });
     if (this.#queue.committed) {
       await this.#delivery.handOver(this.#call.deadlineMs + handOverMs);
       this.#delivery.cut('deadline');
     }
-    await this.#parts.stories.answered({ ...facts, reserved: bill.reserved, heard });
+    await logged;
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */

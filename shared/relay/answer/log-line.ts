@@ -5,10 +5,12 @@
 import { cacheCounts } from '../../billing/price.ts';
 import { flagText } from '../../billing/usage.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
-import type { StoryPorts, StoryTeller, AnsweredFacts } from '../explain.ts';
+import type { ExplainedCall, RefusalTally } from '../explain.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { BillReport } from '../money/bill.ts';
-import type { RequestLog } from '../ports/telemetry.ts';
+import type { Clock } from '../ports/host.ts';
+import type { RefusalCounts } from '../ports/money-stores.ts';
+import type { Log, RequestLog } from '../ports/telemetry.ts';
 import type { Measure } from './meter.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 
@@ -22,7 +24,7 @@ interface AnswerFacts {
 }
 
 /** The log line of a dispatched call. */
-export function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
+function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
   const { status, end, refusal, durationMs } = ending;
   const counted = measure.anyContent || !refusal;
   const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
@@ -43,6 +45,7 @@ export function answerLine({ call, report, billed, measure, ending }: AnswerFact
     ...(report.search !== undefined && { search: report.search }),
     channel: report.tried.at(-1)?.channel,
     attempts: report.tried.length > 0 ? report.tried : undefined,
+    retries: Math.max(0, report.tried.length - 1) || undefined,
     upstream_status: report.upstreamStatus,
     first_content_ms: report.firstContentMs,
     ...(counted && { ...tokens, ...usageFields(measure, report) }),
@@ -73,34 +76,61 @@ const limitFields = (
 ): Pick<RequestLog, 'limited_by' | 'max_tokens' | 'limit_reached'> =>
   limitedBy ? { limited_by: limitedBy, max_tokens: outputTokensLimit, limit_reached: atLimit } : {};
 
-/** Sees to the stories of calls that need one. One for each function; what tells them is loaded by the first. */
-export class Stories {
-  readonly #ports: StoryPorts;
-  #teller: StoryTeller | undefined;
+/** What went wrong is loaded by the first call that does. */
+export interface LogPorts {
+  clock: Clock;
+  log: Log;
+  refusals: RefusalCounts;
+}
 
-  constructor(ports: StoryPorts) {
+/** Writes the one line of each call, and counts what accounts were refused. One for each function. */
+export class RequestLogger {
+  readonly #ports: LogPorts;
+  #tally: RefusalTally | undefined;
+
+  constructor(ports: LogPorts) {
     this.#ports = ports;
   }
 
-  /** To be called when the client has its answer. Never rejects. */
-  async answered(facts: AnsweredFacts): Promise<void> {
-    const { report, ending } = facts;
-    const isPlain = ending.end === 'completed' && report.tried.length < 2 && report.usualMs === undefined;
-    if (!isPlain) await this.#run(facts.call.identity.requestId, (teller) => teller.answered(facts));
-    else if (this.#teller?.waits) await this.#run(facts.call.identity.requestId, (teller) => teller.write());
-  }
-
   /** Never rejects. */
-  refused(facts: RefusedFacts): Promise<void> {
-    return this.#run(facts.requestId, (teller) => teller.refused(facts));
+  async answered(facts: AnswerFacts & ExplainedCall): Promise<void> {
+    const { call, report, ending } = facts;
+    const line = answerLine(facts);
+    if (ending.end === 'completed' && report.tried.length < 2) this.#ports.log.request(line);
+    else this.#ports.log.request({ ...line, ...(await this.#explained(facts)) });
+    await this.#count(call.identity.requestId, call.key.account, ending.refusal);
   }
 
-  async #run(requestId: string, work: (teller: StoryTeller) => Promise<void>): Promise<void> {
+  /** A call that was refused before any upstream was asked. Never rejects. */
+  async refused(facts: RefusedFacts): Promise<void> {
+    this.#ports.log.request(refusalLine(facts));
+    await this.#count(facts.requestId, facts.key?.account, facts.refusal);
+  }
+
+  async #explained(facts: ExplainedCall): Promise<Partial<RequestLog>> {
     try {
-      const { StoryTeller: Teller } = await import('../explain.ts');
-      await work((this.#teller ??= new Teller(this.#ports)));
+      return (await import('../explain.ts')).explained(facts);
     } catch (error) {
-      this.#ports.log.fault(requestId, error);
+      this.#ports.log.fault(facts.call.identity.requestId, error);
+      return {};
+    }
+  }
+
+  /** Also writes what calls before this one left. What cannot be written is lost: these are counts for people, not money. */
+  async #count(requestId: string, account: string | undefined, refusal: Refusal | undefined): Promise<void> {
+    if (!this.#tally && (account === undefined || !refusal)) return;
+    const { clock, log, refusals } = this.#ports;
+    try {
+      const { RefusalTally: Tally } = await import('../explain.ts');
+      const tally = (this.#tally ??= new Tally());
+      if (account !== undefined && refusal) tally.count(account, refusal, clock.now());
+      const due = tally.due(clock.now());
+      if (due.length === 0) return;
+      // In a later turn the host has written the last byte of a refusal, which it gets only now.
+      await clock.sleep(0);
+      await Promise.all(due.map((one) => refusals.add(one)));
+    } catch (error) {
+      log.fault(requestId, error);
     }
   }
 }
@@ -117,7 +147,7 @@ interface RefusedFacts {
 }
 
 /** The log line of a request that was refused before any call to an upstream. */
-export function refusalLine(facts: RefusedFacts): RequestLog {
+function refusalLine(facts: RefusedFacts): RequestLog {
   const { refusal, key } = facts;
   return {
     request_id: facts.requestId,
@@ -133,8 +163,18 @@ export function refusalLine(facts: RefusedFacts): RequestLog {
   };
 }
 
-const refusalFields = (refusal: Refusal | undefined): Pick<RequestLog, 'code' | 'reason'> =>
-  refusal ? { code: refusal.body.error.code, reason: refusal.reason } : {};
+function refusalFields(refusal: Refusal | undefined): Partial<RequestLog> {
+  if (!refusal) return {};
+  const { body, reason, facts, headers } = refusal;
+  const seconds = Number(headers['retry-after'] ?? NaN);
+  return {
+    code: body.error.code,
+    reason,
+    facts,
+    param: body.error.param != null || undefined,
+    retry_after: Number.isFinite(seconds) ? seconds : undefined,
+  };
+}
 
 // Says in headers and log what became of a call's fields. Clients choose names of fields, so names are checked.
 

@@ -182,8 +182,6 @@ export interface DispatchReport extends AttemptReport {
   model: string;
   /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
-  /** The first content was later than of nearly all calls of its channel: within which time those have theirs. */
-  usualMs?: number | undefined;
   /** What happened to each candidate. Absent: not known. */
   story?: (() => DispatchStory) | undefined;
   /** The upstream was stopped before its end, so its counts may be of a part. */

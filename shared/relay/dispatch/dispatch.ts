@@ -70,7 +70,6 @@ export class Dispatch implements DispatchedCall {
   #request: ChatRequest;
   #search: SearchOutcome | undefined;
   #firstContentMs: number | undefined;
-  #usualMs: number | undefined;
   readonly #uncarried: Candidate[] = [];
 
   constructor(ports: ChatPorts, call: ChatCall, health: HealthRecorder) {
@@ -90,7 +89,6 @@ export class Dispatch implements DispatchedCall {
       channel: this.#tried.at(-1)?.candidate.channel,
       model: this.#tried.at(-1)?.candidate.model ?? this.#call.model.base,
       firstContentMs: this.#firstContentMs,
-      usualMs: this.#usualMs,
       story: () => ({ tried: this.#tried, uncarried: this.#uncarried, order: this.#ordered?.order }),
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
@@ -199,7 +197,6 @@ export class Dispatch implements DispatchedCall {
       tried.outcome = 'answered';
       tried.contentMs = now();
       this.#firstContentMs = tried.contentMs - call.startedMs;
-      if (this.#tried.length === 1) this.#usualMs = this.#health.paced(candidate, this.#firstContentMs);
       // The first content ends a probe, so that other calls can use the candidate early.
       endTurn();
       if (standing) this.#note(this.#health.answered(candidate, standing));

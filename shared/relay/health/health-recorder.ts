@@ -38,25 +38,10 @@ export const healthKeysOf = (candidate: Candidate): number[] => [keyOf(candidate
 /** Four characters: an item has room for no more, and a collision lets two accounts count as one. */
 const hashOf = (account: string): string => fingerprint(account).slice(-4);
 
-/** Of channels and models whose times to the first content are counted, some 300 bytes each: those called last. */
-const pacesMax = 1_000;
-/** Of fewer calls nothing is said; of more, half is forgotten, so that the newest count most. */
-const paceCallsMin = 50;
-const paceCallsMax = 1_000;
-/** No answer is slow that begins within the first of these. Each is a fifth longer than the one before, to 4 minutes. */
-const paceBounds: readonly number[] = Array.from({ length: 40 }, (_, index) =>
-  Math.round(250 * 2 ** (index / 4)),
-);
-const bucketOf = (ms: number): number => {
-  const bucket = paceBounds.findIndex((bound) => ms <= bound);
-  return bucket === -1 ? paceBounds.length - 1 : bucket;
-};
-
 /** One for each function. */
 export class HealthRecorder {
   readonly #ports: Pick<ChatPorts, 'health' | 'clock'>;
   readonly #answeredMs = new Map<number, number>();
-  readonly #paces = new Map<string, { counts: Uint16Array; total: number }>();
   #changes: HealthChanges | undefined;
   #places: TrialPlaces | undefined;
 
@@ -73,32 +58,6 @@ export class HealthRecorder {
     const nowMs = this.#ports.clock.now();
     return (candidate) =>
       worst(healthKeysOf(candidate).map((key) => standing(entries.get(key), hash, nowMs)));
-  }
-
-  /**
-   * Counts the time to a first content. Returns the time within which 95 of 100 calls of the channel and model had theirs,
-   * if this one did not. Knows what this environment saw, and nothing of few calls.
-   */
-  paced({ channel, model }: Candidate, firstMs: number): number | undefined {
-    const name = `${channel.id} ${model}`;
-    const pace = this.#paces.get(name) ?? { counts: new Uint16Array(paceBounds.length), total: 0 };
-    // Called last, it comes last.
-    this.#paces.delete(name);
-    this.#paces.set(name, pace);
-    const [oldest = name] = this.#paces.keys();
-    if (this.#paces.size > pacesMax) this.#paces.delete(oldest);
-    const own = bucketOf(firstMs);
-    let usual = 0;
-    for (let sum = pace.counts[0] ?? 0; sum < pace.total * 0.95; usual += 1)
-      sum += pace.counts[usual + 1] ?? pace.total;
-    const isSlow = pace.total >= paceCallsMin && own > usual;
-    pace.counts[own] = (pace.counts[own] ?? 0) + 1;
-    pace.total += 1;
-    if (pace.total >= paceCallsMax) {
-      pace.counts.forEach((count, bucket) => (pace.counts[bucket] = count >> 1));
-      pace.total = pace.counts.reduce((sum, count) => sum + count, 0);
-    }
-    return isSlow ? paceBounds[usual] : undefined;
   }
 
   /** False: another call has it. */

@@ -10,7 +10,7 @@ import type {
 import type { Clock, Inflate, Random, SearchProvider, Sealer, Pseudonym, UpstreamTransport } from './host.ts';
 import type { ConfigSource, KeyStore, SecretStore } from './config-store.ts';
 import type { QuotaStore, RefusalCounts } from './money-stores.ts';
-import type { Explaining, Log } from './telemetry.ts';
+import type { Log } from './telemetry.ts';
 import type { StoredPorts } from './stored.ts';
 
 export interface ChatPorts {
@@ -32,7 +32,7 @@ export interface ChatPorts {
   random: Random;
   searchProvider: (settings: SearchSettings) => SearchProvider;
   pseudonym: Pseudonym;
-  log: Log & Explaining;
+  log: Log;
   refusals: RefusalCounts;
   /** See ChatCall. */
   concurrencyGiven?: number | undefined;

@@ -26,7 +26,10 @@ export interface RequestLog {
   dropped?: string[] | undefined;
   /** `web-` calls only: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
   search?: string | undefined;
-  attempts?: { channel: string; outcome: string }[] | undefined;
+  /** Of a call that went wrong with all that is known of each candidate. */
+  attempts?: readonly TriedLine[] | undefined;
+  /** How many more than one were asked. Absent: none. */
+  retries?: number | undefined;
   upstream_status?: number | undefined;
   first_content_ms?: number | undefined;
   prompt_tokens?: number | undefined;
@@ -51,6 +54,58 @@ export interface RequestLog {
   max_tokens?: number | undefined;
   /** An answer ended at a limit that was lowered. */
   limit_reached?: boolean | undefined;
+  /** The amounts or the limit that decided a refusal. */
+  facts?: Readonly<Record<string, string | number | undefined>> | undefined;
+  /** The error names a field of the request. */
+  param?: boolean | undefined;
+  /** Seconds, as the client got it. */
+  retry_after?: number | undefined;
+  /** The rest is of calls that went wrong alone: at most four candidates that were not tried, and how many there were besides. */
+  passed_over?: readonly PassedOverLine[] | undefined;
+  more_candidates?: number | undefined;
+  reserved?:
+    | {
+        yuan: string;
+        plan_slot: string | undefined;
+        max_tokens: number | undefined;
+        limited_by: RequestLog['limited_by'];
+      }
+    | undefined;
+  /** The fields of the request that the relay knows. */
+  sent?: readonly string[] | undefined;
+  /** When the client was sent the first text, and how much in all (UTF-16 code units). */
+  first_text_ms?: number | undefined;
+  length?: number | undefined;
+}
+
+/** A candidate that was tried. Times in milliseconds, `at` and `broke_at` from the request's arrival. */
+export interface TriedLine {
+  channel: string;
+  /** `answered`, `under_way`, `refused`, or the reason of its failure. */
+  outcome: string;
+  /** Which of its channel's secrets, from 1. Absent: it has one. */
+  secret?: number | undefined;
+  status?: number | undefined;
+  /** A word that vendors publish. */
+  code?: string | undefined;
+  at?: number | undefined;
+  /** To its failure, or to its first content. */
+  ms?: number | undefined;
+  broke_at?: number | undefined;
+  /** What was known against it before. */
+  stood?: string | undefined;
+  /** In how many forms it was asked. Absent: in one. */
+  forms?: number | undefined;
+}
+
+/** A candidate that was not tried, and why. */
+export interface PassedOverLine {
+  channel: string;
+  secret: number | undefined;
+  why: string;
+  /** The kind of its rest, and how long that lasts yet. */
+  kind: string | undefined;
+  seconds: number | undefined;
 }
 
 export interface Log {
@@ -64,11 +119,6 @@ export interface Log {
    * Logs an unexpected error by name, code and frames, never by its message, which may quote foreign text.
    */
   fault(requestId: string, error: unknown): void;
-}
-
-export interface Explaining {
-  /** Logs why a call ended as it did. Fields hold ids, names of rows, fixed words and numbers, never foreign text. */
-  explain(fields: object): void;
 }
 
 /** Each of these metrics has an alarm, because it needs an operator. */

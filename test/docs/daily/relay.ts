@@ -71,7 +71,6 @@ export class DailyRelay {
     const upstreams = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
     for (const upstream of upstreams) upstream.script(answers);
     const local = { PORT: String(port), DYNAMODB_PORT: '0', RELAY_DATA: 'memory', RELAY_SEED: 'none' };
-    // One environment, so that all calls are in what it has measured: a call is slow beside others there.
     const options = { ...readOptions({ ...local, ...vendorKeys }), environmentsMax: 1 };
     const relay = new DailyRelay(await startStack(options, () => undefined), upstreams);
     await relay.#fill();

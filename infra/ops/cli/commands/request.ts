@@ -116,7 +116,6 @@ function printExplained(terminal: Terminal, explained: ExplainedRequest): void {
     const booked = found && bookedJson(found);
     const log = logged && {
       request: logged.line?.fields,
-      explain: logged.story?.fields,
       also: logged.events,
     };
     terminal.printJson({

@@ -26,7 +26,6 @@ async function bytesOf(rig: BillingRig): Promise<number> {
   const log = jsonLog('1.12.3', requestMetrics('relay-production', 'responses:1234'));
   const lines = await linesOf(() => {
     for (const entry of rig.logged) log.request({ ...entry, request_id: id, account: 'acme-industries' });
-    for (const story of rig.stories) log.explain({ ...story, request_id: id, account: 'acme-industries' });
     for (const { name, fields } of rig.events) log.event(name, fields);
     for (const fault of rig.faults) log.fault(id, fault);
   });

@@ -45,6 +45,12 @@ const answered = {
   attempts: [{ channel: 'main', outcome: 'answered' }],
   upstream_status: 200,
 };
+/** Of a call that went wrong. */
+const wide = {
+  retries: 1,
+  reserved: { yuan: expect.any(String), max_tokens: expect.any(Number) },
+  sent: expect.arrayContaining(['model', 'messages']),
+};
 const counted = { prompt_tokens: 7, completion_tokens: 2, usage_estimated: false };
 
 const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
@@ -64,9 +70,12 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
       ...head,
       channel: 'second',
       attempts: [
-        { channel: 'first', outcome: 'upstream_status_503' },
-        { channel: 'second', outcome: 'answered' },
+        { channel: 'first', outcome: 'upstream_status_503', status: 503, at: 0, ms: 0 },
+        { channel: 'second', outcome: 'answered', status: 200, at: 0, ms: 0 },
       ],
+      ...wide,
+      first_text_ms: 0,
+      length: expect.any(Number),
       upstream_status: 200,
       first_content_ms: 0,
       ...counted,
@@ -86,9 +95,10 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
       reason: 'upstream_status_503 upstream_connect',
       channel: 'second',
       attempts: [
-        { channel: 'first', outcome: 'upstream_status_503' },
-        { channel: 'second', outcome: 'upstream_connect' },
+        { channel: 'first', outcome: 'upstream_status_503', status: 503, at: 0, ms: 0 },
+        { channel: 'second', outcome: 'upstream_connect', at: 0, ms: 0 },
       ],
+      ...wide,
       upstream_status: 503,
       charge: '0',
     },
@@ -147,6 +157,7 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
       end: 'refused',
       duration_ms: 0,
       code: 'official_not_allowed',
+      param: true,
       key_hint: 'sk-te...st',
       account: 'acme',
     },

@@ -71,7 +71,7 @@ describe('a call with tools that is refused for its dialect', () => {
     expect(answer.status).toBe(400);
     expect(answer.text).toContain('Function tools with reasoning_effort are not supported');
     expect(rig.sent).toHaveLength(1);
-    expect(rig.logged[0]?.attempts).toEqual([{ channel: 'half', outcome: 'refused' }]);
+    expect(rig.logged[0]?.attempts).toMatchObject([{ channel: 'half', outcome: 'refused' }]);
     expect(rig.logged[0]).toMatchObject({ upstream_status: 400 });
   });
 
@@ -212,7 +212,7 @@ describe('a candidate that cannot carry a call', () => {
     const answer = await rig.post({ ...ask, n: 1 });
     expect(answer.status).toBe(200);
     expect(answer.headers['x-relay-attempts']).toBe('1');
-    expect(rig.logged[0]?.attempts).toEqual([{ channel: 'wide', outcome: 'answered' }]);
+    expect(rig.logged[0]?.attempts).toMatchObject([{ channel: 'wide', outcome: 'answered' }]);
   });
 
   it('leaves its probe to a call that it can carry', async () => {

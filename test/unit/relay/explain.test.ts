@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest';
+import { RefusalTally } from '../../../shared/relay/explain.ts';
+import { refuse } from '../../../shared/relay/http/refusal.ts';
+import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
+import { delta, done, finish, hello, usage } from '../../support/core-rig.ts';
+
+const pair = [
+  { id: 'first', priority: 3 },
+  { id: 'second', priority: 2, endpoint: 'https://second.test/v1' },
+  { id: 'third', priority: 1, endpoint: 'https://third.test/v1' },
+];
+const errorBody = (code: string, message: string): string => JSON.stringify({ error: { code, message } });
+const canary = 'CANARY-4711';
+
+describe('the line of a call', () => {
+  it('says nothing more of an answer that nobody will ask about', async () => {
+    const rig = new BillingRig().granted(yuan).upstream({ steps: hello });
+    await rig.call(small);
+    expect(rig.logged).toHaveLength(1);
+    expect(rig.logged[0]).not.toHaveProperty('sent');
+    expect(rig.logged[0]).not.toHaveProperty('reserved');
+  });
+
+  it('names each candidate that was tried, with its cause and time, and what was reserved', async () => {
+    const rig = new BillingRig({ channels: pair }).granted(yuan);
+    rig.upstream(
+      { status: 503 },
+      { status: 429, steps: [errorBody('rate_limit_exceeded', canary)] },
+      { steps: hello },
+    );
+    await rig.call(small);
+    expect(rig.logged).toMatchObject([
+      {
+        status: 200,
+        retries: 2,
+        account: 'acme',
+        attempts: [
+          { channel: 'first', outcome: 'upstream_status_503', status: 503, at: 0, ms: 0 },
+          { channel: 'second', outcome: 'upstream_status_429', status: 429, code: 'rate_limit_exceeded' },
+          { channel: 'third', outcome: 'answered', status: 200 },
+        ],
+        reserved: { yuan: expect.stringMatching(/^0\.\d+$/) },
+        sent: expect.arrayContaining(['messages', 'model']),
+      },
+    ]);
+    expect(JSON.stringify(rig.logged)).not.toContain(canary);
+  });
+
+  it('names candidates that were passed over, and why', async () => {
+    const rig = new BillingRig({ channels: pair.slice(0, 2) }).granted(yuan);
+    rig.upstream(
+      { status: 429, headers: { 'retry-after': '40' } },
+      { steps: hello },
+      { status: 400, steps: [errorBody('invalid_value', canary)] },
+    );
+    await rig.call(small);
+    await rig.call(small);
+    expect(rig.logged[1]).toMatchObject({
+      code: 'invalid_value',
+      attempts: [{ channel: 'second', outcome: 'refused', status: 400 }],
+      passed_over: [{ channel: 'first', why: 'blocked', kind: 'rate_limit', seconds: 40 }],
+    });
+  });
+
+  it('says what a refused call needed and what there was', async () => {
+    const rig = new BillingRig().granted(1000n).upstream({ steps: hello });
+    await rig.call(small);
+    expect(rig.logged).toMatchObject([
+      {
+        status: 429,
+        code: 'insufficient_quota',
+        facts: { needed: expect.any(String), free: '0.000001' },
+      },
+    ]);
+  });
+
+  it('has only words that are known of what an upstream refuses', async () => {
+    const rig = new BillingRig().granted(yuan);
+    const body = JSON.stringify({ error: { code: canary, message: canary, param: canary, type: canary } });
+    rig.upstream({ status: 400, headers: { 'content-type': 'application/json' }, steps: [body] });
+    await rig.call(small);
+    expect(rig.logged).toMatchObject([{ status: 400, param: true }]);
+    expect(JSON.stringify(rig.logged)).not.toContain(canary);
+  });
+
+  it('says when the client left', async () => {
+    const rig = new BillingRig().granted(yuan);
+    rig.upstream({ steps: [delta('a'), 1000, delta('b'), finish(), usage(7, 2), done] });
+    await rig.call({ ...small, stream: true }, { leaveAfter: 1 });
+    expect(rig.logged).toMatchObject([{ end: 'client_gone', first_text_ms: 0 }]);
+  });
+});
+
+describe('counts of refused calls', () => {
+  it('are for nobody where the key is unknown', async () => {
+    const rig = new BillingRig().granted(yuan).upstream({ steps: hello });
+    for (let call = 0; call < 40; call += 1)
+      await rig.call(small, { headers: { authorization: 'Bearer sk-unknown' } });
+    expect(rig.logged).toHaveLength(40);
+    expect(rig.refusals.added).toEqual([]);
+  });
+
+  it('are written once a minute, whatever the flood', async () => {
+    const rig = new BillingRig().granted(1n).upstream({ steps: hello });
+    for (let call = 0; call < 100; call += 1) await rig.call(small);
+    expect(rig.logged).toHaveLength(100);
+    expect(rig.refusals.added).toMatchObject([{ account: 'acme', counts: { insufficient_quota: 1 } }]);
+    await rig.clock.run(rig.clock.sleep(60_000));
+    await rig.call(small);
+    expect(rig.refusals.added.slice(1)).toMatchObject([{ counts: { insufficient_quota: 100 } }]);
+  });
+
+  it('that wait are written after the next call of the environment, also one that succeeds', async () => {
+    const rig = new BillingRig().granted(yuan).upstream({ status: 500 }, { status: 500 }, { steps: hello });
+    await rig.call(small);
+    await rig.call(small);
+    expect(rig.refusals.added).toHaveLength(1);
+    await rig.clock.run(rig.clock.sleep(60_000));
+    await rig.call(small);
+    expect(rig.refusals.added).toMatchObject([
+      { counts: { upstream_unavailable: 1 } },
+      { counts: { upstream_unavailable: 1 } },
+    ]);
+  });
+
+  it('are of 200 accounts at most, ten at once', () => {
+    const tally = new RefusalTally();
+    const refusal = refuse('internal', '');
+    for (let account = 0; account < 5_000; account += 1) tally.count(`account ${account}`, refusal, 0);
+    let written = 0;
+    for (let due = tally.due(1); due.length > 0; due = tally.due(1)) {
+      expect(due.length).toBeLessThanOrEqual(10);
+      written += due.length;
+    }
+    expect(written).toBe(200);
+    tally.count('account 5001', refusal, 61_000);
+    expect(tally.due(61_000)).toMatchObject([{ account: 'account 5001' }]);
+  });
+});
