@@ -116,7 +116,6 @@ export function laterStored(parts: StoredParts, { functionName, ...invoked }: In
     runs: later(async () => (await load()).runs),
     events: later(async () => (await load()).events),
     results: later(async () => (await load()).results),
-    followers: later(async () => (await load()).followers),
     startRun:
       functionName === undefined
         ? undefined

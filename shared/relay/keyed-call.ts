@@ -9,7 +9,7 @@ import type { ChatPorts } from './ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { Backoff } from './money/backoff.ts';
 import { mayStore } from './stored/may-store.ts';
-import { amongReads, countRead, StoredReads } from './stored/reads.ts';
+import { amongReads, countRead, StoredReader } from './stored/reads.ts';
 
 interface KeyedCall {
   header: string;
@@ -35,7 +35,7 @@ export async function claimed(
     firstOf: (read) =>
       countRead(ports, call).then(() =>
         amongReads(ports, { key: call.key, requestId: request.id }, () =>
-          read(new StoredReads(request).admit),
+          read(new StoredReader(ports, call.key.account, request).admit),
         ),
       ),
     accepted: before && ((first) => before.acceptedBefore(ports, { call, read }, first)),

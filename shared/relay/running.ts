@@ -44,7 +44,7 @@ import {
 import { RunRecorder, claimSeconds, RunWatch, EventWriter } from './stored/run.ts';
 import { storeSettings } from './stored/may-store.ts';
 import { conversationOf } from './stored/conversation.ts';
-import { StoredReads } from './stored/reads.ts';
+import { StoredReader } from './stored/reads.ts';
 
 /** The event, and what the host knows of the invocation. */
 export interface RunEvent {
@@ -181,7 +181,7 @@ async function readWhole(ports: ChatPorts, endpoint: Endpoint, from: CallSource)
   return readCall(
     endpoint,
     from,
-    await conversationOf(ports, from.caller.key.account, unread, new StoredReads({})),
+    await conversationOf(new StoredReader(ports, from.caller.key.account), unread),
   );
 }
 

@@ -9,7 +9,7 @@ import type { accept } from './stored/accept.ts';
 import type { RelayRequest } from './http/http.ts';
 import { KeptAnswer, type KeptAnswerParts } from './stored/kept-answer.ts';
 import { conversationOf, type Conversation } from './stored/conversation.ts';
-import { amongReads, StoredReads } from './stored/reads.ts';
+import { amongReads, StoredReader } from './stored/reads.ts';
 
 /** What the call goes on from. Undefined: it refers to nothing. Throws what `conversationOf` throws. */
 export const conversationBefore = async (
@@ -19,7 +19,7 @@ export const conversationBefore = async (
 ): Promise<Conversation | undefined> =>
   unread &&
   amongReads(ports, { key, requestId: request.id }, () =>
-    conversationOf(ports, key.account, unread, new StoredReads(request)),
+    conversationOf(new StoredReader(ports, key.account, request), unread),
   );
 
 export const recorderOf =

@@ -13,7 +13,7 @@ import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { meteredClient } from '../support/metered-client.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { noise, nowOf, queuedOf, responseOf } from './stored-rig.ts';
-import { StoredReads } from '../../shared/relay/stored/reads.ts';
+import { StoredReader } from '../../shared/relay/stored/reads.ts';
 
 let emulator: Emulator;
 let metered: ReturnType<typeof meteredClient>;
@@ -99,7 +99,7 @@ async function run(account: string, loop: Loop): Promise<{ bytes: number }> {
   for (let turn = 1; turn <= turns; turn += 1) {
     const unread = storedReading.references({ previous_response_id: previous, input: 'x' });
     const conversation =
-      unread && (await conversationOf({ ...times, stored }, account, unread, new StoredReads({})));
+      unread && (await conversationOf(new StoredReader({ ...times, stored }, account), unread));
     expect(conversation?.earlier ?? []).toHaveLength(turn - 1);
     const id = `resp-${String(turn).padStart(26, '0')}`;
     const head = conversation?.previous;
@@ -173,7 +173,8 @@ describe('storing, as docs/cost.md has it', () => {
     const until = nowOf(opened) + 90;
     await stored.responses.put(queuedOf(opened, of, { request: { text: words(12_000, 1) } }));
     await stored.runs.claim(run, until);
-    const follower = new Follower({ clock, stored }, { ...of, after: 0, until, reads: new StoredReads({}) });
+    const reader = new StoredReader({ ...times, stored }, of.account);
+    const follower = new Follower({ clock, stored }, reader, { id: of.id, after: 0, until });
     const polled = { reads: 0, writes: 0 };
     for (let half = 0; half < 120; half += 1) {
       const frames = Array.from({ length: 25 }, (_, i) => frame(half * 25 + i + 1));

@@ -105,32 +105,6 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
     });
   });
 
-  describe(`the count of followers ${name}`, () => {
-    let opened: OpenedStored;
-    beforeAll(async () => {
-      opened = await open();
-    });
-    afterAll(() => opened[Symbol.asyncDispose]());
-
-    it('gives each its own number, of each response for itself, until it is removed or has expired', async () => {
-      const { followers, responses } = opened.stored;
-      const of = { account: 'a', id: 'resp-1' };
-      const later = nowOf(opened) + 60;
-      await responses.put(responseOf(opened, of));
-      expect(await followers.last(of)).toBe(0);
-      const numbers = await Promise.all(Array.from({ length: 5 }, () => followers.add(of, later)));
-      expect(new Set(numbers).size).toBe(5);
-      expect(await followers.last(of)).toBe(Math.max(...numbers));
-      expect(await followers.last({ ...of, account: 'b' })).toBe(0);
-      expect(await followers.last({ ...of, id: 'resp-10' })).toBe(0);
-      expect(await responses.heads('a', ['resp-1#followers'])).toEqual(new Map());
-      await responses.remove('a', 'resp-1');
-      expect(await followers.last(of)).toBe(0);
-      await followers.add(of, nowOf(opened));
-      expect(await followers.last(of)).toBe(0);
-    });
-  });
-
   describe(`the store of results ${name}`, () => {
     let opened: OpenedStored;
     const results = () => opened.stored.results;

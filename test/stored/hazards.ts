@@ -72,13 +72,12 @@ export class Hazards {
   }
 
   /** Everything about stored responses but the start of runs. */
-  aroundStored({ responses, runs, events, results, followers }: MemoryStored) {
+  aroundStored({ responses, runs, events, results }: MemoryStored) {
     return {
       responses: this.around(responses),
       runs: this.around(runs),
       events: this.around(events),
       results: this.around(results),
-      followers: this.around(followers),
     };
   }
 

@@ -1,7 +1,6 @@
 import type {
   EventBatch,
   EventLog,
-  FollowerCount,
   ResponseStore,
   ResultStore,
   StoredResult,
@@ -27,7 +26,6 @@ export class MemoryStored implements StoredPorts {
   readonly #now: () => number;
   readonly #responses = new Map<string, string>();
   readonly #removed = new Set<string>();
-  readonly #followers = new Map<string, { count: number; expires: number }>();
   readonly #events = new Map<string, { batches: EventBatch[]; expires: number }>();
   readonly #results = new Map<string, { result: StoredResult; expires: number }>();
 
@@ -66,10 +64,6 @@ export class MemoryStored implements StoredPorts {
     heads: async (account, ids) => {
       const found = await this.responses.read(account, ids);
       return new Map([...found].map(([id, { head }]) => [id, head]));
-    },
-    lengths: async (account, ids) => {
-      const found = await this.responses.read(account, ids);
-      return new Map([...found].map(([id, { body }]) => [id, JSON.stringify(body).length]));
     },
     remove: async (account, id) => {
       await this.#reached();
@@ -155,20 +149,6 @@ export class MemoryStored implements StoredPorts {
     },
   };
 
-  readonly followers: FollowerCount = {
-    add: async (of, expires) => {
-      await this.#reached();
-      const count = (this.#followers.get(keyOf(of))?.count ?? 0) + 1;
-      this.#followers.set(keyOf(of), { count, expires });
-      return count;
-    },
-    last: async (of) => {
-      await this.#reached();
-      const found = this.#followers.get(keyOf(of));
-      return found && found.expires > this.#now() ? found.count : 0;
-    },
-  };
-
   async #reached(): Promise<void> {
     await Promise.resolve();
     if (this.failing) throw this.failing;
@@ -177,7 +157,6 @@ export class MemoryStored implements StoredPorts {
   #drop(of: Of): void {
     this.#responses.delete(keyOf(of));
     this.#events.delete(keyOf(of));
-    this.#followers.delete(keyOf(of));
     this.#results.delete(keyOf({ ...of, id: of.id.replace('resp-', '') }));
   }
 

@@ -3,10 +3,10 @@
  * of an account can read the whole account. Responses must never be cached.
  */
 import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
-import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
+import type { Handle, RelayRequest } from '../http/http.ts';
 import { matchRoute } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { asRefusal, refusalResponse } from '../http/refusal.ts';
+import { asRefusal, jsonResponse, refusalResponse } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
 import type { Clock } from '../ports/host.ts';
 import { refusalAgeMsMax, type ConfigSource, type KeyStore } from '../ports/config-store.ts';
@@ -66,7 +66,7 @@ export function accountHandle(ports: AccountPorts): Handle {
           ? await usagePage(ports.accounts, admitted.row.account, request.query)
           : await balance(ports, admitted, request.query);
       logEnd({ status: 200, end: 'completed' });
-      return jsonAnswer(request, body);
+      return jsonResponse(request.id, body);
     } catch (error) {
       const refusal = asRefusal(error);
       const { code } = refusal.body.error;
@@ -105,17 +105,6 @@ async function balance(
   ]);
   return accountBody({ account, quota, key, snapshot, refusals, days, nowMs: ports.clock.now() });
 }
-
-const jsonAnswer = (request: RelayRequest, body: object): RelayResponse => ({
-  status: 200,
-  headers: {
-    'content-type': 'application/json',
-    'cache-control': 'no-store',
-    'x-request-id': request.id,
-  },
-  body: JSON.stringify(body),
-  done: Promise.resolve(),
-});
 
 // The answer of GET /v1/account: an account as its customer sees it.
 

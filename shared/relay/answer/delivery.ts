@@ -77,7 +77,7 @@ export class Delivery {
   }
 
   /** Without effect when the client has all, as far as the host says. */
-  cut(why: 'stuck' | 'deadline' | 'unrendered' | 'replaced'): void {
+  cut(why: 'stuck' | 'deadline' | 'unrendered'): void {
     if (!this.#queue.over) this.#queue.cut();
     else if (this.#closed && !this.#queue.clientLeft) this.#queue.abandon();
     else return;

@@ -102,16 +102,22 @@ export function asRefusal(error: unknown): Refusal {
   );
 }
 
-export function refusalResponse(refusal: Refusal, requestId: string): RelayResponse & { body: string } {
-  return {
-    status: refusal.status,
-    headers: {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-      'x-request-id': requestId,
-      ...refusal.headers,
-    },
-    body: JSON.stringify(refusal.body),
-    done: Promise.resolve(),
-  };
-}
+export const refusalResponse = (
+  { status, headers, body }: Refusal,
+  requestId: string,
+): RelayResponse & { body: string } => {
+  const response = jsonResponse(requestId, body);
+  return { ...response, status, headers: { ...response.headers, ...headers } };
+};
+
+/** For one caller: kept by no cache on its way. */
+export const jsonResponse = (requestId: string, value: object): RelayResponse & { body: string } => ({
+  status: 200,
+  headers: {
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+  },
+  body: JSON.stringify(value),
+  done: Promise.resolve(),
+});

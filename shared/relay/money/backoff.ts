@@ -49,3 +49,20 @@ export class Backoff {
     }
   }
 }
+
+/**
+ * The result of a work, or `late` when the time is up or the signal aborts before. The work itself goes on.
+ */
+export async function within<Result, Late>(
+  clock: Clock,
+  ms: number,
+  { work, late, signal }: { work: Promise<Result>; late: Late; signal?: AbortSignal | undefined },
+): Promise<Result | Late> {
+  const over = new AbortController();
+  const until = signal ? AbortSignal.any([over.signal, signal]) : over.signal;
+  try {
+    return await Promise.race([work, clock.sleep(ms, until).then(() => late)]);
+  } finally {
+    over.abort('over');
+  }
+}

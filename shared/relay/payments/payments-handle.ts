@@ -5,9 +5,9 @@
 import type { StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json.ts';
-import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
+import type { Handle, RelayRequest } from '../http/http.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { asRefusal, refusalResponse, refuse } from '../http/refusal.ts';
+import { asRefusal, jsonResponse, refusalResponse, refuse } from '../http/refusal.ts';
 import type { ConfigSource, SecretStore } from '../ports/config-store.ts';
 import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
 import {
@@ -55,7 +55,7 @@ export function paymentsHandle(ports: PaymentsPorts): Handle {
       const event = await readEvent(ports, request);
       const stored = await store(ports, event);
       logEnd(200, 'completed', { reason: stored ? undefined : 'ignored' });
-      return answer(request);
+      return jsonResponse(request.id, { received: true });
     } catch (error) {
       const refusal = asRefusal(error);
       const { code } = refusal.body.error;
@@ -109,13 +109,6 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
   }
   return isStored;
 }
-
-const answer = (request: RelayRequest): RelayResponse => ({
-  status: 200,
-  headers: { 'content-type': 'application/json', 'cache-control': 'no-store', 'x-request-id': request.id },
-  body: JSON.stringify({ received: true }),
-  done: Promise.resolve(),
-});
 
 // Whose a paid checkout is. The account comes from a reference that this relay signed and from nothing else. What cannot
 // be granted is kept with the reason, for an operator.

@@ -13,7 +13,6 @@ export interface StoredPorts {
   runs: RunStore;
   events: EventLog;
   results: ResultStore;
-  followers: FollowerCount;
   /**
    * Starts the run of a queued response, which goes on without the caller. Throws StoreUnavailable. Undefined: nothing here
    * runs what nobody waits for.
@@ -114,8 +113,6 @@ export interface ResponseStore {
   ): Promise<ReadonlyMap<string, Taken>>;
   /** The same without content. */
   heads(account: string, ids: readonly string[]): Promise<ReadonlyMap<string, ResponseHead>>;
-  /** How long the contents are (UTF-16 code units of their JSON), read without them. */
-  lengths(account: string, ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Removes a response and its events. Invisible to every reader once this resolves. False: there was none. */
   remove(account: string, id: string): Promise<boolean>;
   /** Removes one whose put has no known outcome, also where that is still on its way: it then writes nothing. */
@@ -171,14 +168,6 @@ export interface EventLog {
   after(of: { account: string; id: string }, sequence: number): Promise<EventBatch[]>;
   /** The batch that ends with the highest number. Undefined: there is none. */
   last(of: { account: string; id: string }): Promise<EventBatch | undefined>;
-}
-
-/** Counts who comes to follow a response. Every method throws StoreUnavailable or StoreBusy. */
-export interface FollowerCount {
-  /** Counts one more, and returns its number; no two have one. `expires`: Unix seconds, of the count. */
-  add(of: { account: string; id: string }, expires: number): Promise<number>;
-  /** The number of the last one. */
-  last(of: { account: string; id: string }): Promise<number>;
 }
 
 // The first result of an Idempotency-Key. Every method throws StoreUnavailable or StoreBusy.

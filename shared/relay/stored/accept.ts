@@ -10,17 +10,14 @@ import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HeldKey } from '../call/idempotency.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
-import { Backoff } from '../money/backoff.ts';
+import { jsonResponse } from '../http/refusal.ts';
 import type { AdmittedBill, Bill } from '../money/bill.ts';
-import { ResponseTooLarge, type StoredResponse } from '../ports/stored.ts';
+import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../ports/stored.ts';
 import type { Conversation } from './conversation.ts';
 import { follow } from './follow.ts';
 import { headOf } from './kept-answer.ts';
-import { StoredReads } from './reads.ts';
+import { retried } from './reads.ts';
 import { beginsWithinMs, handedCall, withdrawnRun } from './handed-call.ts';
-
-/** How long one step is tried before the caller has to come again. */
-const stepMsMax = 2_000;
 
 export interface AskedLater {
   call: ChatCall;
@@ -50,7 +47,7 @@ export async function accept(
   const response = queuedResponse(call, asked, bill);
   try {
     await put(ports, response);
-    await start({ ...ports, startRun }, response);
+    await start(ports, startRun, response.head);
   } catch (error) {
     await bill.cancel();
     throw error;
@@ -58,29 +55,18 @@ export async function accept(
   bill.handOn();
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
-  const queued = queuedAnswer(call.identity, response.body.response);
+  const queued = jsonResponse(requestId, response.body.response);
   const answer = streamed ? await followed(ports, asked, response) : queued;
   const headers = { ...answer.headers, ...bill.headers };
   const body = streamed ? 'events' : { text: queued.body };
   asked.claim?.answered({ status: answer.status, headers, body });
   await asked.claim?.keep(false);
-  const done = finished(bill, asked.claim);
-  return { ...answer, headers, done: Promise.all([done, answer.done]).then(() => {}) };
+  const finished = async (): Promise<void> => {
+    await bill.reserved?.besides;
+    await asked.claim?.finish(false);
+  };
+  return { ...answer, headers, done: Promise.all([finished(), answer.done]).then(() => {}) };
 }
-
-export const queuedAnswer = (
-  { requestId }: Pick<ChatCall['identity'], 'requestId'>,
-  whole: JsonRecord,
-): RelayResponse & { body: string } => ({
-  status: 200,
-  headers: {
-    'content-type': 'application/json',
-    'cache-control': 'no-store',
-    'x-request-id': requestId,
-  },
-  body: JSON.stringify(whole),
-  done: Promise.resolve(),
-});
 
 /** A client that does not get the rest now knows the id, and comes back for it. */
 async function followed(
@@ -90,24 +76,18 @@ async function followed(
 ): Promise<RelayResponse> {
   const { id } = response.head;
   try {
-    return await follow(ports, call, { id, request, reads: new StoredReads(request) });
+    return await follow(ports, call, { id, request });
   } catch (error) {
     ports.log.fault(call.identity.requestId, error);
-    const { headers, ...answer } = queuedAnswer(call.identity, response.body.response);
+    const { headers, ...answer } = jsonResponse(call.identity.requestId, response.body.response);
     const body = createdFrame(response.body.response);
     return { ...answer, headers: { ...headers, 'content-type': streamedAnswer.contentType }, body };
   }
 }
 
-async function finished(bill: Bill, claim: HeldKey | undefined): Promise<void> {
-  await bill.reserved?.besides;
-  await claim?.finish(false);
-}
-
 async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
-  const { account, id } = response.head;
   try {
-    await new Backoff(ports, stepMsMax).until(() => ports.stored.responses.put(response));
+    await retried(ports, () => ports.stored.responses.put(response));
   } catch (error) {
     if (error instanceof ResponseTooLarge)
       throw new InvalidRequest(
@@ -116,29 +96,26 @@ async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
         'The request is larger than what can be stored for a background response. Send it without background.',
       );
     // A try without a reply may have been applied, or may be still. Nobody knows its id, and nothing runs it.
-    await withdraw(ports, { account, id });
+    await withdraw(ports, response.head);
     throw error;
   }
 }
 
 /** What stays when the store stays away is found failed, by nobody who knows its id, and expires. */
-async function withdraw(ports: ChatPorts, { account, id }: { account: string; id: string }): Promise<void> {
+async function withdraw(ports: ChatPorts, { account, id }: ResponseHead): Promise<void> {
   const { responses } = ports.stored;
-  const backoff = new Backoff(ports, stepMsMax);
-  await backoff
-    .until(() => responses.withdraw(account, id))
-    .catch((error: unknown) => ports.log.fault(id, error));
+  await retried(ports, () => responses.withdraw(account, id)).catch((error: unknown) =>
+    ports.log.fault(id, error),
+  );
 }
 
 /** Starting is safe to repeat: of two deliveries of one event, one run claims the response. */
-async function start(
-  { startRun, ...ports }: ChatPorts & { startRun: StartRun },
-  { head: { account, id } }: StoredResponse,
-): Promise<void> {
+async function start(ports: ChatPorts, startRun: StartRun, head: ResponseHead): Promise<void> {
+  const { account, id } = head;
   try {
-    await new Backoff(ports, stepMsMax).until(() => startRun({ account, id }));
+    await retried(ports, () => startRun({ account, id }));
   } catch (error) {
-    if (await withdrawn(ports, { account, id })) throw error;
+    if (await withdrawn(ports, head)) throw error;
   }
 }
 
@@ -146,17 +123,14 @@ async function start(
  * Claims the response as a run would, so that none can any more, and removes it. False: a run has it, or that is not known.
  * The queued response then tells its client what became of it.
  */
-async function withdrawn(
-  ports: ChatPorts,
-  { account, id }: { account: string; id: string },
-): Promise<boolean> {
+async function withdrawn(ports: ChatPorts, head: ResponseHead): Promise<boolean> {
+  const { account, id } = head;
   const { clock, log, stored } = ports;
-  const run = { account, id, run: withdrawnRun(id) };
   try {
     const until = Math.floor(clock.now() / 1000);
-    const claimed = await new Backoff(ports, stepMsMax).until(() => stored.runs.claim(run, until));
-    if (!claimed) return false;
-    await withdraw(ports, { account, id });
+    const claim = { account, id, run: withdrawnRun(id) };
+    if (!(await retried(ports, () => stored.runs.claim(claim, until)))) return false;
+    await withdraw(ports, head);
     return true;
   } catch (error) {
     log.fault(id, error);

@@ -13,7 +13,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
-import { foundEnd, asked, isStoredId, type ReadPorts, type StoredReads } from './reads.ts';
+import { isStoredId, type StoredReader } from './reads.ts';
 
 export interface Conversation extends StoredConversation {
   /** The response that the call goes on from. Undefined: it begins a conversation. */
@@ -33,76 +33,36 @@ const field = 'previous_response_id';
 
 /** Throws the refusals of what is not found, and InvalidRequest for a conversation that is too long. */
 export async function conversationOf(
-  ports: ReadPorts,
-  account: string,
+  reader: StoredReader,
   references: StoredReferences,
-  reads: StoredReads,
 ): Promise<Conversation> {
   const { previous, items } = references;
-  checkReferred(items, []);
-  const reader = new Reader({ ports, account, reads });
+  othersOf(items, new Map());
   const chain = previous === undefined ? [] : await chainOf(reader, previous);
-  const own = chain.flatMap(({ turn }) => references.within(turn.input));
-  const wanted = [...own, ...items];
+  const wanted = [...chain.flatMap(({ turn }) => references.within(turn.input)), ...items];
   const referred = await referredItems(reader, { wanted, chain, references });
   const head = chain.at(-1)?.head;
   checkLength(head?.conversationLength ?? 0, { wanted, referred });
   return { earlier: chain.map(({ turn }) => turn), referred, previous: head };
 }
 
-/** What is kept of a response while the others are read. */
+/** What is kept of a response while the others are read: it repeats the tools and the instructions of its request. */
 interface ReadTurn {
   head: ResponseHead;
   turn: StoredTurn;
 }
 
-class Reader {
-  readonly #ports: ReadPorts;
-  readonly #account: string;
-  readonly #reads: StoredReads;
-
-  constructor({ ports, account, reads }: { ports: ReadPorts; account: string; reads: StoredReads }) {
-    this.#ports = ports;
-    this.#account = account;
-    this.#reads = reads;
-  }
-
-  /** Adds up how long contents are, before the first is read. Throws an InvalidRequest. */
-  async checkLengths(ids: readonly string[]): Promise<void> {
-    let length = 0;
-    for (const some of batchesOf(ids)) {
-      const { responses } = this.#ports.stored;
-      const lengths = await asked(this.#ports, () => responses.lengths(this.#account, some));
-      for (const each of lengths.values()) length += each;
-      this.#reads.checkFits(length);
-    }
-  }
-
-  /** Those that can be read. A response repeats the tools and the instructions of its request: they are not kept. */
-  read(ids: readonly string[]): Promise<ReadonlyMap<string, ReadTurn>> {
-    return asked(this.#ports, () =>
-      this.#ports.stored.responses.readEach(
-        this.#account,
-        ids,
-        (response) => ({ head: response.head, turn: turnOf(response) }),
-        this.#reads.admit,
-      ),
-    );
-  }
-
-  /** Where a response stands; one whose run is dead has failed. */
-  ended(head: ResponseHead): Promise<ResponseHead> {
-    const { clock, stored } = this.#ports;
-    return asked(this.#ports, () => foundEnd(stored, head, Math.floor(clock.now() / 1000)));
-  }
-}
+const readTurn = (response: StoredResponse): ReadTurn => ({
+  head: response.head,
+  turn: turnOf(response),
+});
 
 /** The turns up to a response, oldest first. Each head names the turns before it, so they are read in batches. */
-async function chainOf(reader: Reader, previous: string): Promise<ReadTurn[]> {
+async function chainOf(reader: StoredReader, previous: string): Promise<ReadTurn[]> {
   const newestFirst: ReadTurn[] = [];
   for (let wanted: readonly string[] = [previous]; wanted.length > 0;) {
     if (!wanted.every((id) => isStoredId(id))) throw notFound(previous);
-    const found = await reader.read(wanted);
+    const found = await reader.each(wanted, readTurn);
     for (const id of wanted) {
       const one = found.get(id);
       if (!one) throw id === previous ? notFound(previous) : broken(previous);
@@ -117,7 +77,7 @@ async function chainOf(reader: Reader, previous: string): Promise<ReadTurn[]> {
 }
 
 /** What is known before the rest of the conversation is read. */
-async function checkHead(reader: Reader, head: ResponseHead | undefined): Promise<void> {
+async function checkHead(reader: StoredReader, head: ResponseHead | undefined): Promise<void> {
   if (!head) return;
   const { status } = await reader.ended(head);
   if (status === 'queued' || status === 'in_progress')
@@ -132,7 +92,7 @@ async function checkHead(reader: Reader, head: ResponseHead | undefined): Promis
 
 /** The items by the ids of their references. */
 async function referredItems(
-  reader: Reader,
+  reader: StoredReader,
   {
     wanted,
     chain,
@@ -142,8 +102,8 @@ async function referredItems(
   const referred = new Map<string, ReferredItem>();
   const byResponse = Map.groupBy(wanted, ({ response }) => response);
   const known = new Map(chain.map(({ head, turn }) => [head.id, turn]));
-  const others = checkReferred(wanted, known);
-  const add = (from: StoredTurn | undefined, items: readonly ItemReference[]): void => {
+  const others = othersOf(wanted, known);
+  const add = (from: StoredTurn | undefined, items: readonly ItemReference[] = []): void => {
     const byId = from && itemsById(from, references);
     for (const reference of items) {
       const found = byId?.get(reference.id);
@@ -153,11 +113,10 @@ async function referredItems(
   };
   for (const [id, items] of byResponse)
     if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
-  const ids = others.filter((id) => id !== undefined);
-  await reader.checkLengths(ids);
-  for (const batch of batchesOf(ids)) {
-    const found = await reader.read(batch);
-    for (const id of batch) add(found.get(id)?.turn, byResponse.get(id) ?? []);
+  for (let at = 0; at < others.length; at += readAtOnce) {
+    const batch = others.slice(at, at + readAtOnce);
+    const found = await reader.each(batch, readTurn);
+    for (const id of batch) add(found.get(id)?.turn, byResponse.get(id));
   }
   return referred;
 }
@@ -174,20 +133,12 @@ function itemsById(
 }
 
 /** The other responses that are referred to. Throws an InvalidRequest. */
-function checkReferred(
-  wanted: readonly ItemReference[],
-  known: Iterable<readonly [string, unknown]>,
-): (string | undefined)[] {
+function othersOf(wanted: readonly ItemReference[], known: ReadonlyMap<string, unknown>): string[] {
   const others = new Set(wanted.map(({ response }) => response));
-  for (const [id] of known) others.delete(id);
+  for (const id of known.keys()) others.delete(id);
   if (others.size > referredMax) throw tooManyReferred(wanted);
-  return [...others];
+  return [...others].filter((id) => id !== undefined);
 }
-
-const batchesOf = (ids: readonly string[]): string[][] =>
-  Array.from({ length: Math.ceil(ids.length / readAtOnce) }, (_, i) =>
-    ids.slice(i * readAtOnce, (i + 1) * readAtOnce),
-  );
 
 /** The instructions count only where a conversation begins. */
 function turnOf({ head, body: { input, response, seal } }: StoredResponse): StoredTurn {

@@ -1,8 +1,9 @@
 /**
  * Streams the events of a background response, from one on, until its end: to the caller who created it and to whoever
- * comes back. All readers get the same events, however often they were cut off. Must never show what is another
+ * comes back. All readers get the same events, each once, however often they were cut off. Must never show what is another
  * account's, nor end as if an answer were whole that is not.
  */
+import { createdFrame, lastFrame, shownResponse } from '../../endpoints/responses/stored-response.ts';
 import { idleMs, streamedAnswer } from '../../endpoints/endpoint.ts';
 import { commentFrame } from '../../stream/sse.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -10,34 +11,32 @@ import { Delivery, ResponseQueue } from '../answer/delivery.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayResponse } from '../http/http.ts';
-import { refuse, Refusal } from '../http/refusal.ts';
+import { Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
-import type {
-  ResponseHead,
-  EventBatch,
-  StoredResponse,
-  StoredPorts,
-  FollowerCount,
-} from '../ports/stored.ts';
+import type { EventBatch, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import { storeSettings } from './may-store.ts';
-import { type AskedStored, endMark, eventsAtEnd, foundEnd, type StoredReads } from './reads.ts';
-import { createdFrame, lastFrame, shownResponse } from '../../endpoints/responses/stored-response.ts';
-import type { Clock } from '../ports/host.ts';
+import {
+  endMark,
+  eventsAtEnd,
+  foundEnd,
+  noSuchResponse,
+  StoredReader,
+  type AskedStored,
+  type ReadPorts,
+} from './reads.ts';
 
 /** The time between two looks at the store: what a minute of them costs is in docs/cost.md. */
 const pollMs = 500;
-/** How long a store that refuses is asked again. */
+/** How long a store that throttles is asked again: before anything is sent, and while events are. */
+const firstMsMax = 2_000;
 const refusedMsMax = 30_000;
 /** Lambda kills at its time-out without notice: the connection is broken before, and the client comes back. */
 const hostReserveMs = 5_000;
 /** How much text may wait for a slow client (UTF-16 code units). */
 const waitingLengthMax = 1024 * 1024;
 
-/** How long a store that throttles is asked again before anything is sent. */
-const firstMsMax = 2_000;
-
-export type FollowPorts = Pick<ChatPorts, 'clock' | 'log' | 'random' | 'stored'>;
+export type FollowPorts = ReadPorts & Pick<ChatPorts, 'log'>;
 
 /**
  * Of a POST all events; of a GET those after its `starting_after`. Throws, before anything is sent, a Refusal or an
@@ -45,37 +44,23 @@ export type FollowPorts = Pick<ChatPorts, 'clock' | 'log' | 'random' | 'stored'>
  */
 export async function follow(
   ports: FollowPorts,
-  caller: Pick<ChatCall, 'key' | 'snapshot'>,
-  { id, request, reads }: AskedStored,
+  { key, snapshot }: Pick<ChatCall, 'key' | 'snapshot'>,
+  { id, request }: AskedStored,
 ): Promise<RelayResponse> {
-  const { account } = caller.key;
+  const { account } = key;
   const after = request.method === 'POST' ? -1 : startingAfter(request.query.get('starting_after'));
-  const { eventMinutes } = storeSettings(caller.snapshot);
+  const { eventMinutes } = storeSettings(snapshot);
   const { hasAll, until } = await new Backoff(ports, firstMsMax).until(async () => {
     const head = (await ports.stored.responses.heads(account, [id])).get(id);
-    if (!head)
-      throw refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
+    if (!head) throw noSuchResponse(id);
     return checkEvents(ports, head, { after, eventMinutes });
   });
-  const place = hasAll
-    ? 0
-    : await new Backoff(ports, firstMsMax).until(() => takenPlace(ports, { account, id }));
   const queue = new ResponseQueue(waitingLengthMax);
   const signal = request.hostEnds ?? new AbortController().signal;
-  const delivery = new Delivery(ports, queue, {
-    identity: { requestId: request.id },
-    key: caller.key,
-    signal,
-  });
-  const follower = new Follower(ports, { account, id, after, until, reads });
+  const delivery = new Delivery(ports, queue, { identity: { requestId: request.id }, key, signal });
+  const follower = new Follower(ports, new StoredReader(ports, account, request), { id, after, until });
   const untilMs = request.hostDeadlineMs - hostReserveMs;
   if (hasAll) queue.end();
-  const done = hasAll
-    ? Promise.resolve()
-    : handWhileInPlace(ports, {
-        handed: { queue, delivery, follower, untilMs, signal, requestId: request.id },
-        held: { of: { account, id }, place },
-      });
   return {
     status: 200,
     headers: {
@@ -87,7 +72,9 @@ export async function follow(
     endsHere: () => queue.endsHere,
     cut: queue.wasCut,
     closes: (closed) => delivery.closes(closed),
-    done,
+    done: hasAll
+      ? Promise.resolve()
+      : handEvents(ports, { queue, delivery, follower, untilMs, signal, requestId: request.id }),
   };
 }
 
@@ -98,21 +85,6 @@ interface Handed {
   untilMs: number;
   signal: AbortSignal;
   requestId: string;
-}
-
-/** Never rejects. */
-async function handWhileInPlace(
-  ports: FollowPorts,
-  { handed, held }: { handed: Handed; held: { of: { account: string; id: string }; place: number } },
-): Promise<void> {
-  const over = new AbortController();
-  // Also of one that waits for its client.
-  const watched = placeIsLost(ports, held, over.signal).then((isLost) => {
-    if (isLost) handed.delivery.cut('replaced');
-  });
-  await handEvents(ports, handed);
-  over.abort('over');
-  await watched;
 }
 
 /** Never rejects. */
@@ -173,7 +145,7 @@ async function checkEvents(
   const end = await eventsAtEnd(stored.events, head, nowSeconds);
   const keptUntil = background.eventsUntil ?? background.until + eventMinutes * 60;
   if (end !== undefined && nowSeconds >= keptUntil) throw noLongerKept(eventMinutes);
-  if (end === undefined ? !(await isKept(stored.events, head, after)) : after >= end)
+  if (end === undefined ? !(await isKept(stored, head, after)) : after >= end)
     throw new InvalidRequest(
       'invalid_value',
       'starting_after',
@@ -187,13 +159,9 @@ async function checkEvents(
 }
 
 /** Whether an event is kept. The first of all is always there. */
-async function isKept(
-  events: FollowPorts['stored']['events'],
-  of: { account: string; id: string },
-  number: number,
-): Promise<boolean> {
+async function isKept({ events }: StoredPorts, head: ResponseHead, number: number): Promise<boolean> {
   if (number <= 0) return true;
-  const batches = await events.after(of, number - 1);
+  const batches = await events.after(head, number - 1);
   return batches.some(({ from, frames }) => (frames[number - from] ?? endMark) !== endMark);
 }
 
@@ -214,34 +182,17 @@ function startingAfter(text: string | null): number {
   );
 }
 
-// The events of one response in order, as they come, for one reader. Must skip none and show none twice.
-
 /** How often the head is read while events come or are awaited. It also says that the response was cancelled or deleted. */
 const headMs = 2_000;
 /** More may be there at once when a read returned as much (UTF-16 code units). */
 const muchLength = 256 * 1024;
 
 /** What a reader was shown can be shown to nobody any more: deleted, expired, or older than events are kept. */
-export class EventsGone extends Error {
+class EventsGone extends Error {
   override readonly name = 'EventsGone';
 }
 
-export interface Followed {
-  account: string;
-  id: string;
-  /** The number of the last event that the reader has. -1: none. */
-  after: number;
-  /** Of the head that was read. */
-  until: number;
-  reads: StoredReads;
-}
-
-interface FollowerPorts {
-  clock: Clock;
-  stored: Pick<StoredPorts, 'events' | 'responses' | 'runs'>;
-}
-
-export interface Polled {
+interface Polled {
   frames: string[];
   /** Nothing follows these. */
   over: boolean;
@@ -249,11 +200,12 @@ export interface Polled {
   more: boolean;
 }
 
+/** The events of one response in order, as they come, for one reader. Must skip none and show none twice. */
 export class Follower {
-  readonly #ports: FollowerPorts;
+  readonly #ports: Pick<FollowPorts, 'clock' | 'stored'>;
+  readonly #reader: StoredReader;
   readonly #of: { account: string; id: string };
-  readonly #reads: StoredReads;
-  /** The number of the last event that is ready or was handed on. */
+  /** The number of the last event that is ready or was handed on. -1: none. */
   #position: number;
   #ready: string[] = [];
   /** The number of events, the last included. Undefined: the response has not ended, as far as was seen. */
@@ -263,10 +215,14 @@ export class Follower {
   #closing = false;
   #headAtMs = 0;
 
-  constructor(ports: FollowerPorts, { account, id, after, until, reads }: Followed) {
+  constructor(
+    ports: Pick<FollowPorts, 'clock' | 'stored'>,
+    reader: StoredReader,
+    { id, after, until }: { id: string; after: number; until: number },
+  ) {
     this.#ports = ports;
-    this.#reads = reads;
-    this.#of = { account, id };
+    this.#reader = reader;
+    this.#of = { account: reader.account, id };
     this.#position = after;
     this.#until = until;
   }
@@ -285,7 +241,8 @@ export class Follower {
       this.#position = 0;
     }
     if (this.#end === undefined) {
-      if (this.#isDue()) await this.#look();
+      if (this.#closing || this.#position <= 0 || this.#ports.clock.now() >= this.#headAtMs)
+        await this.#look();
       return this.#polled({ more: this.#end !== undefined });
     }
     if (this.#position < this.#end - 2) {
@@ -326,10 +283,6 @@ export class Follower {
     return this.#end === undefined && Math.floor(this.#ports.clock.now() / 1000) > this.#until;
   }
 
-  #isDue(): boolean {
-    return this.#closing || this.#position <= 0 || this.#ports.clock.now() >= this.#headAtMs;
-  }
-
   async #look(): Promise<void> {
     const { clock, stored } = this.#ports;
     const nowMs = clock.now();
@@ -345,44 +298,10 @@ export class Follower {
 
   async #response(): Promise<StoredResponse> {
     const { account, id } = this.#of;
-    const found = (await this.#ports.stored.responses.read(account, [id], this.#reads.admit)).get(id);
+    const found = (await this.#ports.stored.responses.read(account, [id], this.#reader.admit)).get(id);
     // Only the frame that is made of it stays.
-    this.#reads.release();
+    this.#reader.release();
     if (!found) throw new EventsGone();
     return found;
-  }
-}
-
-// Bounds how many follow one response, since each holds an invocation for as long as the response runs. The newest stay: a
-// client that comes back ends what is left of itself. Must never end a follower because the store does not answer.
-
-/** Of one response. A few devices, each of which may have left some connections behind. */
-export const followersMax = 16;
-const lookEveryMs = 15_000;
-/** Longer than any follower lasts. */
-const countedSeconds = 60 * 60;
-
-interface PlacePorts {
-  clock: Clock;
-  stored: { followers: FollowerCount };
-}
-
-type Of = Parameters<FollowerCount['last']>[0];
-
-/** The place of one more. */
-export const takenPlace = ({ clock, stored }: PlacePorts, { account, id }: Of): Promise<number> =>
-  stored.followers.add({ account, id }, Math.floor(clock.now() / 1000) + countedSeconds);
-
-/** Looks until the signal aborts. Resolves when as many have come since as may follow: true. Never rejects. */
-export async function placeIsLost(
-  { clock, stored }: PlacePorts,
-  { of, place }: { of: Of; place: number },
-  signal: AbortSignal,
-): Promise<boolean> {
-  for (;;) {
-    await clock.sleep(lookEveryMs, signal);
-    if (signal.aborted) return false;
-    const last = await stored.followers.last(of).catch(() => place);
-    if (last - place >= followersMax) return true;
   }
 }

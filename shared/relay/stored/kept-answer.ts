@@ -4,29 +4,26 @@
  */
 import type { StorageAsked } from '../../endpoints/endpoint.ts';
 import type { JsonRecord } from '../../wire/json.ts';
+import type { AnswerRecorder } from '../answer/answer.ts';
 import type { ChatCall } from '../call/call.ts';
-import { Backoff } from '../money/backoff.ts';
-import type { Clock, Random } from '../ports/host.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { Backoff, within } from '../money/backoff.ts';
 import {
-  ResponseTooLarge,
-  type ResponseStore,
   ancestorsMax,
+  ResponseTooLarge,
   type ResponseHead,
   type ResponseStatus,
+  type ResponseStore,
 } from '../ports/stored.ts';
-import type { Log } from '../ports/telemetry.ts';
-import type { AnswerRecorder } from '../answer/answer.ts';
 import type { Conversation } from './conversation.ts';
 import { storeSettings } from './may-store.ts';
 
 const daySeconds = 24 * 60 * 60;
 
-/** How long an answer's end waits for the store, and one that has to end because its time is up. */
-const waitMsMax = 2_000;
-const hurriedMsMax = 1_000;
-/** How long it is tried to take back what is not stored, and where the call's own time is up. */
-const takeBackMsMax = 5_000;
-const hurriedTakeBackMsMax = 1_500;
+/** How long an answer's end waits for the store, and how long it is tried to take back what is not stored. */
+const times = { waitMs: 2_000, takeBackMs: 5_000 };
+/** Of a call whose own time is up. */
+const hurriedTimes = { waitMs: 1_000, takeBackMs: 1_500 };
 
 export interface KeptAnswerParts {
   call: Pick<ChatCall, 'identity' | 'key' | 'snapshot' | 'signal'>;
@@ -37,15 +34,9 @@ export interface KeptAnswerParts {
   seal: () => string | undefined;
 }
 
-interface RecorderPorts {
-  clock: Clock;
-  random: Random;
-  log: Log;
+interface RecorderPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {
   responses: Pick<ResponseStore, 'put' | 'withdraw'>;
 }
-
-/** Why an answer is not stored. */
-type Lost = 'too_large' | 'write_failed' | 'write_late';
 
 export class KeptAnswer implements AnswerRecorder {
   /** Until it is known, what is intended. */
@@ -66,44 +57,39 @@ export class KeptAnswer implements AnswerRecorder {
   wrote(): void {}
 
   async keep(whole: JsonRecord): Promise<void> {
-    const { identity, key, signal } = this.#parts.call;
-    const { clock, log } = this.#ports;
-    const waitMs = signal.aborted ? hurriedMsMax : waitMsMax;
+    const { clock } = this.#ports;
+    const { waitMs, takeBackMs } = this.#parts.call.signal.aborted ? hurriedTimes : times;
     const write = this.#write(whole, waitMs);
-    const waiting = new AbortController();
-    const late = clock.sleep(waitMs, waiting.signal).then(() => 'write_late' as const);
-    const why = await Promise.race([write, late]);
-    waiting.abort('over');
+    const why = await within(clock, waitMs, { work: write, late: 'write_late' as const });
     this.stored = why === undefined;
     if (why === undefined) return;
-    log.event('response_not_stored', { request_id: identity.requestId, account: key.account, why });
+    this.#event('response_not_stored', { why });
     // A try without a reply may have been applied, or may be still: from here on it is refused.
-    if (why !== 'too_large')
-      this.#tookBack = this.#takeBack(write, signal.aborted ? hurriedTakeBackMsMax : takeBackMsMax);
+    if (why !== 'too_large') this.#tookBack = this.#takeBack(write, takeBackMs);
   }
 
   async ended(): Promise<void> {}
 
   /** The answer said that it is not stored: nobody should find it later. */
   async written(): Promise<void> {
-    if (!this.#tookBack) return;
     await this.#tookBack;
   }
 
   /** Undefined: it is stored. Never rejects. */
-  async #write(whole: JsonRecord, waitMs: number): Promise<Lost | undefined> {
+  async #write(whole: JsonRecord, waitMs: number): Promise<'too_large' | 'write_failed' | undefined> {
     const { call, conversation, storage, seal } = this.#parts;
+    const { responses, log } = this.#ports;
     const status = whole['status'] as ResponseStatus;
     try {
       const input = storage.input(call.identity.requestId);
       const head = headOf(call, { conversation, status, input, whole });
       // The state of a turn that was cut off may be a part of it.
       const body = { input, response: whole, seal: status === 'failed' ? undefined : seal() };
-      await new Backoff(this.#ports, waitMs).until(() => this.#ports.responses.put({ head, body }));
+      await new Backoff(this.#ports, waitMs).until(() => responses.put({ head, body }));
       return undefined;
     } catch (error) {
       if (error instanceof ResponseTooLarge) return 'too_large';
-      this.#ports.log.fault(call.identity.requestId, error);
+      log.fault(call.identity.requestId, error);
       return 'write_failed';
     }
   }
@@ -113,44 +99,41 @@ export class KeptAnswer implements AnswerRecorder {
     const { clock, log, responses } = this.#ports;
     const { identity, key } = this.#parts.call;
     let isWithdrawn = false;
-    const waiting = new AbortController();
-    const takenBack = new Backoff(this.#ports, budgetMs)
+    const work = new Backoff(this.#ports, budgetMs)
       .until(() => responses.withdraw(key.account, responseId(identity)))
       .then(() => {
         isWithdrawn = true;
         // A write that is refused removes the parts that it wrote.
         return write;
-      });
-    try {
-      await Promise.race([takenBack, clock.sleep(budgetMs, waiting.signal)]);
-    } catch (error) {
-      log.fault(identity.requestId, error);
-    }
-    waiting.abort('over');
-    if (!isWithdrawn)
-      log.event('response_not_taken_back', { request_id: identity.requestId, account: key.account });
+      })
+      .catch((error: unknown) => log.fault(identity.requestId, error));
+    await within(clock, budgetMs, { work, late: undefined });
+    if (!isWithdrawn) this.#event('response_not_taken_back', {});
+  }
+
+  #event(name: string, fields: object): void {
+    const { identity, key } = this.#parts.call;
+    this.#ports.log.event(name, { request_id: identity.requestId, account: key.account, ...fields });
   }
 }
 
 const responseId = ({ requestId }: ChatCall['identity']): string => `resp-${requestId}`;
 
-interface StoredAnswer {
-  conversation: Conversation | undefined;
-  status: ResponseStatus;
-  input: readonly JsonRecord[];
-  whole: JsonRecord;
-}
-
 export function headOf(
   { identity, key, snapshot }: Pick<ChatCall, 'identity' | 'key' | 'snapshot'>,
-  { conversation, status, input, whole }: StoredAnswer,
+  answer: {
+    conversation: Conversation | undefined;
+    status: ResponseStatus;
+    input: readonly JsonRecord[];
+    whole: JsonRecord;
+  },
 ): ResponseHead {
-  const previous = conversation?.previous;
-  const ownLength = JSON.stringify([input, whole['output']]).length;
+  const previous = answer.conversation?.previous;
+  const ownLength = JSON.stringify([answer.input, answer.whole['output']]).length;
   return {
     account: key.account,
     id: responseId(identity),
-    status,
+    status: answer.status,
     createdAt: identity.created,
     expires: identity.created + storeSettings(snapshot).days * daySeconds,
     ancestors: previous ? [previous.id, ...previous.ancestors].slice(0, ancestorsMax) : [],

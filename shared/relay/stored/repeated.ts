@@ -6,13 +6,12 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
-import { refuse } from '../http/refusal.ts';
+import { jsonResponse, refuse } from '../http/refusal.ts';
 import type { StoredResult } from '../ports/stored.ts';
 import { follow } from './follow.ts';
-import { StoredReads } from './reads.ts';
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
 import type { Taken } from '../call/idempotency.ts';
-import { queuedAnswer, queuedObject } from './accept.ts';
+import { queuedObject } from './accept.ts';
 import { withdrawnRun } from './handed-call.ts';
 
 /** Throws a Refusal or StoreUnavailable. */
@@ -58,7 +57,7 @@ async function followFirst(
 ): Promise<RelayResponse> {
   const id = `resp-${first.requestId}`;
   try {
-    return await follow(ports, call, { id, request, reads: new StoredReads(request) });
+    return await follow(ports, call, { id, request });
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;
     throw refuse(
@@ -69,10 +68,11 @@ async function followFirst(
   }
 }
 
-// The result of a background call that was accepted before, of which no other is kept: its acceptor was killed before it
-// could, or the store refused. Must show nothing that its acceptor may still withdraw.
-
-/** Undefined: it is not known to have been accepted, or its response was removed. */
+/**
+ * The result of a background call that was accepted before, of which no other is kept: its acceptor was killed before it
+ * could, or the store refused. Undefined: it is not known to have been accepted, its acceptor may still withdraw it, or its
+ * response was removed.
+ */
 export async function acceptedBefore(
   { stored }: Pick<ChatPorts, 'stored'>,
   { call, read }: { call: ChatCall; read: EndpointRequest },
@@ -88,6 +88,6 @@ export async function acceptedBefore(
   if (streamed) return { requestId, status: 200, headers: {}, body: undefined };
   // The request is the same, so this is the object that the first one got.
   const identity = { ...call.identity, requestId, created: head.createdAt };
-  const { status, headers, body } = queuedAnswer(identity, queuedObject(identity, read));
+  const { status, headers, body } = jsonResponse(requestId, queuedObject(identity, read));
   return { requestId, status, headers, body };
 }

@@ -18,7 +18,6 @@ import {
   type ResponseHead,
   type ResponseStatus,
   type StoredResponse,
-  type StoredPorts,
   type EventBatch,
   type EventLog,
 } from '../ports/stored.ts';
@@ -33,7 +32,7 @@ import { endMark, eventsKept } from './reads.ts';
 const endMsMax = 20_000;
 const pauseMsMax = 2_000;
 
-interface KeptRun {
+export interface KeptRun {
   run: Run;
   claimed: StoredResponse;
   watch: Pick<RunWatch, 'reason' | 'until'>;
@@ -68,59 +67,49 @@ export class RunRecorder implements AnswerRecorder {
     this.#kept.events?.wrote(batch.join(''));
   }
 
+  /** The first end stays. */
   async keep(whole: JsonRecord): Promise<void> {
-    await this.#end(whole);
-  }
-
-  async ended(failed: JsonRecord | undefined): Promise<void> {
-    if (failed) await this.#end(failed);
-  }
-
-  /** Of a run that has no answer. Never rejects. */
-  async fails(error: ErrorObject): Promise<void> {
-    await this.#end(failedResponse(this.#kept.claimed.body.response, error));
-  }
-
-  async #end(whole: JsonRecord): Promise<void> {
     if (this.#isEnded) return;
     this.#isEnded = true;
     const { run, watch, events } = this.#kept;
-    const requestId = requestIdOf(run.id);
+    const { log, stored } = this.#ports;
+    const repeated = <T>(work: () => Promise<T>): Promise<T> =>
+      new Backoff(this.#ports, endMsMax, pauseMsMax).until(work);
     try {
       const count = await events?.finished();
+      const finish = (status: ResponseStatus): Promise<boolean> => {
+        const response = this.#response(whole, status, count);
+        return repeated(() => stored.runs.finish(run, response));
+      };
       const status = watch.reason === 'cancelled' ? 'cancelled' : (whole['status'] as ResponseStatus);
-      if ((await this.#finish(this.#response(whole, status, count))) || status === 'cancelled') return;
-      const head = await this.#head();
-      if (head?.status === 'cancelled') await this.#finish(this.#response(whole, 'cancelled', count));
+      if ((await finish(status)) || status === 'cancelled') return;
+      const heads = await repeated(() => stored.responses.heads(run.account, [run.id]));
+      if (heads.get(run.id)?.status === 'cancelled') await finish('cancelled');
     } catch (error) {
+      const requestId = requestIdOf(run.id);
       const why = error instanceof ResponseTooLarge ? 'too_large' : 'write_failed';
       const fields = { request_id: requestId, account: run.account, why, background: true };
-      this.#ports.log.event('response_not_stored', fields);
-      this.#ports.log.fault(requestId, error);
+      log.event('response_not_stored', fields);
+      log.fault(requestId, error);
     }
   }
 
-  #finish(response: StoredResponse): Promise<boolean> {
-    const { runs } = this.#ports.stored;
-    return this.#repeated(() => runs.finish(this.#kept.run, response));
+  async ended(failed: JsonRecord | undefined): Promise<void> {
+    if (failed) await this.keep(failed);
   }
 
-  async #head(): Promise<ResponseHead | undefined> {
-    const { account, id } = this.#kept.run;
-    const heads = await this.#repeated(() => this.#ports.stored.responses.heads(account, [id]));
-    return heads.get(id);
-  }
-
-  #repeated<T>(call: () => Promise<T>): Promise<T> {
-    return new Backoff(this.#ports, endMsMax, pauseMsMax).until(call);
+  /** Of a run that has no answer. Never rejects. */
+  fails(error: ErrorObject): Promise<void> {
+    return this.keep(failedResponse(this.#kept.claimed.body.response, error));
   }
 
   #response(whole: JsonRecord, status: ResponseStatus, events: number | undefined): StoredResponse {
     const { claimed, run, watch, eventMinutes } = this.#kept;
     const { head, body } = claimed;
-    const added = JSON.stringify(whole['output'] ?? []).length - emptyLength;
+    const added = JSON.stringify(whole['output'] ?? []).length - '[]'.length;
     const isWhole = watch.reason === undefined && status !== 'failed';
     const streamed = head.background?.streamed === true;
+    const nowSeconds = Math.floor(this.#ports.clock.now() / 1000);
     return {
       head: {
         ...head,
@@ -130,7 +119,7 @@ export class RunRecorder implements AnswerRecorder {
           streamed,
           run: run.run,
           until: watch.until,
-          ...(streamed && { events, eventsUntil: this.#nowSeconds() + eventMinutes * 60 }),
+          ...(streamed && { events, eventsUntil: nowSeconds + eventMinutes * 60 }),
         },
       },
       body: {
@@ -141,13 +130,7 @@ export class RunRecorder implements AnswerRecorder {
       },
     };
   }
-
-  #nowSeconds(): number {
-    return Math.floor(this.#ports.clock.now() / 1000);
-  }
 }
-
-const emptyLength = '[]'.length;
 
 /** As OpenAI shows it. What was written before stays. */
 export const cancelledResponse = (response: JsonRecord): JsonRecord => ({
@@ -158,8 +141,10 @@ export const cancelledResponse = (response: JsonRecord): JsonRecord => ({
   incomplete_details: null,
 });
 
-// Looks after a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
-// A run that may no longer write must not go on at an upstream's expense.
+/**
+ * Looks after a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
+ * A run that may no longer write must not go on at an upstream's expense.
+ */
 
 /** How long a run counts as alive without a word of it. */
 export const claimSeconds = 60;
@@ -167,9 +152,9 @@ const lookEveryMs = 1_000;
 const renewEveryMs = 20_000;
 
 /** `dead`: a reader found its claim passed, or another run has it. */
-type StopReason = 'cancelled' | 'deleted' | 'dead' | 'deadline';
+export type StopReason = 'cancelled' | 'deleted' | 'dead' | 'deadline';
 
-interface WatchedRun {
+export interface WatchedRun {
   run: Run;
   /** Unix seconds: the end of the claim. */
   until: number;
@@ -178,44 +163,37 @@ interface WatchedRun {
   hostEnds?: AbortSignal | undefined;
 }
 
-type WatchPorts = { clock: Clock; log: Log; stored: Pick<StoredPorts, 'responses' | 'runs'> };
-
 export class RunWatch {
-  readonly #ports: WatchPorts;
+  readonly #ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>;
   readonly #run: Run;
   readonly #deadlineMs: number;
   readonly #stop = new AbortController();
   readonly #over = new AbortController();
-  #until: number;
   #renewedMs: number;
+  /** Aborts when the run is to stop. */
+  readonly signal = this.#stop.signal;
+  /** The end of the claim, in Unix seconds. */
+  until: number;
   /** Undefined: the run goes on. */
   reason: StopReason | undefined;
 
-  constructor(ports: WatchPorts, { run, until, deadlineMs, hostEnds }: WatchedRun) {
+  constructor(
+    ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>,
+    { run, until, deadlineMs, hostEnds }: WatchedRun,
+  ) {
     this.#ports = ports;
     this.#run = run;
-    this.#until = until;
+    this.until = until;
     this.#deadlineMs = deadlineMs;
     this.#renewedMs = ports.clock.now();
     if (hostEnds?.aborted) this.#end('deadline');
     hostEnds?.addEventListener('abort', () => this.#end('deadline'), { signal: this.#over.signal });
   }
 
-  /** Aborts when the run is to stop. */
-  get signal(): AbortSignal {
-    return this.#stop.signal;
-  }
-
   /** Whether readers count on the run, by its own clock. */
   get holds(): boolean {
-    return (
-      this.#ports.clock.now() < this.#until * 1000 && this.reason !== 'dead' && this.reason !== 'deleted'
-    );
-  }
-
-  /** The end of the claim, in Unix seconds. */
-  get until(): number {
-    return this.#until;
+    const isLost = this.reason === 'dead' || this.reason === 'deleted';
+    return this.#ports.clock.now() < this.until * 1000 && !isLost;
   }
 
   /** Looks until `stop` is called. Never rejects. */
@@ -240,7 +218,10 @@ export class RunWatch {
   /** Looks once. A store that does not answer is asked again a second later. */
   async look(): Promise<void> {
     try {
-      this.#saw(await this.#head());
+      const head = await this.#head();
+      if (!head) this.#end('deleted');
+      else if (head.status === 'cancelled') this.#end('cancelled');
+      else if (head.status !== 'in_progress' || head.background?.run !== this.#run.run) this.#end('dead');
     } catch (error) {
       if (!(error instanceof StoreUnavailable || error instanceof StoreBusy))
         this.#ports.log.fault(requestIdOf(this.#run.id), error);
@@ -255,16 +236,10 @@ export class RunWatch {
     const until = Math.floor(nowMs / 1000) + claimSeconds;
     const head = await stored.runs.renew(this.#run, until);
     if (head?.status === 'in_progress') {
-      this.#until = until;
+      this.until = until;
       this.#renewedMs = nowMs;
     }
     return head;
-  }
-
-  #saw(head: ResponseHead | undefined): void {
-    if (!head) this.#end('deleted');
-    else if (head.status === 'cancelled') this.#end('cancelled');
-    else if (head.status !== 'in_progress' || head.background?.run !== this.#run.run) this.#end('dead');
   }
 
   /** The first reason stays, but nothing is written for what was deleted. */
@@ -275,8 +250,10 @@ export class RunWatch {
   }
 }
 
-// Keeps the events of a background response while it runs, in batches, for whoever follows it. Must never fail the run,
-// nor write an event once the run's claim has passed: by then readers may have counted them.
+/**
+ * Keeps the events of a background response while it runs, in batches, for whoever follows it. Must never fail the run,
+ * nor write an event once the run's claim has passed: by then readers may have counted them.
+ */
 
 /** How long an event waits for others. */
 const batchMs = 500;
@@ -285,7 +262,7 @@ const batchLength = 64 * 1024;
 /** How long the store is tried once the run has nothing more to write. */
 const finishMs = 5_000;
 
-interface WrittenEvents {
+export interface WrittenEvents {
   account: string;
   id: string;
   /** The response as it was accepted: the object that the claim returned. */

@@ -117,14 +117,6 @@ export const storedGuards: readonly Removal[] = [
     name: 'holds little of a long answer for a client that reads slowly, and breaks off one that takes nothing',
   },
   {
-    rows: ['S33'],
-    file: 'shared/relay/stored/follow.ts',
-    find: 'if (last - place >= followersMax) return true;',
-    replace: 'void last;',
-    test: follow,
-    name: 'breaks off the oldest of more than 16 followers, also one that waits for its client; each goes on from there',
-  },
-  {
     rows: ['S34'],
     file: 'shared/relay/stored/conversation.ts',
     find: 'if (others.size > referredMax) throw',
@@ -138,7 +130,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'if (length > this.#left)',
     replace: 'if (length > this.#left * 100)',
     test: 'test/unit/relay/stored/stored-conversation.test.ts',
-    name: 'are refused by their lengths, of items before any is read',
+    name: 'are refused by their lengths, before any is unpacked',
   },
   {
     rows: ['S34'],

@@ -2,15 +2,8 @@
  * Events of background streams, a batch an item, named by the number of its last event: what follows a number is one range
  * of keys. A batch that was written again with more events leaves its shorter self behind; readers leave out what is double.
  */
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
-import type {
-  EventBatch,
-  EventLog,
-  ResultStore,
-  StoredResult,
-  FollowerCount,
-} from '../../../relay/ports/stored.ts';
-import { type Attributes, storeCall } from '../table-client.ts';
+import type { EventBatch, EventLog, ResultStore, StoredResult } from '../../../relay/ports/stored.ts';
+import type { Attributes } from '../table-client.ts';
 import {
   contentLength,
   contentsOf,
@@ -23,9 +16,7 @@ import {
   type ResponseTable,
   partsMax,
   getResponseItems,
-  placeholders,
 } from './response-items.ts';
-import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
 
 /** Of any number that a client may name. */
 const digits = 16;
@@ -113,31 +104,5 @@ export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
     if (!isKept(item, table.now())) return undefined;
     const asked = { account, items: [item], admit };
     return (await contentsOf(table, asked, (result) => result as StoredResult)).get(id);
-  },
-});
-
-// The count of who comes to follow a response: `resp-<id>#followers` with {count, expires}, which goes when the response is
-// removed. An add whose reply was lost may count twice: no number is given twice.
-
-const countId = (id: string): string => `${id}#followers`;
-
-export const dynamoFollowerCount = (table: ResponseTable): FollowerCount => ({
-  async add({ account, id }, expires) {
-    if (!isResponseId(id)) throw new Error('no id of a response');
-    const input = {
-      TableName: table.name,
-      Key: marshall({ account, id: countId(id) }),
-      UpdateExpression: 'SET #expires = :expires ADD #count :one',
-      ExpressionAttributeNames: placeholders('expires', 'count'),
-      ExpressionAttributeValues: marshall({ ':expires': expires, ':one': 1 }),
-      ReturnValues: 'UPDATED_NEW' as const,
-    };
-    const { Attributes } = await storeCall(() => table.client.call('UpdateItem', input));
-    if (!Attributes) throw new StoreUnavailable('The store returned no count.');
-    return Number(unmarshall(Attributes)['count']);
-  },
-  async last({ account, id }) {
-    const item = (await getResponseItems(table, account, { ids: [countId(id)] })).get(countId(id));
-    return isKept(item, table.now()) ? Number(item['count']) : 0;
   },
 });

@@ -13,14 +13,13 @@ import type {
 } from '../../../relay/ports/stored.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { type TableClient, conditionalCall, quotaCall } from '../table-client.ts';
-import { dynamoEventLog, dynamoFollowerCount, dynamoResultStore } from './event-log.ts';
+import { dynamoEventLog, dynamoResultStore } from './event-log.ts';
 import {
   type ResponseTable,
   hasEnded,
   headAttributes,
   headOfItem,
   itemOfHead,
-  contentLength,
   contentsOf,
   partIdsOf,
   putContent,
@@ -50,7 +49,6 @@ export function dynamoStored({ client, clock, stack }: StoredParts): Omit<Stored
     runs: dynamoRunStore(table),
     events: dynamoEventLog(table),
     results: dynamoResultStore(table),
-    followers: dynamoFollowerCount(table),
   };
 }
 
@@ -61,8 +59,6 @@ export function dynamoStored({ client, clock, stack }: StoredParts): Omit<Stored
 
 /** A content that is replaced while it is read is read again. */
 const readsMax = 3;
-/** What `isKept` is decided from, with the id. */
-const keptAttributes = ['id', 'expires', 'status'];
 /** An environment that was frozen with a try in hand is gone by then. */
 const markedSeconds = 24 * 60 * 60;
 
@@ -79,12 +75,6 @@ export const dynamoResponseStore = (table: ResponseTable): ResponseStore => ({
   read: (account, ids, admit) => readResponses(table, { account, ids, admit }, (response) => response),
   readEach: (account, ids, take, admit) => readResponses(table, { account, ids, admit }, take),
   heads: (account, ids) => readHeads(table, account, ids),
-  async lengths(account, ids) {
-    const asked = { ids: ids.filter(isResponseId), attributes: [...keptAttributes, 'unpacked'] };
-    const found = [...(await getResponseItems(table, account, asked)).values()];
-    const kept = found.filter((item) => isKept(item, table.now()));
-    return new Map(kept.map((item) => [String(item['id']), contentLength(item)]));
-  },
   async remove(account, id) {
     if (!isResponseId(id)) return false;
     const asked = { ids: [id], attributes: headAttributes };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { closeExpired } from '../../../../shared/billing/quota-writes.ts';
 import { cancel } from '../../../../shared/relay/stored/routes.ts';
-import { foundEnd, StoredReads } from '../../../../shared/relay/stored/reads.ts';
+import { foundEnd } from '../../../../shared/relay/stored/reads.ts';
 import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
@@ -66,13 +66,12 @@ const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
   const log = {
     request: () => {},
     event: () => {},
-    explain: () => {},
     fault: (_: string, error: unknown) => void rig.faults.push(error),
   };
   const response = await cancel(
     { ...ports, log },
     { key: keyRow() },
-    { id, request: { id: 'cancelling' } as RelayRequest, reads: new StoredReads({}) },
+    { id, request: { id: 'cancelling' } as RelayRequest },
   );
   await response.done;
   return JSON.parse(typeof response.body === 'string' ? response.body : '');

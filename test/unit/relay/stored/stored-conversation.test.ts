@@ -1,5 +1,5 @@
 /** Conversations out of stored responses: what is found, what is refused by name, and what bounds it. */
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { storedReading } from '../../../../shared/endpoints/responses/stored-input.ts';
 import {
   ResponseTooLarge,
@@ -12,7 +12,7 @@ import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/stor
 import { conversationOf } from '../../../../shared/relay/stored/conversation.ts';
 import { MemoryStored } from '../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
-import { StoredReads, unpackedLengthMax } from '../../../../shared/relay/stored/reads.ts';
+import { StoredReader, unpackedLengthMax } from '../../../../shared/relay/stored/reads.ts';
 
 const account = 'acme';
 const clock = new VirtualClock();
@@ -32,7 +32,6 @@ const ports = () => ({
     events: stored.events,
     results: stored.results,
     startRun: stored.startRun,
-    followers: stored.followers,
     responses: {
       ...stored.responses,
       readEach: <Taken>(
@@ -87,7 +86,7 @@ async function put(turns: number): Promise<void> {
 async function asked(body: object) {
   const references = storedReading.references({ model: 'm', ...body });
   if (!references) throw new Error('refers to nothing');
-  return conversationOf(ports(), account, references, new StoredReads({}));
+  return conversationOf(new StoredReader(ports(), account), references);
 }
 const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
 const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });
@@ -276,16 +275,19 @@ describe('contents that a request of a few bytes names', () => {
   // As a response repeats them of its request.
   const instructions = 'x'.repeat(4 * 1024 * 1024);
 
-  it('are refused by their lengths, of items before any is read', async () => {
+  it('are refused by their lengths, before any is unpacked', async () => {
     const output = (number: number) => [said(`msg_${suffixOf(number)}_0`, 'a')];
     const response = (number: number) => ({ instructions, output: output(number) });
     for (let number = 1; number <= 9; number += 1)
       stored.set(turn(number, {}, { response: response(number) }));
     const ids = Array.from({ length: 9 }, (_, i) => `msg_${suffixOf(i + 1)}_0`);
     expect((await referring(...ids.slice(0, 7))).referred.size).toBe(7);
-    reads = [];
+    const taken = vi.fn();
+    const readEach = stored.responses.readEach.bind(stored.responses);
+    stored.responses.readEach = (of, some, take, admit) =>
+      readEach(of, some, (found) => (taken(), take(found)), admit);
     await expect(referring(...ids)).rejects.toMatchObject({ code: 'conversation_too_long' });
-    expect(reads).toEqual([]);
+    expect(taken).not.toHaveBeenCalled();
   });
 
   it('are refused in a chain, and what was read until then is bounded', async () => {

@@ -136,36 +136,6 @@ describe('following a background response', () => {
     expect(rig.logged).toMatchObject([{ name: 'answer_cut', fields: { why: 'stuck' } }]);
   });
 
-  it('breaks off the oldest of more than 16 followers, also one that waits for its client; each goes on from there', async () => {
-    const rig = new FollowedRig();
-    await rig.accept();
-    const run = rig.run(answerTexts(50, 'x'.repeat(50_000)), 1_000);
-    const waits = await rig.clock.run(rig.follow());
-    await rig.clock.run(rig.clock.sleep(25_000));
-    const reads = Array.from({ length: 17 }, () => rig.read());
-    await rig.clock.run(Promise.all([run, ...reads, waits.done]));
-    const [first, ...others] = (await Promise.all(reads)) as [Read, ...Read[]];
-    expect(await waits.cut).toBeInstanceOf(AnswerCut);
-    expect(first.broken).toBeInstanceOf(AnswerCut);
-    for (const read of others) expect([read.broken, numbersOf(read)]).toEqual([undefined, upTo(53)]);
-    expect(rig.logged.map(({ fields }) => fields['why'])).toEqual(['replaced', 'replaced']);
-    const rest = await rig.clock.run(rig.read({ after: first.events.length - 1 }));
-    expect(numbersOf({ ...rest, events: [...first.events, ...rest.events] })).toEqual(upTo(53));
-    expect(rig.clock.pendingTimers).toBe(0);
-  });
-
-  it('goes on while nobody can say how many follow', async () => {
-    const rig = new FollowedRig();
-    await rig.accept();
-    rig.stored.followers.last = () => Promise.reject(new StoreUnavailable('away'));
-    const [, read] = await together<[void, Read]>(
-      rig,
-      () => rig.run(answerTexts(40), 1_000),
-      () => rig.read(),
-    );
-    expect(numbersOf(read)).toEqual(upTo(43));
-  });
-
   it('breaks the connection when the host is about to end, and the client goes on from there', async () => {
     const rig = new FollowedRig();
     await rig.accept();

@@ -6,7 +6,6 @@ import { EventWriter } from '../../../../../shared/relay/stored/run.ts';
 import { follow } from '../../../../../shared/relay/stored/follow.ts';
 import { MemoryStored } from '../../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
-import { StoredReads } from '../../../../../shared/relay/stored/reads.ts';
 
 export const account = 'acme';
 export const id = 'resp-00000000000000000000000001';
@@ -60,7 +59,6 @@ export class FollowedRig {
   readonly log = {
     request: () => {},
     event: (name: string, fields: Record<string, unknown>) => void this.logged.push({ name, fields }),
-    explain: () => {},
     fault: (_id: string, error: unknown) => void this.faults.push(error),
   };
 
@@ -193,7 +191,6 @@ export class FollowedRig {
           runs: stored.runs,
           events: this.events,
           results: stored.results,
-          followers: stored.followers,
           startRun: stored.startRun,
         },
       },
@@ -208,7 +205,7 @@ export class FollowedRig {
           settings: defaultSettings,
         },
       },
-      { id: named, request: this.request(rest), reads: new StoredReads({}) },
+      { id: named, request: this.request(rest) },
     );
   }
 
