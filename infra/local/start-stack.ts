@@ -1,5 +1,4 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
-import { startDemoUpstream } from './demo/upstream.ts';
 import { startVendors } from './vendors/vendors.ts';
 import { startEmulator, claimDataFolder } from './host/emulator.ts';
 import { openCheckpoints, EventSourceMapping } from './event-source-mapping.ts';
@@ -9,7 +8,7 @@ import { createTablesPort, type TablesPort, explainingTakenPort } from './host/l
 import { type Log, StartError } from './host/messages.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
 import { type LocalOptions, localClientSettings } from './host/local-options.ts';
-import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './demo/seed.ts';
+import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './seed.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import { readTemplate, resourcesOf, createReferences, type LocalReferences } from './template/template.ts';
@@ -57,9 +56,8 @@ export async function startStack(settings: StackSettings, shown: Log): Promise<R
   const kept = started.adopt(keptLines(settings.dataFolder, { warn: shown }), (lines) => lines.close());
   const log = keepingLines(kept, shown);
   const demo = settings.seed === 'demo';
-  const [emulator, upstream, vendors] = await Promise.all([
+  const [emulator, vendors] = await Promise.all([
     startEmulator(settings).then((emulator) => started.adopt(emulator, () => emulator.stop())),
-    demo ? startDemoUpstream().then((server) => started.adopt(server, () => server.close())) : undefined,
     demo ? startVendors().then((servers) => started.adopt(servers, () => servers.close())) : undefined,
   ]);
   tables?.open(emulator.endpoint);
@@ -87,11 +85,8 @@ export async function startStack(settings: StackSettings, shown: Log): Promise<R
     await mapping.start();
     started.defer(() => mapping.stop());
   }
-  const key = upstream && demoKey(settings.dataFolder);
-  if (upstream && vendors && key !== undefined) {
-    const endpoint = `http://127.0.0.1:${upstream.port}/v1`;
-    await seedDemo(client, { endpoint, vendorEndpoint: (name) => vendors.url(name) }, key);
-  }
+  const key = vendors && demoKey(settings.dataFolder);
+  if (vendors && key !== undefined) await seedDemo(client, (name) => vendors.url(name), key);
   if (settings.upstreamKey) await seedRealChannel(client);
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>

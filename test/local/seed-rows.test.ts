@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { demoRows, realChannelRow, vendorRows } from '../../infra/local/demo/seed.ts';
+import { demoRows, realChannelRow, vendorRows } from '../../infra/local/seed.ts';
 import { AccountRow } from '../../shared/config/rows/account-row.ts';
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';

@@ -8,7 +8,7 @@ import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dy
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
-import { startDemoUpstream } from '../../infra/local/demo/upstream.ts';
+import { startVendors } from '../../infra/local/vendors/vendors.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
@@ -71,7 +71,7 @@ const alarmingLines =
   /settle_lost|reserve_unknown|conservation_broken|_poisoned|config_format_unknown|"fault"|Poisoned|"status":503/;
 
 async function startBeside({ former, build, background }: BesideOptions): Promise<Beside> {
-  const upstream = await startDemoUpstream();
+  const upstream = await startVendors();
   const invocations = new Map<string, number>();
   const alarming: string[] = [];
   const others = new Map<string, LocalFunction>();
@@ -119,8 +119,7 @@ async function startBeside({ former, build, background }: BesideOptions): Promis
     log,
   );
   const documents = DynamoDBDocumentClient.from(emulatorClient(stack.dynamodbEndpoint));
-  for (const [table, row] of rowsFor(`http://127.0.0.1:${upstream.port}/v1`))
-    await put(documents, table, row);
+  for (const [table, row] of rowsFor(upstream.url('demo'))) await put(documents, table, row);
   return {
     stack,
     documents,

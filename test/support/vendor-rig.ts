@@ -1,9 +1,10 @@
 import { bedrockDouble } from '../../infra/local/vendors/bedrock.ts';
-import { lying, vendorDoubles } from '../../infra/local/vendors/vendors.ts';
+import { vendorDoubles } from '../../infra/local/vendors/vendors.ts';
 import type { Vendor } from '../../infra/local/vendors/vendor.ts';
 import { requestSigner } from '../../shared/adapters/transport/request-signer.ts';
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 import { CoreRig, type RigOptions } from './core-rig.ts';
+import { lying } from './lying-vendor.ts';
 
 /** A model of a double, and what the row of its channel says beside id, models, endpoint, mapper and state. */
 export interface VendorModel {
@@ -56,7 +57,9 @@ export class VendorRig {
 
   constructor(models: readonly VendorModel[], options: RigOptions = {}) {
     const now = (): number => this.core.clock.now();
-    const doubles = [...vendorDoubles().filter(({ name }) => name !== 'bedrock'), lying(bedrockDouble(now))];
+    const doubles = [...vendorDoubles().filter(({ name }) => name !== 'bedrock'), bedrockDouble(now)].map(
+      lying,
+    );
     this.#doubles = new Map(doubles.map((double) => [double.name, double]));
     const channels = models.map(({ vendor, model, row }, index) => ({
       id: channelOf(model),

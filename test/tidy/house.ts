@@ -2,7 +2,7 @@
 
 /** Where a channel type's name may stand as a value. */
 export const typeNameHolders: Record<string, string> = {
-  'infra/local/demo/seed.ts': 'rows are data',
+  'infra/local/seed.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
   'shared/upstreams/restricted-fields.ts': 'fields of gateways, which are named after vendors',
   'shared/adapters/system/environment.ts': 'the variable OPENAI_API_KEY, which is public',
@@ -37,7 +37,7 @@ export const typeNameExamples: Record<string, string> = {
 export const dialectNameHolders: Record<string, string> = {
   'shared/config/rows/channel-row.ts': 'a field of requests',
   'shared/upstreams/types/channel-request.ts': '`messages` is a field of chat requests',
-  'infra/local/demo/seed.ts': 'rows are data',
+  'infra/local/seed.ts': 'rows are data',
   'shared/upstreams/types/anthropic.ts': "the type's own dialect, and the header of its key",
   'shared/upstreams/types/azure.ts': 'the address of one dialect',
   'shared/upstreams/types/bedrock.ts': 'the dialect and the address of each model',

@@ -1,13 +1,13 @@
 import OpenAI, { NotFoundError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startDemoUpstream } from '../../infra/local/demo/upstream.ts';
+import { startVendors, type Vendors } from '../../infra/local/vendors/vendors.ts';
 
-let demo: Awaited<ReturnType<typeof startDemoUpstream>>;
+let demo: Vendors;
 let client: OpenAI;
 
 beforeAll(async () => {
-  demo = await startDemoUpstream();
-  client = new OpenAI({ apiKey: 'none', baseURL: `http://127.0.0.1:${demo.port}/v1`, maxRetries: 0 });
+  demo = await startVendors();
+  client = new OpenAI({ apiKey: 'none', baseURL: demo.url('demo'), maxRetries: 0 });
 });
 afterAll(() => demo.close());
 
@@ -199,7 +199,7 @@ describe('demo-error', () => {
 });
 
 test('a body that is no chat request is a 400', async () => {
-  const url = `http://127.0.0.1:${demo.port}/v1/chat/completions`;
+  const url = `${demo.url('demo')}/chat/completions`;
   for (const body of ['', 'null', '{"model":1}', '{"model":"demo-chat","messages":[]}'])
     expect((await fetch(url, { method: 'POST', body })).status).toBe(400);
 });

@@ -1,79 +1,29 @@
-import { crc32 } from 'node:zlib';
-import { SignatureV4 } from '@smithy/signature-v4';
-import { messagesRefusal } from './anthropic.ts';
-import { claudeModels, type ClaudeModel } from './messages/request.ts';
-import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
-import { openaiEndpoints } from './openai.ts';
-import {
-  jsonReply,
-  firstBroken,
-  objectIn,
-  textIn,
-  type Refusal,
-  type Rule,
-  type Vendor,
-  type VendorReply,
-  type VendorRequest,
-} from './vendor.ts';
-import { PrefixMemory } from './script.ts';
-import { Sha256 } from '../../../shared/adapters/transport/sha256.ts';
-import { localClientSettings } from '../host/local-options.ts';
-
-/**
- * The framing of AWS event streams (`application/vnd.amazon.eventstream`): lengths and a checksum, headers,
- * payload, checksum of all. Source: the Smithy specification, amazon-eventstream.
- */
-function eventStreamMessage(headers: Record<string, string>, payload: string): Uint8Array {
-  const head = Buffer.concat(Object.entries(headers).map(([name, value]) => headerBytes(name, value)));
-  const body = Buffer.from(payload);
-  const prelude = Buffer.alloc(8);
-  prelude.writeUInt32BE(12 + head.length + body.length + 4, 0);
-  prelude.writeUInt32BE(head.length, 4);
-  const start = Buffer.concat([prelude, checksum(prelude), head, body]);
-  return Buffer.concat([start, checksum(start)]);
-}
-
-function checksum(bytes: Uint8Array): Buffer {
-  const four = Buffer.alloc(4);
-  four.writeUInt32BE(crc32(bytes));
-  return four;
-}
-
-const textType = 7;
-
-function headerBytes(name: string, value: string): Buffer {
-  const length = Buffer.alloc(2);
-  length.writeUInt16BE(Buffer.byteLength(value));
-  return Buffer.concat([
-    Buffer.from([Buffer.byteLength(name)]),
-    Buffer.from(name),
-    Buffer.from([textType]),
-    length,
-    Buffer.from(value),
-  ]);
-}
-
-/** One event of the model, as Bedrock wraps it: base64 inside JSON, with padding of random length. */
-export const chunkFrame = (event: { type: string }): Uint8Array =>
-  eventStreamMessage(
-    { ':event-type': 'chunk', ':content-type': 'application/json', ':message-type': 'event' },
-    JSON.stringify({
-      bytes: Buffer.from(JSON.stringify(event)).toString('base64'),
-      p: 'abcdefghijkl'.slice(event.type.length % 12),
-    }),
-  );
-
-const exceptionFrame = (type: string, message: string): Uint8Array =>
-  eventStreamMessage(
-    { ':exception-type': type, ':content-type': 'application/json', ':message-type': 'exception' },
-    JSON.stringify({ message }),
-  );
-
 /**
  * Amazon Bedrock: Claude's Messages below `/anthropic/v1`, OpenAI's forms below `/openai/v1`, all signed with the
  * local stack's credentials. Claude's models are inference profiles (`us.anthropic.claude-opus-5-5-v1:0`); with
  * `accept: application/vnd.amazon.eventstream` streams are AWS event streams.
  */
+import { crc32 } from 'node:zlib';
+import { SignatureV4 } from '@smithy/signature-v4';
+import { Sha256 } from '../../../shared/adapters/transport/sha256.ts';
+import { localClientSettings } from '../host/local-options.ts';
+import { messagesRefusal } from './anthropic.ts';
+import { claudeModels, type ClaudeModel } from './messages/request.ts';
+import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
+import { openaiEndpoints } from './openai.ts';
+import { PrefixMemory } from './script.ts';
+import {
+  jsonReply,
+  objectIn,
+  refusedBy,
+  textIn,
+  type Refusal,
+  type Rules,
+  type Vendor,
+  type VendorReply,
+  type VendorRequest,
+} from './vendor.ts';
+
 export function bedrockDouble(now: () => number = Date.now): Vendor {
   const openai = openaiEndpoints(/^(openai\.gpt-5\.6|qwen\.qwen3-coder)(-[\w.:]+)?$/);
   const signing = signatureRules(now);
@@ -87,12 +37,12 @@ export function bedrockDouble(now: () => number = Date.now): Vendor {
       'openai.gpt-5.6',
       'qwen.qwen3-coder-480b',
     ],
-    rules: [...signing, ...modelRules, ...gateRules(claude), ...messagesRules],
+    rules: Object.keys({ ...signing, ...modelRules, ...gateRules(claude), ...messagesRules }),
     async serve(request) {
       const signed = await readSignature(request);
       const called = { ...signed, model: textIn(objectIn(request.text)?.['model']) };
-      const broken = firstBroken(signing, signed) ?? firstBroken(modelRules, called);
-      if (broken) return { ...exception(broken.refusal), rule: broken.rule };
+      const refused = refusedBy(signing, signed, exception) ?? refusedBy(modelRules, called, exception);
+      if (refused) return refused;
       if (request.path.startsWith('/openai/'))
         return openai.serve({ ...request, path: request.path.slice('/openai'.length) }, signed.accessKey);
       if (`${request.method} ${request.path}` !== 'POST /anthropic/v1/messages')
@@ -136,61 +86,39 @@ interface CalledModel extends SignedRequest {
   model: string;
 }
 
-const profiles = 'https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html';
-
-const modelRules: Rule<CalledModel>[] = [
-  {
-    id: 'profile',
-    says: 'Claude is called by an inference profile, not by its own id.',
-    source: profiles,
-    date: '2026-11-21',
-    check: ({ model }) =>
-      model.startsWith('anthropic.') && {
-        status: 400,
-        message: `Invocation of model ID ${model} with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.`,
-      },
+const modelRules: Rules<CalledModel> = {
+  // Claude is called by an inference profile, not by its own id
+  // [docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html].
+  profile: ({ model }) =>
+    model.startsWith('anthropic.') &&
+    `Invocation of model ID ${model} with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.`,
+  // A profile is called in the regions of its geography
+  // [docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html].
+  'profile-region'({ model, region }) {
+    const [, geography] = profile.exec(model) ?? [];
+    const regions: Record<string, string> = {
+      us: 'us-',
+      eu: 'eu-',
+      apac: 'ap-',
+      jp: 'ap-northeast-',
+      au: 'ap-southeast-',
+    };
+    const wanted = regions[geography ?? ''];
+    return wanted !== undefined && !region.startsWith(wanted) && 'The provided model identifier is invalid.';
   },
-  {
-    id: 'profile-region',
-    says: 'A profile is called in the regions of its geography.',
-    source: profiles,
-    date: '2026-11-21',
-    check({ model, region }) {
-      const [, geography] = profile.exec(model) ?? [];
-      const regions: Record<string, string> = {
-        us: 'us-',
-        eu: 'eu-',
-        apac: 'ap-',
-        jp: 'ap-northeast-',
-        au: 'ap-southeast-',
-      };
-      const wanted = regions[geography ?? ''];
-      return (
-        wanted !== undefined &&
-        !region.startsWith(wanted) && { status: 400, message: 'The provided model identifier is invalid.' }
-      );
-    },
-  },
-];
+};
 
 const versionInBody = 'anthropic_version';
 
 const messagesServer = (memory: PrefixMemory): MessagesServer => ({
-  gate: [
-    {
-      id: 'version',
-      says: 'The version is in the header, or as bedrock-2023-05-31 in the body.',
-      source: 'https://docs.aws.amazon.com/bedrock/latest/userguide/inference-messages-api.html',
-      date: '2026-11-21',
-      check: ({ headers, value }) =>
-        headers['anthropic-version'] === undefined &&
-        value?.[versionInBody] !== 'bedrock-2023-05-31' && {
-          status: 400,
-          message: `${versionInBody}: Field required`,
-          type: 'invalid_request_error',
-        },
-    },
-  ],
+  gate: {
+    // The version is in the header, or as bedrock-2023-05-31 in the body
+    // [docs.aws.amazon.com/bedrock/latest/userguide/inference-messages-api.html].
+    version: ({ headers, value }) =>
+      headers['anthropic-version'] === undefined &&
+      value?.[versionInBody] !== 'bedrock-2023-05-31' &&
+      `${versionInBody}: Field required`,
+  },
   isNewer: ({ headers }: Gate) => headers['anthropic-version'] === '2026-10-21',
   ownFields: [versionInBody],
   modelOf,
@@ -243,70 +171,97 @@ async function readSignature(request: VendorRequest): Promise<SignedRequest> {
 const dateOf = (text: string): number =>
   Date.parse(text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
 
-const source = 'https://docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html';
 const minutes = 60_000;
 
 /** In the order in which AWS looks. The refusal's type is the exception's name. */
-const signatureRules = (now: () => number): Rule<SignedRequest>[] => [
-  {
-    id: 'signed',
-    says: 'A request is signed.',
-    source,
-    date: '2026-11-21',
-    check: ({ expected }) =>
-      expected === undefined && {
-        status: 403,
-        message: 'Missing Authentication Token',
-        type: 'MissingAuthenticationTokenException',
-      },
-  },
-  {
-    id: 'access-key',
-    says: 'The access key exists.',
-    source,
-    date: '2026-11-21',
-    check: ({ accessKey }) =>
-      accessKey !== credentials.accessKeyId && {
-        status: 403,
-        message: 'The security token included in the request is invalid.',
-        type: 'UnrecognizedClientException',
-      },
-  },
-  {
-    id: 'scope',
-    says: 'The signature is scoped to the service bedrock.',
-    source,
-    date: '2026-11-21',
-    check: ({ service }) =>
-      service !== 'bedrock' && {
-        status: 403,
-        message: "Credential should be scoped to correct service: 'bedrock'. ",
-        type: 'InvalidSignatureException',
-      },
-  },
-  {
-    id: 'fresh',
-    says: 'The signature is not older than five minutes.',
-    source,
-    date: '2026-11-21',
-    check: ({ signedAt }) =>
-      Math.abs(now() - signedAt) > 5 * minutes && {
-        status: 403,
-        message: `Signature expired: ${new Date(signedAt).toISOString()} is now earlier than ${new Date(now() - 5 * minutes).toISOString()}`,
-        type: 'InvalidSignatureException',
-      },
-  },
-  {
-    id: 'signature',
-    says: 'The signature covers the method, path, headers and body that arrived.',
-    source,
-    date: '2026-11-21',
-    check: ({ expected, found }) =>
-      expected !== found && {
-        status: 403,
-        message:
-          'The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.',
-        type: 'InvalidSignatureException',
-      },
-  },
-];
+const signatureRules = (now: () => number): Rules<SignedRequest> => ({
+  // A request is signed [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+  signed: ({ expected }) =>
+    expected === undefined && {
+      status: 403,
+      message: 'Missing Authentication Token',
+      type: 'MissingAuthenticationTokenException',
+    },
+  // The access key exists [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+  'access-key': ({ accessKey }) =>
+    accessKey !== credentials.accessKeyId && {
+      status: 403,
+      message: 'The security token included in the request is invalid.',
+      type: 'UnrecognizedClientException',
+    },
+  // The signature is scoped to the service bedrock
+  // [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+  scope: ({ service }) =>
+    service !== 'bedrock' && {
+      status: 403,
+      message: "Credential should be scoped to correct service: 'bedrock'. ",
+      type: 'InvalidSignatureException',
+    },
+  // The signature is not older than five minutes
+  // [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+  fresh: ({ signedAt }) =>
+    Math.abs(now() - signedAt) > 5 * minutes && {
+      status: 403,
+      message: `Signature expired: ${new Date(signedAt).toISOString()} is now earlier than ${new Date(now() - 5 * minutes).toISOString()}`,
+      type: 'InvalidSignatureException',
+    },
+  // The signature covers the method, path, headers and body that arrived
+  // [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+  signature: ({ expected, found }) =>
+    expected !== found && {
+      status: 403,
+      message:
+        'The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.',
+      type: 'InvalidSignatureException',
+    },
+});
+
+/**
+ * The framing of AWS event streams (`application/vnd.amazon.eventstream`): lengths and a checksum, headers,
+ * payload, checksum of all. Source: the Smithy specification, amazon-eventstream.
+ */
+function eventStreamMessage(headers: Record<string, string>, payload: string): Uint8Array {
+  const head = Buffer.concat(Object.entries(headers).map(([name, value]) => headerBytes(name, value)));
+  const body = Buffer.from(payload);
+  const prelude = Buffer.alloc(8);
+  prelude.writeUInt32BE(12 + head.length + body.length + 4, 0);
+  prelude.writeUInt32BE(head.length, 4);
+  const start = Buffer.concat([prelude, checksum(prelude), head, body]);
+  return Buffer.concat([start, checksum(start)]);
+}
+
+function checksum(bytes: Uint8Array): Buffer {
+  const four = Buffer.alloc(4);
+  four.writeUInt32BE(crc32(bytes));
+  return four;
+}
+
+const textType = 7;
+
+function headerBytes(name: string, value: string): Buffer {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(Buffer.byteLength(value));
+  return Buffer.concat([
+    Buffer.from([Buffer.byteLength(name)]),
+    Buffer.from(name),
+    Buffer.from([textType]),
+    length,
+    Buffer.from(value),
+  ]);
+}
+
+/** One event of the model, as Bedrock wraps it: base64 inside JSON, with padding of random length. */
+export const chunkFrame = (event: { type: string }): Uint8Array =>
+  eventStreamMessage(
+    { ':event-type': 'chunk', ':content-type': 'application/json', ':message-type': 'event' },
+    JSON.stringify({
+      bytes: Buffer.from(JSON.stringify(event)).toString('base64'),
+      p: 'abcdefghijkl'.slice(event.type.length % 12),
+    }),
+  );
+
+const exceptionFrame = (type: string, message: string): Uint8Array =>
+  eventStreamMessage(
+    { ':exception-type': type, ':content-type': 'application/json', ':message-type': 'exception' },
+    JSON.stringify({ message }),
+  );

@@ -1,45 +1,39 @@
+/** A server of chat completions: its request, the rules that several have, its replies and the parts in which they differ. */
 import {
-  failedEarly,
-  failing,
-  sseFrame,
-  sseReply,
-  firstBroken,
-  objectIn,
-  textIn,
-  type Refusal,
-  type Rule,
-  type VendorReply,
-  isObject,
-  objectsIn,
-  type RuleFacts,
-  jsonReply,
-} from './vendor.ts';
-import {
-  type PrefixMemory,
-  scriptedTurn,
-  type Turn,
-  limited,
-  outputTokens,
-  promptTokens,
+  answerAsAsked,
+  outputCounts,
+  piecesOf,
+  PrefixMemory,
   wordsOf,
+  type AskedTurn,
   type Counts,
-  asks,
-  earlyFailureIn,
-  lateFailureIn,
-  type EarlyFailure,
+  type JsonSchema,
+  type ScriptCall,
   type ScriptTool,
   type Transcript,
-  type ScriptCall,
-  piecesOf,
+  type Turn,
 } from './script.ts';
-import type { JsonSchema } from '../demo/upstream.ts';
+import {
+  contentText,
+  isObject,
+  jsonReply,
+  objectIn,
+  objectsIn,
+  refusedBy,
+  secretOf,
+  sseFrame,
+  sseReply,
+  textIn,
+  type Check,
+  type Refusal,
+  type Rules,
+  type Vendor,
+  type VendorReply,
+} from './vendor.ts';
 
-/** A server of chat completions: its rules, its words, its way to answer. */
-export interface ChatServer {
-  rules: Rule<ChatCall>[];
-  /** Renders a refusal in the vendor's error form. */
-  refuse: (refusal: Refusal) => VendorReply;
-  failures: Record<EarlyFailure, Refusal>;
+/** Its rules, its words, its way to answer. */
+export interface ChatServer extends Pick<AskedTurn, 'refuse' | 'failures'> {
+  rules: Rules<ChatCall>;
   /** The data of the event that ends a broken stream. */
   streamError: unknown;
   style(call: ChatCall): ChatStyle;
@@ -50,59 +44,84 @@ export interface ChatServer {
   notes?(call: ChatCall): string[];
 }
 
+/** How a server of chat completions answers. */
+export interface ChatStyle {
+  id: string;
+  callId(place: CallPlace): string;
+  /** The field that carries thinking. Default: it is not shown. */
+  thinkingField?: 'reasoning_content';
+  /** Thinking stands in the content, between tags. */
+  thinkTags?: boolean;
+  /** The pieces of a text. Default: tokens of the script. */
+  wordsOf?: (text: string) => string[];
+  usage(counts: Counts): object;
+  /** Where a stream carries its usage. Default: a last chunk, if the request asks. */
+  usageIn?: 'choice';
+  /** Fields of a whole call beside the standard ones. */
+  extra?(place: CallPlace): object | undefined;
+  /** In a stream these fields come in a last piece that has no index. */
+  extraTrails?: boolean;
+  /** Index of a call in a stream. Default: its place. */
+  callIndex?(index: number): number | string;
+  nameInPieces?: boolean;
+  /** The last chunk repeats each call as a whole. */
+  repeatsCalls?: boolean;
+  /** Calls arrive whole, in one chunk each. */
+  wholeCalls?: boolean;
+}
+
+interface CallPlace {
+  turn: Turn;
+  index: number;
+}
+
+/** A double that serves chat completions alone. */
+export function chatDouble(
+  { path, notFound, ...named }: Pick<Vendor, 'name' | 'base' | 'models'> & { path: RegExp; notFound: string },
+  server: ChatServer,
+): Vendor {
+  const memory = new PrefixMemory();
+  return {
+    ...named,
+    rules: Object.keys(server.rules),
+    serve: (request) =>
+      request.method === 'POST' && path.test(request.path)
+        ? serveChat(request, server, memory)
+        : server.refuse({ status: 404, message: notFound }),
+  };
+}
+
 export function serveChat(
   { headers, text }: { headers: Record<string, string>; text: string },
   server: ChatServer,
   memory: PrefixMemory,
 ): VendorReply {
-  const body = objectIn(text);
-  if (!body || !Array.isArray(body['messages']) || typeof body['model'] !== 'string')
-    return server.refuse({ status: 400, message: 'A JSON object with a model and messages is wanted.' });
-  const call = chatCall(headers, body);
-  const broken = firstBroken(server.rules, call);
-  if (broken) return { ...server.refuse(broken.refusal), rule: broken.rule };
-  const transcript = transcriptOf(call);
-  const early = earlyFailureIn(transcript.said);
-  if (early) return failedEarly(server.refuse(server.failures[early]), early, transcript.said);
-  if (asks(transcript.said, 'overlong')) return overlong(server, body['stream'] === true);
-  const late = lateFailureIn(transcript.said);
-  if (late === 'cut' && body['stream'] !== true)
-    return server.refuse({ status: 500, message: 'Internal server error', type: 'server_error' });
-  const scripted = scriptedTurn(transcript);
-  const turn = limited(server.thinks(call) ? scripted : { ...scripted, thinking: '' }, tokenLimit(call));
-  const answer = { turn, counts: countsOf(call, turn, { memory, from: server.cachedFrom }) };
-  const reply = failing(chatReply(call, answer, server.style(call)), late, sseFrame(server.streamError));
-  return { ...reply, notes: server.notes?.(call) ?? [] };
-}
-
-/** A stream that starts as if all were well. */
-function overlong({ refuse, failures }: ChatServer, streams: boolean): VendorReply {
-  const refused = refuse(failures.window);
-  return streams ? sseReply(refused.frames.map((frame) => sseFrame(String(frame)))) : refused;
-}
-
-function countsOf(
-  call: ChatCall,
-  turn: Turn,
-  { memory, from }: { memory: PrefixMemory; from: number },
-): Counts {
-  const parts = promptParts(call);
-  const total = promptTokens(parts.join(''));
-  // OpenAI finds prefixes by `prompt_cache_key`, DeepSeek by `user_id`.
-  const { prompt_cache_key: key, user_id: user } = call.body;
-  const scope = [secretOf(call.headers), call.model, textIn(key), textIn(user)].join(' ');
-  const seen = memory.countSeen(scope, parts);
-  const read = total < from ? 0 : promptTokens(parts.slice(0, seen).join(''));
-  const cacheRead = Math.min(read, total - 1);
-  const thinking = wordsOf(turn.thinking).length;
-  return {
-    input: total - cacheRead,
-    cacheRead,
-    cacheWrite5m: 0,
-    cacheWrite1h: 0,
-    output: outputTokens(turn),
-    thinking,
-  };
+  const { refuse, failures } = server;
+  const call = chatCall(headers, text);
+  if (!call) return refuse({ status: 400, message: 'A JSON object with a model and messages is wanted.' });
+  const refused = refusedBy(server.rules, call, refuse);
+  if (refused) return refused;
+  const { body } = call;
+  return answerAsAsked({
+    transcript: chatTranscript(call),
+    streams: body['stream'] === true,
+    thinks: server.thinks(call),
+    limit: tokenLimit(call),
+    refuse,
+    failures,
+    brokenOff: { status: 500, message: 'Internal server error', type: 'server_error' },
+    streamError: sseFrame(server.streamError),
+    overlongStream: () => sseReply(refuse(failures.window).frames.map((frame) => sseFrame(String(frame)))),
+    reply(turn) {
+      const { total, seen } = memory.promptCounts(cacheScope(call), promptParts(call));
+      const cacheRead = total < server.cachedFrom ? 0 : seen;
+      const prompt = { input: total - cacheRead, cacheRead, cacheWrite5m: 0, cacheWrite1h: 0 };
+      const style = server.style(call);
+      const usage = style.usage({ ...prompt, ...outputCounts(turn) });
+      return chatReply(call, { turns: [turn], usage }, style);
+    },
+    notes: () => server.notes?.(call) ?? [],
+  });
 }
 
 /** A chat request whose outer form is right; the rules look at the rest. */
@@ -126,14 +145,18 @@ interface ChatToolCall {
   sent: Record<string, unknown>;
 }
 
-function chatCall(headers: Record<string, string>, body: Record<string, unknown>): ChatCall {
+/** Undefined: the body has no model or no messages. */
+export function chatCall(headers: Record<string, string>, text: string): ChatCall | undefined {
+  const body = objectIn(text);
+  const model = body?.['model'];
+  if (!body || !Array.isArray(body['messages']) || typeof model !== 'string') return undefined;
   const messages = objectsIn(body['messages']).map((message) =>
     Object.assign({}, message, {
       role: textIn(message['role']),
       calls: objectsIn(message['tool_calls']).map(callIn),
     }),
   );
-  return { headers, body, model: textIn(body['model']), messages };
+  return { headers, body, model, messages };
 }
 
 function callIn(sent: Record<string, unknown>): ChatToolCall {
@@ -143,14 +166,7 @@ function callIn(sent: Record<string, unknown>): ChatToolCall {
 
 const inner = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
 
-const contentText = (content: unknown): string =>
-  typeof content === 'string'
-    ? content
-    : objectsIn(content)
-        .map((part) => textIn(part['text']))
-        .join(' ');
-
-function transcriptOf({ body, messages }: ChatCall): Transcript {
+export function chatTranscript({ body, messages }: ChatCall): Transcript {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
   const after = messages.slice(lastUser + 1);
   const names = new Map(after.flatMap(({ calls }) => calls.map(({ id, name }) => [id, name])));
@@ -192,7 +208,7 @@ function schemaIn(format: unknown): { schema?: JsonSchema } {
 }
 
 /** The highest number of tokens that the request allows. */
-const tokenLimit = ({ body }: ChatCall): number =>
+export const tokenLimit = ({ body }: ChatCall): number =>
   Number(body['max_completion_tokens'] ?? body['max_tokens'] ?? Infinity);
 
 /** Tools, then messages: what a cache of prefixes sees. */
@@ -201,39 +217,25 @@ const promptParts = ({ body, messages }: ChatCall): string[] => [
   ...messages.map(({ calls: _calls, ...message }) => JSON.stringify(message)),
 ];
 
-export const secretOf = (headers: Record<string, string>): string =>
-  /^Bearer (.+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';
-
-/** Rules that several chat servers have, each with its own words and sources. */
+/** OpenAI finds prefixes by `prompt_cache_key`, DeepSeek by `user_id`. */
+const cacheScope = ({ headers, model, body: { prompt_cache_key: key, user_id: user } }: ChatCall): string =>
+  [secretOf(headers), model, textIn(key), textIn(user)].join(' ');
 
 /** The first top-level field that is not in the list. */
 export const unknownField = (body: Record<string, unknown>, known: string[]): string | undefined =>
   Object.keys(body).find((name) => !known.includes(name));
 
 /** The fields that OpenAI-compatible servers have in common. */
-export const commonFields = [
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'max_tokens',
-  'max_completion_tokens',
-  'temperature',
-  'top_p',
-  'n',
-  'stop',
-  'tools',
-  'tool_choice',
-  'response_format',
-];
-
-type Place = { message: number; call: number };
+export const commonFields = (
+  'model messages stream stream_options max_tokens max_completion_tokens temperature top_p n stop tools ' +
+  'tool_choice response_format'
+).split(' ');
 
 /** The first call id in the history that `keeps` refuses, with its place. */
 export function refusedCallId(
   { messages }: ChatCall,
   keeps: (id: string) => boolean,
-): (Place & { id: string }) | undefined {
+): { message: number; call: number; id: string } | undefined {
   for (const [message, { calls }] of messages.entries()) {
     const call = calls.findIndex(({ id }) => !keeps(id));
     if (call >= 0) return { message, call, id: calls[call]?.id ?? '' };
@@ -242,14 +244,9 @@ export function refusedCallId(
 }
 
 /** Each call is answered by a tool message right after its turn. */
-export const callsAnswered = (
-  facts: Pick<RuleFacts, 'source' | 'date'>,
-  refusal: (ids: string[]) => Refusal,
-): Rule<ChatCall> => ({
-  id: 'calls-answered',
-  says: 'Each tool call is answered by a tool message directly after its turn.',
-  ...facts,
-  check({ messages }) {
+export const callsAnswered =
+  (refusal: (ids: string[]) => Refusal | string): Check<ChatCall> =>
+  ({ messages }) => {
     for (const [index, { calls }] of messages.entries()) {
       const rest = messages.slice(index + 1);
       const end = rest.findIndex(({ role }) => role !== 'tool');
@@ -260,72 +257,36 @@ export const callsAnswered = (
       if (open.length > 0) return refusal(open.map(({ id }) => id));
     }
     return undefined;
-  },
-});
+  };
 
 /** Each tool message answers a call of the turn before it. */
-export const resultsAsked = (
-  facts: Pick<RuleFacts, 'source' | 'date'>,
-  refusal: (message: number) => Refusal,
-): Rule<ChatCall> => ({
-  id: 'results-asked',
-  says: 'Each tool message answers a call of the turn before it.',
-  ...facts,
-  check({ messages }) {
+export const resultsAsked =
+  (refusal: (message: number) => Refusal | string): Check<ChatCall> =>
+  ({ messages }) => {
     const stray = messages.findIndex(({ role, tool_call_id: id }, index) => {
       if (role !== 'tool') return false;
       const turn = messages.slice(0, index).findLast((message) => message.role !== 'tool');
       return !turn?.calls.some((call) => call.id === textIn(id));
     });
     return stray >= 0 && refusal(stray);
-  },
-});
+  };
 
-/** Tools are functions: another type is refused. */
-export const functionsAlone = (
-  facts: Pick<RuleFacts, 'source' | 'date'>,
-  refusal: (tool: number, type: string) => Refusal,
-): Rule<ChatCall> => ({
-  id: 'functions-alone',
-  says: 'A tool is a function; tools of another type, such as custom, are refused.',
-  ...facts,
-  check({ body }) {
+/** Tools are functions; those of another type, such as custom, are refused. */
+export const functionsAlone =
+  (refusal: (tool: number, type: string) => Refusal | string): Check<ChatCall> =>
+  ({ body }) => {
     const tools = objectsIn(body['tools']);
     const other = tools.findIndex(({ type }) => type !== 'function');
     return other >= 0 && refusal(other, textIn(tools[other]?.['type']));
-  },
-});
-
-/** How a server of chat completions answers: the parts in which they differ. */
-export interface ChatStyle {
-  id: string;
-  callId(place: { turn: Turn; index: number }): string;
-  /** The field that carries thinking; absent: it is not shown. */
-  thinkingField?: 'reasoning_content';
-  /** Thinking stands in the content, between tags. */
-  thinkTags?: boolean;
-  usage(counts: Counts): object;
-  /** Where a stream carries its usage; default: a last chunk, if the request asks. */
-  usageIn?: 'choice';
-  /** Fields of a call beside the standard ones. */
-  extra?(place: { turn: Turn; index: number }): object | undefined;
-  /** In a stream the extra fields come in a last piece that has no index. */
-  extraTrails?: boolean;
-  /** Index of a call in a stream; default: its place. */
-  callIndex?(index: number): number | string;
-  nameInPieces?: boolean;
-  /** The last chunk repeats each call as a whole. */
-  repeatsCalls?: boolean;
-  /** Calls arrive whole, in one chunk each. */
-  wholeCalls?: boolean;
-}
+  };
 
 interface ChatAnswer {
-  turn: Turn;
-  counts: Counts;
+  /** One for each choice. */
+  turns: Turn[];
+  usage: object;
 }
 
-const chatReply = (call: ChatCall, answer: ChatAnswer, style: ChatStyle): VendorReply =>
+export const chatReply = (call: ChatCall, answer: ChatAnswer, style: ChatStyle): VendorReply =>
   call.body['stream'] === true ? streamReply(call, answer, style) : wholeReply(call, answer, style);
 
 const finishReasons: Record<Turn['finish'], string> = {
@@ -336,51 +297,65 @@ const finishReasons: Record<Turn['finish'], string> = {
   pause: 'stop',
 };
 
-function wholeReply({ model }: ChatCall, { turn, counts }: ChatAnswer, style: ChatStyle): VendorReply {
+const created = 1_790_000_000;
+
+const wholeReply = ({ model }: ChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply =>
+  jsonReply(200, {
+    id: style.id,
+    object: 'chat.completion',
+    created,
+    model,
+    choices: turns.map((turn, index) => ({
+      index,
+      message: wholeMessage(turn, style),
+      logprobs: null,
+      finish_reason: finishReasons[turn.finish],
+    })),
+    usage,
+  });
+
+function wholeMessage(turn: Turn, style: ChatStyle): object {
   const text = contentOf(turn, style);
   const calls = turn.calls.map((call, index) => wholeCall(call, { turn, index }, style));
-  const message = {
+  return {
     role: 'assistant',
     content: turn.finish === 'refusal' || (text === '' && calls.length > 0) ? null : text,
     refusal: turn.finish === 'refusal' ? turn.text : null,
     ...(style.thinkingField && { [style.thinkingField]: turn.thinking }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
-  const choice = { index: 0, message, logprobs: null, finish_reason: finishReasons[turn.finish] };
-  return jsonReply(200, {
-    id: style.id,
-    object: 'chat.completion',
-    created: 1_790_000_000,
-    model,
-    choices: [choice],
-    usage: style.usage(counts),
-  });
 }
 
 const contentOf = ({ thinking, text }: Turn, { thinkTags }: ChatStyle): string =>
   thinkTags ? `<think>${thinking}</think>\n\n${text}` : text;
 
-type CallPlace = { turn: Turn; index: number };
-
-const wholeCall = ({ name, input, custom }: ScriptCall, place: CallPlace, style: ChatStyle): object => ({
+const wholeCall = (
+  { name, input, custom }: ScriptCall,
+  place: CallPlace,
+  style: ChatStyle,
+  extra = style.extra?.(place),
+): object => ({
   id: style.callId(place),
-  ...style.extra?.(place),
+  ...extra,
   ...(custom
     ? { type: 'custom', custom: { name, input } }
     : { type: 'function', function: { name, arguments: input } }),
 });
 
-function streamReply(call: ChatCall, { turn, counts }: ChatAnswer, style: ChatStyle): VendorReply {
-  const options = call.body['stream_options'] as { include_usage?: boolean } | undefined;
-  const head = { id: style.id, object: 'chat.completion.chunk', created: 1_790_000_000, model: call.model };
-  const usage = style.usage(counts);
-  const chunk = (delta: object, finish: string | null = null, more: object = {}): string =>
-    sseFrame({ ...head, choices: [{ index: 0, delta, logprobs: null, finish_reason: finish, ...more }] });
+/** All choices in parallel. */
+function streamReply(call: ChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply {
+  const options = call.body['stream_options'] as { include_usage?: boolean } | null | undefined;
+  const head = { id: style.id, object: 'chat.completion.chunk', created, model: call.model };
+  const chunk = (index: number, delta: object, finish: string | null = null, more: object = {}): string =>
+    sseFrame({ ...head, choices: [{ index, delta, logprobs: null, finish_reason: finish, ...more }] });
   const last = style.usageIn === 'choice' ? { usage } : {};
+  const deltas = turns.map((turn) => [{ role: 'assistant', content: '' }, ...deltasOf(turn, style)]);
+  const steps = Array.from({ length: Math.max(...deltas.map(({ length }) => length)) }, (_, step) => step);
   return sseReply([
-    chunk({ role: 'assistant', content: '' }),
-    ...deltasOf(turn, style).map((delta) => chunk(delta)),
-    chunk(lastDelta(turn, style), finishReasons[turn.finish], last),
+    ...steps.flatMap((step) =>
+      deltas.flatMap((list, index) => (list[step] ? [chunk(index, list[step])] : [])),
+    ),
+    ...turns.map((turn, index) => chunk(index, lastDelta(turn, style), finishReasons[turn.finish], last)),
     ...(options?.include_usage && style.usageIn === undefined
       ? [sseFrame({ ...head, choices: [], usage })]
       : []),
@@ -402,34 +377,24 @@ function deltasOf(turn: Turn, style: ChatStyle): object[] {
 
 /** Tags are cut over chunks. */
 const textPieces = (turn: Turn, style: ChatStyle): string[] =>
-  style.thinkTags ? piecesOf(contentOf(turn, style), 5) : wordsOf(turn.text);
+  style.thinkTags ? piecesOf(contentOf(turn, style), 5) : (style.wordsOf ?? wordsOf)(turn.text);
 
 function callPieces(call: ScriptCall, place: CallPlace, style: ChatStyle): object[] {
   const index = style.callIndex?.(place.index) ?? place.index;
-  const extra = style.extra?.(place);
-  const id = style.callId(place);
   if (style.wholeCalls) {
-    const piece = { index, ...wholeCall(call, place, style.extraTrails ? { ...style, extra: none } : style) };
+    const extra = style.extra?.(place);
+    const piece = { index, ...wholeCall(call, place, style, style.extraTrails ? {} : extra) };
     return style.extraTrails && extra ? [piece, extra] : [piece];
   }
   const kind = call.custom ? 'custom' : 'function';
   const inputField = call.custom ? 'input' : 'arguments';
   const [first = '', ...others] = style.nameInPieces ? piecesOf(call.name) : [call.name];
   return [
-    {
-      index,
-      id,
-      type: kind,
-      [kind]: { name: first, [inputField]: '' },
-      ...(style.extraTrails ? undefined : extra),
-    },
+    { index, id: style.callId(place), type: kind, [kind]: { name: first, [inputField]: '' } },
     ...others.map((name) => ({ index, [kind]: { name } })),
     ...piecesOf(call.input).map((input) => ({ index, [kind]: { [inputField]: input } })),
-    ...(style.extraTrails && extra ? [extra] : []),
   ];
 }
-
-const none = (): undefined => undefined;
 
 function lastDelta(turn: Turn, style: ChatStyle): object {
   if (!style.repeatsCalls || turn.calls.length === 0) return {};

@@ -1,34 +1,79 @@
-import {
-  callsAnswered,
-  functionsAlone,
-  resultsAsked,
-  secretOf,
-  type ChatCall,
-  serveChat,
-  type ChatServer,
-} from './chat.ts';
-import { jsonReply, isObject, type Refusal, type Rule, type Vendor, type VendorReply } from './vendor.ts';
-import { PrefixMemory, thoughtOf } from './script.ts';
-
 /**
- * DeepSeek's chat endpoint; `house-model` is a name of another server's for the same model. `kimi-k2.6` behaves like Moonshot's Kimi, which has the same rule about thinking:
- * its call ids (`search:0`) count anew in each turn.
+ * DeepSeek's chat endpoint; `house-model` is a name of another server's for the same model. `kimi-k2.6` behaves like Moonshot's
+ * Kimi, which has the same rule about thinking: its call ids (`search:0`) count anew in each turn.
  */
-export function deepseekDouble(): Vendor {
-  const memory = new PrefixMemory();
-  return {
-    name: 'deepseek',
-    base: '',
-    models: ['deepseek-v4-pro', 'deepseek-v4-flash', 'deepseek-flash', 'kimi-k2.6', 'house-model'],
-    rules,
-    serve: (request) =>
-      Promise.resolve(
-        request.method === 'POST' && /^(\/v1)?\/chat\/completions$/.test(request.path)
-          ? serveChat(request, server, memory)
-          : refuse({ status: 404, message: 'Not Found' }),
-      ),
-  };
-}
+import { callsAnswered, chatDouble, functionsAlone, resultsAsked, type ChatCall } from './chat.ts';
+import { thoughtOf } from './script.ts';
+import {
+  isObject,
+  jsonReply,
+  secretOf,
+  type Refusal,
+  type Rules,
+  type Vendor,
+  type VendorReply,
+} from './vendor.ts';
+
+export const deepseekDouble = (): Vendor =>
+  chatDouble(
+    {
+      name: 'deepseek',
+      base: '',
+      models: ['deepseek-v4-pro', 'deepseek-v4-flash', 'deepseek-flash', 'kimi-k2.6', 'house-model'],
+      path: /^(\/v1)?\/chat\/completions$/,
+      notFound: 'Not Found',
+    },
+    {
+      rules,
+      refuse,
+      failures: {
+        overload: {
+          status: 503,
+          message:
+            'Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.',
+          type: 'service_unavailable_error',
+        },
+        quota: {
+          status: 402,
+          message: 'Insufficient Balance',
+          type: 'unknown_error',
+          code: 'invalid_request_error',
+        },
+        throttle: { status: 429, message: 'Rate limit reached', type: 'rate_limit_reached_error' },
+        window: {
+          status: 400,
+          message:
+            "This model's maximum context length is 1048576 tokens. However, you requested 1048600 tokens (1048500 in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
+        },
+      },
+      streamError: {
+        error: { message: 'Internal Server Error', type: 'server_error', param: null, code: null },
+      },
+      thinks,
+      cachedFrom: 64,
+      style: ({ model }) => ({
+        id: '8d3f5a52-d2f7-4ab6-9f0f-0c6a1d5e7b11',
+        callId: ({ turn, index }) =>
+          model.startsWith('kimi')
+            ? `${turn.calls[index]?.name}:${index}`
+            : `call_${turn.step}0_${index}deepseek`,
+        thinkingField: 'reasoning_content',
+        usage: ({ input, cacheRead, output, thinking }) => ({
+          prompt_tokens: input + cacheRead,
+          completion_tokens: output,
+          total_tokens: input + cacheRead + output,
+          prompt_tokens_details: { cached_tokens: cacheRead },
+          completion_tokens_details: { reasoning_tokens: thinking },
+          prompt_cache_hit_tokens: cacheRead,
+          prompt_cache_miss_tokens: input,
+        }),
+      }),
+      notes: (call) =>
+        call.messages.some(({ calls, reasoning_content: sent }) => calls.length > 0 && sent === '')
+          ? ['an empty reasoning_content']
+          : [],
+    },
+  );
 
 const thinks = ({ body }: ChatCall): boolean =>
   !(isObject(body['thinking']) && body['thinking']['type'] === 'disabled');
@@ -46,141 +91,59 @@ const spoiledTurns = ({ messages }: ChatCall): number[] =>
     return sent === thought ? [] : [index];
   });
 
-const serde = (message: string): Refusal => ({
-  status: 400,
-  message: `Failed to deserialize the JSON body into the target type: ${message} at line 1 column 85`,
-});
+const serde = (message: string): string =>
+  `Failed to deserialize the JSON body into the target type: ${message} at line 1 column 85`;
 
 const roles = ['system', 'user', 'assistant', 'tool', 'latest_reminder'];
 
-const rules: Rule<ChatCall>[] = [
-  {
-    id: 'api-key',
-    says: 'A wrong key is refused with a 401.',
-    source: 'https://api-docs.deepseek.com/quick_start/error_codes',
-    date: '2026-11-21',
-    check: ({ headers }) =>
-      secretOf(headers).startsWith('wrong') && {
-        status: 401,
-        message: 'Authentication Fails, Your api key: ****rong is invalid',
-        type: 'authentication_error',
-      },
-  },
-  {
-    id: 'roles',
-    says: 'There is no developer role.',
-    source: 'https://github.com/theopenco/llmgateway/pull/3462',
-    date: '2026-08-07',
-    check({ messages }) {
-      const index = messages.findIndex(({ role }) => !roles.includes(role));
-      const wanted = roles.map((role) => `\`${role}\``).join(', ');
-      return (
-        index >= 0 &&
-        serde(
-          `messages[${index}].role: unknown variant \`${messages[index]?.role}\`, expected one of ${wanted}`,
-        )
-      );
+const rules: Rules<ChatCall> = {
+  // A wrong key is refused with a 401 [api-docs.deepseek.com/quick_start/error_codes].
+  'api-key': ({ headers }) =>
+    secretOf(headers).startsWith('wrong') && {
+      status: 401,
+      message: 'Authentication Fails, Your api key: ****rong is invalid',
+      type: 'authentication_error',
     },
+  // There is no developer role [theopenco/llmgateway/pull/3462, 2026-08-07].
+  roles({ messages }) {
+    const index = messages.findIndex(({ role }) => !roles.includes(role));
+    const wanted = roles.map((role) => `\`${role}\``).join(', ');
+    return (
+      index >= 0 &&
+      serde(
+        `messages[${index}].role: unknown variant \`${messages[index]?.role}\`, expected one of ${wanted}`,
+      )
+    );
   },
-  {
-    id: 'model',
-    says: 'Models that do not exist are refused with the names of those that do.',
-    source: 'https://api-docs.deepseek.com/quick_start/error_codes',
-    date: '2026-11-21',
-    check: ({ model }) =>
-      !/^(deepseek-(v4-pro|(v4-)?flash)|kimi-k2\.6|house-model)$/.test(model) && {
-        status: 400,
-        message: 'Model Not Exist',
-      },
-  },
-  {
-    id: 'response-format',
-    says: 'There is no json_schema, only json_object.',
-    source: 'https://api-docs.deepseek.com/guides/json_mode',
-    date: '2026-11-21',
-    check: ({ body: { response_format: format } }) =>
-      isObject(format) &&
-      format['type'] === 'json_schema' && {
-        status: 400,
-        message: 'This response_format type is unavailable now',
-      },
-  },
-  functionsAlone(
-    { source: 'https://github.com/danny-avila/LibreChat/issues/12804', date: '2026-04-24' },
-    (tool) => serde(`tools[${tool}]: missing field \`function\``),
+  // Models that do not exist are refused with the names of those that do
+  // [api-docs.deepseek.com/quick_start/error_codes].
+  model: ({ model }) =>
+    !/^(deepseek-(v4-pro|(v4-)?flash)|kimi-k2\.6|house-model)$/.test(model) && 'Model Not Exist',
+  // There is no json_schema, only json_object [api-docs.deepseek.com/guides/json_mode].
+  'response-format': ({ body: { response_format: format } }) =>
+    isObject(format) && format['type'] === 'json_schema' && 'This response_format type is unavailable now',
+  // A tool is a function; one of another type is refused [danny-avila/LibreChat/issues/12804, 2026-04-24].
+  'functions-alone': functionsAlone((tool) => serde(`tools[${tool}]: missing field \`function\``)),
+  // Each tool call is answered by a tool message directly after its turn [api-docs.deepseek.com/guides/tool_calls].
+  'calls-answered': callsAnswered(
+    (ids) =>
+      `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. (insufficient tool messages following tool_calls message: ${ids.join(', ')})`,
   ),
-  callsAnswered({ source: 'https://api-docs.deepseek.com/guides/tool_calls', date: '2026-11-21' }, (ids) => ({
-    status: 400,
-    message: `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. (insufficient tool messages following tool_calls message: ${ids.join(', ')})`,
-  })),
-  resultsAsked({ source: 'https://api-docs.deepseek.com/guides/tool_calls', date: '2026-11-21' }, () => ({
-    status: 400,
-    message: "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
-  })),
-  {
-    id: 'reasoning-content',
-    says: 'While it thinks, turns with calls bring back their reasoning_content byte for byte, or an empty one.',
-    source: 'https://api-docs.deepseek.com/guides/thinking_mode',
-    date: '2026-05-25',
-    check(call) {
-      const [first] = spoiledTurns(call);
-      if (first === undefined || !thinks(call)) return undefined;
-      const message = call.model.startsWith('kimi')
-        ? `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${first}`
-        : 'The `reasoning_content` in the thinking mode must be passed back to the API.';
-      return { status: 400, message };
-    },
+  // Each tool message answers a call of the turn before it [api-docs.deepseek.com/guides/tool_calls].
+  'results-asked': resultsAsked(
+    () => "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
+  ),
+  // While it thinks, turns with calls bring back their reasoning_content byte for byte, or an empty one
+  // [api-docs.deepseek.com/guides/thinking_mode, 2026-05-25].
+  'reasoning-content'(call) {
+    const [first] = spoiledTurns(call);
+    if (first === undefined || !thinks(call)) return undefined;
+    const message = call.model.startsWith('kimi')
+      ? `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${first}`
+      : 'The `reasoning_content` in the thinking mode must be passed back to the API.';
+    return message;
   },
-];
+};
 
 const refuse = ({ status, message, type = 'invalid_request_error', code = type }: Refusal): VendorReply =>
   jsonReply(status, { error: { message, type, param: null, code } });
-
-const server: ChatServer = {
-  rules,
-  refuse,
-  failures: {
-    overload: {
-      status: 503,
-      message:
-        'Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.',
-      type: 'service_unavailable_error',
-    },
-    quota: {
-      status: 402,
-      message: 'Insufficient Balance',
-      type: 'unknown_error',
-      code: 'invalid_request_error',
-    },
-    throttle: { status: 429, message: 'Rate limit reached', type: 'rate_limit_reached_error' },
-    window: {
-      status: 400,
-      message:
-        "This model's maximum context length is 1048576 tokens. However, you requested 1048600 tokens (1048500 in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
-    },
-  },
-  streamError: { error: { message: 'Internal Server Error', type: 'server_error', param: null, code: null } },
-  thinks,
-  cachedFrom: 64,
-  style: ({ model }) => ({
-    id: '8d3f5a52-d2f7-4ab6-9f0f-0c6a1d5e7b11',
-    callId: ({ turn, index }) =>
-      model.startsWith('kimi')
-        ? `${turn.calls[index]?.name}:${index}`
-        : `call_${turn.step}0_${index}deepseek`,
-    thinkingField: 'reasoning_content',
-    usage: ({ input, cacheRead, output, thinking }) => ({
-      prompt_tokens: input + cacheRead,
-      completion_tokens: output,
-      total_tokens: input + cacheRead + output,
-      prompt_tokens_details: { cached_tokens: cacheRead },
-      completion_tokens_details: { reasoning_tokens: thinking },
-      prompt_cache_hit_tokens: cacheRead,
-      prompt_cache_miss_tokens: input,
-    }),
-  }),
-  notes: (call) =>
-    call.messages.some(({ calls, reasoning_content: sent }) => calls.length > 0 && sent === '')
-      ? ['an empty reasoning_content']
-      : [],
-};

@@ -1,47 +1,66 @@
-import { createHash } from 'node:crypto';
-import {
-  commonFields,
-  functionsAlone,
-  unknownField,
-  secretOf,
-  type ChatCall,
-  type ChatStyle,
-  serveChat,
-  type ChatServer,
-} from './chat.ts';
-import {
-  jsonReply,
-  isObject,
-  objectsIn,
-  textIn,
-  type Refusal,
-  type Rule,
-  type Vendor,
-  type VendorReply,
-} from './vendor.ts';
-import { PrefixMemory } from './script.ts';
-
 /**
  * Google's OpenAI-compatible endpoint. `gemini-3-pro-preview` signs the first call of a turn;
  * `gemini-3-flash-preview` does so in a last piece without an index and gives all calls the index 0;
  * `gemini-3.8-flash` signs like the first, knows fewer efforts and takes no answer as the last turn; `gemini-2.5-flash`
  * signs nothing.
  */
-export function geminiDouble(): Vendor {
-  const memory = new PrefixMemory();
-  return {
-    name: 'gemini',
-    base: '/v1beta/openai',
-    models: ['gemini-3-pro-preview', 'gemini-3-flash-preview', 'gemini-3.8-flash', 'gemini-2.5-flash'],
-    rules,
-    serve: (request) =>
-      Promise.resolve(
-        request.method === 'POST' && request.path === '/v1beta/openai/chat/completions'
-          ? serveChat(request, server, memory)
-          : refuse({ status: 404, message: 'Requested entity was not found.' }),
-      ),
-  };
-}
+import { createHash } from 'node:crypto';
+import {
+  chatDouble,
+  commonFields,
+  functionsAlone,
+  unknownField,
+  type ChatCall,
+  type ChatStyle,
+} from './chat.ts';
+import {
+  isObject,
+  jsonReply,
+  objectsIn,
+  secretOf,
+  textIn,
+  type Refusal,
+  type Rules,
+  type Vendor,
+  type VendorReply,
+} from './vendor.ts';
+
+export const geminiDouble = (): Vendor =>
+  chatDouble(
+    {
+      name: 'gemini',
+      base: '/v1beta/openai',
+      models: ['gemini-3-pro-preview', 'gemini-3-flash-preview', 'gemini-3.8-flash', 'gemini-2.5-flash'],
+      path: /^\/v1beta\/openai\/chat\/completions$/,
+      notFound: 'Requested entity was not found.',
+    },
+    {
+      rules,
+      refuse,
+      failures: {
+        overload: { status: 503, message: 'The model is overloaded. Please try again later.' },
+        quota: {
+          status: 429,
+          message: 'You exceeded your current quota, please check your plan and billing details.',
+          code: 'RATE_LIMIT_EXCEEDED',
+        },
+        throttle: { status: 429, message: 'Resource has been exhausted (e.g. check quota).' },
+        window: {
+          status: 400,
+          message: 'The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).',
+        },
+      },
+      streamError: [{ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }],
+      thinks: ({ body }) => body['reasoning_effort'] !== 'none',
+      cachedFrom: 2048,
+      style,
+      notes: ({ model, messages }) =>
+        signs(model) &&
+        messages.some(({ calls: [first] }) => first && sentSignature(first.sent) === undefined)
+          ? ['a call without its thought signature in an earlier turn']
+          : [],
+    },
+  );
 
 const fields = [
   ...commonFields,
@@ -111,120 +130,73 @@ function levelsOf(model: string): string[] {
 
 const signatures = 'https://ai.google.dev/gemini-api/docs/thought-signatures';
 
-const rules: Rule<ChatCall>[] = [
-  {
-    id: 'api-key',
-    says: 'A wrong key is refused with a 400 whose reason is API_KEY_INVALID.',
-    source: 'https://ai.google.dev/gemini-api/docs/troubleshooting',
-    date: '2026-11-21',
-    check: ({ headers }) =>
-      secretOf(headers).startsWith('wrong') && {
-        status: 400,
-        message: 'API key not valid. Please pass a valid API key.',
-        code: 'API_KEY_INVALID',
-      },
-  },
-  {
-    id: 'unknown-name',
-    says: 'Fields that Gemini does not know are refused by name.',
-    source: 'https://github.com/Alishahryar1/free-claude-code/issues/542',
-    date: '2026-05-24',
-    check({ body }) {
-      const field = unknownField(body, fields);
-      const message = `Invalid JSON payload received. Unknown name "${field}": Cannot find field.`;
-      return field !== undefined && { status: 400, message, param: field };
+const rules: Rules<ChatCall> = {
+  // A wrong key is refused with a 400 whose reason is API_KEY_INVALID
+  // [ai.google.dev/gemini-api/docs/troubleshooting].
+  'api-key': ({ headers }) =>
+    secretOf(headers).startsWith('wrong') && {
+      status: 400,
+      message: 'API key not valid. Please pass a valid API key.',
+      code: 'API_KEY_INVALID',
     },
+  // Fields that Gemini does not know are refused by name [Alishahryar1/free-claude-code/issues/542, 2026-05-24].
+  'unknown-name'({ body }) {
+    const field = unknownField(body, fields);
+    const message = `Invalid JSON payload received. Unknown name "${field}": Cannot find field.`;
+    return field !== undefined && { status: 400, message, param: field };
   },
-  {
-    id: 'unknown-nested-name',
-    says: 'Unknown fields of messages, their parts and calls, and of tools are refused by name and place.',
-    source: 'https://ai.google.dev/gemini-api/docs/openai',
-    date: '2026-11-22',
-    check({ body }) {
-      const found = unknownNested(body);
-      const message = `Invalid JSON payload received. Unknown name "${found?.field}" at '${found?.place}': Cannot find field.`;
-      return found && { status: 400, message, param: found.field };
+  // Unknown fields of messages, their parts and calls, and of tools are refused by name and place
+  // [ai.google.dev/gemini-api/docs/openai].
+  'unknown-nested-name'({ body }) {
+    const found = unknownNested(body);
+    const message = `Invalid JSON payload received. Unknown name "${found?.field}" at '${found?.place}': Cannot find field.`;
+    return found && { status: 400, message, param: found.field };
+  },
+  // A tool is a function; one of another type is refused [ai.google.dev/gemini-api/docs/openai].
+  'functions-alone': functionsAlone(
+    (tool) => `Invalid value at 'tools[${tool}].type': only functions are supported.`,
+  ),
+  // Models that do not exist answer 404 [ai.google.dev/gemini-api/docs/troubleshooting].
+  model: ({ model }) =>
+    !/^(models\/)?gemini-(3-(pro|flash)-preview|3\.8-flash|2\.5-flash)$/.test(model) && {
+      status: 404,
+      message: `models/${model} is not found for API version v1main, or is not supported for generateContent.`,
     },
+  // An effort is a thinking level of the model; only 2.5 Flash stops thinking [vercel/ai/issues/18986, 2026-08-18].
+  'thinking-level'({ body: { reasoning_effort: effort }, model }) {
+    if (effort === undefined || levelsOf(model).includes(textIn(effort))) return undefined;
+    const level = textIn(effort).toUpperCase();
+    const message = `Thinking level ${level} is not supported for this model. Please retry with other thinking level.`;
+    return message;
   },
-  functionsAlone({ source: 'https://ai.google.dev/gemini-api/docs/openai', date: '2026-11-22' }, (tool) => ({
-    status: 400,
-    message: `Invalid value at 'tools[${tool}].type': only functions are supported.`,
-  })),
-  {
-    id: 'model',
-    says: 'Models that do not exist answer 404.',
-    source: 'https://ai.google.dev/gemini-api/docs/troubleshooting',
-    date: '2026-11-21',
-    check: ({ model }) =>
-      !/^(models\/)?gemini-(3-(pro|flash)-preview|3\.8-flash|2\.5-flash)$/.test(model) && {
-        status: 404,
-        message: `models/${model} is not found for API version v1main, or is not supported for generateContent.`,
-      },
+  // An inline image has a registered type [ogkalu2/comic-translate/pull/399, 2026-01-28].
+  'image-type': ({ body }) =>
+    JSON.stringify(body['messages']).includes('"data:image/jpg;') && 'Unsupported MIME type: image/jpg',
+  // Newer models take no conversation that ends with an answer [LibreChat-AI/agents/pull/323, 2026-07-21].
+  'last-turn': ({ messages, model }) =>
+    model.includes('3.8') &&
+    messages.at(-1)?.role === 'assistant' &&
+    'Requests ending with a model turn are not supported unless the last part is a function response.',
+  // The first call of each step since the last user message needs its thought signature
+  // [ai.google.dev/gemini-api/docs/thought-signatures, 2026-06-22].
+  'signature-missing'(call) {
+    const lost = currentSteps(call).find(({ first }) => sentSignature(first.sent) === undefined);
+    if (!signs(call.model) || !lost) return undefined;
+    return {
+      status: 400,
+      message: `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${lost.first.name}\` , position ${lost.index + 1}. Please refer to ${signatures} for more details.`,
+    };
   },
-  {
-    id: 'thinking-level',
-    says: 'An effort is a thinking level of the model; only 2.5 Flash stops thinking.',
-    source: 'https://github.com/vercel/ai/issues/18986',
-    date: '2026-08-18',
-    check({ body: { reasoning_effort: effort }, model }) {
-      if (effort === undefined || levelsOf(model).includes(textIn(effort))) return undefined;
-      const level = textIn(effort).toUpperCase();
-      const message = `Thinking level ${level} is not supported for this model. Please retry with other thinking level.`;
-      return { status: 400, message };
-    },
+  // A thought signature is the one of its call, or the documented one that skips the validation
+  // [ai.google.dev/gemini-api/docs/thought-signatures].
+  'signature-valid'(call) {
+    const wrong = currentSteps(call).some(({ first: { sent, name, input } }) => {
+      const signature = sentSignature(sent);
+      return signature !== skip && signature !== signatureOf(name, input);
+    });
+    return signs(call.model) && wrong && 'Thought signature is not valid.';
   },
-  {
-    id: 'image-type',
-    says: 'An inline image has a registered type.',
-    source: 'https://github.com/ogkalu2/comic-translate/pull/399',
-    date: '2026-01-28',
-    check: ({ body }) =>
-      JSON.stringify(body['messages']).includes('"data:image/jpg;') && {
-        status: 400,
-        message: 'Unsupported MIME type: image/jpg',
-      },
-  },
-  {
-    id: 'last-turn',
-    says: 'Newer models take no conversation that ends with an answer.',
-    source: 'https://github.com/LibreChat-AI/agents/pull/323',
-    date: '2026-07-21',
-    check: ({ messages, model }) =>
-      model.includes('3.8') &&
-      messages.at(-1)?.role === 'assistant' && {
-        status: 400,
-        message:
-          'Requests ending with a model turn are not supported unless the last part is a function response.',
-      },
-  },
-  {
-    id: 'signature-missing',
-    says: 'The first call of each step since the last user message needs its thought signature.',
-    source: signatures,
-    date: '2026-06-22',
-    check(call) {
-      const lost = currentSteps(call).find(({ first }) => sentSignature(first.sent) === undefined);
-      if (!signs(call.model) || !lost) return undefined;
-      return {
-        status: 400,
-        message: `Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call \`default_api:${lost.first.name}\` , position ${lost.index + 1}. Please refer to ${signatures} for more details.`,
-      };
-    },
-  },
-  {
-    id: 'signature-valid',
-    says: 'A thought signature is the one of its call, or the documented one that skips the validation.',
-    source: signatures,
-    date: '2026-11-21',
-    check(call) {
-      const wrong = currentSteps(call).some(({ first: { sent, name, input } }) => {
-        const signature = sentSignature(sent);
-        return signature !== skip && signature !== signatureOf(name, input);
-      });
-      return signs(call.model) && wrong && { status: 400, message: 'Thought signature is not valid.' };
-    },
-  },
-];
+};
 
 const statusNames: Record<number, string> = {
   404: 'NOT_FOUND',
@@ -252,32 +224,6 @@ function refuse({ status, message, code, param }: Refusal): VendorReply {
   const error = { code: status, message, status: statusNames[status] ?? 'INVALID_ARGUMENT', details };
   return jsonReply(status, [{ error }]);
 }
-
-const server: ChatServer = {
-  rules,
-  refuse,
-  failures: {
-    overload: { status: 503, message: 'The model is overloaded. Please try again later.' },
-    quota: {
-      status: 429,
-      message: 'You exceeded your current quota, please check your plan and billing details.',
-      code: 'RATE_LIMIT_EXCEEDED',
-    },
-    throttle: { status: 429, message: 'Resource has been exhausted (e.g. check quota).' },
-    window: {
-      status: 400,
-      message: 'The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).',
-    },
-  },
-  streamError: [{ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }],
-  thinks: ({ body }) => body['reasoning_effort'] !== 'none',
-  cachedFrom: 2048,
-  style,
-  notes: ({ model, messages }) =>
-    signs(model) && messages.some(({ calls: [first] }) => first && sentSignature(first.sent) === undefined)
-      ? ['a call without its thought signature in an earlier turn']
-      : [],
-};
 
 function style({ model }: ChatCall): ChatStyle {
   const flash = model.includes('3-flash');

@@ -1,297 +1,62 @@
+/**
+ * OpenAI's two endpoints and what they refuse. `gpt-4.1` alone does not reason; the others know different efforts.
+ */
 import {
   callsAnswered,
   commonFields,
   refusedCallId,
   resultsAsked,
-  unknownField,
-  secretOf,
-  type ChatCall,
   serveChat,
+  unknownField,
+  type ChatCall,
   type ChatServer,
 } from './chat.ts';
 import {
   isCall,
-  isOutput,
-  type ResponsesCall,
   isLooseSchema,
+  isOutput,
+  refused,
   responsesFields,
   responsesRules,
+  type ResponsesCall,
 } from './responses/rules.ts';
+import { serveResponses } from './responses/serve.ts';
+import { PrefixMemory, type EarlyFailure } from './script.ts';
 import {
   isObject,
-  objectsIn,
-  textIn,
-  type Refusal,
-  type Rule,
   jsonReply,
-  type RuleFacts,
+  objectsIn,
+  secretOf,
+  textIn,
+  type Check,
+  type Refusal,
+  type Rules,
   type Vendor,
   type VendorReply,
   type VendorRequest,
 } from './vendor.ts';
-import { serveResponses } from './responses/serve.ts';
-import { PrefixMemory, type EarlyFailure } from './script.ts';
 
-/** What OpenAI refuses: on both endpoints, and on chat completions alone. */
-
-type AnyCall = ChatCall | ResponsesCall;
-
-const refused = (message: string, param: string, code: string | null): Refusal => ({
-  status: 400,
-  message,
-  param,
-  code,
+/** OpenAI itself: encrypted content belongs to the bearer token. */
+export const openaiDouble = (): Vendor => ({
+  name: 'openai',
+  base: '/v1',
+  models: ['gpt-5.6', 'gpt-4.1', 'gpt-5', 'gpt-6-astra', 'gpt-6.1-sol'],
+  ...openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol)$/),
 });
-
-const chatFields = [
-  ...commonFields,
-  ...'audio frequency_penalty function_call functions logit_bias logprobs metadata modalities moderation'.split(
-    ' ',
-  ),
-  ...'parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options'.split(' '),
-  ...'prompt_cache_retention reasoning_effort safety_identifier seed service_tier store top_logprobs user'.split(
-    ' ',
-  ),
-  ...'verbosity web_search_options'.split(' '),
-];
-
-/** Models since the fifth generation reason. */
-const reasons = (model: string): boolean => /gpt-[56]/.test(model);
-
-const effortOf = ({ body }: AnyCall): unknown =>
-  body['reasoning_effort'] ?? (isObject(body['reasoning']) ? body['reasoning']['effort'] : undefined);
-
-const reference = 'https://platform.openai.com/docs/api-reference/chat/create';
-
-/**
- * The efforts of a model [anomalyco/opencode 26268, 2026-05-08, for gpt-5; litellm-docs 1173, 2026-09-03, for gpt-6-astra,
- * which takes `max` on Responses alone].
- */
-function effortsOf(model: string, isChat: boolean): string[] {
-  if (model.endsWith('gpt-5')) return ['minimal', 'low', 'medium', 'high'];
-  const all = ['low', 'medium', 'high', 'xhigh', 'max'];
-  if (/gpt-6-astra/.test(model)) return isChat ? all.slice(0, -1) : all;
-  return /gpt-6\.1-sol/.test(model) ? all : ['none', ...all];
-}
-
-const apiKey: Rule<AnyCall> = {
-  id: 'api-key',
-  says: 'A wrong key is refused with a 401.',
-  source: 'https://platform.openai.com/docs/guides/error-codes',
-  date: '2026-11-21',
-  check: ({ headers }) =>
-    secretOf(headers).startsWith('wrong') && {
-      status: 401,
-      message:
-        'Incorrect API key provided: wrong***. You can find your API key at https://platform.openai.com/account/api-keys.',
-      code: 'invalid_api_key',
-    },
-};
-
-const model = (names: RegExp): Rule<AnyCall> => ({
-  id: 'model',
-  says: 'Models that do not exist answer 404.',
-  source: 'https://platform.openai.com/docs/guides/error-codes',
-  date: '2026-11-21',
-  check: ({ model: name }) =>
-    !names.test(name) && {
-      status: 404,
-      message: `The model \`${name}\` does not exist or you do not have access to it.`,
-      code: 'model_not_found',
-    },
-});
-
-const unknownParameter = (fields: string[]): Rule<AnyCall> => ({
-  id: 'unknown-parameter',
-  says: 'Fields of the request that are not in the schema are refused.',
-  source: 'https://github.com/openai/openai-openapi (CreateChatCompletionRequest, CreateResponse)',
-  date: '2026-11-21',
-  check({ body }) {
-    const field = unknownField(body, fields);
-    return field !== undefined && refused(`Unknown parameter: '${field}'.`, field, 'unknown_parameter');
-  },
-});
-
-const sampling: Rule<AnyCall> = {
-  id: 'sampling',
-  says: 'Models that reason take no sampling parameters but the defaults.',
-  source: 'https://github.com/ItzCrazyKns/Vane/issues/1173',
-  date: '2026-07-20',
-  check({ body, model: name }) {
-    const field = ['temperature', 'top_p'].find((each) => typeof body[each] === 'number' && body[each] !== 1);
-    const message = `Unsupported value: '${field}' does not support ${String(body[field ?? ''])} with this model. Only the default (1) value is supported.`;
-    return reasons(name) && field !== undefined && refused(message, field, 'unsupported_value');
-  },
-};
-
-const knownEfforts: Rule<AnyCall> = {
-  id: 'efforts',
-  says: 'An effort is one of those that the model knows.',
-  source: 'https://github.com/livekit/agents/pull/7169',
-  date: '2026-09-08',
-  check(call) {
-    const effort = effortOf(call);
-    const efforts = effortsOf(call.model, 'messages' in call);
-    if (effort === undefined || effort === null || !reasons(call.model) || efforts.includes(textIn(effort)))
-      return undefined;
-    const param = 'messages' in call ? 'reasoning_effort' : 'reasoning.effort';
-    const wanted = efforts.map((each) => `'${each}'`).join(', ');
-    const message = `Unsupported value: '${param}' does not support '${textIn(effort)}' with this model. Supported values are: ${wanted}.`;
-    return refused(message, param, 'unsupported_value');
-  },
-};
-
-const strictSchemas: Rule<AnyCall> = {
-  id: 'strict-schemas',
-  says: 'A strict tool allows no other properties than its schema names.',
-  source: 'https://platform.openai.com/docs/guides/function-calling#strict-mode',
-  date: '2026-11-21',
-  check({ body }) {
-    for (const [index, tool] of objectsIn(body['tools']).entries()) {
-      const { name, strict, parameters } = isObject(tool['function']) ? tool['function'] : tool;
-      const message = `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
-      if (strict === true && isLooseSchema(parameters))
-        return refused(message, `tools[${index}].parameters`, 'invalid_function_parameters');
-    }
-    return undefined;
-  },
-};
-
-const tooLong = (place: string, id: string): Refusal =>
-  refused(
-    `Invalid '${place}': string too long. Expected a string with maximum length 64, but got a string with length ${id.length} instead.`,
-    place,
-    'string_above_max_length',
-  );
-
-const idLength = { source: 'https://github.com/AnswerDotAI/fastllm/issues/45', date: '2026-06-08' };
-
-const streamOptions: Rule<ChatCall> = {
-  id: 'stream-options',
-  says: 'Options of a stream come with a stream.',
-  source: reference,
-  date: '2026-11-21',
-  check: ({ body }) =>
-    isObject(body['stream_options']) &&
-    body['stream'] !== true &&
-    refused(
-      "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
-      'stream_options',
-      null,
-    ),
-};
-
-const openaiChatRules = (names: RegExp): Rule<ChatCall>[] => [
-  apiKey,
-  unknownParameter(chatFields),
-  model(names),
-  streamOptions,
-  {
-    id: 'max-tokens',
-    says: 'Models that reason take max_completion_tokens, not max_tokens.',
-    source: reference,
-    date: '2026-11-21',
-    check: ({ body, model: name }) =>
-      reasons(name) &&
-      body['max_tokens'] !== undefined &&
-      refused(
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-        'max_tokens',
-        'unsupported_parameter',
-      ),
-  },
-  sampling,
-  knownEfforts,
-  {
-    id: 'tools-need-responses',
-    says: 'Function tools are refused on chat completions unless the effort is none.',
-    source: 'https://github.com/BerriAI/litellm/pull/34569',
-    date: '2026-07-24',
-    check: (call) =>
-      reasons(call.model) &&
-      objectsIn(call.body['tools']).length > 0 &&
-      effortOf(call) !== 'none' &&
-      refused(
-        `Function tools with reasoning_effort are not supported for ${call.model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
-        'reasoning_effort',
-        null,
-      ),
-  },
-  strictSchemas,
-  {
-    id: 'call-id-length',
-    says: 'Call ids have at most 64 characters.',
-    ...idLength,
-    check(call) {
-      const long = refusedCallId(call, (id) => id.length <= 64);
-      return long && tooLong(`messages[${long.message}].tool_calls[${long.call}].id`, long.id);
-    },
-  },
-  callsAnswered({ source: reference, date: '2026-11-21' }, (ids) =>
-    refused(
-      `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${ids.join(', ')}`,
-      'messages',
-      null,
-    ),
-  ),
-  resultsAsked({ source: reference, date: '2026-11-21' }, (index) =>
-    refused(
-      "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
-      `messages.[${index}].role`,
-      null,
-    ),
-  ),
-];
-
-const openaiResponsesRules = (names: RegExp): Rule<ResponsesCall>[] => [
-  apiKey,
-  unknownParameter(responsesFields),
-  model(names),
-  sampling,
-  knownEfforts,
-  strictSchemas,
-  {
-    id: 'call-id-length',
-    says: 'Call ids have at most 64 characters.',
-    ...idLength,
-    check({ items }) {
-      const index = items.findIndex(
-        (item) => (isCall(item) || isOutput(item)) && textIn(item['call_id']).length > 64,
-      );
-      return index >= 0 && tooLong(`input[${index}].call_id`, textIn(items[index]?.['call_id']));
-    },
-  },
-  ...responsesRules,
-];
-
-/** OpenAI: `gpt-4.1` alone does not reason; the others know different efforts. Encrypted content belongs to the bearer token. */
-export function openaiDouble(): Vendor {
-  const models = ['gpt-5.6', 'gpt-4.1', 'gpt-5', 'gpt-6-astra', 'gpt-6.1-sol'];
-  const endpoints = openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol)$/);
-  return {
-    name: 'openai',
-    base: '/v1',
-    models,
-    rules: endpoints.rules,
-    serve: (request) => Promise.resolve(endpoints.serve(request, secretOf(request.headers))),
-  };
-}
 
 const thinks = (call: ChatCall | ResponsesCall): boolean => reasons(call.model) && effortOf(call) !== 'none';
 
 /** Both endpoints, for whoever serves them below `/v1`. */
 export function openaiEndpoints(models: RegExp): {
-  rules: RuleFacts[];
-  serve(request: VendorRequest, organization: string): VendorReply;
+  rules: string[];
+  serve(request: VendorRequest, organization?: string): VendorReply;
 } {
   const memory = new PrefixMemory();
-  const chatRules = openaiChatRules(models);
-  const responsesRules = openaiResponsesRules(models);
-  const responses = { rules: responsesRules, refuse, failures, thinks, memory };
-  const chat: ChatServer = { ...chatParts, rules: chatRules, thinks };
+  const responses = { rules: openaiResponsesRules(models), refuse, failures, thinks, memory };
+  const chat: ChatServer = { ...chatParts, rules: openaiChatRules(models), thinks };
   return {
-    rules: uniqueRules([...chatRules, ...responsesRules]),
-    serve({ method, path, headers, text }, organization) {
+    rules: Object.keys({ ...chat.rules, ...responses.rules }),
+    serve({ method, path, headers, text }, organization = secretOf(headers)) {
       const at = `${method} ${path}`;
       if (at === 'POST /v1/chat/completions') return serveChat({ headers, text }, chat, memory);
       if (at === 'POST /v1/responses') return serveResponses({ headers, text, organization }, responses);
@@ -301,10 +66,6 @@ export function openaiEndpoints(models: RegExp): {
     },
   };
 }
-
-const uniqueRules = (rules: RuleFacts[]): RuleFacts[] => [
-  ...new Map(rules.toReversed().map((rule) => [rule.id, rule])).values(),
-];
 
 function refuse({ status, message, type, code = null, param = null }: Refusal): VendorReply {
   const kind = type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
@@ -369,3 +130,165 @@ const chatParts: Omit<ChatServer, 'rules' | 'thinks'> = {
     }),
   }),
 };
+
+type AnyCall = ChatCall | ResponsesCall;
+
+const chatFields = [
+  ...commonFields,
+  ...(
+    'audio frequency_penalty function_call functions logit_bias logprobs metadata modalities moderation ' +
+    'parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention ' +
+    'reasoning_effort safety_identifier seed service_tier store top_logprobs user verbosity web_search_options'
+  ).split(' '),
+];
+
+/** Models since the fifth generation reason. */
+const reasons = (model: string): boolean => /gpt-[56]/.test(model);
+
+const effortOf = ({ body }: AnyCall): unknown =>
+  body['reasoning_effort'] ?? (isObject(body['reasoning']) ? body['reasoning']['effort'] : undefined);
+
+/**
+ * The efforts of a model [anomalyco/opencode 26268, 2026-05-08, for gpt-5; litellm-docs 1173, 2026-09-03, for gpt-6-astra,
+ * which takes `max` on Responses alone].
+ */
+function effortsOf(model: string, isChat: boolean): string[] {
+  if (model.endsWith('gpt-5')) return ['minimal', 'low', 'medium', 'high'];
+  const all = ['low', 'medium', 'high', 'xhigh', 'max'];
+  if (/gpt-6-astra/.test(model)) return isChat ? all.slice(0, -1) : all;
+  return /gpt-6\.1-sol/.test(model) ? all : ['none', ...all];
+}
+
+/** A wrong key is refused with a 401 [platform.openai.com/docs/guides/error-codes]. */
+const apiKey: Check<AnyCall> = ({ headers }) =>
+  secretOf(headers).startsWith('wrong') && {
+    status: 401,
+    message:
+      'Incorrect API key provided: wrong***. You can find your API key at https://platform.openai.com/account/api-keys.',
+    code: 'invalid_api_key',
+  };
+
+/** Models that do not exist answer 404 [platform.openai.com/docs/guides/error-codes]. */
+const model =
+  (names: RegExp): Check<AnyCall> =>
+  ({ model: name }) =>
+    !names.test(name) && {
+      status: 404,
+      message: `The model \`${name}\` does not exist or you do not have access to it.`,
+      code: 'model_not_found',
+    };
+
+/** Fields of the request that are not in the schema are refused [openai/openai-openapi]. */
+const unknownParameter =
+  (fields: string[]): Check<AnyCall> =>
+  ({ body }) => {
+    const field = unknownField(body, fields);
+    return field !== undefined && refused(`Unknown parameter: '${field}'.`, field, 'unknown_parameter');
+  };
+
+/** Models that reason take no sampling parameters but the defaults [ItzCrazyKns/Vane/issues/1173, 2026-07-20]. */
+function sampling({ body, model: name }: AnyCall): Refusal | false {
+  const field = ['temperature', 'top_p'].find((each) => typeof body[each] === 'number' && body[each] !== 1);
+  const message = `Unsupported value: '${field}' does not support ${String(body[field ?? ''])} with this model. Only the default (1) value is supported.`;
+  return reasons(name) && field !== undefined && refused(message, field, 'unsupported_value');
+}
+
+/** An effort is one of those that the model knows [livekit/agents/pull/7169, 2026-09-08]. */
+function knownEfforts(call: AnyCall): Refusal | undefined {
+  const effort = effortOf(call);
+  const efforts = effortsOf(call.model, 'messages' in call);
+  if (effort === undefined || effort === null || !reasons(call.model) || efforts.includes(textIn(effort)))
+    return undefined;
+  const param = 'messages' in call ? 'reasoning_effort' : 'reasoning.effort';
+  const wanted = efforts.map((each) => `'${each}'`).join(', ');
+  const message = `Unsupported value: '${param}' does not support '${textIn(effort)}' with this model. Supported values are: ${wanted}.`;
+  return refused(message, param, 'unsupported_value');
+}
+
+/** A strict tool allows no other properties than its schema names [platform.openai.com/docs/guides/function-calling#strict-mode]. */
+function strictSchemas({ body }: AnyCall): Refusal | undefined {
+  for (const [index, tool] of objectsIn(body['tools']).entries()) {
+    const { name, strict, parameters } = isObject(tool['function']) ? tool['function'] : tool;
+    const message = `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
+    if (strict === true && isLooseSchema(parameters))
+      return refused(message, `tools[${index}].parameters`, 'invalid_function_parameters');
+  }
+  return undefined;
+}
+
+const tooLong = (place: string, id: string): Refusal =>
+  refused(
+    `Invalid '${place}': string too long. Expected a string with maximum length 64, but got a string with length ${id.length} instead.`,
+    place,
+    'string_above_max_length',
+  );
+
+const openaiChatRules = (names: RegExp): Rules<ChatCall> => ({
+  'api-key': apiKey,
+  'unknown-parameter': unknownParameter(chatFields),
+  model: model(names),
+  // Options of a stream come with a stream [platform.openai.com/docs/api-reference/chat/create].
+  'stream-options': ({ body }) =>
+    isObject(body['stream_options']) &&
+    body['stream'] !== true &&
+    refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options'),
+  // Models that reason take max_completion_tokens, not max_tokens
+  // [platform.openai.com/docs/api-reference/chat/create].
+  'max-tokens': ({ body, model: name }) =>
+    reasons(name) &&
+    body['max_tokens'] !== undefined &&
+    refused(
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+      'max_tokens',
+      'unsupported_parameter',
+    ),
+  sampling,
+  efforts: knownEfforts,
+  // Function tools are refused on chat completions unless the effort is none [BerriAI/litellm/pull/34569,
+  // 2026-07-24].
+  'tools-need-responses': (call) =>
+    reasons(call.model) &&
+    objectsIn(call.body['tools']).length > 0 &&
+    effortOf(call) !== 'none' &&
+    refused(
+      `Function tools with reasoning_effort are not supported for ${call.model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
+      'reasoning_effort',
+    ),
+  'strict-schemas': strictSchemas,
+  // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
+  'call-id-length'(call) {
+    const long = refusedCallId(call, (id) => id.length <= 64);
+    return long && tooLong(`messages[${long.message}].tool_calls[${long.call}].id`, long.id);
+  },
+  // Each tool call is answered by a tool message directly after its turn [platform.openai.com/docs/api-reference/chat/create].
+  'calls-answered': callsAnswered((ids) =>
+    refused(
+      `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${ids.join(', ')}`,
+      'messages',
+    ),
+  ),
+  // Each tool message answers a call of the turn before it [platform.openai.com/docs/api-reference/chat/create].
+  'results-asked': resultsAsked((index) =>
+    refused(
+      "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+      `messages.[${index}].role`,
+    ),
+  ),
+});
+
+const openaiResponsesRules = (names: RegExp): Rules<ResponsesCall> => ({
+  'api-key': apiKey,
+  'unknown-parameter': unknownParameter(responsesFields),
+  model: model(names),
+  sampling,
+  efforts: knownEfforts,
+  'strict-schemas': strictSchemas,
+  // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
+  'call-id-length'({ items }) {
+    const index = items.findIndex(
+      (item) => (isCall(item) || isOutput(item)) && textIn(item['call_id']).length > 64,
+    );
+    return index >= 0 && tooLong(`input[${index}].call_id`, textIn(items[index]?.['call_id']));
+  },
+  ...responsesRules,
+});

@@ -1,5 +1,6 @@
+/** The scripted model behind every double: what it looks at, the words that steer it, what it answers, and what that counts. */
 import { createHash } from 'node:crypto';
-import { argumentsFor, type JsonSchema } from '../demo/upstream.ts';
+import type { Refusal, VendorReply } from './vendor.ts';
 
 /** What the scripted model looks at, whatever the vendor's language. */
 export interface Transcript {
@@ -27,6 +28,18 @@ export interface ScriptTool {
   namespace?: string;
 }
 
+export interface JsonSchema {
+  type?: string | string[];
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  items?: JsonSchema;
+  enum?: unknown[];
+  const?: unknown;
+  default?: unknown;
+  anyOf?: JsonSchema[];
+  minimum?: number;
+}
+
 /** One turn of the model. */
 export interface Turn {
   thinking: string;
@@ -49,10 +62,43 @@ export interface ScriptCall {
   namespace?: string;
 }
 
+/** A call of a model, with what its vendor's server says in its own way. */
+export interface AskedTurn {
+  transcript: Transcript;
+  streams: boolean;
+  thinks: boolean;
+  /** The most tokens of the answer. */
+  limit: number;
+  refuse: (refusal: Refusal) => VendorReply;
+  failures: Record<EarlyFailure, Refusal>;
+  /** The answer to `cut` without a stream. */
+  brokenOff: Refusal;
+  /** Ends a stream that is cut. */
+  streamError: string | Uint8Array;
+  /** A stream that starts as if all were well, and whose first event is the error. */
+  overlongStream(): VendorReply;
+  reply(turn: Turn): VendorReply;
+  notes(): string[];
+}
+
+/** The answer of the scripted model, or the failure that the user's text asks for. */
+export function answerAsAsked(asked: AskedTurn): VendorReply {
+  const { transcript, streams, refuse, failures } = asked;
+  const { said } = transcript;
+  const early = earlyFailures.find((word) => asks(said, word));
+  if (early) return failedEarly(refuse(failures[early]), early, said);
+  if (asks(said, 'overlong')) return streams ? asked.overlongStream() : refuse(failures.window);
+  const late = lateFailures.find((word) => asks(said, word));
+  if (late === 'cut' && !streams) return refuse(asked.brokenOff);
+  const scripted = scriptedTurn(transcript);
+  const turn = limited(asked.thinks ? scripted : { ...scripted, thinking: '' }, asked.limit);
+  return { ...failing(asked.reply(turn), late, asked.streamError), notes: asked.notes() };
+}
+
 /**
- * Equal transcripts get equal turns. While tools are declared and fewer than the wanted turns have called them
- * (`words.ts`), the model calls the tool that the text names, else the first one; then it answers with a text
- * that names the results. A forced or required tool is called whatever was called before, as models do.
+ * Equal transcripts get equal turns. While tools are declared and fewer than the wanted turns have called them, the model
+ * calls the tool that the text names, else the first one; then it answers with a text that names the results. A forced or
+ * required tool is called whatever was called before, as models do.
  */
 export function scriptedTurn(transcript: Transcript): Turn {
   const { said, turns: step, schema } = transcript;
@@ -65,7 +111,7 @@ export function scriptedTurn(transcript: Transcript): Turn {
     return turnOf({ step, question, text: 'I go on in a moment.', finish: 'pause' });
   if (tool === undefined) {
     const answer = schema ? argumentsFor(schema, said) : answerTo(transcript);
-    return turnOf({ step, question, ...beforeStop(answer, transcript.stops ?? []), finish: 'stop' });
+    return turnOf({ step, question, ...beforeStop(answer, transcript.stops), finish: 'stop' });
   }
   const count = transcript.single ? 1 : callsPerTurnIn(said);
   const text = asks(said, 'explain') ? `I ask ${tool.name}.` : '';
@@ -118,7 +164,7 @@ const turnOf = ({
   thinking: thoughtOf(turn.step, calls),
 });
 
-function beforeStop(text: string, stops: string[]): { text: string; stoppedBy?: string } {
+export function beforeStop(text: string, stops: string[] = []): { text: string; stoppedBy?: string } {
   const [first] = stops
     .filter((stop) => stop !== '' && text.includes(stop))
     .toSorted((one, other) => text.indexOf(one) - text.indexOf(other));
@@ -155,7 +201,7 @@ function answerTo({ said, results }: Transcript): string {
  * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes;
  *   `mute`: nothing comes after the headers
  */
-type SteeringWord =
+export type SteeringWord =
   | 'explain'
   | 'interleave'
   | 'redacted'
@@ -165,25 +211,20 @@ type SteeringWord =
   | 'pause'
   | 'overflow'
   | 'overlong'
-  | Failure;
+  | EarlyFailure
+  | LateFailure;
 
-/** Failures before the first byte, then those in mid-stream. */
-type Failure = EarlyFailure | LateFailure;
-export type EarlyFailure = 'overload' | 'quota' | 'throttle' | 'window';
-export type LateFailure = 'cut' | 'hang up' | 'silence' | 'mute';
-
-const early: EarlyFailure[] = ['overload', 'quota', 'throttle', 'window'];
-const late: LateFailure[] = ['cut', 'hang up', 'silence', 'mute'];
+/** Before the first byte. */
+export type EarlyFailure = (typeof earlyFailures)[number];
+const earlyFailures = ['overload', 'quota', 'throttle', 'window'] as const;
+/** In mid-stream. */
+type LateFailure = (typeof lateFailures)[number];
+const lateFailures = ['cut', 'hang up', 'silence', 'mute'] as const;
 
 const reach = 300;
 
 export const asks = (said: string, word: SteeringWord): boolean =>
   new RegExp(String.raw`\b${word}\b`, 'i').test(said.slice(0, reach));
-
-export const earlyFailureIn = (said: string): EarlyFailure | undefined =>
-  early.find((word) => asks(said, word));
-
-export const lateFailureIn = (said: string): LateFailure | undefined => late.find((word) => asks(said, word));
 
 const turnsMax = 50;
 
@@ -203,7 +244,83 @@ const wantedCallsIn = (said: string): WantedCall[] =>
 const callsPerTurnIn = (said: string): number =>
   /\b(three|in parallel)\b/i.test(said.slice(0, reach)) ? 3 : 1;
 
-export const retryAfterIn = (said: string): string | undefined => /\bretry-after=([^\n]+)/i.exec(said)?.[1];
+/** The reply as the user's text wants it to fail: half of it, then `errorFrame`, a broken connection or nothing. */
+function failing(
+  reply: VendorReply,
+  failure: LateFailure | undefined,
+  errorFrame: string | Uint8Array,
+): VendorReply {
+  if (failure === undefined) return reply;
+  if (failure === 'mute') return { ...reply, frames: [], ending: 'silent' };
+  const half = reply.frames.slice(0, Math.ceil(reply.frames.length / 2));
+  if (failure === 'cut') return { ...reply, frames: [...half, errorFrame] };
+  return { ...reply, frames: half, ending: failure === 'hang up' ? 'destroyed' : 'silent' };
+}
+
+/** The refusal that the user's text asks for, with the `retry-after` that it asks for. */
+function failedEarly(reply: VendorReply, failure: EarlyFailure, said: string): VendorReply {
+  const retryAfter = failure === 'throttle' ? /\bretry-after=([^\n]+)/i.exec(said)?.[1] : undefined;
+  const headers = { ...reply.headers, ...(retryAfter !== undefined && { 'retry-after': retryAfter }) };
+  return { ...reply, headers, rule: failure };
+}
+
+/** Arguments (JSON text) that match a schema, made from the user's text. */
+export const argumentsFor = (schema: JsonSchema | undefined, said: string): string =>
+  JSON.stringify(schema === undefined ? {} : objectOf(schema, said, 0));
+
+const depthMax = 6;
+
+function objectOf(
+  { properties = {}, required }: JsonSchema,
+  said: string,
+  depth: number,
+): Record<string, unknown> {
+  const wanted = required ?? Object.keys(properties);
+  return Object.fromEntries(
+    wanted.map((name) => [name, valueOf(properties[name] ?? {}, { name, said, depth: depth + 1 })]),
+  );
+}
+
+interface Place {
+  /** Name of the property whose value is made. */
+  name: string;
+  said: string;
+  depth: number;
+}
+
+function valueOf(schema: JsonSchema, place: Place): unknown {
+  const { name, said, depth } = place;
+  if (schema.const !== undefined) return schema.const;
+  if (schema.enum !== undefined)
+    return schema.enum.find((choice) => said.includes(String(choice))) ?? schema.enum[0];
+  if (schema.default !== undefined) return schema.default;
+  if (depth > depthMax) return null;
+  if (schema.anyOf?.[0]) return valueOf(schema.anyOf[0], { ...place, depth: depth + 1 });
+  switch ([schema.type ?? []].flat()[0] ?? 'string') {
+    case 'object':
+      return objectOf(schema, said, depth);
+    case 'array':
+      return [valueOf(schema.items ?? {}, { ...place, depth: depth + 1 })];
+    case 'boolean':
+      return true;
+    case 'number':
+    case 'integer':
+      return Number(/-?\d+/.exec(said)?.[0] ?? schema.minimum ?? 1);
+    case 'null':
+      return null;
+    default:
+      return textFor(name, said);
+  }
+}
+
+function textFor(name: string, said: string): string {
+  if (/city|place|location|country/i.test(name))
+    return /\b(?:in|at|for) (\p{Lu}\p{L}+)/u.exec(said)?.[1] ?? 'Paris';
+  // Coding agents run this in a shell, so it must not contain the user's text.
+  if (/^(cmd|command)$/i.test(name)) return 'ls';
+  if (/date|day/i.test(name)) return '2026-01-31';
+  return said;
+}
 
 /** Counts of one answer. What is read from the cache and written to it is not in `input`. */
 export interface Counts {
@@ -222,7 +339,7 @@ export const promptTokens = (text: string): number => Math.ceil(text.length / 4)
 /** Up to four characters of a word, with the space before them, are a token of an answer; joined they are the text. */
 export const wordsOf = (text: string): string[] => text.match(/\s*\S{1,4}\s*$|\s*\S{1,4}|\s+$/gu) ?? [];
 
-const callTokens = ({ input }: ScriptCall): number => 5 + Math.ceil(input.length / 4);
+export const callTokens = ({ input }: ScriptCall): number => 5 + Math.ceil(input.length / 4);
 
 /** Pieces of some characters that never part a pair of surrogates. */
 export function piecesOf(text: string, size = 7): string[] {
@@ -233,14 +350,20 @@ export function piecesOf(text: string, size = 7): string[] {
   );
 }
 
-export const outputTokens = ({ thinking, text, calls }: Turn): number =>
+/** What an answer counts, and the part of it that was thought. */
+export const outputCounts = (turn: Turn): Pick<Counts, 'output' | 'thinking'> => ({
+  output: outputTokens(turn),
+  thinking: wordsOf(turn.thinking).length,
+});
+
+const outputTokens = ({ thinking, text, calls }: Turn): number =>
   wordsOf(thinking).length + wordsOf(text).length + calls.reduce((sum, call) => sum + callTokens(call), 0);
 
 /**
  * The turn as far as `limit` tokens go: thinking first, then text, then calls, of which the last may be cut
  * inside its input.
  */
-export function limited(turn: Turn, limit: number): Turn {
+function limited(turn: Turn, limit: number): Turn {
   if (outputTokens(turn) <= limit) return turn;
   const thought = wordsOf(turn.thinking).slice(0, limit);
   const words = wordsOf(turn.text).slice(0, limit - thought.length);
@@ -280,11 +403,14 @@ export class PrefixMemory {
     }
   }
 
-  /** How many leading parts were sent before. Remembers all of them. */
-  countSeen(scope: string, parts: string[]): number {
+  /** The tokens of the prompt, and of the leading parts that were sent before. Remembers all of them. */
+  promptCounts(scope: string, parts: string[]): { total: number; seen: number } {
     const hashes = prefixHashes(scope, parts);
     const fresh = hashes.findIndex((hash) => !this.has(hash));
     this.add(hashes);
-    return fresh === -1 ? parts.length : fresh;
+    const total = promptTokens(parts.join(''));
+    const seen = promptTokens(parts.slice(0, fresh === -1 ? parts.length : fresh).join(''));
+    // The last token of a prompt is never read from a cache.
+    return { total, seen: Math.min(seen, total - 1) };
   }
 }

@@ -1,5 +1,3 @@
-import { retryAfterIn, type EarlyFailure, type LateFailure } from './script.ts';
-
 /** What every double is made of: rules as data, and a reply that needs no socket. */
 
 export interface VendorRequest {
@@ -19,7 +17,9 @@ export interface VendorReply {
   headers: Record<string, string>;
   /** Written one by one. */
   frames: (string | Uint8Array)[];
-  /** How the answer ends; absent: as it should. */
+  /** Pauses before the first frame and after each. Default: none. */
+  pace?: { firstMs: number; frameMs: number };
+  /** How the answer ends. Default: as it should. */
   ending?: 'destroyed' | 'silent';
   /** The rule that the request broke. */
   rule?: string;
@@ -36,42 +36,61 @@ export interface Refusal {
   param?: string | null;
 }
 
-export interface RuleFacts {
-  id: string;
-  /** One sentence. */
-  says: string;
-  /** Public page or thread that shows the vendor refusing it. */
-  source: string;
-  /** Date of the thread; for a page without one, the day on which it was named here. */
-  date: string;
-}
+/** What is refused; a text alone is the message of a 400 of the vendor's usual form. */
+export type Check<Call> = (call: Call) => Refusal | string | false | undefined;
 
-export interface Rule<Call> extends RuleFacts {
-  check: (call: Call) => Refusal | false | undefined;
-}
+/**
+ * By name, in the order in which the vendor looks. Beside each: what it says, and the public page or thread that shows the
+ * vendor refusing it, with the thread's date; pages were read in November 2026.
+ */
+export type Rules<Call> = Record<string, Check<Call>>;
 
 export interface Vendor {
   name: string;
   models: string[];
   /** Path below the vendor's prefix that a channel's endpoint ends with. */
   base: string;
-  rules: RuleFacts[];
-  serve(request: VendorRequest): Promise<VendorReply>;
+  /** The names of its rules. */
+  rules: string[];
+  serve(request: VendorRequest): VendorReply | Promise<VendorReply>;
 }
 
-interface Broken {
-  rule: string;
-  refusal: Refusal;
-}
-
-/** The first rule that the call breaks, in the order of the list. */
-export function firstBroken<Call>(rules: Rule<Call>[], call: Call): Broken | undefined {
-  for (const { id, check } of rules) {
-    const refusal = check(call);
-    if (refusal) return { rule: id, refusal };
+/** The refusal of the first rule that the call breaks. */
+export function refusedBy<Call>(
+  rules: Rules<Call>,
+  call: Call,
+  refuse: (refusal: Refusal) => VendorReply,
+): VendorReply | undefined {
+  for (const [rule, check] of Object.entries(rules)) {
+    const found = check(call);
+    if (found)
+      return { ...refuse(typeof found === 'string' ? { status: 400, message: found } : found), rule };
   }
   return undefined;
 }
+
+export const jsonReply = (
+  status: number,
+  value: unknown,
+  headers: Record<string, string> = {},
+): VendorReply => ({
+  status,
+  headers: { 'content-type': 'application/json', ...headers },
+  frames: [JSON.stringify(value)],
+});
+
+/** A server-sent event, with its name where the vendor names events. */
+export const sseFrame = (data: unknown, event?: string): string =>
+  `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
+
+export const sseReply = (
+  frames: VendorReply['frames'],
+  contentType = 'text/event-stream; charset=utf-8',
+): VendorReply => ({
+  status: 200,
+  headers: { 'content-type': contentType, 'cache-control': 'no-cache' },
+  frames,
+});
 
 /** The body as an object; undefined for anything else. */
 export function objectIn(text: string): Record<string, unknown> | undefined {
@@ -94,42 +113,14 @@ export const objectsIn = (value: unknown): Record<string, unknown>[] =>
 export const textIn = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
 
-export const jsonReply = (
-  status: number,
-  value: unknown,
-  headers: Record<string, string> = {},
-): VendorReply => ({
-  status,
-  headers: { 'content-type': 'application/json', ...headers },
-  frames: [JSON.stringify(value)],
-});
+/** The text of a content, which is a text or parts that may have one. */
+export const contentText = (content: unknown): string =>
+  typeof content === 'string'
+    ? content
+    : objectsIn(content)
+        .map((part) => textIn(part['text']))
+        .join(' ');
 
-/** A server-sent event, with its name where the vendor names events. */
-export const sseFrame = (data: unknown, event?: string): string =>
-  `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
-
-export const sseReply = (frames: string[]): VendorReply => ({
-  status: 200,
-  headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
-  frames,
-});
-
-/** The reply as the user's text wants it to fail: half of it, then `errorFrame`, a broken connection or nothing. */
-export function failing(
-  reply: VendorReply,
-  failure: LateFailure | undefined,
-  errorFrame: string | Uint8Array,
-): VendorReply {
-  if (failure === undefined) return reply;
-  if (failure === 'mute') return { ...reply, frames: [], ending: 'silent' };
-  const half = reply.frames.slice(0, Math.ceil(reply.frames.length / 2));
-  if (failure === 'cut') return { ...reply, frames: [...half, errorFrame] };
-  return { ...reply, frames: half, ending: failure === 'hang up' ? 'destroyed' : 'silent' };
-}
-
-/** The refusal that the user's text asks for, with the `retry-after` that it asks for. */
-export function failedEarly(reply: VendorReply, failure: EarlyFailure, said: string): VendorReply {
-  const retryAfter = failure === 'throttle' ? retryAfterIn(said) : undefined;
-  const headers = { ...reply.headers, ...(retryAfter !== undefined && { 'retry-after': retryAfter }) };
-  return { ...reply, headers, rule: failure };
-}
+/** The bearer token. */
+export const secretOf = (headers: Record<string, string>): string =>
+  /^Bearer (.+)$/.exec(headers['authorization'] ?? '')?.[1] ?? '';

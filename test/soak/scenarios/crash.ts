@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
-import { keyRow } from '../../../infra/local/demo/seed.ts';
+import { keyRow } from '../../../infra/local/seed.ts';
 import { readOptions } from '../../../infra/local/host/local-options.ts';
 import { startStack, type RunningStack } from '../../../infra/local/start-stack.ts';
 import { createDynamoClient } from '../../../infra/local/template/build-tables.ts';

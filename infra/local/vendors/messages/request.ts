@@ -1,6 +1,10 @@
+/**
+ * A request of Messages: its body as Anthropic's reference and SDK (`MessageCreateParamsBase`) have it, where any other field
+ * is refused, what each model can, and what the scripted model sees of it. What depends on model or version is in the rules.
+ */
 import * as z from 'zod/mini';
-import type { JsonSchema } from '../../demo/upstream.ts';
-import type { Transcript } from '../script.ts';
+import type { JsonSchema, Transcript } from '../script.ts';
+import { contentText } from '../vendor.ts';
 
 /** A Messages request of the right form for a model that exists. */
 export interface MessagesCall {
@@ -21,10 +25,7 @@ export const placedBlocks = ({ body: { messages } }: MessagesCall) =>
     blocksOf(content).map((block, index) => ({ role, block, message, index })),
   );
 
-const textOf = (content: string | { type: string; text?: string }[] | undefined): string =>
-  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join(' ');
-
-export function transcriptOf({ body }: MessagesCall): Transcript {
+export function messagesTranscript({ body }: MessagesCall): Transcript {
   const { messages, tools = [], tool_choice: choice } = body;
   const isSaid = ({ role, content }: MessagesBody['messages'][number]): boolean =>
     role === 'user' && !blocksOf(content).some(({ type }) => type === 'tool_result');
@@ -36,13 +37,13 @@ export function transcriptOf({ body }: MessagesCall): Transcript {
   // Texts of users in a row are blocks of one message.
   const said = blocksOf(messages[lastUser]?.content ?? '').findLast(({ type }) => type === 'text');
   return {
-    said: textOf(said && [said]),
+    said: contentText(said && [said]),
     turns: after.filter((blocks) => blocks.some(({ type }) => type === 'tool_use')).length,
     results: after
       .flat()
       .flatMap((block) =>
         block.type === 'tool_result'
-          ? [{ name: names.get(block.tool_use_id) ?? '', text: textOf(block.content) }]
+          ? [{ name: names.get(block.tool_use_id) ?? '', text: contentText(block.content) }]
           : [],
       ),
     tools: tools.map(({ name, input_schema: parameters }) => ({
@@ -71,10 +72,65 @@ export function thinkingOf({ body: { thinking }, can }: MessagesCall): 'off' | '
   return (thinking && 'display' in thinking && thinking.display) || can.display;
 }
 
-/**
- * The body of a Messages request as Anthropic's reference and SDK (`MessageCreateParamsBase`) have it; any other
- * field is refused. What depends on the model or the version is in the rules.
- */
+/** What models can, as Anthropic's pages about models, migration and caching say [November 2026]. */
+export interface ClaudeModel {
+  /** `temperature`, `top_p`, `top_k`. */
+  sampling: boolean;
+  /** `tool_choice` any and tool. */
+  forcedChoice: boolean;
+  thinking: ('enabled' | 'disabled' | 'adaptive')[];
+  /** Thinks without being asked. */
+  thinksAlways: boolean;
+  /** Whether thinking is shown when the request does not say. */
+  display: 'summarized' | 'omitted';
+  /** Thinking is valid only in the conversation that it was made in. */
+  boundThinking: boolean;
+  /** An assistant message may come last. */
+  prefill: boolean;
+  /** Texts of the system may stand among the messages. */
+  systemTurns: boolean;
+  effort: boolean;
+  /** Shorter prompts are not cached. */
+  cachedFrom: number;
+  outputMax: number;
+}
+
+const newest: ClaudeModel = {
+  sampling: false,
+  forcedChoice: false,
+  thinking: ['adaptive'],
+  thinksAlways: true,
+  display: 'omitted',
+  boundThinking: true,
+  prefill: false,
+  systemTurns: true,
+  effort: true,
+  cachedFrom: 512,
+  outputMax: 128_000,
+};
+
+const older: ClaudeModel = {
+  sampling: true,
+  forcedChoice: true,
+  thinking: ['enabled', 'disabled'],
+  thinksAlways: false,
+  display: 'summarized',
+  boundThinking: false,
+  prefill: true,
+  systemTurns: false,
+  effort: false,
+  cachedFrom: 1024,
+  outputMax: 64_000,
+};
+
+export const claudeModels: Record<string, ClaudeModel> = {
+  'claude-opus-5-5': newest,
+  'claude-fable-5-1': newest,
+  // Thinks unless told not to, and then a call can be forced [models/haiku-5-5/migration-guide, 2026-10-07].
+  'claude-haiku-5-5': { ...newest, thinking: ['adaptive', 'disabled'], forcedChoice: true, cachedFrom: 1024 },
+  'claude-sonnet-4-6': { ...older, thinking: [...older.thinking, 'adaptive'], effort: true, prefill: false },
+  'claude-haiku-4-5': { ...older, cachedFrom: 4096 },
+};
 
 const cacheControl = z.optional(
   z.nullable(z.strictObject({ type: z.literal('ephemeral'), ttl: z.optional(z.enum(['5m', '1h'])) })),
@@ -241,63 +297,3 @@ function sentenceOf(issue: z.core.$ZodIssue, base: PropertyKey[] = []): string {
   if (issue.code === 'invalid_type' && issue.input === undefined) return `${at()}: Field required`;
   return `${at()}: ${issue.message}`;
 }
-
-/** What models can, as Anthropic's pages about models, migration and caching say [November 2026]. */
-export interface ClaudeModel {
-  /** `temperature`, `top_p`, `top_k`. */
-  sampling: boolean;
-  /** `tool_choice` any and tool. */
-  forcedChoice: boolean;
-  thinking: ('enabled' | 'disabled' | 'adaptive')[];
-  /** Thinks without being asked. */
-  thinksAlways: boolean;
-  /** Whether thinking is shown when the request does not say. */
-  display: 'summarized' | 'omitted';
-  /** Thinking is valid only in the conversation that it was made in. */
-  boundThinking: boolean;
-  /** An assistant message may come last. */
-  prefill: boolean;
-  /** Texts of the system may stand among the messages. */
-  systemTurns: boolean;
-  effort: boolean;
-  /** Shorter prompts are not cached. */
-  cachedFrom: number;
-  outputMax: number;
-}
-
-const newest: ClaudeModel = {
-  sampling: false,
-  forcedChoice: false,
-  thinking: ['adaptive'],
-  thinksAlways: true,
-  display: 'omitted',
-  boundThinking: true,
-  prefill: false,
-  systemTurns: true,
-  effort: true,
-  cachedFrom: 512,
-  outputMax: 128_000,
-};
-
-const older: ClaudeModel = {
-  sampling: true,
-  forcedChoice: true,
-  thinking: ['enabled', 'disabled'],
-  thinksAlways: false,
-  display: 'summarized',
-  boundThinking: false,
-  prefill: true,
-  systemTurns: false,
-  effort: false,
-  cachedFrom: 1024,
-  outputMax: 64_000,
-};
-
-export const claudeModels: Record<string, ClaudeModel> = {
-  'claude-opus-5-5': newest,
-  'claude-fable-5-1': newest,
-  // Thinks unless told not to, and then a call can be forced [models/haiku-5-5/migration-guide, 2026-10-07].
-  'claude-haiku-5-5': { ...newest, thinking: ['adaptive', 'disabled'], forcedChoice: true, cachedFrom: 1024 },
-  'claude-sonnet-4-6': { ...older, thinking: [...older.thinking, 'adaptive'], effort: true, prefill: false },
-  'claude-haiku-4-5': { ...older, cachedFrom: 4096 },
-};

@@ -1,27 +1,21 @@
-import { type Refusal, type Rule, isObject } from '../vendor.ts';
+/**
+ * What Anthropic refuses of parameters, caching and thinking, and of JSON Schemas: the page "Structured outputs", JSON Schema
+ * limitations, November 2026, in its words where threads show them. `docs` is platform.claude.com/docs/en.
+ */
+import { isObject, type Rules } from '../vendor.ts';
 import { placedBlocks, thinkingOf, type MessagesCall } from './request.ts';
 import { breakpoints, returnedThinking } from './thinking.ts';
 
-/** What Anthropic refuses of parameters, caching and thinking. */
-
-export const invalid = (message: string): Refusal => ({
-  status: 400,
-  message,
-  type: 'invalid_request_error',
-});
-
-const docs = 'https://platform.claude.com/docs/en';
-const extendedThinking = `${docs}/build-with-claude/extended-thinking`;
-const caching = `${docs}/build-with-claude/prompt-caching`;
-const migration = `${docs}/about-claude/models/migration-guide`;
+const extendedThinking = 'https://platform.claude.com/docs/en/build-with-claude/extended-thinking';
 
 const samplingFields = ['temperature', 'top_p', 'top_k'] as const;
+
 const inFormat = (
   { body: { output_config: config } }: MessagesCall,
   find: (schema: unknown) => string | undefined,
-): Refusal | undefined => {
+): string | undefined => {
   const problem = find(config?.format?.schema);
-  return problem === undefined ? undefined : invalid(`output_config.format.schema: ${problem}`);
+  return problem === undefined ? undefined : `output_config.format.schema: ${problem}`;
 };
 
 const thinkingPlace = ({ message, index }: { message: number; index: number }): string =>
@@ -31,190 +25,106 @@ const sentSampling = ({ body }: MessagesCall) => samplingFields.filter((field) =
 const isForced = ({ body: { tool_choice: choice } }: MessagesCall): boolean =>
   choice?.type === 'any' || choice?.type === 'tool';
 
-export const parameterRules: Rule<MessagesCall>[] = [
-  {
-    id: 'output-max',
-    says: "The limit max_tokens is at most the model's maximum.",
-    source: `${docs}/about-claude/models/overview`,
-    date: '2026-11-21',
-    check: ({ body: { max_tokens: limit, model }, can }) =>
-      limit > can.outputMax &&
-      invalid(
-        `max_tokens: ${limit} > ${can.outputMax}, which is the maximum allowed number of output tokens for ${model}`,
-      ),
+export const parameterRules: Rules<MessagesCall> = {
+  // The limit max_tokens is at most the model's maximum [docs/about-claude/models/overview].
+  'output-max': ({ body: { max_tokens: limit, model }, can }) =>
+    limit > can.outputMax &&
+    `max_tokens: ${limit} > ${can.outputMax}, which is the maximum allowed number of output tokens for ${model}`,
+  // Newer models take no sampling parameters [The-PR-Agent/pr-agent/issues/2456, 2026-06-18].
+  'sampling-refused'(call) {
+    const [field] = sentSampling(call);
+    return !call.can.sampling && field && `\`${field}\` is deprecated for this model.`;
   },
-  {
-    id: 'sampling-refused',
-    says: 'Newer models take no sampling parameters.',
-    source: 'https://github.com/The-PR-Agent/pr-agent/issues/2456',
-    date: '2026-06-18',
-    check(call) {
-      const [field] = sentSampling(call);
-      return !call.can.sampling && field && invalid(`\`${field}\` is deprecated for this model.`);
-    },
+  // Of temperature and top_p only one is taken [docs/about-claude/models/migration-guide].
+  'one-of-sampling': ({ body }) =>
+    body.temperature !== undefined &&
+    body.top_p !== undefined &&
+    '`temperature` and `top_p` cannot both be specified for this model. Please use only one.',
+  // With thinking the temperature is 1, top_k is not set and top_p is at least 0.95
+  // [docs/build-with-claude/extended-thinking].
+  'thinking-sampling'(call) {
+    const { temperature = 1, top_p: topP = 1, top_k: topK } = call.body;
+    if (thinkingOf(call) === 'off' || (temperature === 1 && topP >= 0.95 && topK === undefined))
+      return undefined;
+    const said =
+      temperature === 1
+        ? '`top_p` must be greater than or equal to 0.95 or unset, and `top_k` unset,'
+        : '`temperature` may only be set to 1';
+    return `${said} when thinking is enabled.`;
   },
-  {
-    id: 'one-of-sampling',
-    says: 'Of temperature and top_p only one is taken.',
-    source: migration,
-    date: '2026-11-21',
-    check: ({ body }) =>
-      body.temperature !== undefined &&
-      body.top_p !== undefined &&
-      invalid('`temperature` and `top_p` cannot both be specified for this model. Please use only one.'),
+  // Each model knows only some kinds of thinking; the newest only adaptive, never disabled
+  // [docs/models/opus-5-5/migration-guide, 2026-09-22].
+  'thinking-type'({ body: { thinking }, can }) {
+    if (!thinking || can.thinking.some((type) => type === thinking.type)) return undefined;
+    return `"thinking.type.${thinking.type}" is not supported for this model.`;
   },
-  {
-    id: 'thinking-sampling',
-    says: 'With thinking the temperature is 1, top_k is not set and top_p is at least 0.95.',
-    source: extendedThinking,
-    date: '2026-11-21',
-    check(call) {
-      const { temperature = 1, top_p: topP = 1, top_k: topK } = call.body;
-      if (thinkingOf(call) === 'off' || (temperature === 1 && topP >= 0.95 && topK === undefined))
-        return undefined;
-      const said =
-        temperature === 1
-          ? '`top_p` must be greater than or equal to 0.95 or unset, and `top_k` unset,'
-          : '`temperature` may only be set to 1';
-      return invalid(`${said} when thinking is enabled.`);
-    },
+  // The budget of thinking is below max_tokens [docs/build-with-claude/extended-thinking].
+  'thinking-budget': ({ body: { thinking, max_tokens: limit } }) =>
+    thinking?.type === 'enabled' &&
+    thinking.budget_tokens >= limit &&
+    `\`max_tokens\` must be greater than \`thinking.budget_tokens\`. Please consult ${extendedThinking}`,
+  // Only newer models have an effort [docs/build-with-claude/effort].
+  effort: ({ body, can }) =>
+    !can.effort &&
+    typeof body.output_config?.effort === 'string' &&
+    'This model does not support the effort parameter.',
+  // The objects of an output format allow no other properties than they name [docs/build-with-claude/structured-outputs].
+  'format-schema': (call) => inFormat(call, openObject),
+  // An output format has no keywords that bound numbers, texts and lists, no oneOf and no values of any kind
+  // [agentjido/req_llm/issues/302, 2025-12-28].
+  'format-keywords': (call) => inFormat(call, refusedKeyword),
+  // An output format is not recursive [docs/build-with-claude/structured-outputs#json-schema-limitations].
+  'format-recursion': (call) => inFormat(call, recursion),
+  // The schema of a strict tool has the limits of an output format, and at most 20 tools are strict
+  // [docs/agents-and-tools/tool-use/strict-tool-use].
+  'strict-tools'({ body: { tools = [] } }) {
+    const strict = tools.filter((tool) => tool.strict);
+    if (strict.length > 20) return 'Too many strict tools: at most 20 are supported per request.';
+    const [problem] = strict.flatMap(({ input_schema: schema }) =>
+      [openObject, refusedKeyword, recursion].flatMap((find) => find(schema) ?? []),
+    );
+    return problem !== undefined && `tools.custom.input_schema: ${problem}`;
   },
-  {
-    id: 'thinking-type',
-    says: 'Each model knows only some kinds of thinking; the newest only adaptive, never disabled.',
-    source: `${docs}/models/opus-5-5/migration-guide`,
-    date: '2026-09-22',
-    check({ body: { thinking }, can }) {
-      if (!thinking || can.thinking.some((type) => type === thinking.type)) return undefined;
-      return invalid(`"thinking.type.${thinking.type}" is not supported for this model.`);
-    },
+  // An inline image is a JPEG, PNG, GIF or WebP by its registered type [anthropics/claude-code/issues/400, 2025-03-08].
+  'image-type'(call) {
+    const found = placedBlocks(call).find(
+      ({ block }) =>
+        block.type === 'image' &&
+        block.source.type === 'base64' &&
+        !/^image\/(jpeg|png|gif|webp)$/.test(block.source.media_type),
+    );
+    return (
+      found &&
+      `${thinkingPlace(found)}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`
+    );
   },
-  {
-    id: 'thinking-budget',
-    says: 'The budget of thinking is below max_tokens.',
-    source: extendedThinking,
-    date: '2026-11-21',
-    check: ({ body: { thinking, max_tokens: limit } }) =>
-      thinking?.type === 'enabled' &&
-      thinking.budget_tokens >= limit &&
-      invalid(
-        `\`max_tokens\` must be greater than \`thinking.budget_tokens\`. Please consult ${extendedThinking}`,
-      ),
+  // The newest models refuse a forced tool choice [can1357/oh-my-pi/issues/12939, 2026-09-23].
+  'forced-choice': (call) =>
+    !call.can.forcedChoice &&
+    isForced(call) &&
+    'tool_choice: type "tool" and "any" are not supported for this model.',
+  // A forced tool choice and thinking exclude each other
+  // [docs/build-with-claude/extended-thinking#extended-thinking-with-tool-use].
+  'forced-choice-thinking': (call) =>
+    thinkingOf(call) !== 'off' &&
+    isForced(call) &&
+    'Thinking may not be enabled when tool_choice forces tool use.',
+  // At most four blocks carry cache_control [envoyproxy/ai-gateway/pull/1712, 2025-12-30].
+  breakpoints(call) {
+    const count = breakpoints(call).length;
+    return count > 4 && `A maximum of 4 blocks with cache_control may be provided. Found ${count}.`;
   },
-  {
-    id: 'effort',
-    says: 'Only newer models have an effort.',
-    source: `${docs}/build-with-claude/effort`,
-    date: '2026-11-21',
-    check: ({ body, can }) =>
-      !can.effort &&
-      typeof body.output_config?.effort === 'string' &&
-      invalid('This model does not support the effort parameter.'),
+  // Breakpoints of an hour stand before those of five minutes
+  // [docs/build-with-claude/prompt-caching#mixing-different-ttls].
+  'breakpoint-order'(call) {
+    const ttls = breakpoints(call).map(({ ttl }) => ttl);
+    return (
+      ttls.lastIndexOf('1h') > ttls.indexOf('5m') &&
+      ttls.includes('5m') &&
+      "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+    );
   },
-  {
-    id: 'format-schema',
-    says: 'The objects of an output format allow no other properties than they name.',
-    source: `${docs}/build-with-claude/structured-outputs`,
-    date: '2026-11-21',
-    check: (call) => inFormat(call, openObject),
-  },
-  {
-    id: 'format-keywords',
-    says: 'An output format has no keywords that bound numbers, texts and lists, no oneOf and no values of any kind.',
-    source: 'https://github.com/agentjido/req_llm/issues/302',
-    date: '2025-12-28',
-    check: (call) => inFormat(call, refusedKeyword),
-  },
-  {
-    id: 'format-recursion',
-    says: 'An output format is not recursive.',
-    source: `${docs}/build-with-claude/structured-outputs#json-schema-limitations`,
-    date: '2026-11-21',
-    check: (call) => inFormat(call, recursion),
-  },
-  {
-    id: 'strict-tools',
-    says: 'The schema of a strict tool has the limits of an output format, and at most 20 tools are strict.',
-    source: `${docs}/agents-and-tools/tool-use/strict-tool-use`,
-    date: '2026-11-21',
-    check({ body: { tools = [] } }) {
-      const strict = tools.filter((tool) => tool.strict);
-      if (strict.length > 20) return invalid('Too many strict tools: at most 20 are supported per request.');
-      const [problem] = strict.flatMap(({ input_schema: schema }) =>
-        [openObject, refusedKeyword, recursion].flatMap((find) => find(schema) ?? []),
-      );
-      return problem !== undefined && invalid(`tools.custom.input_schema: ${problem}`);
-    },
-  },
-  {
-    id: 'image-type',
-    says: 'An inline image is a JPEG, PNG, GIF or WebP by its registered type.',
-    source: 'https://github.com/anthropics/claude-code/issues/400',
-    date: '2025-03-08',
-    check(call) {
-      const found = placedBlocks(call).find(
-        ({ block }) =>
-          block.type === 'image' &&
-          block.source.type === 'base64' &&
-          !/^image\/(jpeg|png|gif|webp)$/.test(block.source.media_type),
-      );
-      return (
-        found &&
-        invalid(
-          `${thinkingPlace(found)}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`,
-        )
-      );
-    },
-  },
-  {
-    id: 'forced-choice',
-    says: 'The newest models refuse a forced tool choice.',
-    source: 'https://github.com/can1357/oh-my-pi/issues/12939',
-    date: '2026-09-23',
-    check: (call) =>
-      !call.can.forcedChoice &&
-      isForced(call) &&
-      invalid('tool_choice: type "tool" and "any" are not supported for this model.'),
-  },
-  {
-    id: 'forced-choice-thinking',
-    says: 'A forced tool choice and thinking exclude each other.',
-    source: `${extendedThinking}#extended-thinking-with-tool-use`,
-    date: '2026-11-21',
-    check: (call) =>
-      thinkingOf(call) !== 'off' &&
-      isForced(call) &&
-      invalid('Thinking may not be enabled when tool_choice forces tool use.'),
-  },
-  {
-    id: 'breakpoints',
-    says: 'At most four blocks carry cache_control.',
-    source: 'https://github.com/envoyproxy/ai-gateway/pull/1712',
-    date: '2025-12-30',
-    check(call) {
-      const count = breakpoints(call).length;
-      return (
-        count > 4 && invalid(`A maximum of 4 blocks with cache_control may be provided. Found ${count}.`)
-      );
-    },
-  },
-  {
-    id: 'breakpoint-order',
-    says: 'Breakpoints of an hour stand before those of five minutes.',
-    source: `${caching}#mixing-different-ttls`,
-    date: '2026-11-21',
-    check(call) {
-      const ttls = breakpoints(call).map(({ ttl }) => ttl);
-      return (
-        ttls.lastIndexOf('1h') > ttls.indexOf('5m') &&
-        ttls.includes('5m') &&
-        invalid(
-          "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
-        )
-      );
-    },
-  },
-];
+};
 
 const drops = ({ body: { thinking }, headers }: MessagesCall): boolean =>
   headers['anthropic-beta'] !== undefined &&
@@ -222,71 +132,45 @@ const drops = ({ body: { thinking }, headers }: MessagesCall): boolean =>
   'block_binding' in thinking &&
   thinking.block_binding?.prefix_mismatch_behavior === 'drop_block';
 
-export const thinkingRules: Rule<MessagesCall>[] = [
-  {
-    id: 'thinking-signature',
-    says: 'The signature of a thinking block is one that the vendor made.',
-    source: `${extendedThinking}#preserving-thinking-blocks`,
-    date: '2026-11-21',
-    check(call) {
-      const found = returnedThinking(call).find(({ problem }) => problem === 'forged');
-      return found && invalid(`${thinkingPlace(found)}: Invalid \`signature\` in \`thinking\` block`);
-    },
+export const thinkingRules: Rules<MessagesCall> = {
+  // The signature of a thinking block is one that the vendor made
+  // [docs/build-with-claude/extended-thinking#preserving-thinking-blocks].
+  'thinking-signature'(call) {
+    const found = returnedThinking(call).find(({ problem }) => problem === 'forged');
+    return found && `${thinkingPlace(found)}: Invalid \`signature\` in \`thinking\` block`;
   },
-  {
-    id: 'thinking-unchanged',
-    says: 'Thinking blocks come back as they were.',
-    source: 'https://github.com/anthropics/claude-code/issues/63155',
-    date: '2026-05-28',
-    check(call) {
-      const found = returnedThinking(call).find(({ problem }) => problem === 'changed');
-      return (
-        found &&
-        invalid(
-          `${thinkingPlace(found)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
-        )
-      );
-    },
+  // Thinking blocks come back as they were [anthropics/claude-code/issues/63155, 2026-05-28].
+  'thinking-unchanged'(call) {
+    const found = returnedThinking(call).find(({ problem }) => problem === 'changed');
+    return (
+      found &&
+      `${thinkingPlace(found)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`
+    );
   },
-  {
-    id: 'thinking-bound',
-    says: 'Thinking is valid only for its model and account, while system, tools and all messages before it are the same.',
-    source: 'https://github.com/pydantic/pydantic-ai/pull/7989',
-    date: '2026-09-02',
-    check(call) {
-      const found = returnedThinking(call).find(({ problem }) => problem === 'bound');
-      return (
-        found &&
-        call.can.boundThinking &&
-        !drops(call) &&
-        invalid(`${thinkingPlace(found)}: The block is bound to a different conversation.`)
-      );
-    },
+  // Thinking is valid only for its model and account, while system, tools and all messages before it are the same
+  // [pydantic/pydantic-ai/pull/7989, 2026-09-02].
+  'thinking-bound'(call) {
+    const found = returnedThinking(call).find(({ problem }) => problem === 'bound');
+    return (
+      found &&
+      call.can.boundThinking &&
+      !drops(call) &&
+      `${thinkingPlace(found)}: The block is bound to a different conversation.`
+    );
   },
-  {
-    id: 'thinking-first',
-    says: 'With a budget for thinking, the last assistant turn with calls starts with its thinking.',
-    source: `${extendedThinking}#preserving-thinking-blocks`,
-    date: '2026-11-21',
-    check(call) {
-      const { thinking, messages } = call.body;
-      const last = messages.findLastIndex(({ role }) => role === 'assistant');
-      const blocks = placedBlocks(call).filter(({ message }) => message === last);
-      const [first] = blocks;
-      if (thinking?.type !== 'enabled' || !first || !blocks.some(({ block }) => block.type === 'tool_use'))
-        return undefined;
-      if (first.block.type === 'thinking' || first.block.type === 'redacted_thinking') return undefined;
-      return invalid(
-        `${thinkingPlace(first)}.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.block.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`.`,
-      );
-    },
+  // With a budget for thinking, the last assistant turn with calls starts with its thinking
+  // [docs/build-with-claude/extended-thinking#preserving-thinking-blocks].
+  'thinking-first'(call) {
+    const { thinking, messages } = call.body;
+    const last = messages.findLastIndex(({ role }) => role === 'assistant');
+    const blocks = placedBlocks(call).filter(({ message }) => message === last);
+    const [first] = blocks;
+    if (thinking?.type !== 'enabled' || !first || !blocks.some(({ block }) => block.type === 'tool_use'))
+      return undefined;
+    if (first.block.type === 'thinking' || first.block.type === 'redacted_thinking') return undefined;
+    return `${thinkingPlace(first)}.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.block.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`.`;
   },
-];
-
-/**
- * What Anthropic's structured outputs refuse of a JSON Schema, in its words where threads show them. Source: the page
- * "Structured outputs", JSON Schema limitations, November 2026.
- */
+};
 
 type Schema = Record<string, unknown>;
 

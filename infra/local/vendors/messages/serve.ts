@@ -1,48 +1,46 @@
+/** Anthropic's Messages, served: gates, the blocks of a turn, the message around them, and its events. */
 import {
-  failedEarly,
-  failing,
+  answerAsAsked,
+  asks,
+  outputCounts,
+  piecesOf,
+  wordsOf,
+  type Counts,
+  type EarlyFailure,
+  type PrefixMemory,
+  type Turn,
+} from '../script.ts';
+import {
   jsonReply,
+  objectIn,
+  refusedBy,
   sseFrame,
   sseReply,
-  firstBroken,
-  objectIn,
   type Refusal,
-  type Rule,
+  type Rules,
   type VendorReply,
 } from '../vendor.ts';
 import {
-  type PrefixMemory,
-  scriptedTurn,
-  type Turn,
-  limited,
-  outputTokens,
-  wordsOf,
-  asks,
-  earlyFailureIn,
-  lateFailureIn,
-  type EarlyFailure,
-  piecesOf,
-  type Counts,
-} from '../script.ts';
+  messagesTranscript,
+  placedBlocks,
+  readBody,
+  thinkingOf,
+  type Block,
+  type ClaudeModel,
+  type MessagesCall,
+} from './request.ts';
+import { parameterRules, thinkingRules } from './rules.ts';
 import {
   cachedCounts,
-  returnedThinking,
   ownerOf,
   prefixBefore,
   redactedBlock,
+  returnedThinking,
   thinkingBlock,
 } from './thinking.ts';
-import {
-  placedBlocks,
-  thinkingOf,
-  transcriptOf,
-  type MessagesCall,
-  type ClaudeModel,
-  readBody,
-  type Block,
-} from './request.ts';
-import { parameterRules, thinkingRules } from './rules.ts';
 import { messageRules } from './tool-rules.ts';
+
+type Json = Record<string, unknown>;
 
 /** What is known before the body is read. */
 export interface Gate {
@@ -51,7 +49,8 @@ export interface Gate {
 }
 
 export interface MessagesServer {
-  gate: Rule<Gate>[];
+  /** What the vendor refuses of headers. */
+  gate: Rules<Gate>;
   isNewer(gate: Gate): boolean;
   /** Taken out of the body before it is read against the schema. */
   ownFields?: string[];
@@ -70,34 +69,25 @@ interface EventFraming {
   error: string | Uint8Array;
 }
 
-export const messagesRules: Rule<MessagesCall>[] = [...messageRules, ...parameterRules, ...thinkingRules];
+export const messagesRules: Rules<MessagesCall> = { ...messageRules, ...parameterRules, ...thinkingRules };
 
 /** Rules of the request's form and model; each vendor adds those of its headers. */
-export const gateRules = (server: MessagesServer): Rule<Gate>[] => [
+export const gateRules = (server: MessagesServer): Rules<Gate> => ({
   ...server.gate,
-  {
-    id: 'body',
-    says: 'The body has the fields of the schema, all that are required and no others.',
-    source: 'https://platform.claude.com/docs/en/api/messages (the SDK: MessageCreateParamsBase)',
-    date: '2026-11-21',
-    check(gate) {
-      const read = readBody(bodyOf(gate, server), server.isNewer(gate));
-      return 'problem' in read && { status: 400, message: read.problem, type: 'invalid_request_error' };
+  // The body has the fields of the schema, all that are required and no others
+  // [docs/api/messages (the SDK: MessageCreateParamsBase)].
+  body(gate) {
+    const read = readBody(bodyOf(gate, server), server.isNewer(gate));
+    return 'problem' in read && read.problem;
+  },
+  // Models that do not exist answer 404 [docs/api/errors].
+  model: ({ value }) =>
+    !server.modelOf(String(value?.['model'])) && {
+      status: 404,
+      message: `model: ${String(value?.['model'])}`,
+      type: 'not_found_error',
     },
-  },
-  {
-    id: 'model',
-    says: 'Models that do not exist answer 404.',
-    source: 'https://platform.claude.com/docs/en/api/errors',
-    date: '2026-11-21',
-    check: ({ value }) =>
-      !server.modelOf(String(value?.['model'])) && {
-        status: 404,
-        message: `model: ${String(value?.['model'])}`,
-        type: 'not_found_error',
-      },
-  },
-];
+});
 
 const bodyOf = ({ value }: Gate, { ownFields = [] }: MessagesServer): unknown =>
   value && Object.fromEntries(Object.entries(value).filter(([field]) => !ownFields.includes(field)));
@@ -106,26 +96,24 @@ export function serveMessages(
   { headers, text }: { headers: Record<string, string>; text: string },
   server: MessagesServer,
 ): VendorReply {
+  const { refuse } = server;
   const gate = { headers, value: objectIn(text) };
-  const stopped = firstBroken(gateRules(server), gate);
-  if (stopped) return { ...server.refuse(stopped.refusal), rule: stopped.rule };
+  const stopped = refusedBy(gateRules(server), gate, refuse);
+  if (stopped) return stopped;
   const isNewer = server.isNewer(gate);
   const read = readBody(bodyOf(gate, server), isNewer);
   const can = 'body' in read ? server.modelOf(read.body.model) : undefined;
   if ('problem' in read || !can) throw new Error('the gate let a wrong body pass');
   const call = { headers, body: read.body, can, isNewer, account: server.account(gate) };
-  const broken = firstBroken(messagesRules, call);
-  if (broken) return { ...server.refuse(broken.refusal), rule: broken.rule };
-  return answer(call, server);
+  return refusedBy(messagesRules, call, refuse) ?? answer(call, server);
 }
 
-const messageFailures: Record<EarlyFailure, Refusal> = {
+const failures: Record<EarlyFailure, Refusal> = {
   overload: { status: 529, message: 'Overloaded', type: 'overloaded_error' },
   quota: {
     status: 400,
     message:
       'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
-    type: 'invalid_request_error',
   },
   throttle: {
     status: 429,
@@ -135,52 +123,41 @@ const messageFailures: Record<EarlyFailure, Refusal> = {
   window: {
     status: 400,
     message: 'prompt is too long: 1000042 tokens > 1000000 maximum',
-    type: 'invalid_request_error',
   },
 };
 
-function answer(call: MessagesCall, server: MessagesServer): VendorReply {
-  const { said } = transcriptOf(call);
-  const early = earlyFailureIn(said);
-  if (early) return failedEarly(server.refuse(messageFailures[early]), early, said);
-  if (asks(said, 'overlong')) return overlong(call, server);
-  const late = lateFailureIn(said);
-  if (late === 'cut' && !call.body.stream)
-    return server.refuse({ status: 500, message: 'Internal server error', type: 'api_error' });
-  const turn = turnOf(call);
-  const made = contentOf(call, turn);
-  const reply: MessageAnswer = {
-    turn,
-    made,
-    counts: {
-      ...cachedCounts(call, server.memory),
-      output: outputTokens(turn),
-      thinking: wordsOf(turn.thinking).length,
-    },
-    // The end of the context window, without a request that fills it.
-    ...(asks(said, 'overflow') && { stopReason: 'model_context_window_exceeded' }),
-  };
-  const notes = notesOn(call);
-  if (!call.body.stream) return { ...failing(jsonReply(200, wholeMessage(call, reply)), late, ''), notes };
-  const { contentType, frame, error } = server.frame ?? serverSent;
-  const streamed = { ...sseReply([]), frames: messageEvents(call, reply).map(frame) };
-  const headers = { ...streamed.headers, 'content-type': contentType };
-  return { ...failing({ ...streamed, headers }, late, error), notes };
-}
-
-/** A stream whose first event is an error. */
-function overlong(
-  { body }: MessagesCall,
-  { refuse, frame: framing = serverSent }: MessagesServer,
+function answer(
+  call: MessagesCall,
+  { refuse, memory, frame: framing = serverSent }: MessagesServer,
 ): VendorReply {
-  const { message, type } = messageFailures.window;
-  if (!body.stream) return refuse(messageFailures.window);
-  const reply = sseReply([]);
-  return {
-    ...reply,
-    headers: { ...reply.headers, 'content-type': framing.contentType },
-    frames: [framing.frame({ type: 'error', error: { type, message } })],
-  };
+  const { stream: streams = false, max_tokens: limit } = call.body;
+  const transcript = messagesTranscript(call);
+  const { contentType, frame, error } = framing;
+  const { message, type = 'invalid_request_error' } = failures.window;
+  return answerAsAsked({
+    transcript,
+    streams,
+    thinks: thinkingOf(call) !== 'off',
+    limit,
+    refuse,
+    failures,
+    brokenOff: { status: 500, message: 'Internal server error', type: 'api_error' },
+    streamError: streams ? error : '',
+    overlongStream: () => sseReply([frame({ type: 'error', error: { type, message } })], contentType),
+    reply(turn) {
+      const made = contentOf(call, turn);
+      const answered: MessageAnswer = {
+        turn,
+        made,
+        counts: { ...cachedCounts(call, memory), ...outputCounts(turn) },
+        // The end of the context window, without a request that fills it.
+        ...(asks(transcript.said, 'overflow') && { stopReason: 'model_context_window_exceeded' }),
+      };
+      if (!streams) return jsonReply(200, wholeMessage(call, answered));
+      return sseReply(messageEvents(call, answered).map(frame), contentType);
+    },
+    notes: () => notesOn(call),
+  });
 }
 
 const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
@@ -190,12 +167,6 @@ const serverSent: EventFraming = {
   frame: (event) => sseFrame(event, event.type),
   error: sseFrame(overloaded, 'error'),
 };
-
-function turnOf(call: MessagesCall): Turn {
-  const scripted = scriptedTurn(transcriptOf(call));
-  const thinking = thinkingOf(call) === 'off' ? '' : scripted.thinking;
-  return limited({ ...scripted, thinking }, call.body.max_tokens);
-}
 
 /** What the vendor tolerates: thinking that was dropped before calls, or belongs to another conversation. */
 function notesOn(call: MessagesCall): string[] {
@@ -211,8 +182,6 @@ function notesOn(call: MessagesCall): string[] {
   ];
 }
 
-type Json = Record<string, unknown>;
-
 /** A block as the model made it: of a cut call `input` is what came, as text. */
 type Made = { block: Block; input?: string };
 
@@ -226,7 +195,7 @@ const stopReasons: Record<Turn['finish'], string> = {
 
 /** The content of the answer. Each thinking block is signed with all that stands before it. */
 function contentOf(call: MessagesCall, turn: Turn): Made[] {
-  const { said } = transcriptOf(call);
+  const { said } = messagesTranscript(call);
   const made: Made[] = [];
   const think = (text: string): void => {
     const [shown, prefix] = [
@@ -277,7 +246,7 @@ interface MessageAnswer {
   stopReason?: string;
 }
 
-const messageOf = ({ body, account }: MessagesCall, answer: MessageAnswer): Json => ({
+const wholeMessage = ({ body, account }: MessagesCall, answer: MessageAnswer): Json => ({
   id: `msg_01Double${account.length}${answer.turn.step}`,
   type: 'message',
   role: 'assistant',
@@ -295,11 +264,9 @@ const messageOf = ({ body, account }: MessagesCall, answer: MessageAnswer): Json
   usage: usageOf(answer.counts),
 });
 
-const wholeMessage = messageOf;
-
 /** The events of a stream, in order. */
 function messageEvents(call: MessagesCall, answer: MessageAnswer): ({ type: string } & Json)[] {
-  const whole = messageOf(call, answer);
+  const whole = wholeMessage(call, answer);
   const { stop_reason: reason, stop_sequence: sequence, stop_details: details, ...started } = whole;
   const usage = usageOf({ ...answer.counts, output: 1, thinking: 0 });
   const { cache_creation: _split, service_tier: _tier, ...finalUsage } = usageOf(answer.counts);

@@ -1,7 +1,8 @@
+/** Thinking blocks with their signatures, and the cache of prompts: what depends on all that stands before a block. */
 import { createHash, createHmac } from 'node:crypto';
+import { prefixHashes, promptTokens, type Counts, type PrefixMemory } from '../script.ts';
 import { objectIn } from '../vendor.ts';
-import { prefixHashes, type PrefixMemory, promptTokens } from '../script.ts';
-import { blocksOf, type MessagesCall, type Block, type MessagesBody } from './request.ts';
+import { blocksOf, type Block, type MessagesBody, type MessagesCall } from './request.ts';
 
 /**
  * Signatures of thinking blocks: each names the text, the account and everything before the block, so that an
@@ -117,18 +118,11 @@ export function breakpoints({ body }: MessagesCall): { part: number; ttl: Ttl }[
 type Mark = { ttl?: Ttl } | null | undefined;
 const markOf = (block: object) => ('cache_control' in block ? (block.cache_control as Mark) : undefined);
 
-interface CacheCounts {
-  input: number;
-  cacheRead: number;
-  cacheWrite5m: number;
-  cacheWrite1h: number;
-}
-
 /** How far back from a breakpoint the vendor looks for what it has. */
 const lookback = 20;
 
 /** Reads the longest remembered prefix, and remembers those that end at breakpoints. */
-export function cachedCounts(call: MessagesCall, memory: PrefixMemory): CacheCounts {
+export function cachedCounts(call: MessagesCall, memory: PrefixMemory): Omit<Counts, 'output' | 'thinking'> {
   const parts = promptParts(call.body);
   const tokensUpTo = (part: number): number => promptTokens(parts.slice(0, part + 1).join(''));
   const hashes = prefixHashes(`${call.account} ${call.body.model}`, parts);

@@ -1,45 +1,163 @@
+/** OpenAI's Responses, served: the items of a turn, the response around them, and its events. */
 import {
-  type Turn,
-  type Counts,
+  answerAsAsked,
   asks,
+  outputCounts,
   piecesOf,
   wordsOf,
+  type AskedTurn,
+  type Counts,
   type PrefixMemory,
-  scriptedTurn,
-  limited,
-  outputTokens,
-  promptTokens,
-  earlyFailureIn,
-  lateFailureIn,
-  type EarlyFailure,
+  type Turn,
 } from '../script.ts';
 import {
   isObject,
-  sseFrame,
-  objectsIn,
-  textIn,
-  failedEarly,
-  failing,
   jsonReply,
-  sseReply,
-  firstBroken,
   objectIn,
+  objectsIn,
+  refusedBy,
+  sseFrame,
+  sseReply,
+  textIn,
   type Refusal,
-  type Rule,
+  type Rules,
   type VendorReply,
 } from '../vendor.ts';
 import {
   encrypted,
-  turnDigits,
-  promptParts,
-  transcriptOf,
-  type ResponsesCall,
   isCall,
+  promptParts,
+  refused,
   responsesCall,
+  responsesTranscript,
+  turnDigits,
   type InputItem,
+  type ResponsesCall,
 } from './rules.ts';
 
 type Json = Record<string, unknown>;
+
+interface ResponsesServer extends Pick<AskedTurn, 'refuse' | 'failures'> {
+  rules: Rules<ResponsesCall>;
+  thinks: (call: ResponsesCall) => boolean;
+  memory: PrefixMemory;
+}
+
+interface ResponsesRequest {
+  headers: Record<string, string>;
+  text: string;
+  organization: string;
+  /** For `/compact`, which answers with the conversation's summary. */
+  compacts?: boolean;
+}
+
+export function serveResponses(
+  { headers, text, organization, compacts = false }: ResponsesRequest,
+  server: ResponsesServer,
+): VendorReply {
+  const { rules, refuse } = server;
+  const body = objectIn(text);
+  if (!body) return refuse({ status: 400, message: 'We could not parse the JSON body of your request.' });
+  if (body['input'] === undefined)
+    return refuse(refused("Missing required parameter: 'input'.", 'input', 'missing_required_parameter'));
+  const call = responsesCall(headers, body, organization);
+  return refusedBy(rules, call, refuse) ?? (compacts ? compactedReply(call, server) : answer(call, server));
+}
+
+function answer(call: ResponsesCall, { refuse, failures, thinks, memory }: ResponsesServer): VendorReply {
+  const streams = call.body['stream'] === true;
+  const { message, type } = brokenOff;
+  return answerAsAsked({
+    transcript: responsesTranscript(call),
+    streams,
+    thinks: thinks(call),
+    limit: Number(call.body['max_output_tokens'] ?? Infinity),
+    refuse,
+    failures,
+    brokenOff,
+    streamError: eventFrame({ type: 'error', code: type, message, param: null, sequence_number: 99 }),
+    overlongStream: () => overlong(call, failures.window),
+    reply(turn) {
+      const asked = call.items.at(-1)?.type === 'compaction_trigger';
+      const output = asked ? [compactionItem(call)] : outputItems(call, turn);
+      const isCut = !asked && turn.finish === 'length';
+      const finished = finishedResponse(call, { output, isCut, counts: countsOf(call, turn, memory) });
+      return streams ? sseReply(responseFrames(emptyResponse(call), finished)) : jsonReply(200, finished);
+    },
+    notes: () => notesOn(call),
+  });
+}
+
+/** A stream that fails with its first event. */
+const overlong = (call: ResponsesCall, { code, message }: Refusal): VendorReply =>
+  sseReply([
+    eventFrame({
+      type: 'response.failed',
+      response: { ...emptyResponse(call), status: 'failed', error: { code, message } },
+      sequence_number: 0,
+    }),
+  ]);
+
+const brokenOff = {
+  status: 500,
+  message: 'The server had an error while processing your request. Sorry about that!',
+  type: 'server_error',
+};
+
+function countsOf(call: ResponsesCall, turn: Turn, memory: PrefixMemory): Counts {
+  const key = textIn(call.body['prompt_cache_key']);
+  const { total, seen } = memory.promptCounts(`${call.organization} ${call.model} ${key}`, promptParts(call));
+  const isCached = total >= 1024;
+  const cacheRead = isCached ? seen : 0;
+  const written = isCached ? total - cacheRead - 1 : 0;
+  const input = total - cacheRead - written;
+  return { input, cacheRead, cacheWrite5m: written, cacheWrite1h: 0, ...outputCounts(turn) };
+}
+
+const compactionItem = (call: ResponsesCall) => {
+  const id = `cmp_${turnDigits(call.organization, promptParts(call))}`;
+  const text = `${call.items.length} items; the last user text: ${responsesTranscript(call).said}`;
+  return {
+    id,
+    type: 'compaction',
+    encrypted_content: encrypted({ organization: call.organization, item: id, text }),
+  };
+};
+
+function compactedReply(call: ResponsesCall, { memory }: ResponsesServer): VendorReply {
+  const turn: Turn = {
+    thinking: '',
+    text: 'a summary of some words',
+    calls: [],
+    finish: 'stop',
+    step: 0,
+    question: '',
+  };
+  const item = compactionItem(call);
+  return jsonReply(200, {
+    id: item.id.replace('cmp', 'resp'),
+    object: 'response.compaction',
+    created_at: 1_790_000_000,
+    output: [item],
+    usage: usageOf(countsOf(call, turn, memory)),
+  });
+}
+
+/** Calls whose turn had reasoning that did not come back are accepted without an item id, and worse answers follow. */
+const notesOn = ({ items }: ResponsesCall): string[] =>
+  items.some((item, at) => isCall(item) && isReasoned(item) && !hasReasoning(items.slice(0, at)))
+    ? ['a call without the reasoning of its turn']
+    : [];
+
+const isReasoned = ({ call_id: id }: InputItem): boolean => /^call_[0-9a-f]{24}r\d+$/.test(String(id));
+
+/** Whether reasoning stands right before the calls of the turn, other calls and a commentary apart. */
+function hasReasoning(before: InputItem[]): boolean {
+  const last = before.findLast(
+    (item) => !isCall(item) && !(item.type === 'message' && item['role'] === 'assistant'),
+  );
+  return last?.type === 'reasoning';
+}
 
 /** The output items of a turn. Thinking that is empty gives no reasoning item. */
 function outputItems(call: ResponsesCall, turn: Turn): Json[] {
@@ -83,7 +201,7 @@ function reasoningItem({ body, organization }: ResponsesCall, id: string, text: 
 }
 
 function messageItem(call: ResponsesCall, turn: Turn, { id, status }: { id: string; status: string }): Json {
-  const cited = asks(transcriptOf(call).said, 'cite') && turn.finish === 'stop';
+  const cited = asks(responsesTranscript(call).said, 'cite') && turn.finish === 'stop';
   const citation = {
     type: 'url_citation',
     start_index: 0,
@@ -144,21 +262,17 @@ function emptyResponse(call: ResponsesCall): Json {
   };
 }
 
-function finishedResponse(
+const finishedResponse = (
   call: ResponsesCall,
-  output: Json[],
-  { turn, counts }: { turn: Turn; counts: Counts },
-): Json {
-  const cut = turn.finish === 'length';
-  return {
-    ...emptyResponse(call),
-    status: cut ? 'incomplete' : 'completed',
-    completed_at: cut ? null : 1_790_000_001,
-    incomplete_details: cut ? { reason: 'max_output_tokens' } : null,
-    output,
-    usage: usageOf(counts),
-  };
-}
+  { output, isCut, counts }: { output: Json[]; isCut: boolean; counts: Counts },
+): Json => ({
+  ...emptyResponse(call),
+  status: isCut ? 'incomplete' : 'completed',
+  completed_at: isCut ? null : 1_790_000_001,
+  incomplete_details: isCut ? { reason: 'max_output_tokens' } : null,
+  output,
+  usage: usageOf(counts),
+});
 
 type Event = { type: string } & Json;
 
@@ -265,145 +379,4 @@ function summaryEvents(part: Json, place: Place & { summary_index: number }): Ev
     at('reasoning_summary_text.done', { text }),
     at('reasoning_summary_part.done', { part }),
   ];
-}
-
-interface ResponsesServer {
-  rules: Rule<ResponsesCall>[];
-  refuse: (refusal: Refusal) => VendorReply;
-  failures: Record<EarlyFailure, Refusal>;
-  thinks(call: ResponsesCall): boolean;
-  memory: PrefixMemory;
-}
-
-interface ResponsesRequest {
-  headers: Record<string, string>;
-  text: string;
-  organization: string;
-  /** For `/compact`, which answers with the conversation's summary. */
-  compacts?: boolean;
-}
-
-export function serveResponses(
-  { headers, text, organization, compacts = false }: ResponsesRequest,
-  server: ResponsesServer,
-): VendorReply {
-  const body = objectIn(text);
-  if (!body)
-    return server.refuse({ status: 400, message: 'We could not parse the JSON body of your request.' });
-  if (body['input'] === undefined)
-    return server.refuse({
-      status: 400,
-      message: "Missing required parameter: 'input'.",
-      param: 'input',
-      code: 'missing_required_parameter',
-    });
-  const call = responsesCall(headers, body, organization);
-  const broken = firstBroken(server.rules, call);
-  if (broken) return { ...server.refuse(broken.refusal), rule: broken.rule };
-  if (compacts) return compactedReply(call, server);
-  return answer(call, server);
-}
-
-function answer(call: ResponsesCall, server: ResponsesServer): VendorReply {
-  const transcript = transcriptOf(call);
-  const early = earlyFailureIn(transcript.said);
-  if (early) return failedEarly(server.refuse(server.failures[early]), early, transcript.said);
-  const late = lateFailureIn(transcript.said);
-  const streams = call.body['stream'] === true;
-  if (asks(transcript.said, 'overlong'))
-    return streams ? overlong(call, server.failures.window) : server.refuse(server.failures.window);
-  if (late === 'cut' && !streams) return server.refuse(brokenOff);
-  const scripted = scriptedTurn(transcript);
-  const limit = Number(call.body['max_output_tokens'] ?? Infinity);
-  const turn = limited(server.thinks(call) ? scripted : { ...scripted, thinking: '' }, limit);
-  const counts = countsOf(call, turn, server.memory);
-  const asked = call.items.at(-1)?.type === 'compaction_trigger';
-  const output = asked ? [compactionItem(call)] : outputItems(call, turn);
-  const finished = finishedResponse(call, output, {
-    turn: asked ? { ...turn, finish: 'stop' } : turn,
-    counts,
-  });
-  const reply = streams ? sseReply(responseFrames(emptyResponse(call), finished)) : jsonReply(200, finished);
-  const { message, type } = brokenOff;
-  const error = eventFrame({ type: 'error', code: type, message, param: null, sequence_number: 99 });
-  return { ...failing(reply, late, error), notes: notesOn(call) };
-}
-
-/** A stream that fails with its first event. */
-const overlong = (call: ResponsesCall, { code, message }: Refusal): VendorReply =>
-  sseReply([
-    eventFrame({
-      type: 'response.failed',
-      response: { ...emptyResponse(call), status: 'failed', error: { code, message } },
-      sequence_number: 0,
-    }),
-  ]);
-
-const brokenOff = {
-  status: 500,
-  message: 'The server had an error while processing your request. Sorry about that!',
-  type: 'server_error',
-};
-
-function countsOf(call: ResponsesCall, turn: Turn, memory: PrefixMemory): Counts {
-  const parts = promptParts(call);
-  const total = promptTokens(parts.join(''));
-  const key = textIn(call.body['prompt_cache_key']);
-  const seen = memory.countSeen(`${call.organization} ${call.model} ${key}`, parts);
-  const isCached = total >= 1024;
-  const cacheRead = isCached ? Math.min(promptTokens(parts.slice(0, seen).join('')), total - 1) : 0;
-  const written = isCached ? total - cacheRead - 1 : 0;
-  return {
-    input: total - cacheRead - written,
-    cacheRead,
-    cacheWrite5m: written,
-    cacheWrite1h: 0,
-    output: outputTokens(turn),
-    thinking: wordsOf(turn.thinking).length,
-  };
-}
-
-const compactionItem = (call: ResponsesCall) => {
-  const id = `cmp_${turnDigits(call.organization, promptParts(call))}`;
-  const text = `${call.items.length} items; the last user text: ${transcriptOf(call).said}`;
-  return {
-    id,
-    type: 'compaction',
-    encrypted_content: encrypted({ organization: call.organization, item: id, text }),
-  };
-};
-
-function compactedReply(call: ResponsesCall, { memory }: ResponsesServer): VendorReply {
-  const turn: Turn = {
-    thinking: '',
-    text: 'a summary of some words',
-    calls: [],
-    finish: 'stop',
-    step: 0,
-    question: '',
-  };
-  const item = compactionItem(call);
-  return jsonReply(200, {
-    id: item.id.replace('cmp', 'resp'),
-    object: 'response.compaction',
-    created_at: 1_790_000_000,
-    output: [item],
-    usage: usageOf(countsOf(call, turn, memory)),
-  });
-}
-
-/** Calls whose turn had reasoning that did not come back are accepted without an item id, and worse answers follow. */
-const notesOn = ({ items }: ResponsesCall): string[] =>
-  items.some((item, at) => isCall(item) && isReasoned(item) && !hasReasoning(items.slice(0, at)))
-    ? ['a call without the reasoning of its turn']
-    : [];
-
-const isReasoned = ({ call_id: id }: InputItem): boolean => /^call_[0-9a-f]{24}r\d+$/.test(String(id));
-
-/** Whether reasoning stands right before the calls of the turn, other calls and a commentary apart. */
-function hasReasoning(before: InputItem[]): boolean {
-  const last = before.findLast(
-    (item) => !isCall(item) && !(item.type === 'message' && item['role'] === 'assistant'),
-  );
-  return last?.type === 'reasoning';
 }

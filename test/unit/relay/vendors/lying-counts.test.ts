@@ -1,6 +1,6 @@
 /** Upstreams that report other counts than they used: what is charged stays near the truth, and the row says why. */
 import { describe, expect, it } from 'vitest';
-import { lies } from '../../../../infra/local/vendors/vendors.ts';
+import { lies } from '../../../support/lying-vendor.ts';
 import { byTokens, BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { type Step, data, delta, done, finish } from '../../../support/core-rig.ts';
 import { vendorModels, VendorRig, type VendorModel } from '../../../support/vendor-rig.ts';

@@ -4,11 +4,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
-import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
-import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
-import { keyHash } from '../../../shared/tables/key-hash.ts';
-import { keyHint } from '../../../shared/wire/ids.ts';
-import { demoModels } from './upstream.ts';
+import { tableSchemas } from '../../shared/tables/table-schemas.ts';
+import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
+import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHint } from '../../shared/wire/ids.ts';
+import { demoModels } from './vendors/demo.ts';
 
 const stackName = 'relay';
 
@@ -33,16 +33,17 @@ export function demoKey(dataFolder: string | undefined): string {
   return fresh;
 }
 
-/** Where the demo upstream and the vendor doubles listen in this run. */
-interface DemoUpstreams {
-  endpoint: string;
-  vendorEndpoint: (vendor: string) => string;
-}
-
-/** Writes missing demo rows, and updates the endpoints of demo channels to the current ports. */
-export async function seedDemo(client: DynamoDBClient, upstreams: DemoUpstreams, key: string): Promise<void> {
+/**
+ * Writes missing demo rows, and updates the endpoints of demo channels to the current ports.
+ * @param endpointOf where the double of a vendor, or the one of the demo, listens in this run
+ */
+export async function seedDemo(
+  client: DynamoDBClient,
+  endpointOf: (vendor: string) => string,
+  key: string,
+): Promise<void> {
   const documents = DynamoDBDocumentClient.from(client);
-  const rows = [...demoRows(upstreams.endpoint, key), ...vendorRows(upstreams.vendorEndpoint)];
+  const rows = [...demoRows(endpointOf('demo'), key), ...vendorRows(endpointOf)];
   await Promise.all(rows.map((row) => putIfAbsent(documents, row)));
   const channels = rows.filter(({ table }) => table === 'channels');
   await Promise.all(channels.map(({ row }) => updateEndpoint(documents, row)));
@@ -178,57 +179,28 @@ export const realChannelRow: SeedRow = {
   },
 };
 
-/** A model of a vendor double, under the name that demo clients use. */
-interface VendorModel {
-  /** The double's name. */
-  vendor: string;
-  model: string;
-  /** The vendor's name of the model. */
-  upstream: string;
-  row: Record<string, unknown>;
-}
-
-const vendorModels: VendorModel[] = [
-  {
-    vendor: 'openai',
-    model: 'demo-gpt',
-    upstream: 'gpt-5.6',
-    row: { name: 'OpenAI, as it behaves', type: 'openai', dialect: 'responses' },
-  },
-  {
-    vendor: 'gemini',
-    model: 'demo-gemini',
-    upstream: 'gemini-3-pro-preview',
-    row: { name: 'Gemini, as it behaves', type: 'gemini' },
-  },
-  {
-    vendor: 'deepseek',
-    model: 'demo-deepseek',
-    upstream: 'deepseek-v4-pro',
-    row: { name: 'DeepSeek, as it behaves', type: 'openai' },
-  },
-  {
-    vendor: 'anthropic',
-    model: 'demo-claude',
-    upstream: 'claude-opus-5-5',
-    row: { name: 'Anthropic, as it behaves', type: 'anthropic' },
-  },
-  {
-    vendor: 'bedrock',
-    model: 'demo-bedrock',
-    upstream: 'us.anthropic.claude-opus-5-5-v1:0',
-    row: { name: 'Bedrock, as it behaves', type: 'bedrock', region: 'us-east-1' },
-  },
-  {
-    vendor: 'picky',
-    model: 'demo-picky',
-    upstream: 'picky',
-    row: {
+/** The models of vendor doubles, under the names that demo clients use. */
+const vendorModels: [model: string, vendor: string, upstream: string, row: Record<string, unknown>][] = [
+  ['demo-gpt', 'openai', 'gpt-5.6', { name: 'OpenAI, as it behaves', type: 'openai', dialect: 'responses' }],
+  ['demo-gemini', 'gemini', 'gemini-3-pro-preview', { name: 'Gemini, as it behaves', type: 'gemini' }],
+  ['demo-deepseek', 'deepseek', 'deepseek-v4-pro', { name: 'DeepSeek, as it behaves', type: 'openai' }],
+  ['demo-claude', 'anthropic', 'claude-opus-5-5', { name: 'Anthropic, as it behaves', type: 'anthropic' }],
+  [
+    'demo-bedrock',
+    'bedrock',
+    'us.anthropic.claude-opus-5-5-v1:0',
+    { name: 'Bedrock, as it behaves', type: 'bedrock', region: 'us-east-1' },
+  ],
+  [
+    'demo-picky',
+    'picky',
+    'picky',
+    {
       name: 'A picky self-hosted server',
       type: 'openai',
       params: { system: 'first', null_content: 'empty', call_ids: 'alnum9' },
     },
-  },
+  ],
 ];
 
 /** A channel to each vendor double, and a price. `endpointOf`: the address that a row names for a double. */
@@ -238,12 +210,12 @@ export const vendorRows = (endpointOf: (vendor: string) => string): SeedRow[] =>
     row: {
       id: 2,
       type: 'token-billing',
-      models: vendorModels.map(({ model }) => model),
+      models: vendorModels.map(([model]) => model),
       input: 0.002,
       output: 0.008,
     },
   },
-  ...vendorModels.map(({ vendor, model, upstream, row }) => ({
+  ...vendorModels.map(([model, vendor, upstream, row]) => ({
     table: 'channels' as const,
     row: {
       id: model,
