@@ -3,7 +3,7 @@
  * access key that signed: the SDK and the tool are the product's own.
  */
 import { vi } from 'vitest';
-import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import { startFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import type { PolicyName } from '../../infra/ops/access/policies.ts';
 import { accountAnswer } from '../ops/account-replies.ts';
 import { startAws, type AwsOnLoopback } from '../ops/aws-on-loopback.ts';

@@ -1,6 +1,6 @@
 /** Answers as AWS does to calls that the policy of their access key does not allow. */
 import type { IncomingMessage } from 'node:http';
-import type { Refusal } from '../../infra/local/faults/fault-proxy.ts';
+import type { Refusal } from '../support/fault-proxy.ts';
 import { evaluate, type Access } from './policy-document.ts';
 import { requestedAccess } from './requested-access.ts';
 import { account, type ManagedPolicy } from './template-policies.ts';

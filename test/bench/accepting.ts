@@ -4,7 +4,7 @@
  * once with 10 ms on top of each of their calls, which is what a table of AWS takes, and more.
  */
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { startFaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { startLocalStack } from '../support/local-stack.ts';

@@ -11,7 +11,7 @@ import {
   type FaultProxy,
   startSecretDouble,
   type SecretDouble,
-} from '../../infra/local/faults/fault-proxy.ts';
+} from '../support/fault-proxy.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 
 let emulator: Emulator;

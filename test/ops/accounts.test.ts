@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startFaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 import { runOps } from './run-ops.ts';
 

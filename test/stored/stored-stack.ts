@@ -1,6 +1,6 @@
 /** The running stack, whose processes and store fail, with an account for each seed. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Fault } from '../../infra/local/faults/fault-proxy.ts';
+import type { Fault } from '../support/fault-proxy.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
 import { startFaultedTables, sumOf, until, type FaultedTables, type Row } from '../support/faulted-tables.ts';

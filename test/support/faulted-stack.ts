@@ -1,5 +1,5 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
-import type { FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import type { FaultProxy } from './fault-proxy.ts';
 import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { startFaultedTables, sumOf, until } from './faulted-tables.ts';

@@ -1,6 +1,6 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
-import { startFaultProxy, type FaultProxy } from '../../infra/local/faults/fault-proxy.ts';
+import { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { emulatorClient, startEmulator } from './emulator.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts';

@@ -1,5 +1,5 @@
 /** Faults of the store, by the proxy before it. */
-import type { FaultProxy, FaultRule } from '../../../infra/local/faults/fault-proxy.ts';
+import type { FaultProxy, FaultRule } from '../../support/fault-proxy.ts';
 import type { Disturbances } from './disturbances.ts';
 
 const writes = ['UpdateItem', 'PutItem', 'TransactWriteItems'];

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { startFaultProxy, type FaultProxy } from '../../../infra/local/faults/fault-proxy.ts';
+import { startFaultProxy, type FaultProxy } from '../../support/fault-proxy.ts';
 import { startEmulator } from '../../../infra/local/host/emulator.ts';
 import { readOptions } from '../../../infra/local/host/local-options.ts';
 import type { Death, Loss } from '../checker/observations.ts';

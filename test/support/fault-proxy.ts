@@ -27,7 +27,7 @@ import {
 } from 'node:http';
 import { buffer, json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { closeServer, listenOnLoopback } from '../host/loopback.ts';
+import { closeServer, listenOnLoopback } from '../../infra/local/host/loopback.ts';
 
 export interface FaultProxy {
   /** What clients are given instead of the service's address. */
