@@ -94,7 +94,7 @@ export async function startStack(settings: StackSettings, shown: Log): Promise<R
   );
   if (key !== undefined) await demoGrantApplied(client);
   const urls = buildFunctionUrls(template, functions);
-  if (settings.compute === 'web') {
+  if (settings.compute === 'server') {
     const server = started.adopt(await startServerProcess(functions, log), (process) => process.stop());
     for (const host of urls.keys()) urls.set(host, serverUrl(server.port));
   }

@@ -20,8 +20,6 @@ const megabyte = 1024 * 1024;
  * text of bytes twice as large.
  */
 const heapShare = 5;
-/** As Lambda gives it to a Web Function. */
-const lambdaAddress = 'AWS_LAMBDA_HTTP_ENDPOINT';
 
 /** Throws an Error that names the variable and what it may be. */
 export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
@@ -38,7 +36,7 @@ export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
 }
 
 function readAddress(variables: NodeJS.ProcessEnv): Pick<ServerOptions, 'host' | 'port'> {
-  const text = variables['RELAY_LISTEN'] || variables[lambdaAddress] || '0.0.0.0:8080';
+  const text = variables['RELAY_LISTEN'] || '0.0.0.0:8080';
   const [, bracketed, plain, port] = /^(?:\[([\da-f:.]+)\]|([^:]+)):(\d{1,5})$/i.exec(text) ?? [];
   const host = bracketed ?? plain ?? '';
   if (port === undefined || Number(port) > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6))

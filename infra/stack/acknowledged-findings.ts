@@ -7,7 +7,6 @@ import { accountOf, hasUnknownKey } from './constructs/operator-policies.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import { type Triggers, emptyingProvider } from './constructs/triggers.ts';
 import type { Rollout } from './rollout.ts';
-import type { RelayWebFunction } from './constructs/web-function.ts';
 
 interface AcknowledgedConstructs {
   relayName: string;
@@ -22,8 +21,6 @@ interface AcknowledgedConstructs {
   topic?: ITopic | undefined;
   /** The bucket of the access log. Absent: none is written, or to a bucket that was given. */
   ownLog?: IConstruct | undefined;
-  /** Absent: functions answer. */
-  server?: RelayWebFunction | undefined;
 }
 
 const rotatedByDeploying = (option: string): Acknowledgment => ({
@@ -133,11 +130,6 @@ function logicalIdOf(construct: IConstruct): string {
   return Stack.of(construct).getLogicalId(defaultChild);
 }
 
-const publicEndpoint: Acknowledgment = {
-  id: 'Annotation::@aws-cdk/aws-lambda:webFunctionPublicEndpoint',
-  reason: 'The server refuses every request without the origin secret, as functions behind Function URLs do',
-};
-
 /** Acknowledges the accepted findings on their constructs. */
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   Validations.of(constructs.originSecrets).acknowledge(rotatedByDeploying('originSecrets'));
@@ -166,12 +158,9 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     const stack = Stack.of(relayFunction);
     Validations.of(relayFunction).acknowledge(...channelSecretFindings(stack, constructs.relayName));
   }
-  const { server, topic } = constructs;
+  const { topic } = constructs;
   const notify = constructs.functions.get('notify');
   if (topic) Validations.of(notify).acknowledge(...topicKeyFindings(Stack.of(notify), topic));
-  if (!server) return;
-  Validations.of(server).acknowledge(...channelSecretFindings(Stack.of(server), relayName), publicEndpoint);
-  acknowledgeCodeCopy(Stack.of(server));
 }
 
 // Accepted cdk-nag findings about what CDK itself adds to a stack. With a Web Function: a bucket for its code, and a function
@@ -182,37 +171,6 @@ const shown = (value: string, name: string): string => (Token.isUnresolved(value
 
 const basicExecution = (stack: Stack): string =>
   `IAM4[Policy::arn:${shown(stack.partition, 'Partition')}:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]`;
-
-const reason = "CDK's own, while deploying: it copies the server's code from the assets of the account";
-
-function copyFindings(stack: Stack, codeBucket: string): Acknowledgment[] {
-  const { account, partition, region, synthesizer } = stack;
-  const qualifier = synthesizer.bootstrapQualifier ?? 'hnb659fds';
-  const arn = `arn:${shown(partition, 'Partition')}`;
-  const assets = `cdk-${qualifier}-assets-${shown(account, 'AccountId')}-${shown(region, 'Region')}`;
-  return [
-    basicExecution(stack),
-    `IAM5[Resource::${arn}:s3:::${assets}/*]`,
-    'IAM5[Action::s3:Abort*]',
-    'IAM5[Action::s3:DeleteObject*]',
-    `IAM5[Resource::<${codeBucket}.Arn>/web-function/*]`,
-  ].map((finding) => ({ id: `AwsSolutions::AwsSolutions-${finding}`, reason }));
-}
-
-/** Without effect on a stack that has none of it. */
-function acknowledgeCodeCopy(stack: Stack): void {
-  const bucket = stack.node.children.find(({ node }) => node.id === 'AWSCDKWebFunctionAssetBucket');
-  const resource = bucket?.node.defaultChild;
-  if (!bucket || !resource) return;
-  Validations.of(bucket).acknowledge({
-    id: 'AwsSolutions::AwsSolutions-S1',
-    reason: 'Holds the code of the server alone, which is public',
-  });
-  const codeBucket = stack.getLogicalId(resource as Parameters<Stack['getLogicalId']>[0]);
-  for (const child of stack.node.children)
-    if (child.node.id.startsWith('Custom::S3ObjectCopy'))
-      Validations.of(child).acknowledge(...copyFindings(stack, codeBucket));
-}
 
 /** Without effect on a stack that has no such bucket. */
 function acknowledgeEmptying(stack: Stack): void {

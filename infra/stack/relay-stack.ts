@@ -105,7 +105,6 @@ function relayProps(stack: Stack, options: StageOptions): RelayProps {
     canary: options.canary,
     shifting: options.shifting,
     oneItemPerAccount: options.oneItemPerAccount,
-    compute: options.compute,
     defaultLimits: limits,
     logRetention: Object.values(RetentionDays).find(
       (days): days is RetentionDays => days === logRetentionDays,

@@ -35,7 +35,6 @@ import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
 import { type CanarySettings, Rollout } from './rollout.ts';
-import { RelayWebFunction, type RelayWebFunctionProps } from './constructs/web-function.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { propProblems } from './options/prop-problems.ts';
 import { regionProblem, withoutEdgeLogs } from './options/streaming-regions.ts';
@@ -65,7 +64,7 @@ export interface RelayProps {
   canary?: CanarySettings;
   /**
    * A deployment shifts calls to the new versions in ten steps of a minute, and back when they fail. False: at once, for a fix
-   * that cannot wait, as without `alarms`, which would see the failures, and with `compute: 'web'`. Default: true.
+   * that cannot wait, as without `alarms`, which would see the failures. Default: true.
    */
   shifting?: boolean;
   /**
@@ -116,11 +115,6 @@ export interface RelayProps {
   budget?: RelayBudget;
   /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
   bedrockModels?: readonly string[];
-  /**
-   * What answers requests: `event`, a Lambda function for each group of endpoints, behind Function URLs; or `web`, one HTTP
-   * server as a Lambda Web Function. `web` is experimental: docs/server.md says what is not known. Default: `event`.
-   */
-  compute?: 'event' | 'web';
   /** The build's output, one folder a function. Default: the one of this package. */
   bundlesFolder?: string;
 }
@@ -179,8 +173,7 @@ export class Relay extends Construct {
       oneItemPerAccount: props.oneItemPerAccount,
     };
     const functions = new RelayFunctions(this, 'Functions', answering);
-    const server = props.compute === 'web' ? this.server({ ...answering, functions }) : undefined;
-    allowBedrockModels(functions, props.bedrockModels ?? [], server);
+    allowBedrockModels(functions, props.bedrockModels ?? []);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
     const ownLog =
       props.accessLog === true
@@ -191,14 +184,12 @@ export class Relay extends Construct {
       relayName,
       functions,
       sentOriginSecret: originSecrets.sent,
-      serverHost: server?.host,
       webAclArn: props.webAclArn,
       accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
       ...(domain && { domain }),
     });
-    // Without alarms nothing would end a bad deployment, and shifting would only make it slower. The server has no versions
-    // that calls could be shifted between, and the functions in whose place it is have no calls.
-    const shifting = (props.shifting ?? true) && (props.alarms ?? true) && server === undefined;
+    // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
+    const shifting = (props.shifting ?? true) && (props.alarms ?? true);
     const alarms = this.alarmsOf(props, { relayName, functions, triggers, shifting });
     this.baseUrl = `https://${distribution.host}/v1`;
     const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
@@ -209,7 +200,7 @@ export class Relay extends Construct {
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     this.savedQueries = new SavedQueries(this, 'SavedQueries', { relayName, functions }).all;
     const answers = (['chat', 'responses', 'background'] as const).map((name) => functions.get(name).lambda);
-    const callLogs = [...answers.map(({ logGroup }) => logGroup), ...(server ? [server.logGroup] : [])];
+    const callLogs = answers.map(({ logGroup }) => logGroup);
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables, callLogs });
     this.callLogGroupsOutput = new CfnOutput(this, 'CallLogGroups', {
       description: 'Where the lines of calls are',
@@ -221,7 +212,7 @@ export class Relay extends Construct {
       value: this.baseUrl,
     });
     const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers };
-    acknowledgeFindings({ relayName, ...parts, rollout, topic: alarms.topic, server, ownLog });
+    acknowledgeFindings({ relayName, ...parts, rollout, topic: alarms.topic, ownLog });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
@@ -246,10 +237,6 @@ export class Relay extends Construct {
       canary: props.canary !== undefined,
       on: props.alarms ?? true,
     });
-  }
-
-  private server(props: RelayWebFunctionProps): RelayWebFunction {
-    return new RelayWebFunction(this, 'Server', props);
   }
 
   /**
@@ -342,7 +329,6 @@ const checkedNames = [
   'canary',
   'memory',
   'reservedConcurrency',
-  'compute',
   'defaultLimits',
   'tracing',
   'bedrockModels',

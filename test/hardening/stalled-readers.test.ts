@@ -34,7 +34,7 @@ beforeAll(async () => {
       functionEnvironment: { RELAY_COMPUTE: compute },
       rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
     });
-  const [chat, server] = await Promise.all([start('event'), start('web')]);
+  const [chat, server] = await Promise.all([start('event'), start('server')]);
   stacks = { chat, server };
 });
 afterAll(async () => {

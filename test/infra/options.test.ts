@@ -163,14 +163,6 @@ describe('options', () => {
       { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
       /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,
     ],
-    [
-      { compute: 'web', memory: { sweeper: 128, chat: 512 } },
-      /memory\.chat: the server of compute "web" answers in its place/,
-    ],
-    [
-      { compute: 'web', reservedConcurrency: 40 },
-      /reservedConcurrency: is of the functions chat and responses; the server/,
-    ],
     [{ region: 'eu-central-1', edgeAlarms: true }, /edgeAlarms: nobody would hear of it/],
     [{ region: 'us-east-1', edgeAlarms: true }, /edgeAlarms: nobody would hear of it/],
     [
@@ -181,7 +173,7 @@ describe('options', () => {
       },
       /edgeAlarms: nobody would hear of it/,
     ],
-    [{ compute: 'server' }, /compute: found "server", wanted "event", or "web"/],
+    [{ compute: 'web' }, /compute: refused: functions answer/],
     [[], /relay\.json: wanted one JSON object of options/],
     [{ constructor: 1 }, /constructor: not an option/],
   ])('%j is refused with a message that says what is wanted', (content, message) => {

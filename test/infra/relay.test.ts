@@ -156,7 +156,6 @@ describe('a prop that the options of a stage could not say', () => {
       { defaultLimits: { account_concurrency: 50 }, reservedConcurrency: 40 },
       'defaultLimits.account_concurrency: more than reservedConcurrency',
     ],
-    [{ compute: 'web', reservedConcurrency: 40 }, 'reservedConcurrency: is of the functions'],
   ] as [RelayProps, string][])('%j is refused by name', (props, message) => {
     expect(() => newRelay(newStack(), props)).toThrow(`Models/Relay: ${message}`);
   });

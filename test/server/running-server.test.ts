@@ -8,7 +8,7 @@ import { keyOf, MoneyReader, rowsOfAccount, until, type Row, type TableRow } fro
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
-/** `RELAY_COMPUTE=web npm start`: distribution, one server process for all calls, the functions behind the tables. */
+/** `RELAY_COMPUTE=server npm start`: distribution, one server process for all calls, the functions behind the tables. */
 const streams = 128;
 const wave = 8;
 const accounts = Array.from({ length: 8 }, (_, at) => `many-${at}`);
@@ -35,7 +35,7 @@ const start = async (
 ): Promise<WatchedStack> => {
   const started = await startWatchedStack({
     environmentsMax: 2,
-    functionEnvironment: { RELAY_COMPUTE: 'web', ...variables },
+    functionEnvironment: { RELAY_COMPUTE: 'server', ...variables },
     rows: [
       channel('scripted', ['metered'], upstream.endpoint),
       charge,

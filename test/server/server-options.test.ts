@@ -19,11 +19,7 @@ describe('the variables of the server', () => {
   test.each([
     [{ RELAY_LISTEN: '127.0.0.1:0' }, { host: '127.0.0.1', port: 0 }],
     [{ RELAY_LISTEN: '[::]:80' }, { host: '::', port: 80 }],
-    [{ AWS_LAMBDA_HTTP_ENDPOINT: '0.0.0.0:3000' }, { host: '0.0.0.0', port: 3000 }],
-    [
-      { RELAY_LISTEN: 'localhost:1', AWS_LAMBDA_HTTP_ENDPOINT: '0.0.0.0:3000' },
-      { host: 'localhost', port: 1 },
-    ],
+    [{ RELAY_LISTEN: 'localhost:1' }, { host: 'localhost', port: 1 }],
   ])('say where it listens: %o', (variables, address) => {
     expect(readServerOptions(variables)).toMatchObject(address);
   });

@@ -16,8 +16,8 @@ export interface LocalOptions {
   /** Folder of the synthesized template. */
   templateFolder: string;
   seed: 'demo' | 'none';
-  /** `web`: one server process answers instead of the functions that have a URL. */
-  compute: 'event' | 'web';
+  /** `server`: one server process answers instead of the functions that have a URL. */
+  compute: 'event' | 'server';
   /** True when an OpenAI key is set: a channel to OpenAI is then added. */
   upstreamKey: boolean;
   /** `stderr`: shows all lines of the log, which otherwise are in its file alone. */
@@ -30,9 +30,11 @@ export interface LocalOptions {
 export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const seed = environment['RELAY_SEED'] || 'demo';
   if (seed !== 'demo' && seed !== 'none') throw new StartError(`RELAY_SEED is ${seed}; wanted: demo or none`);
-  const compute = environment['RELAY_COMPUTE'] || 'event';
-  if (compute !== 'event' && compute !== 'web')
-    throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or web`);
+  const asked = environment['RELAY_COMPUTE'] || 'event';
+  // The name that it had.
+  const compute = asked === 'web' ? 'server' : asked;
+  if (compute !== 'event' && compute !== 'server')
+    throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or server`);
   const log = environment['RELAY_LOG'] || 'file';
   if (log !== 'file' && log !== 'stderr') throw new StartError(`RELAY_LOG is ${log}; wanted: file or stderr`);
   const data = environment['RELAY_DATA'] || '.relay';

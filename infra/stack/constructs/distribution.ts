@@ -13,7 +13,6 @@ import {
   FunctionEventType,
   FunctionRuntime,
   HttpVersion,
-  OriginProtocolPolicy,
   OriginRequestPolicy,
   ResponseHeadersPolicy,
   SecurityPolicyProtocol,
@@ -21,7 +20,7 @@ import {
   type BehaviorOptions,
   type ErrorResponse,
 } from 'aws-cdk-lib/aws-cloudfront';
-import { FunctionUrlOrigin, HttpOrigin, type HttpOriginProps } from 'aws-cdk-lib/aws-cloudfront-origins';
+import { FunctionUrlOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
 import { AaaaRecord, ARecord, RecordTarget, type IHostedZone, type RecordSet } from 'aws-cdk-lib/aws-route53';
 import {
   type IBucket,
@@ -51,8 +50,6 @@ interface RelayDistributionProps {
   relayName: string;
   functions: RelayFunctions;
   sentOriginSecret: string;
-  /** Answers all paths in the place of the functions. Absent: they do. */
-  serverHost?: string | undefined;
   domain?: RelayDomain;
   /** Of an ACL that WAF has for CloudFront. */
   webAclArn?: string | undefined;
@@ -136,10 +133,8 @@ export class RelayDistribution extends Construct {
       keepaliveTimeout: Duration.seconds(60),
       customHeaders: { [originSecretHeader]: props.sentOriginSecret },
     };
-    const server = props.serverHost === undefined ? undefined : serverOrigin(props.serverHost, settings);
     const origins = new Map<FunctionName, FunctionUrlOrigin>();
-    const origin = (name: FunctionName): FunctionUrlOrigin | HttpOrigin => {
-      if (server) return server;
+    const origin = (name: FunctionName): FunctionUrlOrigin => {
       const made = origins.get(name) ?? new FunctionUrlOrigin(props.functions.url(name), settings);
       origins.set(name, made);
       return made;
@@ -186,9 +181,6 @@ function uncachedErrors(): ErrorResponse[] {
   const statuses = [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504];
   return statuses.map((httpStatus) => ({ httpStatus, ttl: Duration.seconds(0) }));
 }
-
-const serverOrigin = (host: string, settings: HttpOriginProps): HttpOrigin =>
-  new HttpOrigin(host, { ...settings, protocolPolicy: OriginProtocolPolicy.HTTPS_ONLY });
 
 // The bucket of CloudFront's standard logs: addresses of clients, paths, times, statuses. Nobody but the account reads it.
 

@@ -3,7 +3,7 @@
  * outputs. None lets anybody write a balance but `repair`.
  */
 import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
-import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement, type Role } from 'aws-cdk-lib/aws-iam';
+import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { Topic, type ITopic } from 'aws-cdk-lib/aws-sns';
@@ -175,12 +175,7 @@ export function allowNotices(functions: RelayFunctions, { topic, sender }: Notic
 
 // Lets the answering functions call the Bedrock models that the deployment lists; by default none.
 
-/** @param server what answers in the place of the functions, if anything does */
-export function allowBedrockModels(
-  functions: RelayFunctions,
-  modelArns: readonly string[],
-  server?: { role: Role },
-): void {
+export function allowBedrockModels(functions: RelayFunctions, modelArns: readonly string[]): void {
   if (modelArns.length === 0) return;
   // Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers.
   const actions = ['InvokeModel', 'InvokeModelWithResponseStream'];
@@ -188,5 +183,4 @@ export function allowBedrockModels(
     if (functionDescriptions[name].sealsState !== true) continue;
     lambda.addToRolePolicy(allow('bedrock', actions, ...modelArns));
   }
-  server?.role.addToPolicy(allow('bedrock', actions, ...modelArns));
 }

@@ -1,6 +1,5 @@
 /** Rules about several options together. */
 import * as z from 'zod/mini';
-import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
 import {
   regionOf,
   type OptionName,
@@ -46,29 +45,6 @@ const edgeIsKnown =
       ? needs(field, 'region')(options)
       : undefined;
 
-/** With a server, functions that answer requests stay deployed, and get none. */
-const serverAnswers = 'the server of compute "web" answers in its place';
-
-const memoryOfIdle: Check = ({ compute, memory = {} }) => {
-  const idle = Object.keys(memory).find(
-    (name) => functionDescriptions[name as FunctionName].url !== undefined,
-  );
-  return (
-    compute === 'web' &&
-    idle !== undefined && {
-      field: `memory.${idle}`,
-      problem: `${serverAnswers}, and each of its environments has 2 GB: drop it`,
-    }
-  );
-};
-
-const concurrencyOfIdle: Check = ({ compute, reservedConcurrency }) =>
-  compute === 'web' &&
-  reservedConcurrency !== undefined && {
-    field: 'reservedConcurrency',
-    problem: `is of the functions chat and responses; ${serverAnswers}: drop it`,
-  };
-
 /** Where the region is not known, `edgeIsKnown` has said so. */
 const edgeAlarmsReachSomebody: Check = ({ edgeAlarms, region, alarmEmail, alarmTopicArn }) =>
   edgeAlarms === true &&
@@ -104,8 +80,6 @@ const checks: readonly Check[] = [
   edgeIsKnown('edgeAlarms'),
   edgeAlarmsReachSomebody,
   logsGoElsewhere,
-  memoryOfIdle,
-  concurrencyOfIdle,
   ({ webAcl, webAclRequestsPerMinute }) =>
     webAclRequestsPerMinute !== undefined &&
     webAcl !== true && {

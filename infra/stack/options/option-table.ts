@@ -329,11 +329,6 @@ export const optionTable = {
     arn({ service: 'kms', resource: 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})', wanted: 'the ARN of a KMS key' }),
     'a key of yours, in the region of the stage, that encrypts the tables',
   ),
-  compute: option(
-    z.literal(['event', 'web'], '"event", or "web"'),
-    'what answers: functions, or one server as a Lambda Web Function, which is experimental',
-    'event',
-  ),
 };
 
 export type OptionName = keyof typeof optionTable;
@@ -349,6 +344,7 @@ export const optionNamed = (name: string): Option | undefined =>
 
 /** Fields that a reader of other stacks may look for, and why there is none. */
 export const refusedFields: ReadonlyMap<string, string> = new Map([
+  ['compute', 'functions answer; the server runs in containers, as docs/server.md says'],
   [
     'vpc',
     'Function URLs do not stream from functions in a VPC, so the relay has none; upstreams inside one are reached through a public name',
