@@ -12,8 +12,7 @@ import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './seed.ts'
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import { readTemplate, resourcesOf, createReferences, type LocalReferences } from './template/template.ts';
-import { keepingLines, publishAddresses, startLogsApi } from './log/logs-api.ts';
-import { keptLines } from './log/kept-lines.ts';
+import { keepingLines, keptLines, publishAddresses, startLogsApi } from './log.ts';
 import { startServerProcess, serverUrl } from './server-process.ts';
 
 const localStackName = 'relay';

@@ -5,8 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claimDataFolder } from '../../infra/local/host/emulator.ts';
 import { shownTrouble } from '../../infra/local/host/messages.ts';
-import { keepingLines } from '../../infra/local/log/logs-api.ts';
-import { keptLines, type KeptLines } from '../../infra/local/log/kept-lines.ts';
+import { keepingLines, keptLines, type KeptLines } from '../../infra/local/log.ts';
 
 let folder: string;
 let kept: KeptLines | undefined;

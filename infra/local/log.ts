@@ -1,0 +1,284 @@
+/**
+ * The log of a stack: the lines of its functions and its own, kept in a file, and CloudWatch Logs emulated on them as far as the
+ * operators' tool asks it (StartQuery, GetQueryResults, DescribeLogGroups).
+ */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { json } from 'node:stream/consumers';
+import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '@aws-sdk/client-dynamodb';
+import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { physicalTableName } from '../../shared/tables/table-names.ts';
+import { closeServer, listenOnLoopback, serverForPrograms } from './host/loopback.ts';
+import type { Log } from './host/messages.ts';
+
+/** A line of a function's log, or of the stack's own. */
+interface KeptLine {
+  atMs: number;
+  functionName: string;
+  text: string;
+}
+
+/** Of each of two parts; the older one goes when the newer one is full. */
+const partBytesMax = 16 * 1024 * 1024;
+/** Lambda's limit of a log event is 1 MB; lines of functions are some thousand bytes at most. */
+const lineLengthMax = 64 * 1024;
+/** Between two looks whether the file is still where it was. */
+const lookMs = 1000;
+
+export interface KeptLines {
+  /** Where the newest are. */
+  file: string;
+  add(line: KeptLine): void;
+  /** Oldest first. */
+  all(): KeptLine[];
+  close(): void;
+}
+
+interface KeptOptions {
+  /** Called when lines cannot be written. */
+  warn: Log;
+  bytesMax?: number;
+}
+
+/**
+ * Goes on when lines cannot be written (a full disk) and when somebody removes the file. Throws when it cannot be opened first.
+ * @param folder undefined: nothing outlives the process
+ */
+export function keptLines(
+  folder: string | undefined,
+  { warn, bytesMax = partBytesMax }: KeptOptions,
+): KeptLines {
+  const place =
+    folder === undefined ? mkdtempSync(path.join(tmpdir(), 'relay-log-')) : path.join(folder, 'log');
+  const newer = path.join(place, 'functions.log');
+  const older = path.join(place, 'functions.1.log');
+  let file: number | undefined;
+  let bytes = 0;
+  let lost = 0;
+  let lookedMs = -Infinity;
+  let isClosed = false;
+  const release = (): void => {
+    if (file !== undefined) closeSync(file);
+    file = undefined;
+  };
+  const opened = (): number => {
+    if (file !== undefined && performance.now() - lookedMs < lookMs) return file;
+    lookedMs = performance.now();
+    const found = statSync(newer, { throwIfNoEntry: false });
+    if (file !== undefined && found?.ino === fstatSync(file).ino) return file;
+    release();
+    mkdirSync(place, { recursive: true });
+    bytes = found?.size ?? 0;
+    return (file = openSync(newer, 'a', 0o600));
+  };
+  const append = (line: string): void => {
+    const to = opened();
+    // The line before may have been written in part.
+    if (lost > 0) bytes += writeSync(to, `\n(${lost} lines could not be written)\n`);
+    lost = 0;
+    bytes += writeSync(to, `${line}\n`);
+    if (bytes < bytesMax) return;
+    release();
+    renameSync(newer, older);
+  };
+  const close = (): void => {
+    isClosed = true;
+    release();
+    if (folder === undefined) rmSync(place, { recursive: true, force: true });
+  };
+  opened();
+  // Also when the process cannot wait for the end of everything.
+  process.once('exit', close);
+  return {
+    file: newer,
+    add({ atMs, functionName, text }) {
+      if (isClosed) return;
+      try {
+        append(`${new Date(atMs).toISOString()} ${functionName} ${text.slice(0, lineLengthMax)}`);
+      } catch (error) {
+        release();
+        lost += 1;
+        const { code } = error as NodeJS.ErrnoException;
+        if (lost === 1) warn(`the log ${newer} cannot be written (${code}): its lines are lost until it can`);
+      }
+    },
+    all: () => [older, newer].flatMap(linesIn),
+    close() {
+      process.off('exit', close);
+      close();
+    },
+  };
+}
+
+/** The last line of a stack that was killed may be a part of one. */
+function linesIn(file: string): KeptLine[] {
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      const [, at = '', functionName = '', text = ''] = /^(\S+Z) (\S+) (.*)$/.exec(line) ?? [];
+      const atMs = Date.parse(at);
+      return Number.isNaN(atMs) ? [] : [{ atMs, functionName, text }];
+    });
+}
+
+/** The stack's log: every line is kept, and goes on to `shown`. */
+export const keepingLines =
+  (kept: KeptLines, shown: Log): Log =>
+  (line) => {
+    const [, functionName = 'stack', text = line] = /^\[(\w+)\] (.*)$/.exec(line) ?? [];
+    kept.add({ atMs: Date.now(), functionName, text });
+    shown(line);
+  };
+
+/** The name of a function's log group. */
+const logGroupOf = (stack: string, functionName: string): string => `${stack}-${functionName}`;
+
+/** The functions whose lines have calls; `server` answers in their place. */
+const answering = ['chat', 'responses', 'background', 'server'];
+
+/** Says beside the tables where log and relay are: the operators' tool knows the tables alone. */
+export async function publishAddresses(
+  client: DynamoDBClient,
+  stack: string,
+  { log, port }: { log: string; port: number },
+): Promise<void> {
+  const groups = answering.map((name) => ({ S: logGroupOf(stack, name) }));
+  const put = new PutItemCommand({
+    TableName: physicalTableName(stack, 'runtime'),
+    Item: {
+      id: { S: localStackId },
+      endpoint: { S: log },
+      groups: { L: groups },
+      base_url: { S: `http://127.0.0.1:${port}/v1` },
+    },
+  });
+  try {
+    await client.send(put);
+  } catch (error) {
+    // A template without that table has no relay whose lines are searched.
+    if (!(error instanceof ResourceNotFoundException)) throw error;
+  }
+}
+
+interface Asked {
+  logGroupNamePrefix: string;
+  queryId: string;
+  logGroupNames: string[];
+  startTime: number;
+  endTime: number;
+  queryString: string;
+}
+
+export async function startLogsApi(
+  stack: string,
+  kept: KeptLines,
+): Promise<{ endpoint: string; close(): Promise<void> }> {
+  const answer = (action: string, asked: Asked): object | undefined => {
+    switch (action) {
+      case 'StartQuery':
+        // Its id is the query, which runs when its results are asked for.
+        return queryOf(asked.queryString) && { queryId: JSON.stringify(asked) };
+      case 'GetQueryResults':
+        return resultsOf(JSON.parse(asked.queryId) as Asked, stack, kept.all());
+      case 'DescribeLogGroups':
+        return { logGroups: groupsOf(stack, kept.all(), asked.logGroupNamePrefix) };
+      default:
+        return undefined;
+    }
+  };
+  const server = serverForPrograms((request, response) => {
+    const { authorization = '', 'x-amz-target': target } = request.headers;
+    void json(request)
+      .then((asked) => answer(String(target).replace('Logs_20140328.', ''), asked as Asked))
+      .catch(() => undefined)
+      .then((found) => {
+        const body = authorization.startsWith('AWS4-HMAC-SHA256 ') ? found : undefined;
+        response
+          .writeHead(body ? 200 : 400, { 'content-type': 'application/x-amz-json-1.1' })
+          .end(JSON.stringify(body ?? { __type: 'InvalidParameterException' }));
+      });
+  });
+  const port = await listenOnLoopback(server, 0);
+  return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
+}
+
+function groupsOf(stack: string, lines: KeptLine[], prefix: string): object[] {
+  const groups = Map.groupBy(lines, ({ functionName }) => logGroupOf(stack, functionName));
+  return [...groups]
+    .filter(([name]) => name.startsWith(prefix))
+    .map(([logGroupName, own]) => ({
+      logGroupName,
+      storedBytes: bytesOf(own),
+      creationTime: own[0]?.atMs ?? 0,
+    }));
+}
+
+function resultsOf(asked: Asked, stack: string, lines: KeptLine[]): object | undefined {
+  const query = queryOf(asked.queryString);
+  const scanned = lines.filter(
+    ({ atMs, functionName }) =>
+      atMs >= asked.startTime * 1000 &&
+      atMs <= asked.endTime * 1000 &&
+      asked.logGroupNames.includes(logGroupOf(stack, functionName)),
+  );
+  const newest = query && scanned.filter(({ text }) => query.matches(fieldsIn(text))).toReversed();
+  return (
+    newest && {
+      status: 'Complete',
+      results: newest.slice(0, query.limit).map(({ atMs, text }) => [
+        { field: '@timestamp', value: new Date(atMs).toISOString().replace('T', ' ').replace('Z', '') },
+        { field: '@message', value: text },
+      ]),
+      statistics: { bytesScanned: bytesOf(scanned) },
+    }
+  );
+}
+
+const bytesOf = (lines: KeptLine[]): number => lines.reduce((sum, { text }) => sum + text.length, 0);
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Lines that are not of the relay's own log have no fields. */
+function fieldsIn(text: string): Fields {
+  try {
+    return text.startsWith('{') ? (JSON.parse(text) as Fields) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** A query as the operators' tool writes it; undefined for any other. */
+function queryOf(text: string): { matches(fields: Fields): boolean; limit: number } | undefined {
+  const [, filter = '', limit] =
+    /^fields @timestamp, @message\n\| filter (.+)\n\| sort @timestamp desc\n\| limit (\d{1,5})$/.exec(text) ??
+    [];
+  const conditions = filter.split(/ and (?=[\w@.]+ (?:in|like|>) )/).map(conditionOf);
+  if (limit === undefined || conditions.includes(undefined)) return undefined;
+  return { matches: (fields) => conditions.every((holds) => holds?.(fields)), limit: Number(limit) };
+}
+
+function conditionOf(text: string): ((fields: Fields) => boolean) | undefined {
+  const [, name = '', operator, operand = ''] = /^([\w.]+) (in|>|like) (.+)$/.exec(text) ?? [];
+  if (operator === 'in') {
+    const accepted = new Set<unknown>([...operand.matchAll(/"([^"\\]*)"/g)].map(([, value]) => value));
+    return (fields) => accepted.has(fields[name]);
+  }
+  if (operator === '>') return (fields) => Number(fields[name]) > Number(operand);
+  const prefix = /^\/\^([0-9a-z]+)\/$/.exec(operand)?.[1];
+  if (prefix === undefined) return undefined;
+  return ({ [name]: value }) => typeof value === 'string' && value.startsWith(prefix);
+}
