@@ -1,8 +1,25 @@
-/** Runs child processes in turn, forwards signals to them, and ends when npm, its parent, has ended. */
+/** Paths of the repository, and child processes run in turn: signals are forwarded to them, and they end when npm has ended. */
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { bin, root } from './repository.mjs';
+import { fileURLToPath } from 'node:url';
+
+export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..', '..');
+export const inRoot = (...names) => path.join(root, ...names);
+export const bin = inRoot('node_modules', '.bin');
+
+export const digest = (content) => createHash('sha256').update(content).digest('hex');
+
+/** Undefined when the file cannot be read. */
+export function read(file) {
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
 
 /** An error whose message is printed without a stack trace. */
 export class Failure extends Error {}

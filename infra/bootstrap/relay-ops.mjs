@@ -3,10 +3,8 @@
  * Runs the operators' tool from any folder, whose files its arguments name: `npx --no relay-ops` in the clone, `relay-ops`
  * after `npm link` there. Plain JavaScript, because the Node that starts it may be 18. Writes nothing on stdout.
  */
-import { nodeOfRepository } from './install.mjs';
-import { prepare } from './prepare.mjs';
-import { Failure, print, runCommand } from './processes.mjs';
-import { inRoot } from './repository.mjs';
+import { nodeOfRepository, prepare } from './prepare.mjs';
+import { Failure, inRoot, print, runCommand } from './processes.mjs';
 
 try {
   await prepare(false);

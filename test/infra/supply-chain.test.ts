@@ -65,7 +65,7 @@ describe('the packages', () => {
     expect(settings).toContain('ignore-scripts=true');
     expect(settings).toContain('save-exact=true');
     // `ci` takes the lock file as it is.
-    expect(read('infra/bootstrap/install.mjs')).toContain("npm(['ci', ");
+    expect(read('infra/bootstrap/prepare.mjs')).toContain("npm(['ci', ");
   });
 });
 
