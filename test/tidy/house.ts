@@ -27,7 +27,6 @@ export const typeNameHolders: Record<string, string> = {
 
 /** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
-  'infra/local/vendors/responses/rules.ts': 'the address of a source',
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
   'infra/ops/cli/examples.ts': 'examples in help texts',
   'infra/ops/cli/commands/channel.ts': 'an example in a help text',
