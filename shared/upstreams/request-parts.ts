@@ -1,12 +1,12 @@
 /**
- * Ids of tool calls as they go up. Apart from `call-ids.ts`, because dialects alone need it, and functions load those
- * later.
+ * What the requests of all dialects share: ids of tool calls as they go up, custom tools as functions, stop sequences, and
+ * what the row sets. Apart from `call-ids.ts`, because dialects alone need it, and functions load those later.
  */
 import type { ChatMessage, ChatTool, ChatRequest } from '../wire/canonical-call.ts';
 import { fingerprint } from '../wire/fingerprint.ts';
 import type { CallIds } from './call-ids.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
-import { CannotCarry } from './dialect.ts';
+import { CannotCarry, type RequestSettings } from './dialect.ts';
 
 const forms = {
   max64: { pattern: /^.{1,64}$/s, length: 64 },
@@ -104,7 +104,7 @@ function uniqueNames(): (id: string) => string {
 // Custom tools, whose input is free text, for upstreams that know functions alone: the tool becomes a function with
 // one string `input`, and its calls are converted back. Any dialect may use it.
 
-/** The name of a tool in chat form; undefined: it has none. */
+/** The name of a tool in chat form. */
 export function toolName(tool: ChatTool): string | undefined {
   const { name } = asRecord(tool.type === 'custom' ? tool['custom'] : tool.function);
   return typeof name === 'string' ? name : undefined;
@@ -163,11 +163,19 @@ const lengthMax = 256;
 export const stopSequences = ({ stop }: Pick<ChatRequest, 'stop'>): string[] =>
   (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((each) => each !== '');
 
-/** Those that the upstream has no field for, to be cut by the relay. Undefined: there are none. Throws CannotCarry. */
+/** Those that the upstream has no field for, to be cut by the relay. Throws CannotCarry. */
 export function cutHere(sequences: readonly string[]): readonly string[] | undefined {
   if (sequences.length > sequencesMax || sequences.some(({ length }) => length > lengthMax)) {
     const message = `This model takes at most ${sequencesMax} stop sequences of ${lengthMax} characters.`;
     throw new CannotCarry('stop', message);
   }
   return sequences.length > 0 ? sequences : undefined;
+}
+
+/** What the row sets and drops; whether the answer is streamed is its word alone. Changes `body`. */
+export function setByRow(body: JsonRecord, { set, drop, stream }: RequestSettings): void {
+  Object.assign(body, set);
+  for (const field of drop) delete body[field];
+  delete body['stream'];
+  if (stream) body['stream'] = true;
 }

@@ -8,6 +8,12 @@ export const isRecord = (value: unknown): value is JsonRecord =>
 
 export const asRecord = (value: unknown): JsonRecord => (isRecord(value) ? value : {});
 
+export const listIn = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+export const recordsIn = (value: unknown): JsonRecord[] => listIn(value).filter(isRecord);
+
+export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
+
 /** Only the fields that have a value: a null of the OpenAI API means that the field is absent. */
 export const withoutNulls = (source: object): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));

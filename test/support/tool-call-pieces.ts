@@ -11,12 +11,8 @@ export interface ToolCallSetting {
 
 export function machineWith({ declared = [], wrapped = [] }: ToolCallSetting = {}): UpstreamToolCalls {
   let shown = 0;
-  return new UpstreamToolCalls({
-    showId: (id) => id ?? `call_${shown++}`,
-    names: new DeclaredNames(declared),
-    wrapped: new Set(wrapped),
-    kept: new Kept(Infinity, Error),
-  });
+  const writer = { callId: (id?: string) => id ?? `call_${shown++}`, kept: new Kept(Infinity, Error) };
+  return new UpstreamToolCalls(writer, new DeclaredNames(declared), new Set(wrapped));
 }
 
 export function deltasOf(deltas: object[][], setting: ToolCallSetting = {}): ToolCallDelta[] {

@@ -38,7 +38,7 @@ export async function loadDialect(name: string): Promise<Dialect> {
   return await line.load();
 }
 
-/** The path of a dialect. Undefined: there is no such dialect. */
+/** The path of a dialect. */
 export const dialectPath = (name: string): string | undefined => lineOf(name)?.path;
 
 /** The lowest limit on output tokens that a dialect sends; a lower one is raised to it. */

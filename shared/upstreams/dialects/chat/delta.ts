@@ -1,6 +1,6 @@
 /** Reads one delta, or a whole message, field by field. */
 import type { UrlCitation } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../../wire/json.ts';
 import type { VendorCounts } from '../../usage-counts.ts';
 import type { UpstreamError } from '../../exchange.ts';
 
@@ -23,16 +23,16 @@ export interface DeltaReading {
 export function readDelta(source: JsonRecord): DeltaReading {
   const named = textOf(source['reasoning_content'], 'text');
   const other = textOf(source['reasoning'], 'text');
-  const pieces = listOf(source['tool_calls']);
+  const pieces = listIn(source['tool_calls']);
   const legacy = isRecord(source['function_call']) ? [{ index: 0, function: source['function_call'] }] : [];
   return {
     content: textOf(source['content'], 'text'),
     reasoning: named || other || textOf(source['content'], 'thinking'),
     reasoningField: named === '' && other !== '' ? 'reasoning' : 'reasoning_content',
     refusal: textOf(source['refusal'], 'text'),
-    details: listOf(source['reasoning_details']).filter(isRecord),
-    annotations: listOf(source['annotations']).flatMap(citation),
-    images: listOf(source['images']).flatMap(image),
+    details: recordsIn(source['reasoning_details']),
+    annotations: listIn(source['annotations']).flatMap(citation),
+    images: listIn(source['images']).flatMap(image),
     calls: pieces.length > 0 ? pieces : legacy,
     extra: isRecord(source['extra_content']) ? source['extra_content'] : undefined,
   };
@@ -41,8 +41,7 @@ export function readDelta(source: JsonRecord): DeltaReading {
 /** Text of a string or, as Mistral sends it, of a list of typed parts. */
 function textOf(value: unknown, kind: 'text' | 'thinking'): string {
   if (typeof value === 'string') return kind === 'text' ? value : '';
-  return listOf(value)
-    .filter(isRecord)
+  return recordsIn(value)
     .filter((part) => part['type'] === kind)
     .map((part) => textOf(part[kind], 'text'))
     .join('');
@@ -50,8 +49,8 @@ function textOf(value: unknown, kind: 'text' | 'thinking'): string {
 
 /** Addresses in the order in which the text names them by number, with the titles of the search results that say them. */
 export function citationsOfEvent({ citations, search_results: results }: JsonRecord): UrlCitation[] {
-  const titles = new Map(listOf(results).map((each) => [asRecord(each)['url'], asRecord(each)['title']]));
-  return listOf(citations).flatMap((each) => {
+  const titles = new Map(listIn(results).map((each) => [asRecord(each)['url'], asRecord(each)['title']]));
+  return listIn(citations).flatMap((each) => {
     const cited = typeof each === 'string' ? { url: each, title: titles.get(each) } : each;
     return citation({ url_citation: cited });
   });
@@ -60,32 +59,23 @@ export function citationsOfEvent({ citations, search_results: results }: JsonRec
 function citation(value: unknown): UrlCitation[] {
   const { url, title, start_index: start, end_index: end } = asRecord(asRecord(value)['url_citation']);
   if (typeof url !== 'string' || url === '') return [];
-  return [
-    {
-      type: 'url_citation',
-      url_citation: {
-        url,
-        title: typeof title === 'string' ? title : '',
-        start_index: typeof start === 'number' ? start : 0,
-        end_index: typeof end === 'number' ? end : 0,
-      },
-    },
-  ];
+  const range = { start_index: numberIn(start), end_index: numberIn(end) };
+  return [{ type: 'url_citation', url_citation: { url, title: textIn(title), ...range } }];
 }
+
+const numberIn = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 function image(value: unknown): JsonRecord[] {
   const { url } = asRecord(asRecord(value)['image_url']);
   return typeof url === 'string' && url !== '' ? [{ type: 'image_url', image_url: { url } }] : [];
 }
 
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-
-// Where Chat Completions upstreams report their counts, and the names that vendors have for them. A compatible server
-// may use any of these, so they are read by name and not by vendor.
-
-/** The counts in an event: beside the choices, in the first choice (Moonshot) or under `x_groq`. Undefined: none. */
+/**
+ * The counts in an event: beside the choices, in the first choice (Moonshot) or under `x_groq`. A compatible server may
+ * use any vendor's names, so they are read by name and not by vendor.
+ */
 export function countsOfEvent(event: JsonRecord): VendorCounts | undefined {
-  const [choice] = Array.isArray(event['choices']) ? event['choices'] : [];
+  const [choice] = listIn(event['choices']);
   const places = [event['usage'], asRecord(choice)['usage'], asRecord(event['x_groq'])['usage']];
   const usage = places.find(isRecord);
   return usage && countsOf(usage);
@@ -116,8 +106,6 @@ function countsOf(usage: JsonRecord): VendorCounts {
   };
 }
 
-// Finds the error in an answer of a Chat Completions upstream.
-
 const reasonsMax = 8;
 const reasonPattern = /^[A-Za-z0-9_.-]{1,100}$/;
 
@@ -143,7 +131,7 @@ function detailError(detail: unknown): UpstreamError | undefined {
 }
 
 /**
- * The error in an event of an answer with status 200. Undefined: the event is none. Some servers send the error itself,
+ * The error in an event of an answer with status 200. Some servers send the error itself,
  * marked by its type.
  */
 export function errorOfEvent(event: JsonRecord): UpstreamError | undefined {
@@ -155,14 +143,14 @@ export function errorOfEvent(event: JsonRecord): UpstreamError | undefined {
 /** Codes stay numbers where they are: Google's and others' repeat the status there and say the rest in `status`. */
 function readError(error: JsonRecord): UpstreamError {
   const { message, type, status, code, param, details } = error;
-  const found = Array.isArray(details) ? details.map((detail) => asRecord(detail)['reason']) : [];
-  const reasons = found.filter((reason) => typeof reason === 'string' && reasonPattern.test(reason));
+  const found = listIn(details).map((detail) => textIn(asRecord(detail)['reason']));
+  const reasons = found.filter((reason) => reasonPattern.test(reason)).slice(0, reasonsMax);
   return {
     message,
     type: type ?? (typeof status === 'string' ? status : undefined),
     code,
     param,
-    ...(reasons.length > 0 && { reasons: reasons.slice(0, reasonsMax) as string[] }),
+    ...(reasons.length > 0 && { reasons }),
   };
 }
 

@@ -4,34 +4,30 @@
 import {
   type ChatChunk,
   type ChatDelta,
-  type ChunkChoice,
-  type ReportedUsage,
-  Kept,
   type FinishReason,
+  type ReportedUsage,
   deltaText,
   GrowingText,
 } from '../../../wire/chat-response.ts';
 import { isRecord, type JsonRecord } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
+import { AnswerWriter, tooLarge } from '../../answer-writer.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
 import { serviceTierOf, UsageCounts } from '../../usage-counts.ts';
-import { DeclaredNames, UpstreamToolCalls, type ToolCallReading } from './tool-calls.ts';
 import {
-  errorOfEvent,
+  chatError,
   citationsOfEvent,
   countsOfEvent,
+  errorOfEvent,
   readDelta,
   type DeltaReading,
-  chatError,
 } from './delta.ts';
 import { DetailBlocks, statePartsOf } from './state.ts';
-import { MirroredReasoning, ThinkTags } from './think-tags.ts';
+import { MirroredReasoning, ThinkTags, type SplitText } from './think-tags.ts';
+import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
-/** Far more than a model writes, in any script. */
-const keptBytesMax = 4 * 1024 * 1024;
-const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
 const choicesMax = 128;
 
 /**
@@ -42,18 +38,17 @@ export class ChatReader implements AnswerReader {
   done = false;
   serviceTier: string | undefined;
   readonly #context: ReaderContext;
+  readonly #writer: AnswerWriter;
   #names: DeclaredNames | undefined;
   readonly #choices = new Map<number, Choice>();
-  readonly #shownIds = new Set<string>();
-  #callsShown = 0;
   readonly #usage = new UsageCounts();
   #understood = false;
   /** The last event with `citations` of its own, which each event repeats, longer or not. */
   #cited: JsonRecord | undefined;
-  readonly #kept = new Kept(keptBytesMax, tooLarge);
 
   constructor(context: ReaderContext) {
     this.#context = context;
+    this.#writer = new AnswerWriter(context);
   }
 
   get usage(): ReportedUsage | undefined {
@@ -91,21 +86,26 @@ export class ChatReader implements AnswerReader {
     if (Array.isArray(citations) && citations.length > 0) this.#cited = value;
     if (!Array.isArray(choices)) return [];
     this.#understood = true;
-    const chunks = choices.flatMap((choice: unknown, position) =>
-      isRecord(choice) ? this.#pushChoice(choice, position) : [],
-    );
+    const chunks = choices.flatMap((source: unknown, position) => {
+      if (!isRecord(source)) return [];
+      const index = typeof source['index'] === 'number' ? source['index'] : position;
+      const said = this.#choice(index).push(source);
+      return said ? [this.#writer.delta(said.delta, said.logprobs, index)] : [];
+    });
     if (event.isWhole) for (const choice of this.#choices.values()) choice.complete();
     return chunks;
   }
 
   end(): ChatChunk[] {
-    if (!this.#whole) {
-      if (this.#choices.size > 0) throw new UpstreamFailure('cut');
-      throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
-    }
-    if (this.#choices.size === 0) throw new UpstreamFailure('empty');
-    const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
-    return choices.flatMap((choice) => this.#citations(choice).concat(this.#finish(choice)));
+    if (!this.#whole && this.#choices.size > 0) throw new UpstreamFailure('cut');
+    if (this.#choices.size === 0)
+      throw new UpstreamFailure(this.#whole || this.#understood ? 'empty' : 'junk');
+    const choices = [...this.#choices].toSorted(([a], [b]) => a - b);
+    return choices.flatMap(([index, choice]) => {
+      const { deltas, reason, anyCalls } = choice.end();
+      const chunks = [...this.#citations(choice), ...deltas].map((d) => this.#writer.delta(d, null, index));
+      return [...chunks, ...this.#writer.finish(reason, anyCalls, index)];
+    });
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -114,136 +114,74 @@ export class ChatReader implements AnswerReader {
     throw error;
   }
 
-  #pushChoice(source: JsonRecord, position: number): ChatChunk[] {
-    const choice = this.#choice(typeof source['index'] === 'number' ? source['index'] : position);
-    const said = choice.push(source);
-    return said ? [this.#delta(choice, said.delta, said.logprobs)] : [];
-  }
-
   #choice(index: number): Choice {
     const known = this.#choices.get(index);
     if (known) return known;
     if (this.#choices.size >= choicesMax) throw tooLarge();
     const { quirks, sent } = this.#context;
-    const kept = this.#kept;
-    const choice = new Choice({
-      index,
-      thinkTags: quirks.thinkTags,
-      calls: () => ({
-        showId: (id) => this.#showId(id),
-        names: (this.#names ??= DeclaredNames.of(sent.body)),
-        wrapped: sent.wrapped,
-        kept,
-      }),
-      kept,
-    });
+    const newCalls = (): UpstreamToolCalls => {
+      this.#names ??= DeclaredNames.of(sent.body);
+      return new UpstreamToolCalls(this.#writer, this.#names, sent.wrapped);
+    };
+    const choice = new Choice(this.#writer, { isFirst: index === 0, thinkTags: quirks.thinkTags, newCalls });
     this.#choices.set(index, choice);
     return choice;
   }
 
-  /** An id that the upstream repeats in the answer is replaced. */
-  #showId(vendorId: string | undefined): string {
-    const { callIds } = this.#context;
-    const index = this.#callsShown;
-    this.#callsShown += 1;
-    const own = callIds.show(vendorId, index);
-    const id = this.#shownIds.has(own) ? callIds.show(undefined, index) : own;
-    this.#shownIds.add(id);
-    return id;
-  }
-
   /** Perplexity and xAI cite beside the choices, which are answers to one question; others in the message, and some in both. */
-  #citations(choice: Choice): ChatChunk[] {
+  #citations(choice: Choice): ChatDelta[] {
     const annotations = this.#cited && !choice.annotated ? citationsOfEvent(this.#cited) : [];
     if (annotations.length === 0) return [];
-    this.#kept.value(annotations);
-    return [this.#delta(choice, { annotations }, null)];
-  }
-
-  #finish(choice: Choice): ChatChunk[] {
-    const { deltas, reason } = choice.end();
-    const said = deltas.map((delta) => this.#delta(choice, delta, null));
-    const opening = choice.roleSent ? [] : [this.#delta(choice, { content: '' }, null)];
-    const finish = { index: choice.index, delta: {}, logprobs: null, finish_reason: reason };
-    return [...said, ...opening, this.#chunk([finish])];
-  }
-
-  #delta(choice: Choice, delta: ChatDelta, logprobs: unknown): ChatChunk {
-    const whole: ChatDelta = choice.roleSent ? delta : { role: 'assistant', ...delta };
-    choice.roleSent = true;
-    return this.#chunk([{ index: choice.index, delta: whole, logprobs, finish_reason: null }]);
-  }
-
-  #chunk(choices: ChunkChoice[]): ChatChunk {
-    const { requestId, created, model } = this.#context.identity;
-    return {
-      id: `chatcmpl-${requestId}`,
-      object: 'chat.completion.chunk',
-      created,
-      model,
-      choices,
-      usage: null,
-    };
+    this.#writer.kept.value(annotations);
+    return [{ annotations }];
   }
 }
-
-// One choice of an answer: what it said, whether it is finished, and what of it has to come back.
 
 interface ChoiceReading {
-  index: number;
+  /** State is kept of the first choice: it is the one that a client continues with. */
+  isFirst: boolean;
   thinkTags: boolean;
   /** Is asked at the first call. */
-  calls: () => ToolCallReading;
-  /** Of the whole answer. What is only passed on is not counted, but for text, of which no model writes so much. */
-  kept: Kept;
+  newCalls: () => UpstreamToolCalls;
 }
 
-interface Said {
-  delta: ChatDelta;
-  logprobs: unknown;
-}
-
+/** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
 class Choice {
-  readonly index: number;
-  /** Undefined: not finished. */
   finish: FinishReason | undefined;
-  roleSent = false;
   /** It has annotations of its own. */
   annotated = false;
-  #hasContent = false;
+  readonly #kept: AnswerWriter['kept'];
   readonly #reading: ChoiceReading;
+  #hasContent = false;
+  #hasSaid = false;
   #tools: UpstreamToolCalls | undefined;
   readonly #tags: { split: ThinkTags; mirrored: MirroredReasoning } | undefined;
   #details: DetailBlocks | undefined;
-  #reasoning: { field: 'reasoning_content' | 'reasoning'; text: GrowingText } | undefined;
+  #reasoning: { field: DeltaReading['reasoningField']; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
   #textLength = 0;
-  #hasSaid = false;
 
-  constructor(reading: ChoiceReading) {
-    this.index = reading.index;
+  constructor({ kept }: AnswerWriter, reading: ChoiceReading) {
+    this.#kept = kept;
     this.#reading = reading;
-    this.#tags = reading.thinkTags
-      ? { split: new ThinkTags(), mirrored: new MirroredReasoning() }
-      : undefined;
+    if (reading.thinkTags) this.#tags = { split: new ThinkTags(), mirrored: new MirroredReasoning() };
   }
 
   /** Returns nothing for a choice without content. */
-  push(source: JsonRecord): Said | undefined {
-    if (source['finish_reason'] === 'error') throw new ErrorInAnswer(chatError(source) ?? {});
-    const { delta: piece, message } = source;
+  push(source: JsonRecord): { delta: ChatDelta; logprobs: unknown } | undefined {
+    const { delta: piece, message, finish_reason: reason } = source;
+    if (reason === 'error') throw new ErrorInAnswer(chatError(source) ?? {});
     let delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     // Perplexity has both: beside a stream's pieces the text so far, and beside a whole answer an empty piece.
-    const isWhole =
-      !isRecord(piece) || (!this.#hasSaid && finishReason(source['finish_reason']) !== undefined);
-    if (isWhole && Object.keys(delta).length === 0 && isRecord(message))
-      delta = this.#read(readDelta(message));
-    this.#hasSaid ||= Object.keys(delta).length > 0;
+    const isWhole = !isRecord(piece) || (!this.#hasSaid && finishReason(reason) !== undefined);
+    if (isWhole && isEmpty(delta) && isRecord(message)) delta = this.#read(readDelta(message));
+    this.#hasSaid ||= !isEmpty(delta);
     const logprobs = readLogprobs(source['logprobs']);
     // A chunk without text may be the beginning of an answer, which is held until its first content.
-    if (logprobs !== null && deltaText(delta) === '') this.#reading.kept.value(logprobs);
-    this.finish = finishReason(source['finish_reason']) ?? this.finish;
-    return Object.keys(delta).length === 0 && logprobs === null ? undefined : { delta, logprobs };
+    // What is only passed on is not counted, but for text, of which no model writes so much.
+    if (logprobs !== null && deltaText(delta) === '') this.#kept.value(logprobs);
+    this.finish = finishReason(reason) ?? this.finish;
+    return isEmpty(delta) && logprobs === null ? undefined : { delta, logprobs };
   }
 
   /** The whole answer was read: some upstreams leave the reason out of a JSON answer, which is no less complete. */
@@ -252,85 +190,63 @@ class Choice {
   }
 
   /** What is still to say when the answer ends, and why it ended. */
-  end(): { deltas: ChatDelta[]; reason: FinishReason } {
+  end(): { deltas: ChatDelta[]; reason: FinishReason; anyCalls: boolean } {
     const reason = this.finish ?? 'stop';
     const calls = this.#tools?.end(reason === 'stop' || reason === 'tool_calls') ?? [];
-    const texts = this.#heldTexts();
-    return {
-      deltas: [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((d) => Object.keys(d).length > 0),
-      reason: agree(reason, (this.#tools?.shown ?? 0) > 0),
-    };
+    // A tag may still be held that only began.
+    const texts = this.#tags ? this.#shown(this.#tags.split.end(), '') : {};
+    const deltas = [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((each) => !isEmpty(each));
+    return { deltas, reason, anyCalls: (this.#tools?.shown ?? 0) > 0 };
   }
 
-  /** What is still held because it may be the beginning of a tag. */
-  #heldTexts(): ChatDelta {
-    if (!this.#tags) return {};
-    const { split, mirrored } = this.#tags;
-    const { content, reasoning } = split.end();
-    this.#textLength += content.length;
-    return textDelta({ content, reasoning: mirrored.push('tags', reasoning), refusal: '' });
-  }
-
-  get state(): StatePart[] | undefined {
+  get state(): readonly StatePart[] | undefined {
+    const loose = this.#tools?.looseExtra;
     return statePartsOf({
       reasoning: this.#reasoning && { ...this.#reasoning, text: this.#reasoning.text.text },
       details: this.#details?.blocks ?? [],
-      extra: this.#stateOfTurn(),
+      extra: loose || this.#extra ? { ...loose, ...this.#extra } : undefined,
       callExtras: this.#tools?.extras ?? new Map<number, JsonRecord>(),
       textLength: this.#textLength,
       calls: this.#tools?.shown ?? 0,
     });
   }
 
-  #stateOfTurn(): JsonRecord | undefined {
-    const loose = this.#tools?.looseExtra;
-    return loose || this.#extra ? { ...loose, ...this.#extra } : undefined;
-  }
-
   #read(read: DeltaReading): ChatDelta {
+    const { content, reasoning, refusal, details, annotations, images } = read;
     this.#keep(read);
-    this.annotated ||= read.annotations.length > 0;
-    const calls = read.calls.length > 0 ? this.#calls().push(read.calls) : [];
+    this.annotated ||= annotations.length > 0;
+    const calls = read.calls.length > 0 ? (this.#tools ??= this.#reading.newCalls()).push(read.calls) : [];
+    // Reasoning in its own field comes before what stands between tags.
+    const inField = this.#tags ? this.#tags.mirrored.push('field', reasoning) : reasoning;
+    const split = this.#tags ? this.#tags.split.push(content) : { content, reasoning: '' };
     return {
-      ...textDelta({ ...this.#texts(read), refusal: read.refusal }),
-      ...(read.details.length > 0 && { reasoning_details: read.details }),
+      ...this.#shown(split, inField),
+      ...(refusal !== '' && { refusal }),
+      ...(details.length > 0 && { reasoning_details: details }),
       ...(calls.length > 0 && { tool_calls: calls }),
-      ...(read.annotations.length > 0 && { annotations: read.annotations }),
-      ...(read.images.length > 0 && { images: read.images }),
+      ...(annotations.length > 0 && { annotations }),
+      ...(images.length > 0 && { images }),
     };
   }
 
-  #calls(): UpstreamToolCalls {
-    this.#tools ??= new UpstreamToolCalls(this.#reading.calls());
-    return this.#tools;
+  /** Text as it was split, behind reasoning in a field of its own. */
+  #shown({ content, reasoning: between }: SplitText, inField: string): ChatDelta {
+    this.#textLength += content.length;
+    const reasoning = inField + (this.#tags?.mirrored.push('tags', between) ?? between);
+    return { ...(content !== '' && { content }), ...(reasoning !== '' && { reasoning_content: reasoning }) };
   }
 
-  #texts({ content, reasoning }: DeltaReading): { content: string; reasoning: string } {
-    if (!this.#tags) {
-      this.#textLength += content.length;
-      return { content, reasoning };
-    }
-    const { split, mirrored } = this.#tags;
-    const texts = split.push(content);
-    this.#textLength += texts.content.length;
-    const inField = mirrored.push('field', reasoning);
-    return { content: texts.content, reasoning: inField + mirrored.push('tags', texts.reasoning) };
-  }
-
-  #keep(read: DeltaReading): void {
-    const { content, reasoning, reasoningField, refusal, details, extra, calls, images } = read;
-    const { kept } = this.#reading;
+  #keep({ content, reasoning, reasoningField, refusal, details, extra, calls, images }: DeltaReading): void {
     const text = content + reasoning + refusal;
-    kept.text(text);
+    this.#kept.text(text);
     this.#hasContent ||= text !== '' || calls.length > 0 || images.length > 0;
-    // State is kept of the first choice: it is the one that a client continues with.
-    if (this.index !== 0) return;
+    if (!this.#reading.isFirst) return;
     if (details.length > 0) {
-      this.#details ??= new DetailBlocks(kept);
+      this.#details ??= new DetailBlocks(this.#kept);
       this.#details.push(details);
     }
     if (extra) {
-      kept.value(extra);
+      this.#kept.value(extra);
       this.#extra = { ...this.#extra, ...extra };
     }
     if (reasoning === '') return;
@@ -339,17 +255,7 @@ class Choice {
   }
 }
 
-function textDelta({
-  content,
-  reasoning,
-  refusal,
-}: Record<'content' | 'reasoning' | 'refusal', string>): ChatDelta {
-  return {
-    ...(content !== '' && { content }),
-    ...(reasoning !== '' && { reasoning_content: reasoning }),
-    ...(refusal !== '' && { refusal }),
-  };
-}
+const isEmpty = (delta: ChatDelta): boolean => Object.keys(delta).length === 0;
 
 const knownReasons = new Map<string, FinishReason>(
   Object.entries({
@@ -370,12 +276,6 @@ const knownReasons = new Map<string, FinishReason>(
 function finishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   return knownReasons.get(value.toLowerCase()) ?? 'stop';
-}
-
-/** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
-function agree(reason: FinishReason, anyToolCalls: boolean): FinishReason {
-  if (anyToolCalls) return reason === 'stop' ? 'tool_calls' : reason;
-  return reason === 'tool_calls' ? 'stop' : reason;
 }
 
 function readLogprobs(value: unknown): unknown {

@@ -1,5 +1,5 @@
 /** Leaves out what one upstream does not take, by name, and never what would change the answer's meaning. */
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, recordsIn, textIn, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
 import {
   echoedFields,
@@ -91,8 +91,8 @@ function knownPart(part: unknown): unknown {
   if (!isRecord(part)) return part;
   const known = onlyOwn(part);
   const image = asRecord(known['image_url']);
-  const { url } = image;
-  if (typeof url !== 'string' || !/^data:image\/jpg[;,]/i.test(url)) return known;
+  const url = textIn(image['url']);
+  if (!/^data:image\/jpg[;,]/i.test(url)) return known;
   return { ...known, image_url: { ...image, url: `data:image/jpeg${url.slice('data:image/jpg'.length)}` } };
 }
 
@@ -153,7 +153,7 @@ const asIs = (choice: unknown, tools: readonly ChatTool[]): Choice => ({
 function allowed(choice: unknown, tools: readonly ChatTool[]): Choice {
   if (!isRecord(choice) || choice['type'] !== 'allowed_tools') return asIs(choice, tools);
   const { mode, tools: entries } = asRecord(choice['allowed_tools']);
-  const names = new Set((Array.isArray(entries) ? entries.filter(isRecord) : []).map(entryName));
+  const names = new Set(recordsIn(entries).map(entryName));
   const left = tools.filter((tool) => names.has(toolName(tool)));
   return { tools: left, choice: mode === 'required' ? 'required' : 'auto' };
 }

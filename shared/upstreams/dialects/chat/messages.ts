@@ -3,7 +3,7 @@
  * stays as it is when the transcript grows, because upstreams cache by prefix.
  */
 import type { CanonicalCall, ChatContentPart, ChatMessage } from '../../../wire/canonical-call.ts';
-import { asRecord, isRecord, type JsonRecord, withoutNulls } from '../../../wire/json.ts';
+import { asRecord, isRecord, listIn, textIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
 import type { CallIds } from '../../call-ids.ts';
 import { mappedIds, wrappedInput } from '../../request-parts.ts';
 import { CannotCarry, type RequestSettings } from '../../dialect.ts';
@@ -73,8 +73,7 @@ function toolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecor
   if (!wraps || call['type'] !== 'custom') return call;
   const { custom, ...rest } = call;
   const { name, input } = asRecord(custom);
-  const text = typeof input === 'string' ? input : '';
-  return { ...rest, type: 'function', function: { name, arguments: wrappedInput(text) } };
+  return { ...rest, type: 'function', function: { name, arguments: wrappedInput(textIn(input)) } };
 }
 
 function refuseFileUrls(messages: readonly ChatMessage[]): void {
@@ -115,8 +114,7 @@ function ownIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[]
 }
 
 function idsOf(message: JsonRecord): string[] {
-  const calls = Array.isArray(message['tool_calls']) ? message['tool_calls'] : [];
-  const ids = [...calls.map((call) => asRecord(call)['id']), message['tool_call_id']];
+  const ids = [...listIn(message['tool_calls']).map((call) => asRecord(call)['id']), message['tool_call_id']];
   return ids.filter((id) => typeof id === 'string');
 }
 

@@ -1,5 +1,6 @@
 /** OpenAI's Chat Completions, with the variants of compatible upstreams. */
 import type { CanonicalCall } from '../../../wire/canonical-call.ts';
+import { setByRow } from '../../request-parts.ts';
 import { isRecord, type JsonRecord, withoutNulls } from '../../../wire/json.ts';
 import type { RequestSettings, SentBody, Dialect } from '../../dialect.ts';
 import { fittedFields, chatTools } from './fields.ts';
@@ -35,15 +36,10 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   const body: JsonRecord = { model: settings.model, messages, ...fields };
   const left = form === 'chat' ? [] : Object.keys(unknown);
   const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
-  Object.assign(body, settings.set);
-  for (const field of settings.drop) delete body[field];
-  delete body['stream'];
+  setByRow(body, settings);
   delete body['stream_options'];
-  if (settings.stream) {
-    body['stream'] = true;
-    if (settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
-      body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
-  }
+  if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
+    body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
   return {
     body,
     dropped: [...new Set(unsent)],

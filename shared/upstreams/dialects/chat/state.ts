@@ -2,8 +2,9 @@
  * What of an answer has to come back with its turn, and how it is put back. Reasoning text comes back only with turns
  * that called tools; signatures and `reasoning_details` always do.
  */
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, recordsIn, textIn, type JsonRecord } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
+import { telling } from '../../answer-writer.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { echoedFields } from '../../quirks.ts';
 import { bytesOf, type Kept } from '../../../wire/chat-response.ts';
@@ -24,13 +25,12 @@ interface KeptState {
 }
 
 /** The parts of a turn: reasoning, text, calls. Undefined: nothing of it has to come back. */
-export function statePartsOf(kept: KeptState): StatePart[] | undefined {
+export function statePartsOf(kept: KeptState): readonly StatePart[] | undefined {
   const { reasoning, details, extra, callExtras, textLength, calls } = kept;
-  const opaque: JsonRecord[] = [];
+  const parts: StatePart[] = [];
   // The details of a turn hold its reasoning text, too.
-  if (details.length > 0) opaque.push({ reasoning_details: details });
-  else if (reasoning && calls > 0) opaque.push({ [reasoning.field]: reasoning.text });
-  const parts: StatePart[] = opaque.map((each) => ({ opaque: each }));
+  if (details.length > 0) parts.push({ opaque: { reasoning_details: details } });
+  else if (reasoning && calls > 0) parts.push({ opaque: { [reasoning.field]: reasoning.text } });
   if (textLength > 0) parts.push({ text: textLength });
   for (let call = 0; call < calls; call += 1) {
     parts.push({ call });
@@ -38,7 +38,7 @@ export function statePartsOf(kept: KeptState): StatePart[] | undefined {
     if (extraContent) parts.push({ opaque: { call, extra_content: extraContent } });
   }
   if (extra) parts.push({ opaque: { extra_content: extra } });
-  return parts.some((part) => 'opaque' in part) ? parts : undefined;
+  return telling(parts);
 }
 
 /** Google's replacement for a signature that was lost or is another vendor's. Source: "Thought signatures". */
@@ -58,7 +58,7 @@ export function withState(
   const isLost = without.has('state') || without.has('echoes');
   const accepted = isLost ? [] : echoes;
   const fields = withoutEchoes(message, accepted);
-  const calls = recordsOf(fields['tool_calls']).map((call) => withoutEchoes(call, accepted));
+  const calls = recordsIn(fields['tool_calls']).map((call) => withoutEchoes(call, accepted));
   if (!isLost) for (const part of parts ?? []) if ('opaque' in part) putBack(part.opaque, fields, calls);
 
   const first = without.has('echoes') ? undefined : calls[0];
@@ -84,23 +84,17 @@ function putBack(opaque: JsonRecord, fields: JsonRecord, calls: readonly JsonRec
 /** Servers of the same model name its reasoning in two ways. Lost reasoning is empty. Changes `fields`. */
 function nameReasoning(fields: JsonRecord): void {
   if (fields['reasoning_content'] !== undefined || fields['reasoning_details'] !== undefined) return;
-  const { reasoning } = fields;
-  fields['reasoning_content'] = typeof reasoning === 'string' ? reasoning : '';
+  fields['reasoning_content'] = textIn(fields['reasoning']);
   delete fields['reasoning'];
 }
 
 /** Only the first of parallel calls is signed. */
 function signed(extra: unknown): JsonRecord {
   const namespaces = asRecord(extra);
-  const hasSignature = Object.values(namespaces).some((each) => {
-    const signature = asRecord(each)['thought_signature'];
-    return typeof signature === 'string' && signature !== '';
-  });
-  if (hasSignature) return namespaces;
-  return {
-    ...namespaces,
-    google: { ...asRecord(namespaces['google']), thought_signature: skippedSignature },
-  };
+  if (Object.values(namespaces).some((each) => textIn(asRecord(each)['thought_signature']) !== ''))
+    return namespaces;
+  const google = { ...asRecord(namespaces['google']), thought_signature: skippedSignature };
+  return { ...namespaces, google };
 }
 
 const withoutEchoes = (source: JsonRecord, accepted: readonly string[]): JsonRecord =>
@@ -109,8 +103,6 @@ const withoutEchoes = (source: JsonRecord, accepted: readonly string[]): JsonRec
       ([field]) => accepted.includes(field) || !echoedFields.some((echoed) => echoed === field),
     ),
   );
-
-const recordsOf = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
 
 // Puts the pieces of OpenRouter's `reasoning_details` together again, so that each block comes back whole.
 

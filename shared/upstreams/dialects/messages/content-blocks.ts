@@ -5,57 +5,55 @@
  */
 import {
   type ChatDelta,
+  type ToolCallDelta,
   type UrlCitation,
   GrowingText,
-  Kept,
-  type ToolCallDelta,
 } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord, parseJson } from '../../../wire/json.ts';
-import type { StatePart } from '../../../wire/turn-state.ts';
-import type { ReaderContext } from '../../dialect.ts';
-import { UpstreamFailure } from '../../exchange.ts';
+import { isRecord, parseJson, type JsonRecord } from '../../../wire/json.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
+import { callsMax, telling, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
 import { unwrappedInput } from '../../request-parts.ts';
 
-/** Far more than a model writes, in any script. */
-const keptBytesMax = 4 * 1024 * 1024;
 const blockBytes = 512;
 const blocksMax = 4096;
 
+type BlockKind = 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
+
 interface Block {
-  kind: 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
+  kind: BlockKind;
   /** The block as it started, with all fields that the vendor wants back. */
   source: JsonRecord;
+  /** Of a call, the JSON of its input. */
   text: GrowingText;
   length: number;
   /** Where its text begins in the visible text. */
   from: number;
   signature: string;
   isOpen: boolean;
-  call?: CallBlock;
+  /** The index that clients see. Undefined: it is no call, or one that is not shown, or not yet. */
+  call: number | undefined;
   /** Held until the block ends, since they are about all of its text. */
   citations: { url: string; title: string }[];
 }
 
 export class ContentBlocks {
-  readonly #numbers: CallNumbers;
+  readonly #writer: AnswerWriter;
+  readonly #wrapped: ReadonlySet<string>;
   readonly #blocks: Block[] = [];
   /** The latest of each index. */
   readonly #byIndex = new Map<number, Block>();
-  readonly #kept = new Kept(keptBytesMax, () => new UpstreamFailure('too_large'));
   /** Of the visible text so far. */
   #textLength = 0;
 
-  constructor(context: ReaderContext) {
-    this.#numbers = new CallNumbers(context);
+  /** `wrapped`: the tools that were sent as functions with one text `input`. */
+  constructor(writer: AnswerWriter, wrapped: ReadonlySet<string>) {
+    this.#writer = writer;
+    this.#wrapped = wrapped;
   }
 
   get any(): boolean {
     return this.#blocks.length > 0;
-  }
-
-  get anyCalls(): boolean {
-    return this.#numbers.count > 0;
   }
 
   get anyOpen(): boolean {
@@ -64,13 +62,15 @@ export class ContentBlocks {
 
   /** A call has neither its end nor all of its arguments. */
   get anyCutCall(): boolean {
-    return this.#blocks.some(({ isOpen, call }) => isOpen && call?.isIncomplete === true);
+    return this.#blocks.some(
+      ({ kind, isOpen, text: { text } }) =>
+        kind === 'tool_use' && isOpen && text !== '' && parseJson(text) === undefined,
+    );
   }
 
-  /** The parts of the turn so far; undefined if none is opaque. */
+  /** The parts of the turn so far. */
   get state(): readonly StatePart[] | undefined {
-    const parts = this.#blocks.flatMap(statePart);
-    return parts.some((part) => 'opaque' in part) ? parts : undefined;
+    return telling(this.#blocks.flatMap(statePart));
   }
 
   start(index: unknown, source: JsonRecord): ChatDelta[] {
@@ -81,13 +81,13 @@ export class ContentBlocks {
   }
 
   delta(index: unknown, delta: JsonRecord): ChatDelta[] {
-    const kind = kindOfDelta(delta);
+    const kind = deltaKinds.get(delta['type']);
     if (!kind) return [];
     const found = this.#find(index);
     if (found?.kind === 'other') return [];
-    // Without a start a call has no name, and so cannot be run.
-    if (found?.kind !== kind && kind === 'tool_use') return [];
     if (found?.kind === kind) return this.#push(found, delta);
+    // Without a start a call has no name, and so cannot be run.
+    if (kind === 'tool_use') return [];
     const before = found?.isOpen ? this.#close(found) : [];
     const opened = this.#open(index, { type: kind });
     const block = this.#blocks.at(-1);
@@ -105,11 +105,11 @@ export class ContentBlocks {
   }
 
   #open(index: unknown, source: JsonRecord): ChatDelta[] {
-    if (this.#blocks.length >= blocksMax) throw new UpstreamFailure('too_large');
+    if (this.#blocks.length >= blocksMax) throw tooLarge();
     const kind = kinds.get(source['type']) ?? 'other';
     const held = heldFields(kind, source);
-    this.#kept.bytes(blockBytes);
-    this.#kept.value(held);
+    this.#writer.kept.bytes(blockBytes);
+    this.#writer.kept.value(held);
     const block: Block = {
       kind,
       source: held,
@@ -118,28 +118,27 @@ export class ContentBlocks {
       from: this.#textLength,
       signature: '',
       isOpen: true,
+      call: undefined,
       citations: [],
     };
     this.#blocks.push(block);
     if (typeof index === 'number') this.#byIndex.set(index, block);
-    if (kind === 'tool_use') {
-      block.call = new CallBlock(source, this.#numbers);
-      return callDelta(block.call.start());
-    }
-    return this.#push(block, source);
+    if (kind !== 'tool_use') return this.#push(block, source);
+    const name = textOf(source['name']);
+    if (name.length > calledNameMax) throw tooLarge();
+    return this.#wrapped.has(name)
+      ? []
+      : this.#showCall(block, { type: 'function', function: { name, arguments: '' } });
   }
 
   /** Reads a piece, or the start of a block, which may hold all of it. */
   #push(block: Block, piece: JsonRecord): ChatDelta[] {
-    if (block.kind === 'tool_use') {
-      const json = textOf(piece['partial_json']);
-      this.#kept.text(json);
-      return callDelta(block.call?.push(json) ?? []);
-    }
+    const { kept } = this.#writer;
+    if (block.kind === 'tool_use') return callPiece(block, this.#add(block, piece['partial_json']));
     if (block.kind === 'text') {
       const citations = Array.isArray(piece['citations']) ? piece['citations'] : [piece['citation']];
       for (const citation of citations.flatMap(readCitation)) {
-        this.#kept.value(citation);
+        kept.value(citation);
         block.citations.push(citation);
       }
       const text = this.#add(block, piece['text']);
@@ -148,7 +147,7 @@ export class ContentBlocks {
     }
     if (block.kind !== 'thinking') return [];
     const signature = textOf(piece['signature']);
-    this.#kept.text(signature);
+    kept.text(signature);
     block.signature += signature;
     const text = this.#add(block, piece['thinking']);
     return text === '' ? [] : [{ reasoning_content: text }];
@@ -156,7 +155,7 @@ export class ContentBlocks {
 
   #add(block: Block, value: unknown): string {
     const text = textOf(value);
-    this.#kept.text(text);
+    this.#writer.kept.text(text);
     block.text.add(text);
     block.length += text.length;
     return text;
@@ -165,7 +164,7 @@ export class ContentBlocks {
   #close(block: Block, isCut = false): ChatDelta[] {
     block.isOpen = false;
     if (isCut && block.kind === 'thinking' && block.signature === '') block.kind = 'other';
-    if (block.call) return callDelta(block.call.end(isCut));
+    if (block.kind === 'tool_use') return this.#endCall(block, isCut);
     if (block.citations.length === 0) return [];
     const range = { start_index: block.from, end_index: block.from + block.length };
     const annotations = block.citations.map((citation): UrlCitation => ({
@@ -175,6 +174,32 @@ export class ContentBlocks {
     return [{ annotations }];
   }
 
+  #showCall(block: Block, call: Omit<ToolCallDelta, 'index'>): ChatDelta[] {
+    const index = this.#writer.calls;
+    if (index >= callsMax) throw tooLarge();
+    block.call = index;
+    return [{ tool_calls: [{ index, id: this.#writer.callId(textOf(block.source['id'])), ...call }] }];
+  }
+
+  /**
+   * A call whose input did not come in pieces has it at its start, or gets an empty object, so that all arguments are JSON.
+   * A wrapped one becomes a custom call once its JSON is complete; cut inside, it is never shown, so that nobody runs it.
+   */
+  #endCall(block: Block, isCut: boolean): ChatDelta[] {
+    const { text, source } = block;
+    const isWithoutPieces = text.text === '';
+    if (isWithoutPieces) text.add(inputText(source['input']));
+    const name = textOf(source['name']);
+    const whole = text.text;
+    if (!this.#wrapped.has(name)) return isWithoutPieces ? callPiece(block, whole) : [];
+    const input = unwrappedInput(whole);
+    // A text without a wrapper is whole only where its block ended.
+    const isWhole = isCut
+      ? input !== '' && input !== whole
+      : parseJson(whole) !== undefined || !whole.trimStart().startsWith('{');
+    return isWhole ? this.#showCall(block, { type: 'custom', custom: { name, input } }) : [];
+  }
+
   /** Without an index it is the latest block. */
   #find(index: unknown): Block | undefined {
     if (typeof index !== 'number') return this.#blocks.at(-1);
@@ -182,32 +207,31 @@ export class ContentBlocks {
   }
 }
 
-const kinds = new Map<unknown, Block['kind']>([
-  ['text', 'text'],
-  ['thinking', 'thinking'],
-  ['redacted_thinking', 'redacted_thinking'],
-  ['tool_use', 'tool_use'],
-]);
+const kinds = new Map<unknown, BlockKind>(
+  (['text', 'thinking', 'redacted_thinking', 'tool_use'] as const).map((kind) => [kind, kind]),
+);
 
-const deltaKinds = new Map<unknown, Block['kind']>([
+const deltaKinds = new Map<unknown, BlockKind>([
   ['text_delta', 'text'],
   ['citations_delta', 'text'],
   ['thinking_delta', 'thinking'],
   ['signature_delta', 'thinking'],
   ['input_json_delta', 'tool_use'],
 ]);
-const kindOfDelta = ({ type }: JsonRecord): Block['kind'] | undefined => deltaKinds.get(type);
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const callDelta = (calls: NonNullable<ChatDelta['tool_calls']>): ChatDelta[] =>
-  calls.length > 0 ? [{ tool_calls: calls }] : [];
+const callPiece = ({ call: index }: Block, text: string): ChatDelta[] =>
+  index === undefined || text === '' ? [] : [{ tool_calls: [{ index, function: { arguments: text } }] }];
+
+const inputText = (input: unknown): string =>
+  typeof input === 'string' && input !== '' ? input : isRecord(input) ? JSON.stringify(input) : '{}';
 
 /**
  * What a block keeps of its start. Of text, what tells a repeated start. Of thinking, all that goes back, but its text
  * and signature, which are kept apart: they hold their place, so that the fields go back in their order.
  */
-function heldFields(kind: Block['kind'], source: JsonRecord): JsonRecord {
+function heldFields(kind: BlockKind, source: JsonRecord): JsonRecord {
   const { type, id, data, thinking, signature } = source;
   if (kind === 'other') return {};
   if (kind === 'text') return { type, id, data };
@@ -231,116 +255,10 @@ function readCitation(value: unknown): { url: string; title: string }[] {
 }
 
 /** An empty text is no part: it would not be sent back. Thinking is one when it is whole: it goes back as it was signed. */
-function statePart(block: Block): StatePart[] {
-  if (block.kind === 'text') return block.length === 0 ? [] : [{ text: block.length }];
-  if (block.kind === 'redacted_thinking') return [{ opaque: block.source }];
-  if (block.kind === 'thinking') return block.isOpen ? [] : [{ opaque: thinkingBlock(block) }];
-  const index = block.call?.index;
-  return index === undefined ? [] : [{ call: index }];
+function statePart({ kind, source, text, length, signature, isOpen, call }: Block): StatePart[] {
+  if (kind === 'text') return length === 0 ? [] : [{ text: length }];
+  if (kind === 'redacted_thinking') return [{ opaque: source }];
+  if (kind !== 'thinking') return call === undefined ? [] : [{ call }];
+  const signed = signature === '' ? {} : { signature };
+  return isOpen ? [] : [{ opaque: { ...source, thinking: text.text, ...signed } }];
 }
-
-function thinkingBlock({ source, text, signature }: Block): JsonRecord {
-  const block = { ...asRecord(source), thinking: text.text };
-  return signature === '' ? block : { ...block, signature };
-}
-
-// Reads one tool call of an answer. A call of a tool that was sent as a function with one text `input` is held until
-// its JSON is complete, and then becomes a custom call; cut inside, it is never shown, so that nobody runs it.
-
-/** Far more calls than a model makes. */
-const callsMax = 1024;
-
-/** The ids and indexes of the calls of one answer: dense, in the order in which clients see the calls. */
-class CallNumbers {
-  readonly #context: ReaderContext;
-  readonly #shown = new Set<string>();
-
-  constructor(context: ReaderContext) {
-    this.#context = context;
-  }
-
-  get count(): number {
-    return this.#shown.size;
-  }
-
-  isWrapped(name: string): boolean {
-    return this.#context.sent.wrapped.has(name);
-  }
-
-  /** An id that the upstream used before is another call's. */
-  next(vendorId: unknown): { index: number; id: string } {
-    const index = this.#shown.size;
-    if (index >= callsMax) throw new UpstreamFailure('too_large');
-    const { callIds } = this.#context;
-    const id = callIds.show(typeof vendorId === 'string' && vendorId !== '' ? vendorId : undefined, index);
-    const own = this.#shown.has(id) ? callIds.show(undefined, index) : id;
-    this.#shown.add(own);
-    return { index, id: own };
-  }
-}
-
-class CallBlock {
-  /** The index that clients see. Undefined: the call is not shown, or not yet. */
-  index: number | undefined;
-  readonly #numbers: CallNumbers;
-  readonly #vendorId: unknown;
-  readonly #name: string;
-  /** The whole input, which some upstreams send at the start, and then once more in pieces. */
-  readonly #input: unknown;
-  readonly #isWrapped: boolean;
-  #text = '';
-
-  constructor(start: JsonRecord, numbers: CallNumbers) {
-    this.#numbers = numbers;
-    this.#vendorId = start['id'];
-    this.#name = typeof start['name'] === 'string' ? start['name'] : '';
-    this.#input = start['input'];
-    if (this.#name.length > calledNameMax) throw new UpstreamFailure('too_large');
-    this.#isWrapped = numbers.isWrapped(this.#name);
-  }
-
-  start(): ToolCallDelta[] {
-    if (this.#isWrapped) return [];
-    const { index, id } = this.#numbers.next(this.#vendorId);
-    this.index = index;
-    return [{ index, id, type: 'function', function: { name: this.#name, arguments: '' } }];
-  }
-
-  push(piece: string): ToolCallDelta[] {
-    this.#text += piece;
-    return this.index === undefined || piece === ''
-      ? []
-      : [{ index: this.index, function: { arguments: piece } }];
-  }
-
-  /** Its arguments began and are no JSON yet. */
-  get isIncomplete(): boolean {
-    return this.#text !== '' && parseJson(this.#text) === undefined;
-  }
-
-  /** A call without arguments gets an empty object, so that all arguments are JSON. */
-  end(isCut = false): ToolCallDelta[] {
-    const isWithoutPieces = this.#text === '';
-    if (isWithoutPieces) this.#text = inputText(this.#input);
-    if (this.#isWrapped) return this.#unwrapped(isCut);
-    return this.index === undefined || !isWithoutPieces
-      ? []
-      : [{ index: this.index, function: { arguments: this.#text } }];
-  }
-
-  #unwrapped(isCut: boolean): ToolCallDelta[] {
-    const text = this.#text;
-    const input = unwrappedInput(text);
-    // A text without a wrapper is whole only where its block ended.
-    const isWhole = isCut
-      ? input !== '' && input !== text
-      : parseJson(text) !== undefined || !text.trimStart().startsWith('{');
-    if (!isWhole) return [];
-    const { index, id } = this.#numbers.next(this.#vendorId);
-    this.index = index;
-    return [{ index, id, type: 'custom', custom: { name: this.#name, input } }];
-  }
-}
-
-const inputText = (input: unknown): string =>
-  typeof input === 'string' && input !== '' ? input : isRecord(input) ? JSON.stringify(input) : '{}';

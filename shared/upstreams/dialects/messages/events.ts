@@ -5,6 +5,7 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
+import { AnswerWriter } from '../../answer-writer.ts';
 import { serviceTierOf, UsageCounts, type VendorCounts } from '../../usage-counts.ts';
 import { ContentBlocks } from './content-blocks.ts';
 
@@ -19,10 +20,9 @@ const stopReasons = new Map<string, FinishReason>([
 export class MessagesReader implements AnswerReader {
   done = false;
   serviceTier: string | undefined;
-  readonly #identity: ReaderContext['identity'];
+  readonly #writer: AnswerWriter;
   readonly #blocks: ContentBlocks;
   readonly #usage = new UsageCounts();
-  #roleSent = false;
   /** An event of this dialect came. */
   #understood = false;
   #finish: FinishReason | undefined;
@@ -30,8 +30,8 @@ export class MessagesReader implements AnswerReader {
   #early: JsonRecord | undefined;
 
   constructor(context: ReaderContext) {
-    this.#identity = context.identity;
-    this.#blocks = new ContentBlocks(context);
+    this.#writer = new AnswerWriter(context);
+    this.#blocks = new ContentBlocks(this.#writer, context.sent.wrapped);
   }
 
   get usage(): ReportedUsage | undefined {
@@ -63,31 +63,30 @@ export class MessagesReader implements AnswerReader {
       if (this.#whole) return [];
       throw new ErrorInAnswer(messagesError(value) ?? {});
     }
-    return this.#read(value).map((delta) => this.#delta(delta));
+    return this.#chunks(this.#read(value));
   }
 
   end(): ChatChunk[] {
-    const early = this.#readEarly().map((delta) => this.#delta(delta));
-    if (!this.#whole) {
-      const isBegun = this.#understood || this.#blocks.any;
-      throw new UpstreamFailure(isBegun ? 'cut' : 'junk');
-    }
+    const early = this.#chunks(this.#readEarly());
+    const isBegun = this.#understood || this.#blocks.any;
+    if (!this.#whole) throw new UpstreamFailure(isBegun ? 'cut' : 'junk');
     if (this.#finish === undefined && !this.#blocks.any) throw new UpstreamFailure('empty');
     // A client runs the calls of an answer that says it is whole.
     const isWithheld = this.#finish === 'length' || this.#finish === 'content_filter';
     if (!isWithheld && this.#blocks.anyCutCall) throw new UpstreamFailure('cut');
-    const last = this.#blocks.end().map((delta) => this.#delta(delta));
-    const opening = this.#roleSent ? [] : [this.#delta({ content: '' })];
-    const reason = agree(this.#finish ?? 'stop', this.#blocks.anyCalls);
-    const finish = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: reason }]);
-    return [...early, ...last, ...opening, finish];
+    const last = this.#chunks(this.#blocks.end());
+    return [...early, ...last, ...this.#writer.finish(this.#finish ?? 'stop', this.#writer.calls > 0)];
   }
 
   /** A complete answer ends normally, however the connection ended. */
   fail(error: unknown): ChatChunk[] {
-    const early = this.#readEarly().map((delta) => this.#delta(delta));
+    const early = this.#chunks(this.#readEarly());
     if (this.#whole) return [...early, ...this.end()];
     throw error;
+  }
+
+  #chunks(deltas: readonly ChatDelta[]): ChatChunk[] {
+    return deltas.map((delta) => this.#writer.delta(delta));
   }
 
   #read(value: JsonRecord): ChatDelta[] {
@@ -162,24 +161,6 @@ export class MessagesReader implements AnswerReader {
     this.#usage.push(countsOf(value));
     this.serviceTier = serviceTierOf(asRecord(value)['service_tier']) ?? this.serviceTier;
   }
-
-  #delta(delta: ChatDelta): ChatChunk {
-    const whole: ChatDelta = this.#roleSent ? delta : { role: 'assistant', ...delta };
-    this.#roleSent = true;
-    return this.#chunk([{ index: 0, delta: whole, logprobs: null, finish_reason: null }]);
-  }
-
-  #chunk(choices: ChatChunk['choices']): ChatChunk {
-    const { requestId, created, model } = this.#identity;
-    return {
-      id: `chatcmpl-${requestId}`,
-      object: 'chat.completion.chunk',
-      created,
-      model,
-      choices,
-      usage: null,
-    };
-  }
 }
 
 /** An empty text is a place that the events of blocks fill. */
@@ -189,12 +170,6 @@ const isFilled = (content: unknown): boolean =>
 /** Some endpoints leave the type out. */
 const isWholeMessage = ({ role, content }: JsonRecord): boolean =>
   role === 'assistant' && Array.isArray(content);
-
-/** Clients act on `tool_calls`, so it is sent exactly when there are calls and the answer was not cut. */
-function agree(reason: FinishReason, anyCalls: boolean): FinishReason {
-  if (anyCalls) return reason === 'stop' ? 'tool_calls' : reason;
-  return reason === 'tool_calls' ? 'stop' : reason;
-}
 
 // The names of the counts in a Messages answer, whose events each have some of them.
 

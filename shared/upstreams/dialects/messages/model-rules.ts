@@ -129,7 +129,6 @@ const budgetMost = 32_768;
 export const budgetLeast = 1024;
 
 interface ThinkingFields {
-  /** Undefined: the field is not sent. */
   thinking: JsonRecord | undefined;
   /** For `output_config`. */
   effort: string | undefined;

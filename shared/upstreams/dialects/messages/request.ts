@@ -2,7 +2,7 @@
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
-import { cutHere, stopSequences } from '../../request-parts.ts';
+import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation, type Turn } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
@@ -76,12 +76,9 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...(tier && { service_tier: tier }),
     ...(endUser && { metadata: { user_id: endUser } }),
   };
-  Object.assign(body, settings.set);
   // The row's own thinking would be refused again.
-  if (thinking.isLost) body['thinking'] = thinking.thinking;
-  for (const field of settings.drop) delete body[field];
-  delete body['stream'];
-  if (settings.stream) body['stream'] = true;
+  const set = thinking.isLost ? { ...settings.set, thinking: thinking.thinking } : settings.set;
+  setByRow(body, { ...settings, set });
   const dropped = [
     ...tools.dropped,
     ...thinking.dropped,

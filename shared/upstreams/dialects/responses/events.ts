@@ -6,15 +6,9 @@ import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
 import { serviceTierOf, UsageCounts, type VendorCounts } from '../../usage-counts.ts';
-import {
-  AnswerItems,
-  textOf,
-  type AnswerItem,
-  type ItemEvent,
-  type TextKind,
-  AnswerTurn,
-} from './output-items.ts';
-import { hasPlace, ItemReader, agrees, argumentsText, wholeOfPart } from './item-reader.ts';
+import { AnswerWriter } from '../../answer-writer.ts';
+import { OutputItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
+import { agrees, argumentsText, ItemReader, wholeOfPart } from './item-reader.ts';
 
 /** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
 const texts: Partial<Record<string, { item: string; kind: TextKind; place: string; whole: string }>> = {
@@ -58,19 +52,17 @@ const lastEvents = new Set([
  */
 export class ResponsesReader implements AnswerReader {
   serviceTier: string | undefined;
-  readonly #turn: AnswerTurn;
-  readonly #items: AnswerItems;
+  readonly #writer: AnswerWriter;
+  readonly #items: OutputItems;
   readonly #reader: ItemReader;
   #finish: FinishReason | undefined;
   readonly #usage = new UsageCounts();
   #understood = false;
 
   constructor(context: ReaderContext) {
-    this.#turn = new AnswerTurn(context.identity);
-    this.#reader = new ItemReader(this.#turn, context);
-    this.#items = new AnswerItems((item) => {
-      if (hasPlace(item)) this.#turn.place(item);
-    });
+    this.#writer = new AnswerWriter(context);
+    this.#items = new OutputItems(this.#writer);
+    this.#reader = new ItemReader(this.#items, this.#writer, context.sent.wrapped);
   }
 
   get done(): boolean {
@@ -86,7 +78,7 @@ export class ResponsesReader implements AnswerReader {
   }
 
   get state(): readonly StatePart[] | undefined {
-    return this.#turn.state;
+    return this.#items.state;
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
@@ -109,11 +101,10 @@ export class ResponsesReader implements AnswerReader {
 
   end(): ChatChunk[] {
     if (!this.#finish) {
-      if (this.#turn.opened || this.#items.all.length > 0) throw new UpstreamFailure('cut');
+      if (this.#writer.opened || this.#items.all.length > 0) throw new UpstreamFailure('cut');
       throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
     }
-    const opening = this.#turn.opened ? [] : [this.#turn.delta({ content: '' })];
-    return [...opening, this.#turn.finish(this.#finish)];
+    return this.#writer.finish(this.#finish, this.#writer.calls > 0);
   }
 
   /** A complete answer ends normally, however the connection ended. */
@@ -134,10 +125,8 @@ export class ResponsesReader implements AnswerReader {
   #content(type: string, value: JsonRecord): ChatChunk[] {
     if (type === 'response.output_text.annotation.added') {
       const { annotation: note, annotation_index: place } = value;
-      return this.#reader.annotation(this.#of('message', value), placeOf(value, 'content_index'), {
-        note,
-        place,
-      });
+      const item = this.#of('message', value);
+      return this.#reader.annotation(item, placeOf(value, 'content_index'), note, place);
     }
     const part = parts[type];
     if (part)
@@ -181,8 +170,8 @@ export class ResponsesReader implements AnswerReader {
       const item = this.#items.ofEntry(entry, (each) => agrees(each, entry));
       return this.#reader.end(item, entry);
     });
-    chunks.push(...this.#reader.last(this.#items.all, status !== 'incomplete'));
-    if (status !== 'incomplete') this.#finish = this.#reader.anyCalls ? 'tool_calls' : 'stop';
+    chunks.push(...this.#reader.last(status !== 'incomplete'));
+    if (status !== 'incomplete') this.#finish = 'stop';
     else this.#finish = reason === 'content_filter' ? 'content_filter' : 'length';
     return chunks;
   }

@@ -13,7 +13,7 @@ import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'without'> {
   /** false: calls of custom tools go up as function calls with one text `input`. */
   customTools: boolean;
-  /** What no message holds. Undefined: nothing. */
+  /** What no message holds. */
   carried: CarriedItems | undefined;
   /** The tools that carried items declare, as they go up. */
   itemTools: ReadonlyMap<JsonRecord, readonly JsonRecord[]>;
@@ -123,7 +123,7 @@ const isSystem = ({ role }: JsonRecord): boolean => role === 'system' || role ==
 
 interface TurnReading {
   message: ChatMessage;
-  /** The layout of the turn and what belongs between its parts. Undefined: nothing was kept. */
+  /** The layout of the turn and what belongs between its parts. */
   parts: readonly StatePart[] | undefined;
   /** The item of a call, which has this place among the message's calls. */
   callItem: (call: ChatToolCall, index: number) => JsonRecord;

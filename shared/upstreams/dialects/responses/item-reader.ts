@@ -1,27 +1,22 @@
 /** Shows what is new of an item as canonical chunks. What came in pieces and comes again as a whole is shown once. */
-import type { ChatChunk, ToolCallDelta, Annotation, ChatDelta } from '../../../wire/chat-response.ts';
-import { type JsonRecord, parseJson, isRecord, asRecord } from '../../../wire/json.ts';
-import type { ReaderContext } from '../../dialect.ts';
+import type { Annotation, ChatChunk, ChatDelta, ToolCallDelta } from '../../../wire/chat-response.ts';
+import { asRecord, isRecord, parseJson, type JsonRecord } from '../../../wire/json.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
-import { UpstreamFailure } from '../../exchange.ts';
+import { callsMax, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
+import { unwrappedInput } from '../../request-parts.ts';
 import {
-  textOf as outputItemsTextOf,
+  callTypes,
+  entryBytes,
+  opaqueTypes,
+  textOf,
   type AnswerItem,
+  type OutputItems,
   type TextKind,
   type TextPart,
-  entryBytes,
-  type AnswerTurn,
 } from './output-items.ts';
-import { unwrappedInput } from '../../request-parts.ts';
 
 /** Limits the work, since a part is compared with the others of its item. */
 const partsMax = 1024;
-/** Items that the vendor wants back as they are, if they are encrypted. */
-const opaqueTypes = new Set(['reasoning', 'compaction']);
-const callTypes = new Set(['function_call', 'custom_tool_call']);
-
-/** Whether an item without visible text has a place in the layout of the turn. */
-export const hasPlace = ({ type }: AnswerItem): boolean => opaqueTypes.has(type) || callTypes.has(type);
 
 interface Piece {
   kind: TextKind;
@@ -31,16 +26,16 @@ interface Piece {
 }
 
 export class ItemReader {
-  readonly #turn: AnswerTurn;
-  readonly #calls: AnswerCalls;
+  readonly #items: OutputItems;
+  readonly #writer: AnswerWriter;
+  readonly #wrapped: ReadonlySet<string>;
+  #anyReasoning = false;
 
-  constructor(turn: AnswerTurn, context: Pick<ReaderContext, 'callIds' | 'sent'>) {
-    this.#turn = turn;
-    this.#calls = new AnswerCalls(turn, context);
-  }
-
-  get anyCalls(): boolean {
-    return this.#calls.any;
+  /** `wrapped`: the custom tools that were sent as functions. */
+  constructor(items: OutputItems, writer: AnswerWriter, wrapped: ReadonlySet<string>) {
+    this.#items = items;
+    this.#writer = writer;
+    this.#wrapped = wrapped;
   }
 
   /** The first event of an item, or what a later one says of it. Its texts wait for pieces or the whole. */
@@ -49,8 +44,8 @@ export class ItemReader {
     item.callId ??= this.#word(source['call_id']);
     item.name ??= this.#word(source['name']);
     item.phase ??= this.#word(source['phase']);
-    if ((item.name?.length ?? 0) > calledNameMax) throw new UpstreamFailure('too_large');
-    return callTypes.has(item.type) ? this.#calls.show(item, '') : [];
+    if ((item.name?.length ?? 0) > calledNameMax) throw tooLarge();
+    return callTypes.has(item.type) ? this.#showCall(item, '') : [];
   }
 
   piece(item: AnswerItem, { kind, index, text, logprobs }: Piece): ChatChunk[] {
@@ -58,7 +53,7 @@ export class ItemReader {
     if (part.whole || item.closed) return [];
     const probabilities = chatLogprobs(logprobs, 0);
     part.logprobs += probabilities?.content.length ?? 0;
-    return this.#show(item, part, { text, logprobs: probabilities });
+    return this.#show(item, part, text, probabilities);
   }
 
   /** The whole of one text. `taken`: parts that other texts of the same list belong to. */
@@ -73,18 +68,15 @@ export class ItemReader {
     const logprobs = chatLogprobs(details['logprobs'], part.logprobs);
     part.logprobs += logprobs?.content.length ?? 0;
     part.whole = true;
-    const chunks = this.#show(item, part, { text: added, logprobs });
+    const chunks = this.#show(item, part, added, logprobs);
     const notes = details['annotations'];
     return Array.isArray(notes)
       ? [...chunks, ...this.#annotations(part, notes.slice(part.annotations))]
       : chunks;
   }
 
-  annotation(
-    item: AnswerItem,
-    index: number,
-    { note, place }: { note: unknown; place: unknown },
-  ): ChatChunk[] {
+  /** `place`: the index of the annotation among those of its part. */
+  annotation(item: AnswerItem, index: number, note: unknown, place: unknown): ChatChunk[] {
     const part = this.#part(item, 'text', index);
     if (item.closed || (typeof place === 'number' && place < part.annotations)) return [];
     return this.#annotations(part, [note]);
@@ -93,67 +85,59 @@ export class ItemReader {
   /** The whole item. */
   end(item: AnswerItem, source: JsonRecord): ChatChunk[] {
     const chunks = this.start(item, source);
-    const encrypted =
-      opaqueTypes.has(item.type) && outputItemsTextOf(source['encrypted_content']) !== undefined;
+    const encrypted = opaqueTypes.has(item.type) && textOf(source['encrypted_content']) !== undefined;
     if (encrypted && !item.opaque) {
-      this.#turn.kept.value(source);
+      this.#writer.kept.value(source);
       item.opaque = source;
     }
     const taken = new Set<TextPart>();
     for (const whole of wholesOf(source)) chunks.push(...this.whole(item, whole, taken));
-    if (callTypes.has(item.type)) chunks.push(...this.#calls.end(item, source['status'] !== 'incomplete'));
-    if (item.type === 'image_generation_call' && !item.closed) {
-      const image = imageDelta(source);
-      if (image) chunks.push(this.#turn.delta(image));
-    }
+    if (callTypes.has(item.type)) chunks.push(...this.#endCall(item, source['status'] !== 'incomplete'));
+    if (item.type === 'image_generation_call' && !item.closed)
+      chunks.push(...imagesOf(source).map((delta) => this.#writer.delta(delta)));
     item.closed = true;
     return chunks;
   }
 
   /** What was held of items that never ended. `isComplete`: the upstream called the answer complete. */
-  last(items: readonly AnswerItem[], isComplete: boolean): ChatChunk[] {
-    const open = items.filter(({ type, closed }) => callTypes.has(type) && !closed);
-    return open.flatMap((item) => this.#calls.end(item, isComplete));
+  last(isComplete: boolean): ChatChunk[] {
+    const open = this.#items.all.filter(({ type, closed }) => callTypes.has(type) && !closed);
+    return open.flatMap((item) => this.#endCall(item, isComplete));
   }
 
   #word(value: unknown): string | undefined {
-    const word = outputItemsTextOf(value);
-    this.#turn.kept.text(word ?? '');
+    const word = textOf(value);
+    this.#writer.kept.text(word ?? '');
     return word;
   }
 
   #part(item: AnswerItem, kind: TextKind, index: number): TextPart {
     const known = item.parts.find((part) => part.kind === kind && part.index === index);
     if (known) return known;
-    if (item.parts.length >= partsMax) throw new UpstreamFailure('too_large');
-    this.#turn.kept.bytes(entryBytes);
+    if (item.parts.length >= partsMax) throw tooLarge();
+    this.#writer.kept.bytes(entryBytes);
     const part = { kind, index, text: '', whole: false, start: undefined, annotations: 0, logprobs: 0 };
     item.parts.push(part);
     return part;
   }
 
-  #show(
-    item: AnswerItem,
-    part: TextPart,
-    { text, logprobs }: { text: string; logprobs: unknown },
-  ): ChatChunk[] {
+  #show(item: AnswerItem, part: TextPart, text: string, logprobs: unknown): ChatChunk[] {
     const isFirst = part.text === '';
-    this.#turn.kept.text(text);
+    this.#writer.kept.text(text);
     // Such a chunk may be the beginning of an answer, which is held until its first content.
-    if (text === '' && logprobs !== null) this.#turn.kept.value(logprobs);
+    if (text === '' && logprobs !== null) this.#writer.kept.value(logprobs);
     part.text += text;
-    if (part.kind === 'call') return this.#calls.show(item, text);
+    if (part.kind === 'call') return this.#showCall(item, text);
     if (text === '' && (logprobs === null || part.kind !== 'text')) return [];
     if (part.kind === 'text') {
-      part.start ??= this.#turn.contentLength;
-      return this.#turn.text(item, text, logprobs);
+      part.start ??= this.#items.textLength;
+      const { phase } = item;
+      const isOpening = this.#items.addText(item, text) && phase !== undefined;
+      const opening = isOpening ? [this.#writer.delta({ phase })] : [];
+      return [...opening, this.#writer.delta({ content: text }, logprobs)];
     }
-    if (part.kind === 'refusal') return [this.#turn.delta({ refusal: text })];
-    return this.#showReasoning(
-      item,
-      part,
-      isFirst ? `${this.#turn.anyReasoning ? '\n\n' : ''}${text}` : text,
-    );
+    if (part.kind === 'refusal') return [this.#writer.delta({ refusal: text })];
+    return this.#showReasoning(item, part, isFirst && this.#anyReasoning ? `\n\n${text}` : text);
   }
 
   /** An item shows its summary or its text, whichever comes first: they say the same. */
@@ -162,114 +146,81 @@ export class ItemReader {
       ({ kind, text: own }) => own !== '' && (kind === 'summary' || kind === 'reasoning'),
     );
     if (shown && shown.kind !== part.kind) return [];
-    this.#turn.anyReasoning = true;
-    return [this.#turn.delta({ reasoning_content: text })];
+    this.#anyReasoning = true;
+    return [this.#writer.delta({ reasoning_content: text })];
   }
 
   #annotations(part: TextPart, notes: readonly unknown[]): ChatChunk[] {
     part.annotations += notes.length;
-    const offset = part.start ?? this.#turn.contentLength;
+    const offset = part.start ?? this.#items.textLength;
     const annotations = notes.flatMap((note) => annotationOf(note, offset) ?? []);
-    if (annotations.length > 0) this.#turn.kept.value(annotations);
-    return annotations.length > 0 ? [this.#turn.delta({ annotations })] : [];
-  }
-}
-
-// Shows tool calls as canonical pieces: a dense index, an id of its own for each, id and name in the first piece.
-
-/** Eight times what OpenAI allows. */
-const callsMax = 1024;
-
-class AnswerCalls {
-  readonly #turn: AnswerTurn;
-  readonly #context: Pick<ReaderContext, 'callIds' | 'sent'>;
-  readonly #shownIds = new Set<string>();
-  #count = 0;
-
-  constructor(turn: AnswerTurn, context: Pick<ReaderContext, 'callIds' | 'sent'>) {
-    this.#turn = turn;
-    this.#context = context;
-  }
-
-  get any(): boolean {
-    return this.#count > 0;
+    if (annotations.length > 0) this.#writer.kept.value(annotations);
+    return annotations.length > 0 ? [this.#writer.delta({ annotations })] : [];
   }
 
   /**
    * `added`: what is new of its text. Nothing is shown before id and name are known. A custom tool that was sent as a
    * function is shown once its JSON is whole.
    */
-  show(item: AnswerItem, added: string): ChatChunk[] {
+  #showCall(item: AnswerItem, added: string): ChatChunk[] {
     if (item.name === undefined || item.callId === undefined || this.#isWrapped(item)) return [];
-    if (item.callIndex === undefined) return [this.#first(item, textOfCall(item))];
-    return added === '' ? [] : [this.#more(item, item.callIndex, added)];
+    if (item.callIndex === undefined) return [this.#firstOfCall(item, callText(item))];
+    return added === '' ? [] : [this.#moreOfCall(item, added)];
   }
 
   /**
    * `isWhole`: the call is not cut. A function without arguments gets an empty object, so that all arguments are JSON.
+   * A wrapped call that was cut inside its wrapper is not shown: nobody could run it.
    */
-  end(item: AnswerItem, isWhole: boolean): ChatChunk[] {
-    if (this.#isWrapped(item)) return this.#unwrap(item, isWhole);
-    const part = item.parts.find(({ kind }) => kind === 'call');
-    const index = item.callIndex ?? this.#count;
-    const shown = item.callIndex === undefined ? [this.#first(item, part?.text ?? '')] : [];
-    if (item.type !== 'function_call' || (part && part.text !== '') || !isWhole) return shown;
+  #endCall(item: AnswerItem, isWhole: boolean): ChatChunk[] {
+    const text = callText(item);
+    if (this.#isWrapped(item)) {
+      const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
+      if (item.callIndex !== undefined || isCut) return [];
+      return [this.#firstOfCall(item, unwrappedInput(text), true)];
+    }
+    const shown = item.callIndex === undefined ? [this.#firstOfCall(item, text)] : [];
+    if (item.type !== 'function_call' || text !== '' || !isWhole) return shown;
     // Later events repeat the empty text, and must not be taken for something new.
+    const part = callPart(item);
     if (part) part.text = '{}';
-    return [...shown, this.#more(item, index, '{}')];
+    return [...shown, this.#moreOfCall(item, '{}')];
   }
 
   #isWrapped({ type, name }: AnswerItem): boolean {
-    return type === 'function_call' && name !== undefined && this.#context.sent.wrapped.has(name);
+    return type === 'function_call' && name !== undefined && this.#wrapped.has(name);
   }
 
-  /** A call that was cut inside its wrapper is not shown: nobody could run it. */
-  #unwrap(item: AnswerItem, isWhole: boolean): ChatChunk[] {
-    const text = textOfCall(item);
-    const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
-    if (item.callIndex !== undefined || isCut) return [];
-    return [this.#first({ ...item, type: 'custom_tool_call' }, unwrappedInput(text), item)];
-  }
-
-  #first(as: AnswerItem, text: string, item = as): ChatChunk {
-    const index = this.#count;
-    if (index >= callsMax) throw new UpstreamFailure('too_large');
-    this.#count += 1;
+  #firstOfCall(item: AnswerItem, text: string, isCustom = isCustomCall(item)): ChatChunk {
+    const index = this.#writer.calls;
+    if (index >= callsMax) throw tooLarge();
     item.callIndex = index;
-    const name = item.name ?? '';
-    const id = this.#id(item.callId, index);
-    const isCustom = as.type === 'custom_tool_call';
-    return this.#delta(
+    const { name = '', callId } = item;
+    const id = this.#writer.callId(callId);
+    return this.#callDelta(
       isCustom
         ? { index, id, type: 'custom', custom: { name, input: text } }
         : { index, id, type: 'function', function: { name, arguments: text } },
     );
   }
 
-  #more({ type }: AnswerItem, index: number, text: string): ChatChunk {
-    const isCustom = type === 'custom_tool_call';
-    return this.#delta(
-      isCustom ? { index, custom: { input: text } } : { index, function: { arguments: text } },
+  #moreOfCall(item: AnswerItem, text: string): ChatChunk {
+    const index = item.callIndex ?? 0;
+    return this.#callDelta(
+      isCustomCall(item) ? { index, custom: { input: text } } : { index, function: { arguments: text } },
     );
   }
 
-  /** An id that came before is not shown twice: results would be mixed up. */
-  #id(callId: string | undefined, index: number): string {
-    const own = this.#context.callIds.show(callId, index);
-    const id = this.#shownIds.has(own) ? this.#context.callIds.show(undefined, index) : own;
-    this.#shownIds.add(id);
-    return id;
-  }
-
-  #delta(call: ToolCallDelta): ChatChunk {
-    return this.#turn.delta({ tool_calls: [call] });
+  #callDelta(call: ToolCallDelta): ChatChunk {
+    return this.#writer.delta({ tool_calls: [call] });
   }
 }
 
-const textOfCall = ({ parts }: AnswerItem): string => parts.find(({ kind }) => kind === 'call')?.text ?? '';
+const isCustomCall = ({ type }: AnswerItem): boolean => type === 'custom_tool_call';
+const callPart = ({ parts }: AnswerItem): TextPart | undefined => parts.find(({ kind }) => kind === 'call');
+const callText = (item: AnswerItem): string => callPart(item)?.text ?? '';
 
-// The texts in a whole output item, as its last event and the list of the whole response hold them.
-
+/** A text in a whole output item, as its last event and the list of the whole response hold it. */
 interface WholeText {
   kind: TextKind;
   index: number;
@@ -287,11 +238,12 @@ const kinds: Partial<Record<string, TextKind>> = {
 };
 
 function wholesOf(item: JsonRecord): WholeText[] {
-  if (item['type'] === 'function_call')
-    return [{ kind: 'call', index: 0, text: argumentsText(item['arguments']), part: item }];
-  if (item['type'] === 'custom_tool_call')
-    return [{ kind: 'call', index: 0, text: argumentsText(item['input']), part: item }];
-  return [item['summary'], item['content']].flatMap((list) =>
+  const { type, arguments: called, input, summary, content } = item;
+  if (type === 'function_call' || type === 'custom_tool_call') {
+    const text = argumentsText(type === 'function_call' ? called : input);
+    return [{ kind: 'call', index: 0, text, part: item }];
+  }
+  return [summary, content].flatMap((list) =>
     Array.isArray(list) ? list.flatMap((part: unknown, index) => wholeOfPart(part, index)) : [],
   );
 }
@@ -319,24 +271,21 @@ export function argumentsText(value: unknown): string {
   return value === undefined || value === null ? '' : JSON.stringify(value);
 }
 
-// What comes beside a text, in the form of Chat Completions: citations, probabilities of tokens, images.
-
 /** `offset`: where the annotated part begins in the whole visible text. Undefined for annotations of other kinds. */
 function annotationOf(note: unknown, offset: number): Annotation | undefined {
   const { type, url, title, start_index: start, end_index: end, index, ...file } = asRecord(note);
   const range = { start_index: offset + indexOf(start), end_index: offset + indexOf(end) };
   if (type === 'url_citation' && typeof url === 'string')
-    return { type, url_citation: { url, title: textOf(title), ...range } };
-  const fileId = file['file_id'];
+    return { type, url_citation: { url, title: textOf(title) ?? '', ...range } };
+  const { file_id: fileId, filename, container_id: container } = file;
   if (typeof fileId !== 'string') return undefined;
-  const named = { file_id: fileId, filename: textOf(file['filename']) };
+  const named = { file_id: fileId, filename: textOf(filename) ?? '' };
   if (type === 'file_citation') return { type, ...named, index: indexOf(index) };
   if (type === 'file_path') return { type, file_id: fileId, index: indexOf(index) };
   if (type !== 'container_file_citation') return undefined;
-  return { type, container_id: textOf(file['container_id']), ...named, ...range };
+  return { type, container_id: textOf(container) ?? '', ...named, ...range };
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const indexOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? Math.floor(value) : 0);
 
 /** The probabilities from the given one on. Null if there are none. */
@@ -358,8 +307,8 @@ const probability = ({ token, logprob, bytes }: JsonRecord): JsonRecord => ({
 });
 
 /** A finished image, as a data URL. */
-function imageDelta({ result, output_format: format }: JsonRecord): ChatDelta | undefined {
-  if (typeof result !== 'string' || result === '') return undefined;
+function imagesOf({ result, output_format: format }: JsonRecord): ChatDelta[] {
+  if (typeof result !== 'string' || result === '') return [];
   const kind = format === 'jpeg' || format === 'webp' ? format : 'png';
-  return { images: [{ type: 'image_url', image_url: { url: `data:image/${kind};base64,${result}` } }] };
+  return [{ images: [{ type: 'image_url', image_url: { url: `data:image/${kind};base64,${result}` } }] }];
 }

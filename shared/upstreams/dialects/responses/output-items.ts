@@ -1,21 +1,21 @@
 /**
- * Tells the output items of an answer apart. Every event names its item by index and id; compatible servers leave
- * either out, send 0 for all, repeat ids, change them between events, or start items that they never announced.
+ * Tells the output items of an answer apart, and keeps the layout by which its turn can come back. Every event names its
+ * item by index and id; compatible servers leave either out, send 0 for all, repeat ids, change them between events, or
+ * start items that they never announced.
  */
 import type { JsonRecord } from '../../../wire/json.ts';
-import { UpstreamFailure } from '../../exchange.ts';
-import {
-  type AnswerIdentity,
-  type ChatChunk,
-  type ChatDelta,
-  type ChunkChoice,
-  type FinishReason,
-  Kept,
-} from '../../../wire/chat-response.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
+import { telling, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
 
 /** Twice the limit of calls. Limits the work, since an item is compared with all earlier ones. */
 const itemsMax = 2048;
+/** What a part, an item or a stretch of text takes beside its text, so that empty ones are bounded too. */
+export const entryBytes = 128;
+/** Items that the vendor wants back as they are, if they are encrypted. */
+export const opaqueTypes = new Set(['reasoning', 'compaction']);
+export const callTypes = new Set(['function_call', 'custom_tool_call']);
+
+export type TextKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'call';
 
 /** A text of an item as far as clients have seen it. */
 export interface TextPart {
@@ -31,15 +31,22 @@ export interface TextPart {
   annotations: number;
   logprobs: number;
 }
-export type TextKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'call';
 
-export interface AnswerItem extends TurnItem {
+export interface AnswerItem {
   readonly type: string;
   id: string | undefined;
   outputIndex: number | undefined;
   callId: string | undefined;
   name: string | undefined;
+  /** `commentary` or `final_answer`, where the upstream says so. */
+  phase: string | undefined;
+  /** The index of its call, once clients have seen one. */
+  callIndex: number | undefined;
+  /** The whole item, if the vendor wants it back as it is. */
+  opaque: JsonRecord | undefined;
   parts: TextPart[];
+  /** Some of its text is in the layout. */
+  spoke: boolean;
   /** Its last event came. */
   closed: boolean;
   /** It was found in the list of the whole response. */
@@ -51,19 +58,54 @@ export interface ItemEvent {
   id: string | undefined;
 }
 
+/** A place in the layout of the turn: a stretch of an item's text, or a call or an opaque item. */
+interface Slot {
+  item: AnswerItem;
+  text: number | undefined;
+}
+
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-export class AnswerItems {
-  readonly #items: AnswerItem[] = [];
-  readonly #onAdd: (item: AnswerItem) => void;
+export class OutputItems {
+  readonly all: AnswerItem[] = [];
+  /** UTF-16 code units of all visible text so far. */
+  textLength = 0;
+  readonly #slots: Slot[] = [];
+  readonly #writer: AnswerWriter;
 
-  constructor(onAdd: (item: AnswerItem) => void) {
-    this.#onAdd = onAdd;
+  constructor(writer: AnswerWriter) {
+    this.#writer = writer;
   }
 
-  get all(): readonly AnswerItem[] {
-    return this.#items;
+  /** The parts of the turn in their order. */
+  get state(): readonly StatePart[] | undefined {
+    return telling(
+      this.#slots.flatMap(({ item: { phase, opaque, callIndex }, text }): StatePart[] => {
+        if (text !== undefined) return [{ text, ...(phase !== undefined && { phase }) }];
+        if (opaque) return [{ opaque: { item: opaque } }];
+        return callIndex === undefined ? [] : [{ call: callIndex }];
+      }),
+    );
+  }
+
+  /** A stretch of visible text of an item. Returns whether it is the item's first. */
+  addText(item: AnswerItem, { length }: string): boolean {
+    const last = this.#slots.at(-1);
+    this.textLength += length;
+    if (last?.item === item && last.text !== undefined) {
+      last.text += length;
+      return false;
+    }
+    const isFirst = !item.spoke;
+    item.spoke = true;
+    this.#place({ item, text: length });
+    return isFirst;
+  }
+
+  #place(slot: Slot): void {
+    this.#writer.kept.bytes(entryBytes);
+    this.#slots.push(slot);
   }
 
   /** The item of a piece. Adds one if none fits. */
@@ -111,7 +153,7 @@ export class AnswerItems {
   ofEntry(source: JsonRecord, agrees: (item: AnswerItem) => boolean): AnswerItem {
     const type = String(source['type']);
     const [id, callId] = [textOf(source['id']), textOf(source['call_id'])];
-    const open = this.#items.filter(
+    const open = this.all.filter(
       (item) => !item.listed && item.type === type && !differ(item.callId, callId),
     );
     const hasId = (item: AnswerItem): boolean => id !== undefined && item.id === id;
@@ -134,11 +176,11 @@ export class AnswerItems {
 
   /** From the end, where the current item is. */
   #last(fits: (item: AnswerItem) => boolean): AnswerItem | undefined {
-    return this.#items.findLast(fits);
+    return this.all.findLast(fits);
   }
 
   #add(type: string, { outputIndex, id }: ItemEvent): AnswerItem {
-    if (this.#items.length >= itemsMax) throw new UpstreamFailure('too_large');
+    if (this.all.length >= itemsMax) throw tooLarge();
     const item: AnswerItem = {
       type,
       id,
@@ -146,14 +188,16 @@ export class AnswerItems {
       callId: undefined,
       name: undefined,
       parts: [],
+      spoke: false,
       closed: false,
       listed: false,
       phase: undefined,
       callIndex: undefined,
       opaque: undefined,
     };
-    this.#items.push(item);
-    this.#onAdd(item);
+    this.all.push(item);
+    // A call or an opaque item may be known whole only later.
+    if (opaqueTypes.has(type) || callTypes.has(type)) this.#place({ item, text: undefined });
     return item;
   }
 }
@@ -164,96 +208,3 @@ const differ = (one: string | undefined, other: string | undefined): boolean =>
 
 const isAt = (item: AnswerItem, outputIndex: number | undefined): boolean =>
   outputIndex === undefined || item.outputIndex === undefined || item.outputIndex === outputIndex;
-
-// The turn that an answer becomes: makes canonical chunks, and keeps the layout by which the turn can come back.
-
-/** Far more than a model writes, in any script. */
-const keptBytesMax = 4 * 1024 * 1024;
-/** What a part, an item or a stretch of text takes beside its text, so that empty ones are bounded too. */
-export const entryBytes = 128;
-
-/** An item's place in the layout. What is known of it may change until the answer ends. */
-interface TurnItem {
-  /** `commentary` or `final_answer`, where the upstream says so. */
-  phase: string | undefined;
-  /** The index of its call, once clients have seen one. */
-  callIndex: number | undefined;
-  /** The whole item, if the vendor wants it back as it is. */
-  opaque: JsonRecord | undefined;
-}
-
-interface Slot {
-  item: TurnItem;
-  /** Undefined for calls and opaque items. */
-  text: number | undefined;
-}
-
-export class AnswerTurn {
-  readonly #identity: AnswerIdentity;
-  readonly #slots: Slot[] = [];
-  readonly #withText = new Set<TurnItem>();
-  #roleSent = false;
-  /** What an answer makes the relay keep. */
-  readonly kept = new Kept(keptBytesMax, () => new UpstreamFailure('too_large'));
-  /** UTF-16 code units of all visible text so far. */
-  contentLength = 0;
-  anyReasoning = false;
-
-  constructor(identity: AnswerIdentity) {
-    this.#identity = identity;
-  }
-
-  get opened(): boolean {
-    return this.#roleSent;
-  }
-
-  /** The parts in their order, if they say more than the visible turn. */
-  get state(): StatePart[] | undefined {
-    const parts = this.#slots.flatMap(({ item, text }): StatePart[] => {
-      const { phase, opaque, callIndex } = item;
-      if (text !== undefined) return [{ text, ...(phase !== undefined && { phase }) }];
-      if (opaque) return [{ opaque: { item: opaque } }];
-      return callIndex === undefined ? [] : [{ call: callIndex }];
-    });
-    return parts.some((part) => 'opaque' in part || 'phase' in part) ? parts : undefined;
-  }
-
-  /** Keeps the place of a call or an opaque item, which may be known whole only later. */
-  place(item: TurnItem): void {
-    this.kept.bytes(entryBytes);
-    this.#slots.push({ item, text: undefined });
-  }
-
-  /** A stretch of visible text of an item. Its phase precedes its first one. */
-  text(item: TurnItem, content: string, logprobs: unknown): ChatChunk[] {
-    const last = this.#slots.at(-1);
-    this.contentLength += content.length;
-    if (last?.item === item && last.text !== undefined) {
-      last.text += content.length;
-      return [this.delta({ content }, logprobs)];
-    }
-    const isFirst = !this.#withText.has(item);
-    this.#withText.add(item);
-    this.kept.bytes(entryBytes);
-    this.#slots.push({ item, text: content.length });
-    const { phase } = item;
-    const opening = isFirst && phase !== undefined ? [this.delta({ phase })] : [];
-    return [...opening, this.delta({ content }, logprobs)];
-  }
-
-  delta(delta: ChatDelta, logprobs: unknown = null): ChatChunk {
-    const whole: ChatDelta = this.#roleSent ? delta : { role: 'assistant', ...delta };
-    this.#roleSent = true;
-    return this.chunk([{ index: 0, delta: whole, logprobs, finish_reason: null }]);
-  }
-
-  finish(reason: FinishReason): ChatChunk {
-    return this.chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: reason }]);
-  }
-
-  chunk(choices: ChunkChoice[]): ChatChunk {
-    const { requestId, created, model } = this.#identity;
-    const object = 'chat.completion.chunk';
-    return { id: `chatcmpl-${requestId}`, object, created, model, choices, usage: null };
-  }
-}

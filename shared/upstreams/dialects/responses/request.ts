@@ -1,9 +1,9 @@
 /** OpenAI's Responses, which Azure and GPT models on Bedrock speak in the same form. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
-import { asRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
 import { knownEffort, refusedSampling } from '../../quirks.ts';
-import { cutHere, stopSequences } from '../../request-parts.ts';
+import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { inputItems } from './input.ts';
 import { sentTools } from './tools.ts';
 import { ResponsesReader, responsesError } from './events.ts';
@@ -70,7 +70,7 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
 
   const own = ownForm ? unknown : {};
   // Vendors cache from the front, so tools and input precede what may change between turns.
-  const body: JsonRecord = withoutUndefined({
+  const fields: JsonRecord = {
     model: settings.model,
     tools: tools.tools,
     input: inputItems(request.messages, {
@@ -88,11 +88,9 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
     max_output_tokens: outputLimit(request, settings),
     ...sent,
     logprobs: undefined,
-    ...settings.set,
-  });
-  for (const field of settings.drop) delete body[field];
-  delete body['stream'];
-  if (settings.stream) body['stream'] = true;
+  };
+  setByRow(fields, settings);
+  const body = withoutUndefined(fields);
   const { effort } = asRecord(body['reasoning']);
   const { verbosity } = asRecord(body['text']);
   if (isText(asked) && !isText(effort)) dropped.push('reasoning_effort');
@@ -203,9 +201,6 @@ function outputLimit(request: ChatRequest, settings: RequestSettings): number | 
 
 const withoutUndefined = (source: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined));
-
-const withoutNulls = (source: object): JsonRecord =>
-  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
 
 export const responses: Dialect = {
   name: 'responses',
