@@ -12,7 +12,7 @@ import {
   MessageWriter,
   ReasoningWriter,
   type ItemEnd,
-  type OpenItem,
+  type ItemWriter,
 } from './item-writers.ts';
 
 /**
@@ -138,7 +138,7 @@ export class AnswerItems {
       return { item: last, events: [] };
     const state = this.#stateBefore();
     const outputIndex = this.#nextIndex();
-    const item = new MessageWriter(`msg_${this.#context.suffix}_${outputIndex}`, outputIndex, phase);
+    const item = new MessageWriter(this.#context.suffix, outputIndex, phase);
     return { item, events: [...state, ...this.#queue.add(item)] };
   }
 
@@ -151,9 +151,8 @@ export class AnswerItems {
 
   /** `hasState`: whether the item gets the state, asked when it closes. */
   #openReasoning(hasState = () => this.#takesState()): { item: ReasoningWriter; events: ResponsesEvent[] } {
-    const outputIndex = this.#nextIndex();
-    const id = `rs_${this.#context.suffix}_${outputIndex}`;
-    const item = new ReasoningWriter(id, outputIndex, () => (hasState() ? this.#seal(id) : undefined));
+    const seal = (id: string): string | undefined => (hasState() ? this.#seal(id) : undefined);
+    const item = new ReasoningWriter(this.#context.suffix, this.#nextIndex(), seal);
     return { item, events: this.#queue.add(item) };
   }
 
@@ -190,25 +189,16 @@ export class AnswerItems {
   }
 
   #newCall({ id = '', type, function: called, custom }: ToolCallDelta): CallWriter {
-    const outputIndex = this.#nextIndex();
-    const flatName = called?.name ?? custom?.name ?? '';
-    const { name, namespace } = this.#context.declared.get(flatName) ?? {
-      name: flatName,
-      namespace: undefined,
-    };
-    const tool = { kind: type ?? 'function', name, namespace };
-    return new CallWriter({
-      suffix: `${this.#context.suffix}_${outputIndex}`,
-      outputIndex,
-      callId: id,
-      tool,
-    });
+    const name = called?.name ?? custom?.name ?? '';
+    const declared = this.#context.declared.get(name) ?? { name, namespace: undefined };
+    const tool = { ...declared, kind: type ?? 'function' };
+    return new CallWriter(this.#context.suffix, this.#nextIndex(), id, tool);
   }
 }
 
 /** An item and its events that wait until the items before it are done. */
 interface Waiting {
-  item: OpenItem;
+  item: ItemWriter;
   events: ResponsesEvent[];
 }
 
@@ -230,24 +220,24 @@ class ItemQueue {
   }
 
   /** The item that was added last, unless it is done. */
-  get last(): OpenItem | undefined {
+  get last(): ItemWriter | undefined {
     return this.#waiting.at(-1)?.item;
   }
 
   /** Whether the item may still be written. */
-  has(item: OpenItem): boolean {
+  has(item: ItemWriter): boolean {
     return item.outputIndex >= this.output.length;
   }
 
   /** Opens an item. Its turn comes when all items before it are done. */
-  add(item: OpenItem): ResponsesEvent[] {
+  add(item: ItemWriter): ResponsesEvent[] {
     this.#added += 1;
     this.#waiting.push({ item, events: [] });
     return [...this.write(item, item.added()), ...this.#advance()];
   }
 
   /** Returns the events that can be sent now: those of the open item, and of its followers if it is done. */
-  write(item: OpenItem, events: ResponsesEvent[]): ResponsesEvent[] {
+  write(item: ItemWriter, events: ResponsesEvent[]): ResponsesEvent[] {
     const [open] = this.#waiting;
     if (open?.item === item) return [...events, ...this.#advance()];
     const waiting = this.#waiting[item.outputIndex - this.output.length];
@@ -277,7 +267,7 @@ class ItemQueue {
   }
 
   /** Closes the open item and opens the next. */
-  #close(item: OpenItem, itemEnd: ItemEnd): ResponsesEvent[] {
+  #close(item: ItemWriter, itemEnd: ItemEnd): ResponsesEvent[] {
     const { item: whole, events } = item.done(itemEnd);
     this.output.push(whole);
     this.#waiting.shift();

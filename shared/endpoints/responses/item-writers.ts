@@ -1,18 +1,20 @@
+/** Messages, reasoning and calls of an answer, each written as one output item with its events from added to done. */
 import type {
-  ItemStatus,
-  OutputItem,
-  ResponsesEvent,
-  MessageItem,
-  MessagePart,
-  OutputText,
-  Refusal,
-  ShownAnnotation,
-  TokenLogprob,
-  ReasoningItem,
-  SummaryText,
   CustomToolCallItem,
   FunctionCallItem,
+  ItemStatus,
+  MessageItem,
+  MessagePart,
+  OutputItem,
+  OutputText,
+  ReasoningItem,
+  Refusal,
+  ResponsesEvent,
+  ShownAnnotation,
+  SummaryText,
+  TokenLogprob,
 } from './response-object.ts';
+import { JsonScan } from '../../stream/json-scan.ts';
 import { isUrlCitation, type Annotation, GrowingText } from '../../wire/chat-response.ts';
 
 /** How an item ends. */
@@ -22,57 +24,73 @@ export interface ItemEnd {
   phase: 'commentary' | 'final_answer' | undefined;
 }
 
-/** An output item that is being written, with its events from added to done. */
-export interface OpenItem {
-  readonly kind: 'message' | 'reasoning' | 'call';
+/** An output item that is being written. */
+export abstract class ItemWriter {
   readonly outputIndex: number;
+  readonly #id: string;
+
+  /** `suffix`: the end of the ids of all items of the answer. */
+  constructor(prefix: string, suffix: string, outputIndex: number) {
+    this.#id = `${prefix}_${suffix}_${outputIndex}`;
+    this.outputIndex = outputIndex;
+  }
+
   /** Whether nothing can follow in this item once another one began. */
-  finished(): boolean;
-  added(): ResponsesEvent[];
+  finished(): boolean {
+    return true;
+  }
+
+  added(): ResponsesEvent[] {
+    const item = this.item(this.#id, { status: 'in_progress', phase: undefined });
+    return [{ type: 'response.output_item.added', output_index: this.outputIndex, item }];
+  }
+
   /** Called once. The last event has the item. */
-  done(end: ItemEnd): { item: OutputItem; events: ResponsesEvent[] };
+  done(end: ItemEnd): { item: OutputItem; events: ResponsesEvent[] } {
+    const closing = this.closing();
+    const item = this.item(this.#id, end);
+    const done = { type: 'response.output_item.done', output_index: this.outputIndex, item };
+    return { item, events: [...closing, done] };
+  }
+
+  protected event(type: string, more: object): ResponsesEvent {
+    return { type: `response.${type}`, item_id: this.#id, output_index: this.outputIndex, ...more };
+  }
+
+  /** The events that close its last part. */
+  protected abstract closing(): ResponsesEvent[];
+
+  /** The item as it is. */
+  protected abstract item(id: string, end: ItemEnd): OutputItem;
 }
 
 const emptyText = (): OutputText => ({ type: 'output_text', text: '', annotations: [], logprobs: [] });
 const emptyRefusal = (): Refusal => ({ type: 'refusal', refusal: '' });
 
 /** A message. Its parts are written one after the other; text and refusal are parts of their own. */
-export class MessageWriter implements OpenItem {
-  readonly kind = 'message';
-  readonly outputIndex: number;
-  /** The phase that the upstream said; undefined: it said none. */
+export class MessageWriter extends ItemWriter {
+  /** The phase that the upstream said. */
   readonly phase: string | undefined;
-  readonly #id: string;
   readonly #content: MessagePart[] = [];
   /** The text of the open part, which gets it when it closes. */
   #said = new GrowingText();
 
-  constructor(id: string, outputIndex: number, phase: string | undefined) {
-    this.#id = id;
-    this.outputIndex = outputIndex;
+  constructor(suffix: string, outputIndex: number, phase: string | undefined) {
+    super('msg', suffix, outputIndex);
     this.phase = phase;
-  }
-
-  finished(): boolean {
-    return true;
-  }
-
-  added(): ResponsesEvent[] {
-    const item: MessageItem = { ...this.#head('in_progress', this.phase), content: [] };
-    return [{ type: 'response.output_item.added', output_index: this.outputIndex, item }];
   }
 
   text(delta: string, logprobs: TokenLogprob[]): ResponsesEvent[] {
     const { part, events } = this.#part('output_text', emptyText);
     this.#said.add(delta);
     for (const each of logprobs) part.logprobs.push(each);
-    return [...events, { type: 'response.output_text.delta', ...this.#place(), delta, logprobs }];
+    return [...events, this.#partEvent('output_text.delta', { delta, logprobs })];
   }
 
   refusal(delta: string): ResponsesEvent[] {
     const { events } = this.#part('refusal', emptyRefusal);
     this.#said.add(delta);
-    return [...events, { type: 'response.refusal.delta', ...this.#place(), delta }];
+    return [...events, this.#partEvent('refusal.delta', { delta })];
   }
 
   /** Belongs to the text before it, or to the one after it if there is none yet. */
@@ -81,118 +99,91 @@ export class MessageWriter implements OpenItem {
     const annotation: ShownAnnotation = isUrlCitation(noted)
       ? { type: noted.type, ...noted.url_citation }
       : noted;
+    const place = { annotation_index: part.annotations.length };
     part.annotations.push(annotation);
-    const place = { ...this.#place(), annotation_index: part.annotations.length - 1 };
-    return [...events, { type: 'response.output_text.annotation.added', ...place, annotation }];
+    return [...events, this.#partEvent('output_text.annotation.added', { ...place, annotation })];
   }
 
-  done({ status, phase }: ItemEnd): { item: MessageItem; events: ResponsesEvent[] } {
-    const events = this.#closePart();
-    const item: MessageItem = { ...this.#head(status, this.phase ?? phase), content: this.#content };
-    const last = { type: 'response.output_item.done', output_index: this.outputIndex, item };
-    return { item, events: [...events, last] };
+  protected closing(): ResponsesEvent[] {
+    const part = this.#content.at(-1);
+    if (!part) return [];
+    const { text } = this.#said;
+    this.#said = new GrowingText();
+    if (part.type === 'refusal') part.refusal = text;
+    else part.text = text;
+    const said =
+      part.type === 'refusal'
+        ? this.#partEvent('refusal.done', { refusal: text })
+        : this.#partEvent('output_text.done', { text, logprobs: part.logprobs });
+    return [said, this.#partEvent('content_part.done', { part })];
   }
 
-  #head(status: ItemEnd['status'], phase: string | undefined): Omit<MessageItem, 'content'> {
+  protected item(id: string, end: ItemEnd): MessageItem {
+    const phase = this.phase ?? end.phase;
     return {
-      id: this.#id,
+      id,
       type: 'message',
-      status,
+      status: end.status,
       role: 'assistant',
       ...(phase !== undefined && { phase }),
+      content: [...this.#content],
     };
   }
 
-  #place(): { item_id: string; output_index: number; content_index: number } {
-    return { item_id: this.#id, output_index: this.outputIndex, content_index: this.#content.length - 1 };
+  #partEvent(type: string, more: object): ResponsesEvent {
+    return this.event(type, { content_index: this.#content.length - 1, ...more });
   }
 
   /** The open part if it is of this type, otherwise a new one. */
   #part<P extends MessagePart>(type: P['type'], empty: () => P): { part: P; events: ResponsesEvent[] } {
     const last = this.#content.at(-1);
     if (last?.type === type) return { part: last as P, events: [] };
-    const events = this.#closePart();
+    const events = this.closing();
     const part = empty();
     this.#content.push(part);
-    return {
-      part,
-      events: [...events, { type: 'response.content_part.added', ...this.#place(), part: empty() }],
-    };
-  }
-
-  #closePart(): ResponsesEvent[] {
-    const part = this.#content.at(-1);
-    if (!part) return [];
-    if (part.type === 'refusal') part.refusal = this.#said.text;
-    else part.text = this.#said.text;
-    this.#said = new GrowingText();
-    const place = this.#place();
-    const said =
-      part.type === 'refusal'
-        ? { type: 'response.refusal.done', ...place, refusal: part.refusal }
-        : { type: 'response.output_text.done', ...place, text: part.text, logprobs: part.logprobs };
-    return [said, { type: 'response.content_part.done', ...place, part }];
+    return { part, events: [...events, this.#partEvent('content_part.added', { part: empty() })] };
   }
 }
 
 /** Reasoning: a summary with its events, or the sealed state alone. */
-export class ReasoningWriter implements OpenItem {
-  readonly kind = 'reasoning';
-  readonly outputIndex: number;
-  readonly #id: string;
+export class ReasoningWriter extends ItemWriter {
   readonly #seal: (id: string) => string | undefined;
   #summary: GrowingText | undefined;
 
   /** `seal` returns the state of the turn so far for the item that closes; undefined: there is none to show. */
-  constructor(id: string, outputIndex: number, seal: (id: string) => string | undefined) {
-    this.#id = id;
-    this.outputIndex = outputIndex;
+  constructor(suffix: string, outputIndex: number, seal: (id: string) => string | undefined) {
+    super('rs', suffix, outputIndex);
     this.#seal = seal;
   }
 
-  finished(): boolean {
-    return true;
-  }
-
-  added(): ResponsesEvent[] {
-    const item = this.#item('in_progress', []);
-    return [{ type: 'response.output_item.added', output_index: this.outputIndex, item }];
-  }
-
   summary(delta: string): ResponsesEvent[] {
-    const place = this.#place();
-    const opening: ResponsesEvent[] = this.#summary
+    const opening = this.#summary
       ? []
-      : [{ type: 'response.reasoning_summary_part.added', ...place, part: summaryText('') }];
+      : [this.#summaryEvent('reasoning_summary_part.added', { part: summaryText('') })];
     this.#summary ??= new GrowingText();
     this.#summary.add(delta);
-    return [...opening, { type: 'response.reasoning_summary_text.delta', ...place, delta }];
+    return [...opening, this.#summaryEvent('reasoning_summary_text.delta', { delta })];
   }
 
-  done({ status }: ItemEnd): { item: ReasoningItem; events: ResponsesEvent[] } {
-    const part = this.#summary && summaryText(this.#summary.text);
-    const place = this.#place();
-    const closing: ResponsesEvent[] = part
-      ? [
-          { type: 'response.reasoning_summary_text.done', ...place, text: part.text },
-          { type: 'response.reasoning_summary_part.done', ...place, part },
-        ]
-      : [];
-    const sealed = this.#seal(this.#id);
-    const item: ReasoningItem = {
-      ...this.#item(status, part ? [part] : []),
-      ...(sealed !== undefined && { encrypted_content: sealed }),
-    };
-    const last = { type: 'response.output_item.done', output_index: this.outputIndex, item };
-    return { item, events: [...closing, last] };
+  protected closing(): ResponsesEvent[] {
+    return this.#parts().flatMap((part) => [
+      this.#summaryEvent('reasoning_summary_text.done', { text: part.text }),
+      this.#summaryEvent('reasoning_summary_part.done', { part }),
+    ]);
   }
 
-  #item(status: ItemStatus, summary: SummaryText[]): ReasoningItem {
-    return { id: this.#id, type: 'reasoning', status, summary };
+  protected item(id: string, { status }: ItemEnd): ReasoningItem {
+    const sealed = status === 'in_progress' ? undefined : this.#seal(id);
+    const encrypted = sealed === undefined ? {} : { encrypted_content: sealed };
+    return { id, type: 'reasoning', status, summary: this.#parts(), ...encrypted };
   }
 
-  #place(): { item_id: string; output_index: number; summary_index: number } {
-    return { item_id: this.#id, output_index: this.outputIndex, summary_index: 0 };
+  #parts(): SummaryText[] {
+    return this.#summary ? [summaryText(this.#summary.text)] : [];
+  }
+
+  #summaryEvent(type: string, more: object): ResponsesEvent {
+    return this.event(type, { summary_index: 0, ...more });
   }
 }
 
@@ -205,105 +196,49 @@ export interface DeclaredTool {
   namespace: string | undefined;
 }
 
-interface CallOpening {
-  /** The end of the item's id. */
-  suffix: string;
-  outputIndex: number;
-  callId: string;
-  /** The tool by the names that the client gave it. */
-  tool: DeclaredTool;
-}
-
 /** A call of a function, or of a custom tool, whose input is free text. */
-export class CallWriter implements OpenItem {
-  readonly kind = 'call';
-  readonly outputIndex: number;
-  readonly #id: string;
+export class CallWriter extends ItemWriter {
   readonly #callId: string;
   readonly #tool: DeclaredTool;
-  readonly #jsonEnd = new JsonEnd();
+  readonly #scan = new JsonScan();
   readonly #input = new GrowingText();
 
-  constructor({ suffix, outputIndex, callId, tool }: CallOpening) {
-    this.outputIndex = outputIndex;
-    this.#id = `${tool.kind === 'custom' ? 'ctc' : 'fc'}_${suffix}`;
+  /** `tool`: by the names that the client gave it. */
+  constructor(suffix: string, outputIndex: number, callId: string, tool: DeclaredTool) {
+    super(tool.kind === 'custom' ? 'ctc' : 'fc', suffix, outputIndex);
     this.#callId = callId;
     this.#tool = tool;
   }
 
   /** Arguments are one JSON object, so their end is known. Free text may go on until the answer ends. */
-  finished(): boolean {
-    return this.#tool.kind === 'function' && this.#jsonEnd.reached;
-  }
-
-  added(): ResponsesEvent[] {
-    const item = this.#item('in_progress');
-    return [{ type: 'response.output_item.added', output_index: this.outputIndex, item }];
+  override finished(): boolean {
+    return this.#tool.kind === 'function' && this.#scan.deepest > 0 && this.#scan.complete;
   }
 
   input(delta: string): ResponsesEvent[] {
     this.#input.add(delta);
-    if (this.#tool.kind === 'function') this.#jsonEnd.push(delta);
-    if (delta === '') return [];
-    return [{ type: `response.${this.#inputName}.delta`, ...this.#place(), delta }];
+    if (this.#tool.kind === 'function') this.#scan.push(delta);
+    return delta === '' ? [] : [this.event(`${this.#inputName}.delta`, { delta })];
   }
 
-  done({ status }: ItemEnd): { item: FunctionCallItem | CustomToolCallItem; events: ResponsesEvent[] } {
-    const item = this.#item(status);
-    const whole =
-      item.type === 'function_call' ? { name: item.name, arguments: item.arguments } : { input: item.input };
-    const events = [
-      { type: `response.${this.#inputName}.done`, ...this.#place(), ...whole },
-      { type: 'response.output_item.done', output_index: this.outputIndex, item },
+  protected closing(): ResponsesEvent[] {
+    const { kind, name } = this.#tool;
+    const { text } = this.#input;
+    return [
+      this.event(`${this.#inputName}.done`, kind === 'custom' ? { input: text } : { name, arguments: text }),
     ];
-    return { item, events };
   }
 
-  get #inputName(): string {
-    return this.#tool.kind === 'custom' ? 'custom_tool_call_input' : 'function_call_arguments';
-  }
-
-  #place(): { item_id: string; output_index: number } {
-    return { item_id: this.#id, output_index: this.outputIndex };
-  }
-
-  #item(status: ItemStatus): FunctionCallItem | CustomToolCallItem {
+  protected item(id: string, { status }: ItemEnd): FunctionCallItem | CustomToolCallItem {
     const { kind, name, namespace } = this.#tool;
-    const common = {
-      id: this.#id,
-      status,
-      name,
-      ...(namespace !== undefined && { namespace }),
-      call_id: this.#callId,
-    };
+    const named = { name, ...(namespace !== undefined && { namespace }) };
+    const common = { id, status, ...named, call_id: this.#callId };
     return kind === 'custom'
       ? { ...common, type: 'custom_tool_call', input: this.#input.text }
       : { ...common, type: 'function_call', arguments: this.#input.text };
   }
-}
 
-/** Finds the end of a JSON object or array that comes in pieces. Each character is read once. */
-export class JsonEnd {
-  /** The object has ended. */
-  reached = false;
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
-
-  push(piece: string): void {
-    for (let at = 0; at < piece.length && !this.reached; at += 1) this.#next(piece.charAt(at));
-  }
-
-  #next(character: string): void {
-    if (this.#inString) {
-      if (this.#escaped) this.#escaped = false;
-      else if (character === '\\') this.#escaped = true;
-      else if (character === '"') this.#inString = false;
-    } else if (character === '"') this.#inString = true;
-    else if (character === '{' || character === '[') this.#depth += 1;
-    else if (character === '}' || character === ']') {
-      this.#depth -= 1;
-      this.reached = this.#depth <= 0;
-    }
+  get #inputName(): string {
+    return this.#tool.kind === 'custom' ? 'custom_tool_call_input' : 'function_call_arguments';
   }
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonEnd } from '../../../shared/endpoints/responses/item-writers.ts';
+import { JsonScan } from '../../../shared/stream/json-scan.ts';
 
 const object = fc.dictionary(
   fc.string({ unit: fc.constantFrom('"', '\\', '{', '}', '[', ']', 'a') }),
@@ -12,16 +12,16 @@ describe('the end of the arguments of a call', () => {
     fc.assert(
       fc.property(object, fc.constantFrom(undefined, 1, 2), fc.array(fc.nat(40)), (value, indent, cuts) => {
         const text = JSON.stringify(value, null, indent);
-        const end = new JsonEnd();
+        const end = new JsonScan();
         const last = text.length - 1;
         let read = 0;
         for (const cut of [...cuts.filter((at) => at < last).toSorted((a, b) => a - b), last]) {
           end.push(text.slice(read, cut));
           read = cut;
-          expect(end.reached).toBe(false);
+          expect(end.complete).toBe(false);
         }
         end.push(text.slice(last));
-        expect(end.reached).toBe(true);
+        expect(end.complete).toBe(true);
       }),
       { numRuns: 500 },
     );
