@@ -7,7 +7,6 @@ export interface AwsScope {
 }
 
 export interface UpstreamRequest {
-  /** Absent: POST. */
   method?: 'GET' | 'POST';
   url: string;
   headers: Record<string, string>;
@@ -45,7 +44,7 @@ export class TransportError extends Error {
   readonly kind: 'connect' | 'reset' | 'aborted' | 'encoding';
   /** The system's error code, such as ECONNREFUSED. */
   readonly code?: string;
-  /** Only with kind `connect`. Absent: another cause. */
+  /** Only with kind `connect`. */
   readonly fault?: ConnectFault | undefined;
   constructor(
     kind: TransportError['kind'],
@@ -62,7 +61,7 @@ export class TransportError extends Error {
 // How an attempt on a channel fails, as data. The relay decides what of it a client sees.
 
 export type UpstreamFailureKind =
-  /** No connection: nothing was sent. `ConnectFailure` says why. */
+  /** No connection: nothing was sent. */
   | 'connect'
   /** The connection broke. */
   | 'reset'
@@ -98,6 +97,13 @@ export type UpstreamFailureKind =
 /** No upstream rests longer for a Retry-After, whatever it says. */
 const restSecondsMax = 86_400;
 
+interface FailureFacts {
+  /** As the upstream said it. */
+  retryAfterSeconds?: number | undefined;
+  vendorCode?: string | undefined;
+  fault?: ConnectFault | undefined;
+}
+
 /**
  * A failed attempt that the caller did not cause; another channel may succeed. Holds no text of the upstream.
  */
@@ -109,52 +115,28 @@ export class UpstreamFailure extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** The same as the upstream said it, for clients. */
   readonly statedRetrySeconds: number | undefined;
-  #vendorCode: string | undefined;
+  /** For the log: a known word of the upstream. */
+  readonly vendorCode: string | undefined;
+  /** For the log. The cause of a missing connection is for it alone: all are the same to the relay. */
+  readonly reason: string;
 
-  constructor(kind: UpstreamFailureKind, status?: number, retryAfterSeconds?: number) {
+  constructor(kind: UpstreamFailureKind, status?: number, facts: FailureFacts = {}) {
     super(`upstream failed: ${kind}${status === undefined ? '' : ` ${status}`}`);
+    const { retryAfterSeconds: stated, vendorCode, fault } = facts;
     this.kind = kind;
     this.status = status;
-    this.statedRetrySeconds = retryAfterSeconds;
-    this.retryAfterSeconds =
-      retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, restSecondsMax);
+    this.statedRetrySeconds = stated;
+    this.retryAfterSeconds = stated === undefined ? undefined : Math.min(stated, restSecondsMax);
+    this.vendorCode = vendorCode;
+    this.reason = ['upstream', kind, fault ?? status].filter((word) => word !== undefined).join('_');
   }
 
   static from(error: unknown): UpstreamFailure | undefined {
     if (error instanceof UpstreamFailure) return error;
     if (!(error instanceof TransportError)) return undefined;
-    if (error.fault) return new ConnectFailure(error.fault);
-    return new UpstreamFailure(error.kind === 'aborted' ? 'timeout' : error.kind);
-  }
-
-  /** @param word what the upstream says of itself, if it is a word that is known */
-  saying(word: string | undefined): this {
-    this.#vendorCode = word;
-    return this;
-  }
-
-  /** For the log: a known word of the upstream. Undefined: it said none. */
-  get vendorCode(): string | undefined {
-    return this.#vendorCode;
-  }
-
-  /** For the log. */
-  get reason(): string {
-    return `upstream_${this.kind}${this.status === undefined ? '' : `_${this.status}`}`;
-  }
-}
-
-/** A failure of kind `connect` whose cause is known. The cause is for the log alone: all are the same to the relay. */
-class ConnectFailure extends UpstreamFailure {
-  readonly #fault: ConnectFault;
-
-  constructor(fault: ConnectFault) {
-    super('connect');
-    this.#fault = fault;
-  }
-
-  override get reason(): string {
-    return `upstream_connect_${this.#fault}`;
+    const { kind, fault } = error;
+    if (fault) return new UpstreamFailure('connect', undefined, { fault });
+    return new UpstreamFailure(kind === 'aborted' ? 'timeout' : kind);
   }
 }
 

@@ -56,16 +56,18 @@ export function failureInAnswer(
   type: Pick<ChannelType, 'ownFault'> = {},
 ): CallerFault | UpstreamFailure {
   if (isTooLong(Number(error.code), error)) return callerFault(400, { ...error, code: tooLong }, withheld);
-  const word = vendorWord(error);
-  if (emptyAccount.has(error.code) || emptyAccount.has(error.type))
-    return new UpstreamFailure('secret').saying(word);
+  const said = { vendorCode: vendorWord(error) };
+  if (saysEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
   const status = statusOfError(error) ?? 0;
-  if (ownStatuses.has(status)) return new UpstreamFailure('status', status).saying(word);
-  if (!callersFault.has(status)) return new UpstreamFailure('error_in_answer').saying(word);
+  if (ownStatuses.has(status)) return new UpstreamFailure('status', status, said);
+  if (!callersFault.has(status)) return new UpstreamFailure('error_in_answer', undefined, said);
   const own = type.ownFault?.(status, error);
-  if (own) return new UpstreamFailure(own === 'secret' ? 'secret' : 'status', status).saying(word);
+  if (own) return new UpstreamFailure(own === 'secret' ? 'secret' : 'status', status, said);
   return callerFault(status, error, withheld);
 }
+
+const saysEmptyAccount = ({ code, type }: UpstreamError): boolean =>
+  emptyAccount.has(code) || emptyAccount.has(type);
 
 const isTooLong = (status: number, { code, message }: UpstreamError): boolean =>
   code === tooLong ||
@@ -87,26 +89,24 @@ export async function readFailure(
   { dialect, type, withheld, clock }: FailureReading,
 ): Promise<CallerFault | UpstreamFailure> {
   const { status, headers } = reply;
-  const wait = retryAfterSeconds(headers['retry-after'], clock?.now());
-  const failure = new UpstreamFailure(headers[loopHeader] === undefined ? 'status' : 'loop', status, wait);
+  const kind = headers[loopHeader] === undefined ? 'status' : 'loop';
+  const facts = { retryAfterSeconds: retryAfterSeconds(headers['retry-after'], clock?.now()) };
   const isRateLimit = status === 429;
   if (!isRateLimit && !callersFault.has(status)) {
     // Closes the connection: an unread answer would hold it for as long as the upstream likes.
     await reply.body[Symbol.asyncIterator]().return?.();
-    return failure;
+    return new UpstreamFailure(kind, status, facts);
   }
   const text = isRateLimit ? await readRateLimit(reply, clock) : await readText(reply);
   const read = dialect.error(parseJson(text));
-  if (!read) return failure;
+  if (!read) return new UpstreamFailure(kind, status, facts);
   const error = withHeader(read, headers['x-amzn-errortype']);
-  // Undefined status: the account is empty, which is no limit of rate that a client could wait for.
-  failure.saying(vendorWord(error));
-  if (emptyAccount.has(error.code) || emptyAccount.has(error.type))
-    return new UpstreamFailure('secret').saying(failure.vendorCode);
-  if (isRateLimit) return failure;
-  const own = type.ownFault?.(status, error);
-  if (own)
-    return own === 'secret' ? new UpstreamFailure('secret', status).saying(failure.vendorCode) : failure;
+  const said = { vendorCode: vendorWord(error) };
+  // No status: the account is empty, which is no limit of rate that a client could wait for.
+  if (saysEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
+  const own = isRateLimit ? 'channel' : type.ownFault?.(status, error);
+  if (own === 'secret') return new UpstreamFailure('secret', status, said);
+  if (own) return new UpstreamFailure(kind, status, { ...facts, ...said });
   return callerFault(status, isTooLong(status, error) ? { ...error, code: tooLong } : error, withheld);
 }
 
@@ -207,7 +207,7 @@ function statusOfName(name: unknown): number | undefined {
 const secondsMax = 366 * 86_400;
 
 /**
- * The seconds of a Retry-After header, which holds seconds or an HTTP date. Undefined: the header holds neither.
+ * The seconds of a Retry-After header, which holds seconds or an HTTP date.
  * @param nowMs milliseconds since the epoch; undefined: dates are not read
  */
 function retryAfterSeconds(header: string | undefined, nowMs: number | undefined): number | undefined {
@@ -244,7 +244,7 @@ const known: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-/** The first of an error's words that is known; `other`: it has words, none of which is known. Undefined: it has none. */
+/** The first of an error's words that is known; `other`: it has words, none of which is known. */
 export function vendorWord(error: {
   code?: unknown;
   type?: unknown;
