@@ -20,206 +20,67 @@ import { callersTools, limitNames } from './quirks.ts';
  * names are compared without case, `_` and `-`, as some servers read them.
  */
 
+const words = (text: string): string[] => text.trim().split(/\s+/);
+
 /** Make an answer count more than its limit and its input say: several runs, summaries of the conversation. */
-const multiplying = [
-  'reasoning.mode',
-  'context_management',
-  'compaction',
-  'multi_agent',
-  'prediction',
-  'best_of',
-  'num_return_sequences',
-  'parameters.num_return_sequences',
-  'num_generations',
-  'candidate_count',
-  'n_samples',
-  'num_beams',
-  'beam_width',
-  'use_beam_search',
-  'compound_custom',
-];
+const multiplying = words(`
+  reasoning.mode context_management compaction multi_agent prediction best_of num_return_sequences
+  parameters.num_return_sequences num_generations candidate_count n_samples num_beams beam_width
+  use_beam_search compound_custom
+`);
 
 /** Move a call to another model or price tier than the billed one, or are charged beside tokens. */
-const priced = [
-  'service_tier',
-  'speed',
-  'performance_config',
-  'inference_geo',
-  'background',
-  'models',
-  'fallbacks',
-  'preset',
-  'route',
-  'provider',
-  'provider_options',
-  'plugins',
-  'web_search',
-  'web_search_options',
-  'enable_web_search',
-  'search_parameters',
-  'search_options',
-  'search_settings',
-  'enable_search',
-  'enable_code_interpreter',
-  'vl_high_resolution_images',
-  'caching',
-  'connectors',
-  'data_sources',
-  'mcp_servers',
-  'modalities',
-  'audio',
-  'image_config',
-];
+const priced = words(`
+  service_tier speed performance_config inference_geo background models fallbacks preset route provider
+  provider_options plugins web_search web_search_options enable_web_search search_parameters
+  search_options search_settings enable_search enable_code_interpreter vl_high_resolution_images caching
+  connectors data_sources mcp_servers modalities audio image_config
+`);
 
 /** Limits that an upstream may follow instead of the one that the balance covers. Lowered to it where they are allowed. */
-const otherLimits = [
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'max_new_tokens',
-  'max_gen_len',
-  'max_length',
-  'max_out_tokens',
-  'max_output_len',
-  'max_response_output_tokens',
-  'max_tokens_to_generate',
-  'max_tokens_to_sample',
-  'max_token_count',
-  'tokens_to_generate',
-  'n_predict',
-  'num_predict',
-  'options.num_predict',
-  'parameters.max_length',
-  'parameters.max_new_tokens',
-  'parameters.max_tokens',
-  'generation_config',
-  'inference_config',
-  'text_generation_config',
-];
+const otherLimits = words(`
+  max_tokens max_completion_tokens max_output_tokens max_new_tokens max_gen_len max_length max_out_tokens
+  max_output_len max_response_output_tokens max_tokens_to_generate max_tokens_to_sample max_token_count
+  tokens_to_generate n_predict num_predict options.num_predict parameters.max_length
+  parameters.max_new_tokens parameters.max_tokens generation_config inference_config
+  text_generation_config
+`);
 
 /** Budgets of thinking, which some upstreams count beside the limit, and what allowed configurations hold. Lowered to it. */
-const budgets = [
-  'thinking.budget_tokens',
-  'thinking_budget',
-  'thinking_token_budget',
-  'thinking_config.thinking_budget',
-  'max_thinking_tokens',
-  'max_reasoning_tokens',
-  'reasoning.max_tokens',
-  'reasoning_budget',
-  'chat_template_kwargs.thinking_budget',
-  'chat_template_kwargs.thinking_token_budget',
-  'chat_template_kwargs.reasoning_budget',
-  'generation_config.max_output_tokens',
-  'generation_config.thinking_config.thinking_budget',
-  'inference_config.max_tokens',
-  'text_generation_config.max_token_count',
-];
+const budgets = words(`
+  thinking.budget_tokens thinking_budget thinking_token_budget thinking_config.thinking_budget
+  max_thinking_tokens max_reasoning_tokens reasoning.max_tokens reasoning_budget
+  chat_template_kwargs.thinking_budget chat_template_kwargs.thinking_token_budget
+  chat_template_kwargs.reasoning_budget generation_config.max_output_tokens
+  generation_config.thinking_config.thinking_budget inference_config.max_tokens
+  text_generation_config.max_token_count
+`);
 
 /** Say to a gateway or server behind us where to go, with whose key, how often, in front of whom, with which weights. */
-const steering = [
-  'api_base',
-  'base_url',
-  'api_key',
-  'api_type',
-  'apiVersion',
-  'organization',
-  'custom_llm_provider',
-  'user_config',
-  'deployment_id',
-  'engine',
-  'model_id',
-  'model_info',
-  'model_list',
-  'fallback_models',
-  'context_window_fallbacks',
-  'content_policy_fallbacks',
-  'default_fallbacks',
-  'disable_fallbacks',
-  'headers',
-  'extra_headers',
-  'default_headers',
-  'provider_specific_header',
-  'extra_query',
-  'extra_body',
-  'additional_model_request_fields',
-  'allowed_openai_params',
-  'drop_params',
-  'timeout',
-  'cooldown_time',
-  'input_cost_per_token',
-  'output_cost_per_token',
-  'cache',
-  'guardrails',
-  'guardrail_config',
-  'callbacks',
-  'proxy_server_request',
-  'ssl_verify',
-  'tags',
-  'virtual_key',
-  'config',
-  'anthropic_beta',
-  'betas',
-  'user_security_context',
-  'deferred',
-  'lora_path',
-  'lora_request',
-  'adapter_id',
-  'adapter_source',
-  'api_token',
-  'cache_salt',
-  'extra_key',
-  'priority',
-  'rid',
-  'request_id',
-  'routing_key',
-  'data_parallel_rank',
-  'kv_transfer_params',
-  'vllm_xargs',
-  'session_params',
-  'custom_params',
-  'custom_logit_processor',
-  'logits_processors',
-  'chat_template',
-  'keep_alive',
-  'options.num_ctx',
-  'options.num_gpu',
-  'options.main_gpu',
-  'options.num_thread',
-];
+const steering = words(`
+  api_base base_url api_key api_type apiVersion organization custom_llm_provider user_config deployment_id
+  engine model_id model_info model_list fallback_models context_window_fallbacks content_policy_fallbacks
+  default_fallbacks disable_fallbacks headers extra_headers default_headers provider_specific_header
+  extra_query extra_body additional_model_request_fields allowed_openai_params drop_params timeout
+  cooldown_time input_cost_per_token output_cost_per_token cache guardrails guardrail_config callbacks
+  proxy_server_request ssl_verify tags virtual_key config anthropic_beta betas user_security_context
+  deferred lora_path lora_request adapter_id adapter_source api_token cache_salt extra_key priority rid
+  request_id routing_key data_parallel_rank kv_transfer_params vllm_xargs session_params custom_params
+  custom_logit_processor logits_processors chat_template keep_alive options.num_ctx options.num_gpu
+  options.main_gpu options.num_thread
+`);
 /** Whole families of them, as `aws_region_name` and `awsRegionName`. */
 const steeringFamilies =
   /^(?:litellm|mock|aws|azure|vertex|sagemaker|watsonx|oci|langfuse|bootstrap)_|_(?:embeds|callback|timeout|retries)$/;
 /** Name what the operator's organisation keeps at the vendor: no tenant's, or another's. */
-const stored = [
-  'container',
-  'skills',
-  'prompt',
-  'prompt_id',
-  'prompt_variables',
-  'conversation',
-  'previous_response_id',
-  'chat_id',
-  'session_id',
-];
+const stored = words(`
+  container skills prompt prompt_id prompt_variables conversation previous_response_id chat_id session_id
+`);
 /** The same at any depth of content, of hosted tools and of fields that the relay does not know. */
-const storedIds = [
-  'file_id',
-  'file_ids',
-  'file_uri',
-  'container_id',
-  'vector_store_id',
-  'vector_store_ids',
-  'knowledge_base_id',
-  'knowledge_base_ids',
-  'skill_id',
-  'skill_ids',
-  'conversation_id',
-  'thread_id',
-  'assistant_id',
-  'agent_id',
-  'cached_content',
-];
+const storedIds = words(`
+  file_id file_ids file_uri container_id vector_store_id vector_store_ids knowledge_base_id
+  knowledge_base_ids skill_id skill_ids conversation_id thread_id assistant_id agent_id cached_content
+`);
 /** Parts of contents that are nothing else, or tensors, which servers unpack as code. */
 const restrictedParts = ['container_upload', 'image_file', 'image_embeds', 'audio_embeds', 'prompt_embeds'];
 
@@ -347,7 +208,7 @@ const isOtherSpelling = (field: string): boolean =>
   (sameCase(field) !== field && ownNames.has(sameCase(field))) ||
   (boundNames.has(folded(field)) && !bound.includes(field));
 
-/** The path of what the messages name that is stored at the vendor, and that a row does not allow. Undefined: nothing. */
+/** The path of what the messages name that is stored at the vendor, and that a row does not allow. */
 export function storedPath({ messages }: ChatRequest, allow: readonly string[]): string | undefined {
   const search = idSearch(new Set(allow.map(folded)));
   for (const [i, message] of messages.entries()) {
