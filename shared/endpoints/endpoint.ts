@@ -85,13 +85,13 @@ export interface StoredTurn {
   /** The items that its request added. References stay references. */
   input: readonly JsonRecord[];
   output: readonly JsonRecord[];
-  /** The state of the turn, sealed. Undefined: it has none. */
+  /** The state of the turn, sealed. */
   seal: string | undefined;
 }
 
 export interface ReferredItem {
   item: JsonRecord;
-  /** The state of the turn whose answer it is part of, sealed. Undefined: there is none. */
+  /** The state of the turn whose answer it is part of, sealed. */
   seal: string | undefined;
 }
 
@@ -115,9 +115,9 @@ export interface EndpointRequest {
   outputTokensMax?: number | undefined;
   /** The number of declared tools that chat upstreams do not support, for the log. */
   droppedTools?: number | undefined;
-  /** Sealed state that the client sent back, by the assistant message that it belongs to. Absent: none. */
+  /** Sealed state that the client sent back, by the assistant message that it belongs to. */
   sealed?: ReadonlyMap<ChatMessage, SealedState> | undefined;
-  /** A sealed item that only another provider can read was left out. Absent: none was. */
+  /** A sealed item that only another provider can read was left out. */
   foreignLeftOut?: boolean | undefined;
   /** The client keeps the state of the answer, sealed, and sends it back. Absent: the relay keeps it. */
   keepsState?: boolean | undefined;
@@ -163,7 +163,7 @@ export interface AnswerFacts {
    * the last opaque part is visible, and the client sends it back.
    */
   opaqueParts: () => number;
-  /** Whether the answer can be read again, as far as is known now. Absent: it cannot. */
+  /** Whether the answer can be read again, as far as is known now. */
   stored?: () => boolean;
 }
 
@@ -176,7 +176,7 @@ export interface SentFacts {
   toolChoice?: string | undefined;
   /** The limit on output tokens that was sent. Null: none was. Absent: nothing is sent yet. */
   outputTokensMax?: number | null | undefined;
-  /** The upstream may honestly count more than limit and input say. Absent: it may not. */
+  /** The upstream may honestly count more than limit and input say. */
   isMultiplied?: boolean | undefined;
   /** The service tier that the upstream used, if it said so. */
   serviceTier?: string | undefined;

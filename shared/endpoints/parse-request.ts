@@ -54,7 +54,7 @@ function checkMembers(schema: z.core.$ZodType, body: JsonRecord): void {
   );
 }
 
-/** Its path. Undefined: there is none. */
+/** Its path. */
 function wideObject(value: unknown, isWide: (names: string[]) => boolean): PropertyKey[] | undefined {
   if (Array.isArray(value)) {
     for (const [i, each] of value.entries()) {

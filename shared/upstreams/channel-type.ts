@@ -17,7 +17,7 @@ export interface ChannelType<Own extends string = never> {
   /** The dialect of a model for a row that names none. `model`: the upstream's name. Absent: the default. */
   dialect?(model: string): string;
   /**
-   * Other dialects that endpoints of this type may speak. A refusal that names one's path is repeated in it. Absent: none.
+   * Other dialects that endpoints of this type may speak. A refusal that names one's path is repeated in it.
    */
   alsoSpeaks?: readonly string[];
   /** The URL of a request. Absent: the base address followed by the dialect's path. */
@@ -31,7 +31,7 @@ export interface ChannelType<Own extends string = never> {
   accept?: string;
   /** Replaces credentials: requests are signed with the function's own role for this service and region. */
   awsScope?(channel: ChannelAttributes<Own>): AwsScope;
-  /** How a model of this type differs from its dialect, unless the row says otherwise. Absent: not at all. */
+  /** How a model of this type differs from its dialect, unless the row says otherwise. */
   quirks?(channel: ChannelAttributes<Own>, model: string): Partial<Quirks>;
   /** The version of the API, for dialects that send one. Absent: the dialect's own. */
   apiVersion?(channel: ChannelAttributes<Own>): string | undefined;
@@ -64,7 +64,7 @@ export interface ChannelSetup<Own extends string = never> {
   attributes: { readonly [name in Own]: OwnAttribute };
   /** The address of a row without `endpoint`. Absent or undefined: the row must have one. */
   ownEndpoint?(channel: ChannelAttributes<Own>): string | undefined;
-  /** An address in the form that the version before this one reads in snapshots. Absent: it is the same. */
+  /** An address in the form that the version before this one reads in snapshots. */
   storedEndpoint?(endpoint: string): string;
   /** The problems of a row of this type, each as `attribute: found ..., wanted ...`. */
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];

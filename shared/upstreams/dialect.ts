@@ -21,7 +21,7 @@ export interface Dialect {
    * field that must not be dropped and has no form here.
    */
   body(call: CanonicalCall, settings: RequestSettings): SentBody;
-  /** Headers of the protocol, beside those of the channel's type. Absent: none. */
+  /** Headers of the protocol, beside those of the channel's type. */
   headers?(settings: RequestSettings): Record<string, string>;
   /** Reads one answer, streamed or whole. */
   Reader: new (context: ReaderContext) => AnswerReader;
@@ -43,7 +43,7 @@ export interface SentBody {
   toolChoice?: string | undefined;
   /** The limit on output tokens that was sent, if any. */
   outputTokensMax?: number | undefined;
-  /** The upstream may honestly count more than limit and input say. Absent: it may not. */
+  /** The upstream may honestly count more than limit and input say. */
   isMultiplied?: boolean | undefined;
   /** true: a repeat without the limit would send one that is no lower. */
   limitIsLeast?: boolean | undefined;
@@ -51,7 +51,7 @@ export interface SentBody {
   stop?: readonly string[] | undefined;
   /** Custom tools that were sent as functions with one text `input`. Their calls are unwrapped by the reader. */
   wrapped: ReadonlySet<string>;
-  /** What of the client's form no message holds went up in its place. Absent: it did not. */
+  /** What of the client's form no message holds went up in its place. */
   carriesItems?: boolean | undefined;
 }
 
@@ -123,7 +123,7 @@ export interface RequestSettings {
   apiVersion?: string | undefined;
   /** The state of earlier turns that may go to this candidate. Turns without an entry get the vendor's replacement. */
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
-  /** Turns whose state is another upstream's, so that what a client sent back of it means nothing here. Absent: none. */
+  /** Turns whose state is another upstream's, so that what a client sent back of it means nothing here. */
   foreign?: ReadonlySet<ChatMessage> | undefined;
   callIds: CallIds;
   /** What a repeat leaves out, because the upstream refused it. */

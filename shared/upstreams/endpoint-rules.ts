@@ -4,7 +4,7 @@ import { ipv4Number, isLoopbackAddress, isPublicAddress } from './public-address
 export interface EndpointRules {
   /** true on the local stack: http and https on loopback are allowed too. */
   local: boolean;
-  /** The relay's public host, with its port unless that is the usual one. Absent: it is not known. */
+  /** The relay's public host, with its port unless that is the usual one. */
   ownHost?: string | undefined;
 }
 
@@ -45,7 +45,7 @@ function isOwnHost(url: URL, { local, ownHost = '' }: EndpointRules): boolean {
 /** The endpoint without slashes at its end, as requests need it. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
-/** Why a host is refused: it is no public one. Undefined: it is allowed, by its name. */
+/** Why a host is refused: it is no public one. */
 export function hostProblem(url: URL, rules: EndpointRules): string | undefined {
   const host = url.hostname.replace(/\.+$/, '').toLowerCase();
   const address = host.replace(/^\[|\]$/g, '');

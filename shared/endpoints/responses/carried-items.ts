@@ -71,7 +71,6 @@ export class ItemsFound {
     return [];
   }
 
-  /** Undefined: there are none. */
   items({ first, tools, effort }: ItemsContext): CarriedItems | undefined {
     if (this.#carried.size === 0) return undefined;
     const leading = this.#after.get(undefined);

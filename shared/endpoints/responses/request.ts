@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
-import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import { isRecord, listIn, withoutNulls, type JsonRecord } from '../../wire/json.ts';
 
 /**
  * The body of POST /v1/responses. Known fields are checked as far as the conversion needs them; unknown and
@@ -89,7 +89,7 @@ export const wantsLogprobs = (request: ResponsesRequest): boolean =>
 export const keepsState = (request: ResponsesRequest): boolean =>
   included(request).includes(encryptedReasoning);
 
-/** The kind of summary of the reasoning that the client asked for; undefined: none. */
+/** The kind of summary of the reasoning that the client asked for. */
 export function summaryKind({ reasoning }: ResponsesRequest): string | undefined {
   const kind = reasoning?.['summary'] ?? reasoning?.['generate_summary'];
   return typeof kind === 'string' && kind !== 'none' && kind !== '' ? kind : undefined;
@@ -114,10 +114,7 @@ export function servedFields(request: ResponsesRequest): JsonRecord {
   return Object.keys(reasoning).length > 0 ? { reasoning } : {};
 }
 
-const withoutNulls = (source: object): JsonRecord =>
-  Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
-
-const included = ({ include }: ResponsesRequest): unknown[] => (Array.isArray(include) ? include : []);
+const included = ({ include }: ResponsesRequest): unknown[] => listIn(include);
 
 export const topLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
   typeof top === 'number' && Number.isInteger(top) ? top : 0;

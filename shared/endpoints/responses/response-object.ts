@@ -131,21 +131,23 @@ export function startedResponse(identity: AnswerIdentity): ResponseObject {
   };
 }
 
-const responsesUsage = (usage: ChatUsage): ResponsesUsage => ({
-  input_tokens: usage.prompt_tokens,
-  input_tokens_details: {
-    cached_tokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
-    cache_write_tokens: usage.prompt_tokens_details?.cache_write_tokens ?? 0,
-    ...writtenForAnHour(usage),
-  },
-  output_tokens: usage.completion_tokens,
-  output_tokens_details: { reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0 },
-  total_tokens: usage.total_tokens,
-});
-
-function writtenForAnHour({ prompt_tokens_details: details }: ChatUsage): { cache_write_1h_tokens?: number } {
-  const written = details?.cache_write_1h_tokens ?? 0;
-  return written > 0 ? { cache_write_1h_tokens: written } : {};
+function responsesUsage(usage: ChatUsage): ResponsesUsage {
+  const {
+    cached_tokens = 0,
+    cache_write_tokens = 0,
+    cache_write_1h_tokens: forHour = 0,
+  } = usage.prompt_tokens_details ?? {};
+  return {
+    input_tokens: usage.prompt_tokens,
+    input_tokens_details: {
+      cached_tokens,
+      cache_write_tokens,
+      ...(forHour > 0 && { cache_write_1h_tokens: forHour }),
+    },
+    output_tokens: usage.completion_tokens,
+    output_tokens_details: { reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0 },
+    total_tokens: usage.total_tokens,
+  };
 }
 
 const incompleteReasons = { length: 'max_output_tokens', content_filter: 'content_filter' } as const;
@@ -182,29 +184,15 @@ export function finishedResponse(started: ResponseObject, end: AnswerEnd): Respo
 // that check answers against it refuse the whole response for another one. The log has the relay's code.
 
 /** `ResponseError.code` of OpenAI's schema. */
-const published = new Set([
-  'server_error',
-  'rate_limit_exceeded',
-  'invalid_prompt',
-  'data_residency_mismatch',
-  'bio_policy',
-  'misalignment_policy_violation',
-  'vector_store_timeout',
-  'invalid_image',
-  'invalid_image_format',
-  'invalid_base64_image',
-  'invalid_image_url',
-  'image_too_large',
-  'image_too_small',
-  'image_parse_error',
-  'image_content_policy_violation',
-  'invalid_image_mode',
-  'image_file_too_large',
-  'unsupported_image_media_type',
-  'empty_image_file',
-  'failed_to_download_image',
-  'image_file_not_found',
-]);
+const published = new Set(
+  (
+    'server_error rate_limit_exceeded invalid_prompt data_residency_mismatch bio_policy ' +
+    'misalignment_policy_violation vector_store_timeout invalid_image invalid_image_format ' +
+    'invalid_base64_image invalid_image_url image_too_large image_too_small image_parse_error ' +
+    'image_content_policy_violation invalid_image_mode image_file_too_large unsupported_image_media_type ' +
+    'empty_image_file failed_to_download_image image_file_not_found'
+  ).split(' '),
+);
 
 /** Not in the list, but sent by OpenAI all the same: coding agents shorten the conversation or stop on these alone. */
 const actedOn = new Set(['context_length_exceeded', 'insufficient_quota']);

@@ -12,20 +12,19 @@ import {
   topLogprobs,
 } from './request.ts';
 import {
-  type Endpoint,
-  type ContentAt,
-  type PlacedItem,
-  type SealedState,
-  type StorageAsked,
-  type StorageAtHand,
-  type StoredReferences,
   jsonAnswer,
   streamedAnswer,
+  type ContentAt,
+  type Endpoint,
+  type EndpointRequest,
+  type PlacedItem,
   type Renderer,
+  type SealedState,
   type SentFacts,
+  type StorageAtHand,
 } from '../endpoint.ts';
 import { responsesRoute } from '../routes.ts';
-import type { ChatMessage, ChatRequest, CarriedItems } from '../../wire/canonical-call.ts';
+import type { ChatMessage, ChatRequest, CanonicalCall } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { responsesInputToChat } from './input.ts';
@@ -39,25 +38,13 @@ export const responsesEndpoint: Endpoint = {
   storing: async () => (await import('./stored-input.ts')).storedReading,
   read(body, _headers, storage) {
     const request = parseRequest(ResponsesRequest, body);
-    const { chat, beginning, declared, sealed, placed, ...converted } = responsesToChat(request, storage);
-    const { outputTokensMax, droppedTools, foreignLeftOut } = converted;
-    checkLogprobs(chat, [outputTokensMax]);
+    const { chat, beginning, items, declared, placed, ...reading } = responsesToChat(request, storage);
+    checkLogprobs(chat, [reading.outputTokensMax]);
+    const [unknown, served] = [unknownFields(request), servedFields(request)];
     return {
-      call: {
-        form: responsesRoute.name,
-        request: chat,
-        unknown: unknownFields(request),
-        served: servedFields(request),
-        beginning,
-        items: converted.items,
-      },
-      contents: () => contentsOf({ placed }),
-      storage: converted.storage,
-      unread: converted.unread,
-      outputTokensMax,
-      droppedTools,
-      sealed,
-      foreignLeftOut,
+      call: { form: responsesRoute.name, request: chat, unknown, served, beginning, items },
+      contents: () => contentsOf(placed),
+      ...reading,
       keepsState: keepsState(request),
       renderer: (identity, facts) => {
         const asked = {
@@ -75,24 +62,17 @@ export const responsesEndpoint: Endpoint = {
   },
 };
 
-interface ConvertedRequest {
-  chat: ChatRequest;
-  /** How a stored conversation began. Undefined: it begins with this request. */
-  beginning: ChatMessage[] | undefined;
-  /** Sent in the channel's limit field. */
-  outputTokensMax: number | undefined;
-  declared: Map<string, DeclaredTool>;
-  droppedTools: number;
-  sealed: Map<ChatMessage, SealedState>;
-  foreignLeftOut: boolean;
-  items: CarriedItems | undefined;
-  /** The whole conversation, the items of stored turns first. */
-  placed: readonly PlacedItem[];
-  /** Undefined: the answer is not stored. */
-  storage: StorageAsked | undefined;
-  /** Undefined: the call is whole. */
-  unread: StoredReferences | undefined;
-}
+type ConvertedRequest = Pick<
+  EndpointRequest,
+  'outputTokensMax' | 'droppedTools' | 'foreignLeftOut' | 'storage' | 'unread'
+> &
+  Pick<CanonicalCall, 'beginning' | 'items'> & {
+    chat: ChatRequest;
+    declared: Map<string, DeclaredTool>;
+    sealed: Map<ChatMessage, SealedState>;
+    /** The whole conversation, the items of stored turns first. */
+    placed: readonly PlacedItem[];
+  };
 
 /**
  * Converts a Responses request to the equivalent chat request. Throws InvalidRequest.
@@ -111,16 +91,9 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   const unread = storage?.stored ? undefined : storage?.reading.references(request);
   const placed = storage ? storage.reading.placed(inBody, storage.stored) : inBody;
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
-  const { declared, dropped } = converted;
-  const {
-    messages: conversation,
-    sealed,
-    foreignLeftOut,
-    found,
-  } = responsesInputToChat(placed, {
-    declared,
-    isPart: unread !== undefined,
-  });
+  const { declared, dropped: droppedTools } = converted;
+  const input = responsesInputToChat(placed, { declared, isPart: unread !== undefined });
+  const { messages: conversation, sealed, foreignLeftOut, found } = input;
   const messages = instructed(request.instructions, conversation);
   const [first] = storage?.stored?.earlier ?? [];
   if (messages.length === 0 && !unread)
@@ -136,23 +109,25 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
     ...chosen,
     ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
   };
+  const items = found.items({
+    first: messages[0] === conversation[0] ? undefined : messages[0],
+    tools: converted.byItem,
+    effort: request.reasoning?.effort ?? undefined,
+  });
+  const beginning = first && instructed(first.instructions, conversation);
   const outputTokensMax = request.max_output_tokens ?? undefined;
+  const stored = { storage: storage?.reading.asked(request, own), unread };
   return {
     chat,
-    beginning: first && instructed(first.instructions, conversation),
-    outputTokensMax,
+    beginning,
+    items,
     declared,
-    droppedTools: dropped,
+    placed,
+    outputTokensMax,
+    droppedTools,
     sealed,
     foreignLeftOut,
-    items: found.items({
-      first: messages[0] === conversation[0] ? undefined : messages[0],
-      tools: converted.byItem,
-      effort: request.reasoning?.effort ?? undefined,
-    }),
-    placed,
-    storage: storage?.reading.asked(request, own),
-    unread,
+    ...stored,
   };
 }
 
@@ -187,7 +162,7 @@ function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefi
 }
 
 /** What the items of a request hold, with its path: messages have contents, results of tools outputs. */
-const contentsOf = ({ placed }: Pick<ConvertedRequest, 'placed'>): ContentAt[] =>
+const contentsOf = (placed: readonly PlacedItem[]): ContentAt[] =>
   placed.flatMap(({ item, param }) => [
     { param: `${param}.content`, content: item['content'] },
     { param: `${param}.output`, content: item['output'] },

@@ -19,7 +19,6 @@ interface ChannelCall {
   call: CanonicalCall;
   /** The public model name. */
   model: string;
-  /** Undefined: the channel has no secret. */
   secret: string | undefined;
   /** See RequestSettings. */
   outputTokensLimit?: number | undefined;
