@@ -1,18 +1,33 @@
-/** View: what the relay reckons that a channel's vendor charges (`bought`), beside the vendor's invoice, by upstream model. */
+/**
+ * View: what the relay reckons that a channel's vendor charges (`bought`), beside the vendor's invoice, by upstream model. Of the
+ * invoice's CSV, options name the columns of model and amount. Must never lose an amount: a line that cannot be counted is named
+ * by its number, and the invoice's own total is compared.
+ */
 import { formatDecimal, parseDecimal, parseYuan, type NanoYuan } from '../billing/amount.ts';
 import { addFigures, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { channelId } from '../billing/daily-keys.ts';
 import { rowsIn } from './ledger/ledger.ts';
-import { deniedExitCode, Failure, usageFailure } from './plan.ts';
 import type { OperatorPorts } from './operator-ports.ts';
+import { Failure, deniedExitCode, usageFailure } from './plan.ts';
 
-export interface ReconcileInput extends InvoiceOptions {
+export interface ReconcileInput {
   channel: string;
   /** `2026-10`, in UTC. */
   month: string;
   text: InvoiceText;
   /** Yuan for one unit of the invoice's currency, a decimal as text. */
   rate: string;
+  modelColumn: string;
+  amountColumn: string;
+  /** What stands before the decimals. Undefined: a point, and amounts that may mean something else are refused. */
+  decimal?: '.' | ',' | undefined;
+}
+
+export interface InvoiceText {
+  /** Between cells. */
+  delimiter: string;
+  /** `number` as in the file, from 1. */
+  lines: { number: number; cells: string[] }[];
 }
 
 export interface ReconciledModel {
@@ -45,7 +60,7 @@ export async function reconcileChannel(
   const { channel, month } = input;
   if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month))
     throw usageFailure(`--month ${month}: wanted a month such as 2026-10`);
-  const { lines, problems: unread, ...invoice } = readInvoice(input.text, input);
+  const { lines, problems: unread, ...invoice } = readInvoice(input);
   const factor = parseDecimal(input.rate, rateDecimals, true);
   if (factor === undefined || factor <= 0n)
     throw usageFailure(`--rate ${input.rate}: wanted yuan, such as 7.2`);
@@ -61,7 +76,7 @@ export async function reconcileChannel(
   }
   const names = new Map([...own.keys()].map((model) => [model.toLowerCase(), model]));
   const invoiced = new Map<string, NanoYuan>();
-  for (const { model, amount } of lines) {
+  for (const [model, amount] of lines) {
     const name = names.get(model.toLowerCase()) ?? model;
     invoiced.set(name, (invoiced.get(name) ?? 0n) + inYuan(amount, factor));
   }
@@ -81,6 +96,7 @@ export async function reconcileChannel(
 }
 
 const rateDecimals = 9;
+const invoiceDecimals = 12;
 
 /** Rounded half away from zero to nano-yuan. */
 function inYuan(amount: bigint, factor: bigint): NanoYuan {
@@ -131,47 +147,87 @@ function costWarnings({ counts }: DailyFigures): string[] {
   ];
 }
 
-// Reads amounts as invoices write them: `$1,234.50`, `1.234,50 EUR`, `(3.20)` for a credit. Must never guess: 1,234 may be two amounts.
+interface Invoice {
+  /** By model. Amounts are in 10^-12 of the invoice's currency. */
+  lines: Map<string, bigint>;
+  /** As the file names them. */
+  columns: { model: string; amount: string };
+  decimal: '.' | ',';
+  /** The numbers of the lines that add others up. */
+  totals: number[];
+  /** A sentence for each line that is not counted, and for each total that the lines do not add up to. */
+  problems: string[];
+}
 
-const invoiceDecimals = 12;
+const totalWords = /^(sub|grand)?[ -]?total\b|^(sum|summe)$|^(合计|总计|小计)/i;
 
-/** What stands before the decimals. */
-type DecimalMark = '.' | ',';
+/** Throws a Failure if no line names both columns, or if amounts may mean two things. */
+function readInvoice(input: ReconcileInput): Invoice {
+  const { text, modelColumn, amountColumn, decimal } = input;
+  const { at, model, amount } = columnsOf(input);
+  const header = text.lines[at]?.cells ?? [];
+  const sums = new Map<string, bigint>();
+  const totals: number[] = [];
+  const problems: string[] = [];
+  let sum = 0n;
+  for (const { number, cells } of text.lines.slice(at + 1)) {
+    if (cells.join('\n') === header.join('\n')) continue;
+    const [name = '', written = ''] = [cells[model], cells[amount]];
+    // Between commas, a comma in an amount stands in quotes: it is there for people, so it groups digits.
+    if (decimal === undefined && text.delimiter !== ',' && /\d,\d/.test(written))
+      throw usageFailure(
+        `${JSON.stringify(written)} may mean two amounts: say it with --decimal dot or comma`,
+      );
+    const value = amountOf(written, decimal ?? '.');
+    const word = name === '' ? cells.find((cell) => totalWords.test(cell)) : totalWords.exec(name)?.[0];
+    if (word !== undefined || (name === '' && value === sum && sum !== 0n)) {
+      totals.push(number);
+      if (value !== undefined && value !== sum && !/^(sub|小)/i.test(word ?? ''))
+        problems.push(
+          `line ${number} has the total ${decimalText(value)}, but the lines before it add up to ${decimalText(sum)}`,
+        );
+    } else if (value !== undefined) {
+      sum += value;
+      const key = name || '(no model)';
+      sums.set(key, (sums.get(key) ?? 0n) + value);
+    } else if (name !== '' || written !== '') {
+      const why = `the amount ${JSON.stringify(written)}, which cannot be read`;
+      problems.push(
+        `line ${number} is not counted: ${JSON.stringify(name)} has ${written === '' ? 'no amount' : why}`,
+      );
+    }
+  }
+  const columns = { model: header[model] ?? modelColumn, amount: header[amount] ?? amountColumn };
+  return { lines: sums, columns, decimal: decimal ?? '.', totals, problems };
+}
 
-/** Digits, signs and marks alone. Currencies have two or three letters, or a sign. */
-const bare = (cell: string): string =>
-  cell
+const decimalText = (amount: bigint): string => formatDecimal(amount, invoiceDecimals);
+
+const plain = (name: string): string => name.trim().toLowerCase();
+
+/** `at`: the position of the line that names both. */
+function columnsOf({ text: { lines }, modelColumn, amountColumn }: ReconcileInput) {
+  for (const [at, { cells }] of lines.entries()) {
+    const names = cells.map(plain);
+    const [model, amount] = [names.indexOf(plain(modelColumn)), names.indexOf(plain(amountColumn))];
+    if (model >= 0 && amount >= 0) return { at, model, amount };
+  }
+  const first = lines[0]?.cells.slice(0, 12).join(', ') ?? 'nothing';
+  throw usageFailure(
+    `no line names the columns ${modelColumn} and ${amountColumn}: the first line has ${first}. Name them with --model-column and --amount-column`,
+  );
+}
+
+/**
+ * As invoices write them: `$1,234.50`, `1.234,50 EUR`, `(3.20)` for a credit. In 10^-12 of the invoice's currency. Undefined: it
+ * is no amount.
+ */
+function amountOf(cell: string, mark: '.' | ','): bigint | undefined {
+  // Digits, signs and marks alone. Currencies have two or three letters, or a sign.
+  const text = cell
     .replaceAll(/(?<![a-z])[a-z]{2,3}(?![a-z])/gi, '')
     .replaceAll(/[\s$¥￥€£元'’]/g, '')
     .replaceAll('−', '-');
-
-/** Undefined: the cell alone does not tell. */
-function markIn(cell: string): DecimalMark | undefined {
-  const text = bare(cell);
-  const marks: DecimalMark[] = text.split('').filter((sign) => sign === '.' || sign === ',');
-  const last = marks.at(-1);
-  if (last === undefined) return undefined;
-  const other = last === '.' ? ',' : '.';
-  if (marks.includes(other)) return last;
-  if (marks.length > 1) return other;
-  const isGroup = /(^|\D)[1-9]\d{0,2}[.,]\d{3}(\D|$)/.test(text);
-  return isGroup ? undefined : last;
-}
-
-/** As most cells say. Undefined: none says it, or as many say the one as the other. */
-function decimalMarkOf(cells: readonly string[]): DecimalMark | undefined {
-  const marks = cells.map(markIn);
-  const [dots, commas] = ['.', ','].map((mark) => marks.filter((each) => each === mark).length);
-  if (dots === commas) return undefined;
-  return (dots ?? 0) > (commas ?? 0) ? '.' : ',';
-}
-
-/** Whether the cell means two amounts until it is known which mark stands before decimals. */
-const isAmbiguous = (cell: string): boolean => /[.,]/.test(bare(cell)) && markIn(cell) === undefined;
-
-/** In 10^-12 of the invoice's currency. Undefined: it is no amount. */
-function amountOf(cell: string, mark: DecimalMark): bigint | undefined {
-  const text = bare(cell);
   const credit = /^\((.+)\)$/.exec(text)?.[1] ?? /^(.+)-$/.exec(text)?.[1];
   const [, sign = '', size = ''] = /^([+-]?)(.*)$/.exec(credit ?? text) ?? [];
   const group = mark === '.' ? ',' : '.';
@@ -183,166 +239,4 @@ function amountOf(cell: string, mark: DecimalMark): bigint | undefined {
   const value = parseDecimal(`${digits === '' && fraction ? '0' : digits}${decimals}`, invoiceDecimals);
   const isBelow = (sign === '-') !== (credit !== undefined);
   return value !== undefined && isBelow ? -value : value;
-}
-
-// Reads a vendor's invoice of usage from the lines of its CSV: a model and an amount in each, whatever they are called. Must
-// never lose an amount: a line that cannot be counted is named by its number, and the invoice's own total is compared.
-
-interface InvoiceOptions extends ColumnNames {
-  /** Default: as the amounts show it. */
-  decimal?: DecimalMark | undefined;
-}
-
-interface Invoice {
-  /** One for each model, sorted by name. Amounts are in 10^-12 of the invoice's currency. */
-  lines: { model: string; amount: bigint }[];
-  /** The columns that were read. */
-  columns: { model: string; amount: string };
-  decimal: DecimalMark;
-  /** The numbers of the lines that add others up. */
-  totals: number[];
-  /** A sentence for each line that is not counted, and for each total that the lines do not add up to. */
-  problems: string[];
-}
-
-/** Lines that name no model are added up under this name. */
-const noModel = '(no model)';
-const totalWords = /^(sub|grand)?[ -]?total\b|^(sum|summe)$|^(合计|总计|小计)/i;
-
-/** Throws a Failure if no line names both columns, or if amounts may mean two things. */
-function readInvoice(text: InvoiceText, options: InvoiceOptions): Invoice {
-  const { at, header, columns } = columnsOf(text, options);
-  const lines = text.lines.slice(at + 1).filter(({ cells }) => cells.join('\n') !== header.join('\n'));
-  const decimal =
-    options.decimal ??
-    markOf(
-      lines.map(({ cells }) => cells[columns.amount] ?? ''),
-      text,
-    );
-  return {
-    ...readLines(lines, columns, decimal),
-    columns: { model: header[columns.model] ?? '', amount: header[columns.amount] ?? '' },
-    decimal,
-  };
-}
-
-/** Between commas, a comma in an amount stands in quotes: it is there for people, so it groups digits. */
-function markOf(cells: string[], { delimiter }: InvoiceText): DecimalMark {
-  const mark = decimalMarkOf(cells);
-  if (mark !== undefined) return mark;
-  const unclear = delimiter === ',' ? undefined : cells.find(isAmbiguous);
-  if (unclear === undefined) return '.';
-  throw usageFailure(`${JSON.stringify(unclear)} may mean two amounts: say it with --decimal dot or comma`);
-}
-
-function readLines(
-  lines: InvoiceText['lines'],
-  { model, amount }: InvoiceColumns,
-  mark: DecimalMark,
-): Pick<Invoice, 'lines' | 'totals' | 'problems'> {
-  const sums = new Map<string, bigint>();
-  const totals: number[] = [];
-  const problems: string[] = [];
-  let sum = 0n;
-  for (const { number, cells } of lines) {
-    const name = cells[model] ?? '';
-    const written = cells[amount] ?? '';
-    const value = amountOf(written, mark);
-    const word = name === '' ? cells.find((cell) => totalWords.test(cell)) : totalWords.exec(name)?.[0];
-    if (word !== undefined || (name === '' && value === sum && sum !== 0n)) {
-      totals.push(number);
-      if (value !== undefined && value !== sum && !/^(sub|小)/i.test(word ?? ''))
-        problems.push(
-          `line ${number} has the total ${decimalText(value)}, but the lines before it add up to ${decimalText(sum)}`,
-        );
-    } else if (value === undefined) {
-      if (name !== '' || written !== '')
-        problems.push(
-          `line ${number} is not counted: ${JSON.stringify(name)} has ${written === '' ? 'no amount' : `the amount ${JSON.stringify(written)}, which cannot be read`}`,
-        );
-    } else {
-      sum += value;
-      sums.set(name || noModel, (sums.get(name || noModel) ?? 0n) + value);
-    }
-  }
-  const found = [...sums].map(([name, each]) => ({ model: name, amount: each }));
-  return { lines: found.toSorted((a, b) => (a.model < b.model ? -1 : 1)), totals, problems };
-}
-
-const decimalText = (amount: bigint): string => formatDecimal(amount, invoiceDecimals);
-
-// Finds the columns of model and amount of an invoice by their names.
-
-interface InvoiceText {
-  /** Between cells. */
-  delimiter: string;
-  /** `number` as in the file, from 1. */
-  lines: { number: number; cells: string[] }[];
-}
-
-interface ColumnNames {
-  /** Where they are not found by themselves. */
-  modelColumn?: string | undefined;
-  amountColumn?: string | undefined;
-}
-
-/** Positions in a line. */
-interface InvoiceColumns {
-  model: number;
-  amount: number;
-}
-
-interface Found {
-  /** The position of the line that names them. */
-  at: number;
-  header: string[];
-  columns: InvoiceColumns;
-}
-
-/** In this order: a column that is named more exactly wins. */
-const modelNames = [
-  /^model( ?(name|id))?$/,
-  /^模型(名称|名)?$/,
-  /^(deployment|snapshot|sku|sku ?name)$/,
-  /^(usage ?type|line ?item|item|product|meter( ?name)?|description|name)$/,
-  /model|模型/,
-];
-const amountNames = [
-  /^(amount|cost|total|charge|price)$/,
-  /^(amount|cost|total|charge|price)[ (]*(usd|cny|rmb|eur|value|due|in .*)?\)?$/,
-  /^(net|gross|pre ?tax|billed|total|unblended|payable) ?(amount|cost|charge|price|total)/,
-  /^(应付|实付|消费)?(金额|费用)/,
-  /(amount|cost|charge|金额|费用)/,
-];
-
-/** Throws a Failure if no line names both columns. */
-function columnsOf({ lines }: InvoiceText, { modelColumn, amountColumn }: ColumnNames): Found {
-  const wanted = [exactly(modelColumn) ?? modelNames, exactly(amountColumn) ?? amountNames];
-  for (const [at, { cells: header }] of lines.entries()) {
-    const [model = -1, amount = -1] = wanted.map((names) => columnOf(header, names));
-    if (model >= 0 && amount >= 0 && model !== amount) return { at, header, columns: { model, amount } };
-  }
-  const first = lines[0]?.cells.slice(0, 12).join(', ') ?? 'nothing';
-  throw usageFailure(
-    `no columns of a model and an amount: the first line has ${first}. Name them with --model-column and --amount-column`,
-  );
-}
-
-const plainName = (name: string): string =>
-  name
-    .trim()
-    .toLowerCase()
-    .replaceAll(/[_\-/]+/g, ' ');
-
-const exactly = (name: string | undefined): RegExp[] | undefined =>
-  name === undefined ? undefined : [new RegExp(`^${escaped(plainName(name))}$`)];
-
-const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
-
-function columnOf(header: string[], names: readonly RegExp[]): number {
-  for (const name of names) {
-    const at = header.findIndex((cell) => name.test(plainName(cell)));
-    if (at >= 0) return at;
-  }
-  return -1;
 }

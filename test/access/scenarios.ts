@@ -70,7 +70,7 @@ export const scenarios: Scenario[] = [
     words: ({ config }) => [
       'reconcile',
       'openai',
-      config.file('invoice.csv', 'Model,Cost (USD)\ngpt-4o,"1,234.50"\n'),
+      config.file('invoice.csv', 'Model,Amount\ngpt-4o,"1,234.50"\n'),
       '--month',
       '2026-11',
       '--rate',

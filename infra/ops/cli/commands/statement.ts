@@ -73,10 +73,10 @@ function addReconcile(program: Command, { onTables }: Pick<CommandContext, 'onTa
     )
     .requiredOption('--month <month>', 'such as 2026-10, in UTC')
     .option('--rate <yuan>', "yuan for one unit of the invoice's currency", parseDecimalText, '1')
-    .option('--model-column <name>', 'of the file (default: found by its name)')
-    .option('--amount-column <name>', 'of the file (default: found by its name)')
+    .option('--model-column <name>', 'the column of models, in any case', 'Model')
+    .option('--amount-column <name>', 'the column of amounts, in any case', 'Amount')
     .addOption(
-      new Option('--decimal <mark>', 'what stands before decimals (default: as the amounts show it)').choices(
+      new Option('--decimal <mark>', 'what stands before decimals (default: dot, if that is clear)').choices(
         Object.keys(decimalMarks),
       ),
     )
