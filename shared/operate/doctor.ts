@@ -1,64 +1,38 @@
 /**
- * Looks at the AWS account and region of a deployed relay: what bounds it, and what the next deployment has to say.
- * Changes nothing.
+ * Looks at the AWS account and region of a deployed relay: what bounds it, and what the next deployment has to say. Each check
+ * gives findings of one line; what cannot be read is a finding of its own and spoils no other check. Changes nothing.
  */
-import { Failure } from './plan.ts';
-import { readChannel, secretsOf, type ChannelRow } from '../config/rows/channel-row.ts';
-import type {
-  OperatorPorts,
-  AwsAccount,
-  DeployedStack,
-  Concurrency,
-  TableLimits,
-  ListedModel,
-  ModelAccess,
-} from './operator-ports.ts';
-import { canonicalJson } from '../wire/json.ts';
+import { secretsOf, type ChannelRow } from '../config/rows/channel-row.ts';
 import { upstreamModel } from '../upstreams/types/channel-quirks.ts';
 import { channelTypes } from '../upstreams/types/channel-types.ts';
-
-// What `doctor` found out, one line each.
+import { canonicalJson } from '../wire/json.ts';
+import { usableChannels } from './channels/list-channels.ts';
+import type { AwsAccount, Concurrency, ListedModel, OperatorPorts, TableLimits } from './operator-ports.ts';
+import { Failure } from './plan.ts';
 
 export interface Finding {
   check: string;
   state: 'ok' | 'attention' | 'does not apply';
   found: string;
-  /** What to write or run, word for word. */
-  set?: Setting;
+  /** What to write into a file, or run in a `shell`, word for word. */
+  set?: { where: string; line: string };
 }
 
-interface Setting {
-  /** A file, or `shell`. */
-  where: string;
-  line: string;
+/** In the form in which a stack publishes them: what is not a default; `memory.chat` for a field of a map. */
+export type Options = Readonly<Record<string, unknown>>;
+
+/** The committed options of a stage. */
+export interface StageFile {
+  /** `relay.json`, or `relay.<stage>.json`. */
+  name: string;
+  /** The command that deploys it. */
+  deploy: string;
+  /** Undefined: there is no such file here, or it has a problem. */
+  options: Options | undefined;
+  problem?: string;
 }
 
-const ok = (check: string, found: string): Finding => ({ check, state: 'ok', found });
-
-const attention = (check: string, found: string, set?: Setting): Finding => ({
-  check,
-  state: 'attention',
-  found,
-  ...(set && { set }),
-});
-
-const doesNotApply = (check: string, found: string): Finding => ({
-  check,
-  state: 'does not apply',
-  found,
-});
-
-/** The findings of a check. What cannot be read is a finding of its own and spoils no other check. */
-async function findingsOf(check: string, look: () => Promise<Finding[]>): Promise<Finding[]> {
-  try {
-    return await look();
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    return [attention(check, `not known: ${error.message}`)];
-  }
-}
-
-interface Examination {
+export interface Examination {
   account: AwsAccount;
   file: StageFile;
   /** The options that the outputs of a stack hold. Undefined: they hold none. */
@@ -67,296 +41,202 @@ interface Examination {
   regionProblem: (region: string) => string | undefined;
 }
 
-type Ports = Pick<OperatorPorts, 'tables' | 'target'>;
+/** What all checks know. */
+interface Known extends Examination {
+  region: string;
+  /** Undefined: the stack does not say. */
+  deployed: Options | undefined;
+  outputs: ReadonlyMap<string, string>;
+  /** Those that are on. Rows with a problem are not used; `check` is about those. */
+  channels: readonly ChannelRow[];
+}
 
 /** In the order of the checks. */
-export async function examineAccount(ports: Ports, examination: Examination): Promise<Finding[]> {
-  if (ports.target.local) return localFindings;
+export async function examineAccount(
+  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  examination: Examination,
+): Promise<Finding[]> {
+  if (target.local) return onOneMachine;
   const { account, file, regionProblem, readOptions } = examination;
   const region = await account.region();
-  const stack = await readStack(account);
-  const channels = await readChannels(ports);
-  const deployed = stack.found && readOptions(stack.found.outputs);
+  let outputs: Known['outputs'] = new Map();
+  let deployed: Options | undefined;
+  const stack = await lookedAt('stack', async () => {
+    const found = await account.stack();
+    if (found) [outputs, deployed] = [found.outputs, readOptions(found.outputs)];
+    return [stackFinding(found?.status)];
+  });
+  const channels = usableChannels(await tables.scan('channels'), target).filter(({ state }) => state);
+  const known: Known = { ...examination, region, deployed, outputs, channels };
+  const problem = regionProblem(region);
   const looked = await Promise.all([
-    findingsOf('concurrency', async () =>
-      assessConcurrency({
-        region,
-        concurrency: await account.concurrency(),
-        file,
-        deployed: deployed && { option: deployed['reservedConcurrency'] },
-      }),
-    ),
-    findingsOf('tables', async () => assessTables(await account.tableLimits(), region)),
-    findingsOf('secrets', () => lookAtSecrets(account, channels, region)),
-    assessRoleModels({
-      account,
-      channels,
-      number: accountIn(stack.found),
-      file,
-      deployed: deployed?.['bedrockModels'],
-    }),
+    lookedAt('concurrency', async () => concurrencyFindings(known, await account.concurrency())),
+    lookedAt('tables', async () => [tableFinding(region, await account.tableLimits())]),
+    lookedAt('secrets', async () => [await secretFinding(known)]),
+    modelFindings(known),
   ]);
   return [
-    ...assessRegion(region, regionProblem),
-    ...stack.findings,
-    ...compareOptions(file, deployed),
+    problem === undefined ? ok('region', `${region}: answers stream there`) : attention('region', problem),
+    ...stack,
+    ...optionFindings(file, deployed),
     ...looked.flat(),
   ];
 }
 
-/** The ARNs of policies among the outputs have the number of the account. */
-function accountIn(stack: DeployedStack | undefined): string {
-  const arns = [...(stack?.outputs.values() ?? [])].join(' ');
-  return /arn:[\w-]+:iam::(\d{12}):/.exec(arns)?.[1] ?? '<account>';
+const onOneMachine = Object.entries({
+  region: 'answers stream everywhere',
+  stack: 'nothing is deployed',
+  options: '`npm start` takes its options from the environment, see docs/local.md',
+  concurrency: '16 environments answer for each function',
+  tables: 'the emulator has no quota',
+  secrets: 'rows name variables of the environment',
+  models: 'no role calls models of AWS',
+}).map(([check, why]): Finding => ({ check, state: 'does not apply', found: `one machine: ${why}` }));
+
+const ok = (check: string, found: string): Finding => ({ check, state: 'ok', found });
+const attention = (check: string, found: string, set?: Finding['set']): Finding => ({
+  check,
+  state: 'attention',
+  found,
+  ...(set && { set }),
+});
+const run = (line: string): Finding['set'] => ({ where: 'shell', line });
+
+async function lookedAt(check: string, look: () => Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return [attention(check, `not known: ${error.message}`)];
+  }
 }
 
-function assessRegion(region: string, problem: Examination['regionProblem']): Finding[] {
-  const found = problem(region);
-  return [found === undefined ? ok('region', `${region}: answers stream there`) : attention('region', found)];
+/** A deployment that ended well is COMPLETE; a rolled back one runs, but not what was wanted. */
+function stackFinding(status: string | undefined): Finding {
+  if (status === undefined)
+    return attention('stack', 'CloudFormation has no stack of this name in this account and region');
+  if (/^(CREATE|UPDATE|IMPORT)_COMPLETE$/.test(status)) return ok('stack', status);
+  const why = status.endsWith('_IN_PROGRESS')
+    ? 'wait until it ends, then repeat'
+    : 'the last deployment did not go through; its events say why';
+  return attention('stack', `${status}: ${why}`);
 }
 
-/** A deployment ended well. A rolled back one runs, but not what was wanted. */
-const isWhole = (status: string): boolean => /^(CREATE|UPDATE|IMPORT)_COMPLETE$/.test(status);
-const isMoving = (status: string): boolean => status.endsWith('_IN_PROGRESS');
-
-async function readStack(
-  account: AwsAccount,
-): Promise<{ found: DeployedStack | undefined; findings: Finding[] }> {
-  let found: DeployedStack | undefined;
-  const findings = await findingsOf('stack', async () => {
-    found = await account.stack();
-    if (!found)
-      return [attention('stack', 'CloudFormation has no stack of this name in this account and region')];
-    const { status } = found;
-    if (isWhole(status)) return [ok('stack', status)];
-    if (isMoving(status)) return [attention('stack', `${status}: wait until it ends, then repeat`)];
-    return [attention('stack', `${status}: the last deployment did not go through; its events say why`)];
-  });
-  return { found, findings };
-}
-
-/** Rows with a problem are not used; `check` is about those. */
-async function readChannels({ tables, target }: Ports): Promise<ChannelRow[]> {
-  const rows = await tables.scan('channels');
-  return rows.flatMap((raw) => {
-    const reading = readChannel(raw, target);
-    return 'problem' in reading || !reading.row.state ? [] : [reading.row];
-  });
-}
-
-async function lookAtSecrets(
-  account: AwsAccount,
-  channels: readonly ChannelRow[],
-  region: string,
-): Promise<Finding[]> {
-  const references = [...new Set(channels.flatMap(secretsOf))];
-  const isFast = references.some(isParameter) ? await account.hasFastParameters() : undefined;
-  return assessParameters(references, isFast, region);
-}
-
-const localFindings: Finding[] = [
-  doesNotApply('region', 'one machine: answers stream everywhere'),
-  doesNotApply('stack', 'one machine: nothing is deployed'),
-  doesNotApply(
-    'options',
-    'one machine: `npm start` takes its options from the environment, see docs/local.md',
-  ),
-  doesNotApply('concurrency', 'one machine: 16 environments answer for each function'),
-  doesNotApply('tables', 'one machine: the emulator has no quota'),
-  doesNotApply('secrets', 'one machine: rows name variables of the environment'),
-  doesNotApply('models', 'one machine: no role calls models of AWS'),
-];
-
-// Compares the options file of a stage with the options that the deployed stack was made from.
-
-/** In the form in which a stack publishes them: what is not a default; `memory.chat` for a field of a map. */
-type Options = Readonly<Record<string, unknown>>;
-
-/** The committed options of a stage. */
-export interface StageFile {
-  /** `relay.json`, or `relay.<stage>.json`. */
-  name: string;
-  /** What deploys it. */
-  deploy: string;
-  /** Undefined: there is no such file here, or it has a problem. */
-  options: Options | undefined;
-  problem?: string;
-}
-
-const check = 'options';
-
-/** @param deployed undefined: the stack does not say */
-function compareOptions(file: StageFile, deployed: Options | undefined): Finding[] {
-  const { name, options, problem } = file;
+/** Compares the options file with those that the deployed stack was made from. */
+function optionFindings(
+  { name, options, problem, deploy }: StageFile,
+  deployed: Options | undefined,
+): Finding[] {
+  const check = 'options';
   if (problem !== undefined) return [attention(check, problem)];
-  if (deployed === undefined)
-    return [doesNotApply(check, 'the stack does not say with which options it was deployed')];
+  if (deployed === undefined) {
+    const found = 'the stack does not say with which options it was deployed';
+    return [{ check, state: 'does not apply', found }];
+  }
   const names = [...new Set([...Object.keys(deployed), ...Object.keys(options ?? {})])].toSorted();
   if (options === undefined && names.length === 0)
     return [ok(check, `no ${name} here, and none is deployed`)];
-  const findings = names.flatMap((option) =>
-    differenceOf(option, { file, given: options?.[option], has: deployed[option] }),
-  );
+  const findings = names.flatMap((option) => {
+    const [given, has] = [options?.[option], deployed[option]];
+    if (canonicalJson(given ?? null) === canonicalJson(has ?? null)) return [];
+    if (given === undefined)
+      return [attention(check, `${option} is deployed, but not in ${name}`, lineOf(name, option, has))];
+    const found = has === undefined ? 'not deployed' : `deployed is ${JSON.stringify(has)}`;
+    return [attention(check, `${option} is ${JSON.stringify(given)} in ${name}, ${found}`, run(deploy))];
+  });
   return findings.length > 0 ? findings : [ok(check, `${name} is what is deployed`)];
 }
 
-function differenceOf(
-  option: string,
-  { file, given, has }: { file: StageFile; given: unknown; has: unknown },
-): Finding[] {
-  if (canonicalJson(given ?? null) === canonicalJson(has ?? null)) return [];
-  const { name, deploy } = file;
-  if (given === undefined)
-    return [attention(check, `${option} is deployed, but not in ${name}`, lineOf(name, option, has))];
-  const found = has === undefined ? 'not deployed' : `deployed is ${JSON.stringify(has)}`;
-  const what = `${option} is ${JSON.stringify(given)} in ${name}, ${found}`;
-  return [attention(check, what, { where: 'shell', line: deploy })];
-}
-
 /** The line of the file that sets an option. */
-function lineOf(name: string, option: string, value: unknown): Setting {
+function lineOf(name: string, option: string, value: unknown): Finding['set'] {
   const [first = option, ...fields] = option.split('.');
   const nested = fields.reduceRight((inner, field) => ({ [field]: inner }), value);
   return { where: name, line: `${JSON.stringify(first)}: ${JSON.stringify(nested)}` };
 }
 
-// How many calls at once the relay has. Without a reservation its answering functions share what the account has with
-// its own background jobs. https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
-
-const concurrencyCheck = 'concurrency';
-const option = 'reservedConcurrency';
-/** AWS wants this many to stay unreserved. */
-const unreservedMin = 100;
-/** The functions that the option is for: each reserves as much. */
-const reservingFunctions = 2;
-/** What AWS gives an account that is not new. */
-const usual = 1000;
-
-interface ConcurrencyParts {
-  region: string;
-  concurrency: Concurrency;
-  file: StageFile;
-  /** The option as deployed. Undefined: the stack does not say. */
-  deployed: { option: unknown } | undefined;
-}
-
-function assessConcurrency({ region, concurrency, file, deployed }: ConcurrencyParts): Finding[] {
-  const { most, unreserved } = concurrency;
-  const given = countOf(file.options?.[option] ?? deployed?.option);
-  const has = (countOf(deployed?.option) ?? 0) * reservingFunctions;
-  const max = Math.floor((unreserved + has - unreservedMin) / reservingFunctions);
-  const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
-  const quota: Finding[] = most < usual ? [smallQuota(most, region)] : [];
-  const set = lineOf(file.name, option, max);
-  if (given !== undefined && given <= max)
-    return [
-      ...quota,
-      ok(concurrencyCheck, `${room}; ${given} are reserved for each of chat and responses, ${max} can be`),
-    ];
-  if (given !== undefined && max >= 1)
-    return [
-      ...quota,
-      attention(concurrencyCheck, `${room}: ${option} ${given} is too much, the deployment would fail`, set),
-    ];
-  if (max < 1) {
-    const none = `${room}: none can be reserved, since AWS keeps ${unreservedMin} unreserved`;
-    return [
-      ...quota,
-      attention(concurrencyCheck, given === undefined ? none : `${none}; take ${option} out of ${file.name}`),
-    ];
-  }
-  const risk = "one tenant's calls may take what the relay's background jobs need";
-  const reserved = deployed ? `none reserved: ${risk}` : 'whether the relay has reserved some is not known';
-  return [
-    ...quota,
-    attention(
-      concurrencyCheck,
-      `${room}, ${reserved}; at most ${max} can be, for each of chat and responses`,
-      set,
-    ),
-  ];
-}
-
-const smallQuota = (most: number, region: string): Finding =>
-  attention(
-    concurrencyCheck,
-    `${most} calls at once is all that this account has in ${region}; ${usual} is usual`,
-    {
-      where: 'shell',
-      line: `aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value ${usual} --region ${region}`,
-    },
-  );
-
 const countOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
-// What the stores behind the relay allow in this account: tables, and the secrets of channels.
+/** What AWS gives an account that is not new, and what of it has to stay unreserved. */
+const usualConcurrency = 1000;
+const unreservedMin = 100;
+
+/**
+ * How many calls at once the relay has. Without a reservation its answering functions, chat and responses, share what the
+ * account has with its own background jobs. https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+ */
+function concurrencyFindings(
+  { region, file, deployed }: Known,
+  { most, unreserved }: Concurrency,
+): Finding[] {
+  const check = 'concurrency';
+  const option = 'reservedConcurrency';
+  const given = countOf(file.options?.[option] ?? deployed?.[option]);
+  // Each of the two functions reserves as much.
+  const max = Math.floor((unreserved + (countOf(deployed?.[option]) ?? 0) * 2 - unreservedMin) / 2);
+  const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
+  const set = lineOf(file.name, option, max);
+  const reservation = (): Finding => {
+    if (given !== undefined && given <= max)
+      return ok(check, `${room}; ${given} are reserved for each of chat and responses, ${max} can be`);
+    if (max < 1) {
+      const none = `${room}: none can be reserved, since AWS keeps ${unreservedMin} unreserved`;
+      return attention(check, given === undefined ? none : `${none}; take ${option} out of ${file.name}`);
+    }
+    if (given !== undefined)
+      return attention(check, `${room}: ${option} ${given} is too much, the deployment would fail`, set);
+    const reserved = deployed
+      ? "none reserved: one tenant's calls may take what the relay's background jobs need"
+      : 'whether the relay has reserved some is not known';
+    return attention(
+      check,
+      `${room}, ${reserved}; at most ${max} can be, for each of chat and responses`,
+      set,
+    );
+  };
+  if (most >= usualConcurrency) return [reservation()];
+  const small = `${most} calls at once is all that this account has in ${region}; ${usualConcurrency} is usual`;
+  const ask = `aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value ${usualConcurrency} --region ${region}`;
+  return [attention(check, small, run(ask)), reservation()];
+}
 
 /** What AWS gives a table in most regions; a new account may have less. */
 const usualTableUnits = 40_000;
-const secretReads = '10,000 reads a second';
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */
-function assessTables({ tableReads, tableWrites }: TableLimits, region: string): Finding[] {
+function tableFinding(region: string, { tableReads, tableWrites }: TableLimits): Finding {
   const found = `a table may have ${tableReads} reads and ${tableWrites} writes a second; a billed call writes to quotas twice`;
-  if (Math.min(tableReads, tableWrites) >= usualTableUnits) return [ok('tables', found)];
-  return [
-    attention('tables', `${found}; ${usualTableUnits} is usual`, {
-      where: 'shell',
-      line: `aws service-quotas list-service-quotas --service-code dynamodb --region ${region}`,
-    }),
-  ];
+  if (Math.min(tableReads, tableWrites) >= usualTableUnits) return ok('tables', found);
+  const list = `aws service-quotas list-service-quotas --service-code dynamodb --region ${region}`;
+  return attention('tables', `${found}; ${usualTableUnits} is usual`, run(list));
 }
 
 /**
  * A secret is read once in some minutes by each environment, but a wave of new environments reads at once.
  * https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-throughput.html
- * @param isFast undefined: no channel has a secret there
  */
-function assessParameters(
-  references: readonly string[],
-  isFast: boolean | undefined,
-  region: string,
-): Finding[] {
+async function secretFinding({ account, channels, region }: Known): Promise<Finding> {
   const check = 'secrets';
-  if (isFast === undefined)
-    return [
-      references.length === 0
-        ? ok(check, 'no channel has a secret')
-        : ok(check, `all ${references.length} are in Secrets Manager, which allows ${secretReads}`),
-    ];
-  const parameters = references.filter(isParameter);
+  const fast = '10,000 reads a second';
+  const references = [...new Set(channels.flatMap(secretsOf))];
+  if (references.length === 0) return ok(check, 'no channel has a secret');
+  const parameters = references.filter((reference) => reference.startsWith('ssm:'));
+  if (parameters.length === 0)
+    return ok(check, `all ${references.length} are in Secrets Manager, which allows ${fast}`);
   const found = `${parameters.length} of ${references.length} are in Parameter Store, which allows`;
-  if (isFast) return [ok(check, `${found} ${secretReads} here`)];
-  return [
-    attention(check, `${found} 40 reads a second: many new environments at once would be refused`, {
-      where: 'shell',
-      line: `aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region ${region}`,
-    }),
-  ];
+  if (await account.hasFastParameters()) return ok(check, `${found} ${fast} here`);
+  const set = `aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region ${region}`;
+  return attention(
+    check,
+    `${found} 40 reads a second: many new environments at once would be refused`,
+    run(set),
+  );
 }
 
-const isParameter = (reference: string): boolean => reference.startsWith('ssm:');
-
-// Models of channels that the functions' own role calls: whether AWS has them in the region, gives this account access,
-// and whether the deployment lets the role call them.
-// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_GetFoundationModelAvailability.html
-
-const roleModelsOption = 'bedrockModels';
 /** Each is a request of its own. */
 const modelsMax = 50;
 
 /** The geography of an inference profile comes before the model's name: `us.vendor.model`. */
 const profileName = /^(?:[a-z]{2}(?:-[a-z]+)?|apac|global)\.([a-z0-9-]+\..+)$/;
-
-interface RoleModelParts {
-  account: AwsAccount;
-  channels: readonly ChannelRow[];
-  /** The number of the AWS account, where it is known. */
-  number: string;
-  file: StageFile;
-  /** The option as deployed. */
-  deployed: unknown;
-}
 
 interface RoleModel {
   region: string;
@@ -364,94 +244,75 @@ interface RoleModel {
   channel: string;
 }
 
-async function assessRoleModels(parts: RoleModelParts): Promise<Finding[]> {
-  const wanted = parts.channels.flatMap(roleModelsOf);
-  const different = [...new Map(wanted.map((each) => [`${each.region} ${each.name}`, each])).values()];
-  const regions = [...new Set(different.map(({ region }) => region))];
-  const findings = await Promise.all(
-    regions.map((region) =>
-      findingsOf('models', async () => {
-        const listed = await parts.account.models(region);
-        const here = different.filter((each) => each.region === region);
-        const looked = here.slice(0, modelsMax).map((each) => assessModel(parts, listed, each));
-        return [...(await Promise.all(looked)).flat(), ...unseenOf(here.length, region)];
-      }),
-    ),
+/**
+ * Models of channels that the functions' own role calls: whether AWS has them in the region, gives this account access,
+ * and whether the deployment lets the role call them.
+ * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_GetFoundationModelAvailability.html
+ */
+async function modelFindings(known: Known): Promise<Finding[]> {
+  const wanted = known.channels.flatMap((channel) => {
+    const region = channelTypes[channel.type].awsScope?.(channel).region;
+    const named = (model: string) => ({ name: upstreamModel(channel, model), channel: channel.id });
+    return region === undefined ? [] : channel.models.map((model) => ({ region, ...named(model) }));
+  });
+  const different = new Map(wanted.map((each) => [`${each.region} ${each.name}`, each]));
+  const findings = [...Map.groupBy(different.values(), ({ region }) => region)].map(([region, here]) =>
+    lookedAt('models', async () => {
+      const listed = await known.account.models(region);
+      const looked = here.slice(0, modelsMax).map((each) => assessModel(known, listed, each));
+      const unseen = `${region}: only ${modelsMax} of ${here.length} were looked at`;
+      return [
+        ...(await Promise.all(looked)).flat(),
+        ...(here.length <= modelsMax ? [] : [attention('models', unseen)]),
+      ];
+    }),
   );
-  return findings.flat();
-}
-
-const unseenOf = (count: number, region: string): Finding[] =>
-  count <= modelsMax ? [] : [attention('models', `${region}: only ${modelsMax} of ${count} were looked at`)];
-
-function roleModelsOf(channel: ChannelRow): RoleModel[] {
-  const region = channelTypes[channel.type].awsScope?.(channel).region;
-  if (region === undefined || !channel.state) return [];
-  return channel.models.map((model) => ({
-    region,
-    name: upstreamModel(channel, model),
-    channel: channel.id,
-  }));
+  return (await Promise.all(findings)).flat();
 }
 
 async function assessModel(
-  parts: RoleModelParts,
+  known: Known,
   listed: readonly ListedModel[],
   { region, name, channel }: RoleModel,
 ): Promise<Finding[]> {
   const check = `model ${name}`;
   const profiled = profileName.exec(name)?.[1];
-  const model = profiled ?? name;
-  const found = listed.find(({ id }) => id === model);
+  const found = listed.find(({ id }) => id === (profiled ?? name));
   const of = `channel ${channel}, ${region}`;
   if (!found)
     return [attention(check, `${of}: AWS lists no such model there; correct models or mapper of the row`)];
-  const missing = missingAccess(await parts.account.modelAccess(region, model));
+  const access = await known.account.modelAccess(region, found.id);
+  const missing = [
+    !access.isInRegion && 'the model is not in this region',
+    !access.isAuthorized && 'this account is not authorised for the model',
+    !access.isEntitled && 'this account has no entitlement to the model',
+    !access.hasAgreement && "the agreement with the model's vendor is not made",
+  ].filter((why) => why !== false);
+  const catalog = `https://${region}.console.aws.amazon.com/bedrock/home?region=${region}#/model-catalog`;
   const findings = [
-    ...missing.map((why) => attention(check, `${of}: ${why}`, accessPage(region))),
+    ...missing.map((why) => attention(check, `${of}: ${why}`, { where: 'browser', line: catalog })),
     ...(found.isActive ? [] : [attention(check, `${of}: AWS calls it LEGACY and will remove it`)]),
     ...(found.streams ? [] : [attention(check, `${of}: its answers do not stream`)]),
-    ...permissionOf(parts, { check, region, name, isProfile: profiled !== undefined }),
+    ...permissionOf(known, { region, name }, profiled !== undefined),
   ];
   return findings.length > 0 ? findings : [ok(check, `${of}: may be called`)];
 }
 
-const missingAccess = ({ isAuthorized, hasAgreement, isEntitled, isInRegion }: ModelAccess): string[] => [
-  ...(isInRegion ? [] : ['the model is not in this region']),
-  ...(isAuthorized ? [] : ['this account is not authorised for the model']),
-  ...(isEntitled ? [] : ['this account has no entitlement to the model']),
-  ...(hasAgreement ? [] : ["the agreement with the model's vendor is not made"]),
-];
-
-const accessPage = (region: string) => ({
-  where: 'browser',
-  line: `https://${region}.console.aws.amazon.com/bedrock/home?region=${region}#/model-catalog`,
-});
-
-interface Called {
-  check: string;
-  region: string;
-  name: string;
-  isProfile: boolean;
-}
-
 /** The deployment names each model that the role may call. */
 function permissionOf(
-  { file, deployed, number }: RoleModelParts,
-  { check, region, name, isProfile }: Called,
+  { file, deployed, outputs }: Known,
+  { region, name }: Pick<RoleModel, 'region' | 'name'>,
+  isProfile: boolean,
 ): Finding[] {
-  const given = file.options?.[roleModelsOption] ?? deployed ?? [];
-  const items: unknown[] = Array.isArray(given) ? given : [given];
+  const option = 'bedrockModels';
+  const items: unknown[] = [file.options?.[option] ?? deployed?.[option] ?? []].flat();
   if (JSON.stringify(items).includes(`/${name}"`)) return [];
+  // The ARNs of policies among the outputs have the number of the account.
+  const number = /arn:[\w-]+:iam::(\d{12}):/.exec([...outputs.values()].join(' '))?.[1] ?? '<account>';
   const item = isProfile
     ? { profile: `arn:aws:bedrock:${region}:${number}:inference-profile/${name}`, regions: [region] }
     : `arn:aws:bedrock:${region}::foundation-model/${name}`;
   const hint = isProfile ? '; regions are all those that the profile routes to' : '';
-  return [
-    attention(
-      check,
-      `the functions' role may not call it${hint}`,
-      lineOf(file.name, roleModelsOption, [...items, item]),
-    ),
-  ];
+  const why = `the functions' role may not call it${hint}`;
+  return [attention(`model ${name}`, why, lineOf(file.name, option, [...items, item]))];
 }
