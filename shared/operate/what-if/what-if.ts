@@ -1,25 +1,28 @@
 /** Reads what an edit would have made of the last days: the rows of a file, or of a form, put over those of the tables. */
+import { larger, largestFirst, type NanoYuan } from '../../billing/amount.ts';
+import { accountId } from '../../billing/daily-keys.ts';
+import { priceOf } from '../../billing/price.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
-import type { ConfigRows } from '../../config/rows/read-table.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
+import type { ConfigRows } from '../../config/rows/read-table.ts';
+import { snapshotFormat } from '../../config/snapshot.ts';
+import { utcDay } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import {
-  nameOf,
-  type Finding,
   configTables,
+  nameOf,
   putOver,
   readRowsFile,
+  type Finding,
   type RowsFile,
 } from '../config/row-changes.ts';
-import type { OperatorPorts, DayRange, ServedDay, LedgerReader } from '../operator-ports.ts';
-import { editEffects, type EditEffects, isSamePrice, middleOf, type ModelEffect } from './edit-effects.ts';
-import { priceOf } from '../../billing/price.ts';
-import { snapshotFormat } from '../../config/snapshot.ts';
-import { largestFirst, type NanoYuan, larger } from '../../billing/amount.ts';
-import { utcDay } from '../../wire/iso-time.ts';
+import { rowsIn } from '../ledger/ledger.ts';
+import type { DayRange, OperatorPorts } from '../operator-ports.ts';
+import { editEffects, isSamePrice, middleOf, type EditEffects, type ModelEffect } from './edit-effects.ts';
 
 /** Today is one of them. */
 const dayCount = 7;
+const dayMs = 24 * 60 * 60 * 1000;
 
 export interface WhatIf extends EditEffects {
   days: DayRange;
@@ -48,19 +51,14 @@ export async function whatIfFile(
 export async function whatIf(ports: Ports, edit: { before: ConfigRows; after: ConfigRows }): Promise<WhatIf> {
   const { clock, config, ledger, target } = ports;
   const nowMs = clock.now();
-  const days = daysBack(nowMs, dayCount);
+  const days = { from: utcDay(nowMs - (dayCount - 1) * dayMs), to: utcDay(nowMs) };
   const fromMs = Date.parse(`${days.from}T00:00:00Z`);
   const newest = await config.newest();
   const earlier = newest && (await config.rows(newest));
   const options = { local: target.local, publishedAt: Math.floor(nowMs / 1000), ...(earlier && { earlier }) };
   const [before, after] = [compileSnapshot(edit.before, options), compileSnapshot(edit.after, options)];
   const inUse = await chargesSince(ports, fromMs);
-  const served: ServedDay[] = [];
-  const unreadable: string[] = [];
-  for await (const page of ledger.served(days))
-    for (const each of page)
-      if ('row' in each) served.push(each.row);
-      else unreadable.push(`${each.key}: ${each.problem}`);
+  const { rows: served, problems: unreadable } = await rowsIn(ledger.served(days));
   const { charges } = before.snapshot;
   const atMs = comparedAt(charges, after.snapshot.charges, nowMs);
   const isKnown = (model: string): boolean => isPriceKnown(inUse, { charges, atMs, model, fromMs, nowMs });
@@ -70,7 +68,7 @@ export async function whatIf(ports: Ports, edit: { before: ConfigRows; after: Co
     ...effects,
     days,
     atMs,
-    accounts: await runningEmpty(ports, { days, dayCount, models: effects.models }),
+    accounts: await runningEmpty(ports, days, effects.models),
     problems: after.results
       .filter((result) => result.problem !== undefined && !old.has(textOf(result)))
       .map(({ table, key, problem }) => ({ table, key: String(key), problem })),
@@ -88,29 +86,23 @@ function comparedAt(before: readonly ChargeRow[], after: readonly ChargeRow[], n
   return Math.max(nowMs, ...edited.map(({ from = nowMs }) => from));
 }
 
-// Whether the prices of models were the same for some days, by the published versions. Reads some snapshots at most.
-
 const versionsMax = 10;
 
 /** The rules that were in use one after the other. Undefined: nobody knows all of them. */
 type ChargesInUse = readonly (readonly ChargeRow[])[] | undefined;
 
 /** Of the version in force at `fromMs`, and of those after it. */
-async function chargesSince(
-  { config }: Pick<OperatorPorts, 'config'>,
-  fromMs: number,
-): Promise<ChargesInUse> {
+async function chargesSince({ config }: Pick<Ports, 'config'>, fromMs: number): Promise<ChargesInUse> {
   const kept = await config.versions({ sinceMs: fromMs });
   const first = kept.findIndex(({ publishedAt }) => publishedAt * 1000 <= fromMs);
-  const oldest = kept.at(-1);
   // Before the first version of all there were no calls.
-  const used = first >= 0 ? kept.slice(0, first + 1) : oldest?.version === 1 ? kept : undefined;
+  const used = first >= 0 ? kept.slice(0, first + 1) : kept.at(-1)?.version === 1 ? kept : undefined;
   if (!used || used.length > versionsMax || used.some(({ format }) => format !== snapshotFormat))
     return undefined;
   return Promise.all(used.map(async (version) => (await config.snapshot(version)).charges));
 }
 
-interface Asked {
+interface PriceAsked {
   charges: readonly ChargeRow[];
   atMs: number;
   model: string;
@@ -119,28 +111,14 @@ interface Asked {
 }
 
 /** Whether a model cost at any time since `fromMs` what these rules say of `atMs`. */
-function isPriceKnown(inUse: ChargesInUse, { charges, atMs, model, fromMs, nowMs }: Asked): boolean {
+function isPriceKnown(inUse: ChargesInUse, { charges, atMs, model, fromMs, nowMs }: PriceAsked): boolean {
   const compared = priceOf(charges, model, atMs);
-  return (
-    inUse?.every((rules) =>
-      [fromMs, ...beginnings(rules, fromMs, nowMs), nowMs].every((each) =>
-        isSamePrice(priceOf(rules, model, each), compared),
-      ),
-    ) === true
-  );
+  const isKnownBy = (rules: readonly ChargeRow[]): boolean => {
+    const begun = rules.flatMap(({ from = 0 }) => (from > fromMs && from <= nowMs ? [from] : []));
+    return [fromMs, ...begun, nowMs].every((each) => isSamePrice(priceOf(rules, model, each), compared));
+  };
+  return inUse?.every(isKnownBy) === true;
 }
-
-const beginnings = (rules: readonly ChargeRow[], fromMs: number, toMs: number): number[] =>
-  rules.flatMap(({ from }) => (from !== undefined && from > fromMs && from <= toMs ? [from] : []));
-
-// View: which accounts run empty sooner after an edit. Looks at those that spend most, and says at how many.
-
-/** Each is one request; balances are one for 100. */
-const accountsMax = 40;
-const atOnce = 8;
-const dayMs = 24 * 60 * 60 * 1000;
-/** Longer than that is no matter of this edit. */
-const daysLeftMax = 365;
 
 export interface SoonerEmpty {
   account: string;
@@ -150,7 +128,7 @@ export interface SoonerEmpty {
   daysAfter: number;
 }
 
-interface RunningEmpty {
+export interface RunningEmpty {
   /** Those that spent most in the months of these days. */
   looked: number;
   /** All with a call or a grant in these months. */
@@ -161,103 +139,87 @@ interface RunningEmpty {
   problems: string[];
 }
 
-type RunningEmptyPorts = Pick<OperatorPorts, 'ledger'>;
+/** Each is one request; balances are one for 100. */
+const accountsMax = 40;
+const atOnce = 8;
+/** Longer than that is no matter of this edit. */
+const daysLeftMax = 365;
 
-/** @param models whose revenue the edit changes; the calls of an account are taken to be like those of all */
+/**
+ * Which accounts run empty sooner after an edit, of those that spend most.
+ * @param models whose revenue the edit changes; the calls of an account are taken to be like those of all
+ */
 export async function runningEmpty(
-  { ledger }: RunningEmptyPorts,
-  { days, dayCount, models }: { days: DayRange; dayCount: number; models: readonly ModelEffect[] },
+  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  days: DayRange,
+  models: readonly ModelEffect[],
 ): Promise<RunningEmpty> {
-  const problems: string[] = [];
+  const rose = new Map(models.filter((each) => riseOf(each) > 0n).map((each) => [each.model, each]));
+  if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems: [] };
   const spent = new Map<string, NanoYuan>();
-  const rose = new Map(
-    models
-      .filter(({ revenue }) => middleOf(revenue.after) > middleOf(revenue.before))
-      .map((each) => [each.model, each]),
-  );
-  if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems };
+  const problems: string[] = [];
   // At the beginning of a month the days are of two.
-  for (const month of new Set([days.from.slice(0, 7), days.to.slice(0, 7)]))
-    for await (const page of ledger.monthAccounts(month))
-      for (const each of page)
-        if ('row' in each) {
-          const { account, figures } = each.row;
-          spent.set(account, (spent.get(account) ?? 0n) + (figures.amounts.charged ?? 0n));
-        } else problems.push(`${each.key}: ${each.problem}`);
+  for (const month of new Set([days.from.slice(0, 7), days.to.slice(0, 7)])) {
+    const read = await rowsIn(ledger.monthAccounts(month));
+    problems.push(...read.problems);
+    for (const { account, figures } of read.rows)
+      spent.set(account, (spent.get(account) ?? 0n) + (figures.amounts.charged ?? 0n));
+  }
   const most = [...spent].toSorted(([, a], [, b]) => largestFirst(a, b)).slice(0, accountsMax);
-  const balances = new Map<string, NanoYuan>();
+  const found: { account: string; available: NanoYuan }[] = [];
   for (const each of await ledger.quotas(most.map(([account]) => account)))
-    if ('row' in each) balances.set(each.row.account, each.row.available);
+    if ('row' in each) found.push(each.row);
     else problems.push(`${each.key}: ${each.problem}`);
   const sooner: SoonerEmpty[] = [];
-  const found = [...balances];
-  for (let at = 0; at < found.length; at += atOnce)
-    sooner.push(
-      ...(
-        await Promise.all(
-          found.slice(at, at + atOnce).map(async ([account, available]) => {
-            const spending = await spendingOf(ledger, { account, days, rose });
-            return soonerOf({ account, available }, spending, dayCount);
-          }),
-        )
-      ).flat(),
-    );
-  return {
-    looked: balances.size,
-    accounts: spent.size,
-    sooner: sooner.toSorted((a, b) => a.daysAfter - b.daysAfter),
-    problems,
-  };
+  for (let at = 0; at < found.length; at += atOnce) {
+    const some = found.slice(at, at + atOnce).map(async ({ account, available }) => {
+      const spending = await spendingOf(ledger, { account, days, rose });
+      return soonerOf({ account, available }, spending);
+    });
+    sooner.push(...(await Promise.all(some)).flat());
+  }
+  sooner.sort((a, b) => a.daysAfter - b.daysAfter);
+  return { looked: found.length, accounts: spent.size, sooner, problems };
 }
 
-function soonerOf(
-  { account, available }: { account: string; available: NanoYuan },
-  { before, after }: Spending,
-  dayCount: number,
-): SoonerEmpty[] {
-  if (after <= before || available <= 0n) return [];
-  const daysAfter = daysLeft(available, after, dayCount);
-  if (daysAfter > daysLeftMax) return [];
-  const daysBefore = before > 0n ? daysLeft(available, before, dayCount) : Infinity;
-  return [{ account, available, daysAfter, daysBefore: daysBefore > daysLeftMax ? undefined : daysBefore }];
-}
-
-/** In tenths. */
-const daysLeft = (available: NanoYuan, spent: NanoYuan, dayCount: number): number =>
-  Number((available * BigInt(dayCount) * 10n) / spent) / 10;
-
-const daysBack = (nowMs: number, count: number): DayRange => ({
-  from: utcDay(nowMs - (count - 1) * dayMs),
-  to: utcDay(nowMs),
-});
-
-// What an account spent in some days, and would have spent after an edit.
+const riseOf = ({ revenue }: ModelEffect): NanoYuan => middleOf(revenue.after) - middleOf(revenue.before);
 
 interface Spending {
   before: NanoYuan;
   after: NanoYuan;
 }
 
+/** What an account spent in some days, and would have spent after an edit. */
 async function spendingOf(
-  ledger: Pick<LedgerReader, 'daily'>,
+  ledger: Pick<OperatorPorts['ledger'], 'daily'>,
   { account, days, rose }: { account: string; days: DayRange; rose: ReadonlyMap<string, ModelEffect> },
 ): Promise<Spending> {
   const spending = { before: 0n, after: 0n };
-  for await (const page of ledger.daily(`account#${account}`, days))
-    for (const each of page) {
-      if (!('row' in each)) continue;
-      const { key, figures } = each.row;
-      const charged = figures.amounts.charged ?? 0n;
-      const effect = rose.get(key.period.split('#')[2] ?? '');
-      spending.before += charged;
-      spending.after += effect ? charged + riseOf(effect, charged, figures.counts.calls ?? 0) : charged;
-    }
+  for (const { key, figures } of (await rowsIn(ledger.daily(accountId(account), days))).rows) {
+    const charged = figures.amounts.charged ?? 0n;
+    const effect = rose.get(key.period.split('#')[2] ?? '');
+    spending.before += charged;
+    spending.after += charged + (effect ? shareOf(effect, charged, figures.counts.calls ?? 0) : 0n);
+  }
   return spending;
 }
 
 /** The account's share of what the model brings in more: by charges, or by calls where there were none. */
-function riseOf({ revenue, calls, charged: all }: ModelEffect, charged: NanoYuan, own: number): NanoYuan {
-  const rise = larger(0n, middleOf(revenue.after) - middleOf(revenue.before));
-  if (all > 0n) return (rise * charged) / all;
-  return calls > 0 ? (rise * BigInt(own)) / BigInt(calls) : 0n;
+function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYuan {
+  const rise = larger(0n, riseOf(effect));
+  if (effect.charged > 0n) return (rise * charged) / effect.charged;
+  return effect.calls > 0 ? (rise * BigInt(calls)) / BigInt(effect.calls) : 0n;
+}
+
+function soonerOf(
+  { account, available }: Pick<SoonerEmpty, 'account' | 'available'>,
+  { before, after }: Spending,
+): SoonerEmpty[] {
+  if (after <= before || available <= 0n) return [];
+  // In tenths.
+  const daysLeft = (spent: NanoYuan): number => Number((available * BigInt(dayCount) * 10n) / spent) / 10;
+  const daysAfter = daysLeft(after);
+  if (daysAfter > daysLeftMax) return [];
+  const daysBefore = before > 0n ? daysLeft(before) : Infinity;
+  return [{ account, available, daysAfter, daysBefore: daysBefore > daysLeftMax ? undefined : daysBefore }];
 }

@@ -28,7 +28,7 @@ it('at the beginning of a month looks at the accounts of the month before, too',
     figures: noFigures,
   } as unknown as ModelEffect;
   const days = { from: '2026-11-25', to: '2026-12-01' };
-  const found = await runningEmpty({ ledger }, { days, dayCount: 7, models: [effect] });
+  const found = await runningEmpty({ ledger }, days, [effect]);
   expect(found).toMatchObject({ looked: 2, accounts: 2 });
   expect(found.sooner.map(({ account }) => account)).toEqual(['acme', 'late']);
 });
