@@ -1,16 +1,16 @@
-/** Sets the models of a channel to those that its upstream lists. Never leaves a channel without a model. */
-import { type ChannelRow, readChannel } from '../../config/rows/channel-row.ts';
+/** Lists the models that an upstream offers, and sets those of a channel to them. Never leaves a channel without a model. */
+import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import { namesLike, type ModelList, type ModelPage } from '../../upstreams/channel-type.ts';
 import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
-import { Failure, type Plan, usable } from '../plan.ts';
-import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { channelWarnings } from '../config/row-changes.ts';
-import { channelSecret, findChannel } from './list-channels.ts';
-import { parseJson } from '../../wire/json.ts';
-import { modelNamePattern } from '../../wire/ids.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
-import { callUpstream, cleanText } from './test-channel.ts';
+import { modelNamePattern } from '../../wire/ids.ts';
+import { parseJson } from '../../wire/json.ts';
+import { channelWarnings } from '../config/row-changes.ts';
+import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
+import { Failure, usable, type Plan } from '../plan.ts';
 import { channelRowOf, type ChannelInput } from './edit-channel.ts';
+import { channelSecret, findChannel } from './list-channels.ts';
+import { callUpstream, cleanText } from './test-channel.ts';
 
 export interface SyncInput {
   id: string;
@@ -88,25 +88,21 @@ function differenceOf(
   };
 }
 
-// Lists the models that an upstream offers.
-
 const timeoutMs = 20_000;
 const pagesMax = 20;
 
-interface UpstreamModels {
+export interface UpstreamModels {
   /** Sorted. */
   names: string[];
   warnings: string[];
 }
-
-type ListPorts = Pick<OperatorPorts, 'clock' | 'upstreams'>;
 
 /**
  * Throws a Failure if the models cannot be listed.
  * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */
 async function listUpstreamModels(
-  ports: ListPorts,
+  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
   channel: ChannelRow,
   secret: string | undefined,
 ): Promise<UpstreamModels> {
@@ -130,7 +126,7 @@ async function listUpstreamModels(
 }
 
 async function readPage(
-  ports: ListPorts,
+  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
   list: ModelList,
   { channel, secret, after }: { channel: ChannelRow; secret: string | undefined; after: string | undefined },
 ): Promise<ModelPage> {
@@ -151,9 +147,8 @@ async function readPage(
   throw new Failure(`GET ${url.split('?')[0]}: no list of models came back (${answer.status}): ${said}`);
 }
 
-// Lists the models that an upstream offers, for a channel that is not written yet.
-
 /**
+ * The models that an upstream offers, for a channel that is not written yet.
  * Returns no names, and a warning with the reason, if the models cannot be listed.
  * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */

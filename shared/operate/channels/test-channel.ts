@@ -1,25 +1,27 @@
 /**
- * Sends one small chat request to a channel, built and addressed as by the relay. The upstream charges for
- * it; no row is written.
+ * Calls a channel's upstream without the relay, with a request that is built, addressed and read as by the relay. The answer is
+ * shown and never billed; the upstream charges for it, and no row is written. Text from `cleanText` is safe to show.
  */
-import { loadDialect } from '../../upstreams/dialects/dialects.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import { BodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds } from '../../upstreams/call-ids.ts';
 import type { Dialect, ReaderContext } from '../../upstreams/dialect.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import {
-  type UpstreamRequest,
-  TransportError,
-  type UpstreamReply,
   ErrorInAnswer,
+  TransportError,
   UpstreamFailure,
+  type UpstreamReply,
+  type UpstreamRequest,
 } from '../../upstreams/exchange.ts';
 import { dialectOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
-import { channelRequest } from '../../upstreams/types/channel-request.ts';
-import type { OperatorPorts } from '../operator-ports.ts';
-import { type Plan, Failure } from '../plan.ts';
-import { channelSecret, findChannel, refuseRoleSigned, servedModel } from './list-channels.ts';
-import { BodyEvents } from '../../upstreams/body-events.ts';
-import { isRecord } from '../../wire/json.ts';
+import { channelRequest, type BuiltRequest } from '../../upstreams/types/channel-request.ts';
+import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
+import { isRecord } from '../../wire/json.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import { Failure, type Plan } from '../plan.ts';
+import { channelSecret, findChannel, refuseRoleSigned, servedModel } from './list-channels.ts';
 
 export interface TestInput {
   id: string;
@@ -29,17 +31,11 @@ export interface TestInput {
   secretEnv?: string;
 }
 
-interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
+export interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
   /** The relay's warnings about the row. */
   warnings: string[];
-  /** The request to send. It contains the secret, so it must not be shown. */
-  call: {
-    request: UpstreamRequest;
-    secret: string | undefined;
-    timeoutMs: number;
-    dialect: Dialect;
-    context: ReaderContext;
-  };
+  /** Contains the secret, so it must not be shown. */
+  call: DirectCall;
 }
 
 export interface ChannelTest {
@@ -51,7 +47,15 @@ export interface ChannelTest {
   body: string;
 }
 
-const tokensMax = 64;
+export interface ReplyText {
+  /** As the upstream names it. */
+  model: string;
+  text: string;
+  /** `finish_reason`, a note that it is missing, or how the answer failed. */
+  ending: string;
+}
+
+const testTokensMax = 64;
 
 export async function planChannelTest(
   ports: Pick<OperatorPorts, 'secrets' | 'tables' | 'target'>,
@@ -62,11 +66,62 @@ export async function planChannelTest(
   refuseRoleSigned(channel);
   const secret = await channelSecret(ports, channel, secretEnv);
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
-  const dialect = await loadDialect(dialectOf(channel, model));
-  const callIds = new CallIds({ channel: id, requestId: '' });
-  const { request, sent, quirks } = channelRequest(channel, {
+  const asked = { dialect: dialectOf(channel, model), request: { messages }, tokensMax: testTokensMax };
+  const call = await directCall({ channel, model, secret }, asked);
+  const { url } = call.built.request;
+  const effect = [`POST ${url}, model ${upstreamModel(channel, model)}`];
+  return { changes: [{ url }], effect, questions: [], warnings, call };
+}
+
+/** Throws a Failure if the upstream does not respond. */
+export async function carryOutChannelTest(
+  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  { call }: Pick<ChannelTestPlan, 'call'>,
+): Promise<ChannelTest> {
+  const startMs = ports.clock.now();
+  const { status, ok, body } = await sendCall(ports, call);
+  const shown = (text: string): string => cleanText(text, call.called.secret);
+  const answer = ok ? replyText(readReply(body, call)) : undefined;
+  return {
+    status,
+    elapsedMs: ports.clock.now() - startMs,
+    answer: answer && { ...answer, model: shown(answer.model), text: shown(answer.text) },
+    body: shown(body),
+  };
+}
+
+export interface CalledDirectly {
+  channel: ChannelRow;
+  /** The public name. */
+  model: string;
+  secret: string | undefined;
+}
+
+export interface AskedDirectly {
+  dialect: string;
+  request: Partial<ChatRequest> & { messages: ChatMessage[] };
+  tokensMax: number;
+}
+
+/** A call that is built and was not sent. */
+export interface DirectCall {
+  called: CalledDirectly;
+  dialect: Dialect;
+  built: BuiltRequest;
+  context: ReaderContext;
+}
+
+/** Throws CannotCarry. */
+export async function directCall(
+  called: CalledDirectly,
+  { dialect: name, request, tokensMax }: AskedDirectly,
+): Promise<DirectCall> {
+  const { channel, model, secret } = called;
+  const dialect = await loadDialect(name);
+  const callIds = new CallIds({ channel: channel.id, requestId: '' });
+  const built = channelRequest(channel, {
     dialect,
-    call: { form: '', request: { model, messages }, unknown: {} },
+    call: { form: '', request: { ...request, model }, unknown: {} },
     model,
     secret,
     outputTokensLimit: tokensMax,
@@ -75,46 +130,10 @@ export async function planChannelTest(
     callIds,
     without: new Set(),
   });
-  return {
-    changes: [{ url: request.url }],
-    effect: [`POST ${request.url}, model ${upstreamModel(channel, model)}`],
-    questions: [],
-    warnings,
-    call: {
-      request,
-      secret,
-      timeoutMs: channel.total_seconds * 1000,
-      dialect,
-      context: { identity: { requestId: '', created: 0, model }, sent, callIds, quirks },
-    },
-  };
+  const { sent, quirks } = built;
+  const context = { identity: { requestId: '', created: 0, model }, sent, callIds, quirks };
+  return { called, dialect, built, context };
 }
-
-/** Throws a Failure if the upstream does not respond. */
-export async function carryOutChannelTest(
-  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
-  { call: { request, secret, timeoutMs, dialect, context } }: ChannelTestPlan,
-): Promise<ChannelTest> {
-  const startMs = ports.clock.now();
-  const reply = await callUpstream(ports, request, { secret, timeoutMs });
-  const answer = reply.ok ? replyText(reply.body, dialect, context) : undefined;
-  return {
-    status: reply.status,
-    elapsedMs: ports.clock.now() - startMs,
-    answer: answer && {
-      ...answer,
-      model: cleanText(answer.model, secret),
-      text: cleanText(answer.text, secret),
-    },
-    body: cleanText(reply.body, secret),
-  };
-}
-
-// Sends one request to an upstream and reads the whole response. Text from `cleanText` is safe to show.
-
-const shownCharactersMax = 300;
-/** The longest lists of models have some megabytes. What comes after this is not read. */
-const bodyCharactersMax = 16 * 1024 * 1024;
 
 export interface UpstreamAnswer {
   status: number;
@@ -122,6 +141,13 @@ export interface UpstreamAnswer {
   /** The whole body, or the part that was received. */
   body: string;
 }
+
+/** Throws a Failure if the upstream does not respond. */
+export const sendCall = (
+  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  { called: { channel, secret }, built }: DirectCall,
+): Promise<UpstreamAnswer> =>
+  callUpstream(ports, built.request, { secret, timeoutMs: channel.total_seconds * 1000 });
 
 /** Throws a Failure if the upstream does not respond. */
 export async function callUpstream(
@@ -136,11 +162,8 @@ export async function callUpstream(
   });
   try {
     const reply = await upstreams.send(request, deadline.signal);
-    return {
-      status: reply.status,
-      ok: reply.status >= 200 && reply.status < 300,
-      body: await textOf(reply),
-    };
+    const { status } = reply;
+    return { status, ok: status >= 200 && status < 300, body: await textOf(reply) };
   } catch (error) {
     if (!(error instanceof TransportError)) throw error;
     const why = deadline.signal.aborted ? 'time-out' : (error.code ?? error.message);
@@ -149,6 +172,9 @@ export async function callUpstream(
     finished.abort();
   }
 }
+
+/** The longest lists of models have some megabytes. What comes after this is not read. */
+const bodyCharactersMax = 16 * 1024 * 1024;
 
 /** Returns the received part of a body that breaks off: the status is more useful than the error. */
 async function textOf({ body }: UpstreamReply): Promise<string> {
@@ -165,6 +191,8 @@ async function textOf({ body }: UpstreamReply): Promise<string> {
   return text + decoder.decode();
 }
 
+const shownCharactersMax = 300;
+
 /**
  * Removes the secret, because upstreams echo keys in errors, and control characters, because a terminal obeys
  * them. Shortens the text to `shownCharactersMax`.
@@ -175,22 +203,8 @@ export function cleanText(text: string, secret: string | undefined): string {
   return printable.length > shownCharactersMax ? `${printable.slice(0, shownCharactersMax)}…` : printable;
 }
 
-// Reads the text of an upstream's answer to a test, with the reader that clients' answers go through. The text is
-// shown and never billed.
-
-interface ReplyText {
-  /** As the upstream names it. */
-  model: string;
-  text: string;
-  /** `finish_reason`, a note that it is missing, or how the answer failed. */
-  ending: string;
-}
-
-const bytesMax = 1024 * 1024;
-const limits = { answerBytesMax: bytesMax, documentBytesMax: bytesMax, lineLengthMax: bytesMax };
-
 /** What a reader made of a whole body. */
-interface ReplyReading {
+export interface ReplyReading {
   chunks: ChatChunk[];
   /** As the upstream names it, if it does. */
   model: string | undefined;
@@ -200,12 +214,12 @@ interface ReplyReading {
   failure: unknown;
 }
 
-export function readReply(
-  body: string,
-  { Reader }: Pick<Dialect, 'Reader'>,
-  context: ReaderContext,
-): ReplyReading {
-  const reader = new Reader(context);
+const readBytesMax = 1024 * 1024;
+const limits = { answerBytesMax: readBytesMax, documentBytesMax: readBytesMax, lineLengthMax: readBytesMax };
+
+/** Reads a body with the reader that clients' answers go through. */
+export function readReply(body: string, { dialect, context }: DirectCall): ReplyReading {
+  const reader = new dialect.Reader(context);
   const events = new BodyEvents(limits);
   const chunks: ChatChunk[] = [];
   let model: string | undefined;
@@ -223,22 +237,24 @@ export function readReply(
   return { chunks, model, hasUsage: reader.usage !== undefined, failure };
 }
 
+/** The name of the model in an event, or in the object that the event carries. */
+function modelIn(event: unknown): string | undefined {
+  if (!isRecord(event)) return undefined;
+  const names = [event, ...Object.values(event).filter(isRecord)].map((object) => object['model']);
+  return names.find((name) => typeof name === 'string');
+}
+
 /** Undefined: the body is no answer in this dialect. */
-function replyText(
-  body: string,
-  dialect: Pick<Dialect, 'Reader'>,
-  context: ReaderContext,
-): ReplyText | undefined {
-  const { chunks, model, failure } = readReply(body, dialect, context);
+function replyText({ chunks, model, failure }: ReplyReading): ReplyText | undefined {
   const failed = failure === undefined ? undefined : reasonOf(failure);
   const choices = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
   if (choices.length === 0) return undefined;
-  const textOf = (field: 'content' | 'reasoning_content'): string =>
+  const textIn = (field: 'content' | 'reasoning_content'): string =>
     choices.map(({ delta }) => delta[field] ?? '').join('');
   const finish = choices.findLast((choice) => choice.finish_reason)?.finish_reason;
   return {
     model: model ?? 'model not named',
-    text: textOf('content') || textOf('reasoning_content'),
+    text: textIn('content') || textIn('reasoning_content'),
     ending: failed ?? finish ?? 'no finish_reason',
   };
 }
@@ -249,11 +265,4 @@ export function reasonOf(error: unknown): string {
   const failure = UpstreamFailure.from(error);
   if (failure) return failure.reason;
   throw error;
-}
-
-/** The name of the model in an event, or in the object that the event carries. */
-function modelIn(event: unknown): string | undefined {
-  if (!isRecord(event)) return undefined;
-  const names = [event, ...Object.values(event).filter(isRecord)].map((object) => object['model']);
-  return names.find((name) => typeof name === 'string');
 }

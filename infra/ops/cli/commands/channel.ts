@@ -20,7 +20,6 @@ import {
 import {
   carryOutProbe,
   planProbe,
-  type ProbeInput,
   type ProbeResult,
 } from '../../../../shared/operate/channels/probe-channel.ts';
 import { planSync, type SyncInput, type SyncPlan } from '../../../../shared/operate/channels/sync-models.ts';
@@ -151,7 +150,7 @@ function addAskingCommands(channel: Command, { onTables, writing }: CommandConte
       .argument('<id>', 'id of the channel; it may be switched off')
       .option('--model <name>', 'public model name to ask (default: the first of the channel)')
       .option('--secret-env <NAME>', secretEnvMeans),
-    async ({ ports }, id: string, options: Omit<ProbeInput, 'id'>) => {
+    async ({ ports }, id: string, options: Omit<TestInput, 'id'>) => {
       const plan = await planProbe(ports, { ...options, id });
       return writes({
         plan,
