@@ -1,16 +1,11 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
-import { addFigures, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
-import {
-  listedChannels,
-  type ListedChannel,
-  usableChannels,
-  restingPlaces,
-  type RestingPlace,
-} from './channels/list-channels.ts';
-import { findingsIn, type Finding } from './config/row-changes.ts';
-import type { PublishedVersion, OperatorPorts, Minute } from './operator-ports.ts';
-import { rowsIn } from './ledger/ledger.ts';
+import { largestFirst } from '../billing/amount.ts';
+import type { DailyFigures } from '../billing/daily-figures.ts';
 import { utcDay } from '../wire/iso-time.ts';
+import { channelsWithRests, type ChannelWithRests } from './channels/list-channels.ts';
+import { findingsIn, type Finding } from './config/row-changes.ts';
+import { rowsIn, sumOfFigures } from './ledger/ledger.ts';
+import type { Minute, OperatorPorts, PublishedVersion } from './operator-ports.ts';
 
 export interface ModelSum {
   model: string;
@@ -24,7 +19,7 @@ export interface OverviewView {
   total: DailyFigures;
   /** Of the day in UTC, those that cost most first. */
   today: ModelSum[];
-  channels: (ListedChannel & { rests: RestingPlace[] })[];
+  channels: ChannelWithRests[];
   /** Problems and warnings of the configuration's rows. */
   findings: Finding[];
   /** Undefined: nothing was published, so nothing is served. */
@@ -48,37 +43,30 @@ export async function viewOverview(
     rowsIn(ledger.minutes(span.fromMs, span.toMs)),
     rowsIn(ledger.served({ from: day, to: day })),
   ]);
-  const usable = new Map(usableChannels(rows.channels, target).map((each) => [each.id, each]));
   const points = trafficPoints(minutes.rows, span);
-  const today = Map.groupBy(days.rows, ({ model }) => model);
   return {
     span,
     points,
-    total: points.reduce((sum, { figures }) => addFigures(sum, figures), noFigures),
-    today: [...today]
-      .map(([model, all]) => ({
-        model,
-        figures: all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures),
-      }))
-      .toSorted((a, b) => Number((b.figures.amounts.charged ?? 0n) - (a.figures.amounts.charged ?? 0n))),
-    channels: listedChannels(rows.channels, target).map((listed) => {
-      const row = usable.get(listed.id);
-      return Object.assign({}, listed, { rests: row ? restingPlaces(row, entries, nowMs) : [] });
-    }),
+    total: sumOfFigures(points),
+    today: [...Map.groupBy(days.rows, ({ model }) => model)]
+      .map(([model, all]) => ({ model, figures: sumOfFigures(all) }))
+      .toSorted((a, b) => largestFirst(charged(a), charged(b))),
+    channels: channelsWithRests(rows.channels, target, { entries, nowMs }),
     findings: findingsIn(rows, ports),
     served,
     problems: [...minutes.problems, ...days.problems],
   };
 }
 
-// Minutes of `daily` as the points of plots: fewer, wider ones for a longer time, and none left out.
+const charged = ({ figures }: ModelSum): bigint => figures.amounts.charged ?? 0n;
 
+/** Minutes of `daily` as a point of plots: fewer, wider ones for a longer time, and none left out. */
 export interface TrafficPoint {
   startMs: number;
   figures: DailyFigures;
 }
 
-interface TimeSpan {
+export interface TimeSpan {
   fromMs: number;
   /** Exclusive. */
   toMs: number;
@@ -98,14 +86,10 @@ export function trafficPoints(
   minutes: readonly Minute[],
   { fromMs, toMs, stepMs }: TimeSpan,
 ): TrafficPoint[] {
-  const sums = new Map<number, DailyFigures>();
-  for (const { startMs, figures } of minutes) {
-    const at = fromMs + Math.floor((startMs - fromMs) / stepMs) * stepMs;
-    sums.set(at, addFigures(sums.get(at) ?? noFigures, figures));
-  }
+  const byPoint = Map.groupBy(minutes, ({ startMs }) => Math.floor((startMs - fromMs) / stepMs));
   const count = Math.max(0, Math.round((toMs - fromMs) / stepMs));
-  return Array.from({ length: count }, (_, index) => {
-    const startMs = fromMs + index * stepMs;
-    return { startMs, figures: sums.get(startMs) ?? noFigures };
-  });
+  return Array.from({ length: count }, (_, index) => ({
+    startMs: fromMs + index * stepMs,
+    figures: sumOfFigures(byPoint.get(index) ?? []),
+  }));
 }

@@ -1,10 +1,14 @@
-/** Carries out plans whose changes are row writes. */
-import { Failure, type Plan, usable, usageFailure } from './plan.ts';
-import type { OperatorPorts, RowWrite, RawRow } from './operator-ports.ts';
+/**
+ * Rows in an action of an operator: the account that it names, a row that must still be as it was looked at, the update of
+ * what differs, and how the writes of a plan are carried out.
+ */
 import { AccountRow } from '../config/rows/account-row.ts';
-import { readRow, plainRow } from '../config/rows/read-row.ts';
-import { canonicalJson } from '../wire/json.ts';
+import { plainRow, plainValue, readRow } from '../config/rows/read-row.ts';
+import type { TableName } from '../tables/table-names.ts';
 import { fingerprint } from '../wire/fingerprint.ts';
+import { canonicalJson } from '../wire/json.ts';
+import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
+import { Failure, usable, usageFailure, type Plan } from './plan.ts';
 
 /**
  * Carries out the writes in order and throws at the first write that fails with a `conflict`.
@@ -26,19 +30,36 @@ export async function carryOutWrites(
   return made;
 }
 
-// Finds the row of the account to change. A mistyped name must not create an account.
+/** Sets the attributes that differ, if nobody changed them since; an undefined one is removed. Empty: none differs. */
+export function updateOf(
+  { table, key, row }: { table: TableName; key: RawRow; row: RawRow },
+  attributes: RawRow,
+): RowWrite[] {
+  const names = Object.keys(attributes).filter((name) => textOf(row[name]) !== textOf(attributes[name]));
+  const picked = (from: RawRow): RawRow => Object.fromEntries(names.map((name) => [name, from[name]]));
+  const conflict = new Failure('somebody else changed the row meanwhile: look at it again, then repeat');
+  return names.length === 0
+    ? []
+    : [{ kind: 'update', table, key, attributes: picked(attributes), unchanged: picked(row), conflict }];
+}
+
+const textOf = (value: unknown): string | undefined => canonicalJson(plainValue(value) ?? null);
+
+/** A row with attributes set; an undefined one is removed. */
+export const withAttributes = (row: RawRow, attributes: RawRow): RawRow =>
+  Object.fromEntries(Object.entries({ ...row, ...attributes }).filter(([, value]) => value !== undefined));
 
 /** What cannot be seen looks like another customer's name, and no address of a page can be `..`. */
 const newName = /^(?!\.+$)[^\p{C}]{1,200}$/u;
 
-interface FoundAccount {
+export interface FoundAccount {
   row: RawRow;
   /** The writes that create the account; empty: it exists. `effect` describes them. */
   changes: RowWrite[];
   effect: string[];
 }
 
-/** Throws a Failure if the account does not exist and `isNew` is false. */
+/** Throws a Failure if the account does not exist and `isNew` is false: a mistyped name must not create an account. */
 export async function findAccount(
   { tables }: OperatorPorts,
   account: string,
@@ -63,13 +84,11 @@ export async function findAccount(
   };
 }
 
-// Whether a row is still as an operator looked at it: a form loaded before the edit of somebody else must not undo it.
-
 /** Of a row, or of the part of one that is edited alone. Short, and of no use to anybody else. */
 export const rowMark = (row: unknown): string => fingerprint(canonicalJson(plainRow(row)) ?? '');
 
 /**
- * Throws a Failure if the row is not as it was looked at.
+ * Throws a Failure if the row is not as it was looked at: a form loaded before the edit of somebody else must not undo it.
  * @param name what an operator calls it
  * @param seen its `rowMark` then; undefined: it was not looked at, so nothing is compared
  */

@@ -1,17 +1,18 @@
 /**
  * View: an account's month, from what it began with to what it ended with, by day and model. Everything is added up twice: by
- * months against the account's item, which has the money itself, and by days against the month. Reads sums, never calls.
+ * months against the account's item, which has the money itself, and by days against the month. Reads sums, never calls. Must
+ * never be lenient: a statement is sent to customers.
  */
-import { type NanoYuan, formatYuan, parseYuan } from '../billing/amount.ts';
-import { addFigures, noFigures, type DailyFigures, type DailySum } from '../billing/daily-figures.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../billing/amount.ts';
+import type { DailyFigures } from '../billing/daily-figures.ts';
 import { accountId, grantsModel } from '../billing/daily-keys.ts';
 import type { WrittenGrant } from '../billing/ledger-row.ts';
-import { rowsIn, type ReadRows } from './ledger/ledger.ts';
-import { Failure, usageFailure } from './plan.ts';
-import type { OperatorPorts, AccountMonth } from './operator-ports.ts';
-import { utcMonth } from '../wire/iso-time.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
+import { utcMonth } from '../wire/iso-time.ts';
+import { readingsOf, rowsIn, sumOfFigures } from './ledger/ledger.ts';
+import type { AccountMonth, OperatorPorts } from './operator-ports.ts';
+import { Failure, usageFailure } from './plan.ts';
 
 export interface StatementDay {
   /** `2026-10-07`, in UTC. */
@@ -41,7 +42,7 @@ export interface Statement {
   problems: string[];
 }
 
-interface StatementWanted {
+export interface StatementWanted {
   account: string;
   month: string;
   /** Sums follow calls within seconds: for so long they are read again until they agree. */
@@ -65,21 +66,23 @@ export async function viewStatement(ports: OperatorPorts, wanted: StatementWante
 
 async function read(ports: OperatorPorts, { account, month }: StatementWanted): Promise<Statement> {
   const { clock, ledger } = ports;
-  const [quota, months, days, pages] = await Promise.all([
+  const nowMs = clock.now();
+  const [quota, readings, days, pages] = await Promise.all([
     ledger.quota(account),
-    readMonths(ports, account),
+    ledger.accountMonths(monthsUntil(nowMs).map((each) => ({ account, month: each }))),
     rowsIn(ledger.daily(accountId(account), { from: `${month}-01`, to: `${month}-31` })),
     Array.fromAsync(ledger.grants(account)),
   ]);
   if (!quota) throw usageFailure(`account ${account} has neither a grant nor a call`);
   if ('problem' in quota) throw new Failure(quota.problem);
+  const months = readingsOf(readings);
   const opening = months.rows
     .filter((each) => each.month < month)
-    .reduce((sum, { figures }) => sum + netOf(figures), 0n);
-  const sum = days.rows.reduce((all, { figures }) => addFigures(all, figures), noFigures);
-  const [granted, charged] = [sum.amounts.granted ?? 0n, sum.amounts.charged ?? 0n];
+    .reduce((sum, { figures: { amounts } }) => sum + (amounts.granted ?? 0n) - (amounts.charged ?? 0n), 0n);
+  const sum = sumOfFigures(days.rows);
+  const { granted = 0n, charged = 0n } = sum.amounts;
   const grants = pages.flat().filter(({ applied }) => applied?.startsWith(month) ?? false);
-  const isRunning = month === utcMonth(clock.now());
+  const isRunning = month === utcMonth(nowMs);
   return {
     account,
     month,
@@ -88,106 +91,72 @@ async function read(ports: OperatorPorts, { account, month }: StatementWanted): 
     charged,
     closing: opening + granted - charged,
     grants: grants.toSorted((a, b) => ((a.applied ?? '') < (b.applied ?? '') ? -1 : 1)),
-    days: days.rows.map(dayOfSum).filter(({ model }) => model !== grantsModel),
+    days: days.rows
+      // `day#2026-10-07#gpt-4o`
+      .map(({ key: { period }, figures }) => ({ day: period.slice(4, 14), model: period.slice(15), figures }))
+      .filter(({ model }) => model !== grantsModel),
     sum,
     isRunning,
     problems: [
       ...months.problems,
       ...days.problems,
-      ...mismatches({ item: quota.row, months: months.rows, month, isOver: !isRunning, sum, grants }),
+      ...mismatches({ item: quota.row, months: months.rows, month, sum, grants }),
+      ...(isRunning ? [] : stillRunning(quota.row, month)),
     ],
   };
 }
 
-/** What figures add to the balance. */
-const netOf = ({ amounts }: DailyFigures): NanoYuan => (amounts.granted ?? 0n) - (amounts.charged ?? 0n);
-
-/** `day#2026-10-07#gpt-4o` */
-const dayOfSum = ({ key: { period }, figures }: DailySum): StatementDay => ({
-  day: period.slice(4, 14),
-  model: period.slice(15),
-  figures,
-});
-
-// Reads all months of an account, from the first that any relay can have to the present one.
-
-/** Before the first version. */
+/** The first that any relay can have. */
 const firstYear = 2025;
 
-/** Sorted by month. */
-async function readMonths(
-  { clock, ledger }: Pick<OperatorPorts, 'clock' | 'ledger'>,
-  account: string,
-): Promise<ReadRows<AccountMonth>> {
-  const years = new Date(clock.now()).getUTCFullYear() - firstYear + 1;
-  const names = Array.from({ length: years * 12 }, (_, at) => {
-    const month = String((at % 12) + 1).padStart(2, '0');
-    return `${firstYear + Math.floor(at / 12)}-${month}`;
-  });
-  const found = await ledger.accountMonths(names.map((month) => ({ account, month })));
-  const { rows, problems } = await rowsIn(onePage(found));
-  return { rows: rows.toSorted((a, b) => (a.month < b.month ? -1 : 1)), problems };
+function monthsUntil(nowMs: number): string[] {
+  const years = new Date(nowMs).getUTCFullYear() - firstYear + 1;
+  return Array.from(
+    { length: years * 12 },
+    (_, at) => `${firstYear + Math.floor(at / 12)}-${String((at % 12) + 1).padStart(2, '0')}`,
+  );
 }
 
-async function* onePage<Row>(rows: Row[]): AsyncIterable<Row[]> {
-  yield rows;
-}
-
-// Says what of a statement does not add up, and what to do. Must never be lenient: a statement is sent to customers.
-
-type Pair = [what: string, found: NanoYuan, other: string, wanted: NanoYuan];
-
-interface Compared {
+interface ComparedSums {
   item: WholeAccount;
   months: readonly AccountMonth[];
   month: string;
-  isOver: boolean;
   /** Of the days of the month. */
   sum: DailyFigures;
   /** Applied in the month. */
   grants: readonly WrittenGrant[];
 }
 
-function mismatches({ item, months, month, isOver, sum, grants }: Compared): string[] {
-  const inMonths = (name: 'granted' | 'charged', all = months): NanoYuan =>
-    all.reduce((total, { figures }) => total + (figures.amounts[name] ?? 0n), 0n);
-  const own = months.filter((each) => each.month === month);
+function mismatches({ item, months, month, sum, grants }: ComparedSums): string[] {
+  const all = sumOfFigures(months).amounts;
+  const own = sumOfFigures(months.filter((each) => each.month === month)).amounts;
+  const days = sum.amounts;
   const listed = grants.reduce((total, { amount }) => total + (parseYuan(amount) ?? 0n), 0n);
-  const inDays = (name: 'granted' | 'charged'): NanoYuan => sum.amounts[name] ?? 0n;
-  const pairs: Pair[] = [
-    ['granted, all months', inMonths('granted'), 'the account', item.granted],
-    ['charged, all months', inMonths('charged'), 'the account', item.spent],
-    [`granted in ${month}, by day`, inDays('granted'), 'the month', inMonths('granted', own)],
-    [`charged in ${month}, by day`, inDays('charged'), 'the month', inMonths('charged', own)],
-    [`grants applied in ${month}`, listed, 'the sum of their days', inDays('granted')],
+  const pairs: [what: string, found: NanoYuan, other: string, wanted: NanoYuan][] = [
+    ['granted, all months', all.granted ?? 0n, 'the account', item.granted],
+    ['charged, all months', all.charged ?? 0n, 'the account', item.spent],
+    [`granted in ${month}, by day`, days.granted ?? 0n, 'the month', own.granted ?? 0n],
+    [`charged in ${month}, by day`, days.charged ?? 0n, 'the month', own.charged ?? 0n],
+    [`grants applied in ${month}`, listed, 'the sum of their days', days.granted ?? 0n],
   ];
-  return [...pairsThatDiffer(pairs), ...(isOver ? stillRunning(item, month) : [])];
+  return pairs.flatMap(([what, found, other, wanted]) =>
+    found === wanted ? [] : [`${what}: ${formatYuan(found)} yuan, but ${other} has ${formatYuan(wanted)}`],
+  );
 }
 
 /** The charge of a call counts in the month in which it began, so a month with open calls is not over. */
 function stillRunning({ open }: WholeAccount, month: string): string[] {
-  const count = [...open.keys()].filter((id) => monthOf(id) <= month).length;
+  const count = [...open.keys()].filter((id) => {
+    const ms = requestTimeMs(id);
+    // Of an id without a time, it may be any.
+    return ms === undefined || utcMonth(ms) <= month;
+  }).length;
   return count === 0
     ? []
     : [`calls that began in ${month} still run: ${count}; repeat it when they have ended`];
 }
 
-/** Of an id without a time, it may be any. */
-function monthOf(id: string): string {
-  const ms = requestTimeMs(id);
-  return ms === undefined ? '' : utcMonth(ms);
-}
-
-const pairsThatDiffer = (pairs: readonly Pair[]): string[] =>
-  pairs
-    .filter(([, found, , wanted]) => found !== wanted)
-    .map(
-      ([what, found, other, wanted]) =>
-        `${what}: ${formatYuan(found)} yuan, but ${other} has ${formatYuan(wanted)}`,
-    );
-
-// A statement as lines of one column of amounts: what comes before adds up to what comes after. For CSV and JSON.
-
+/** Of a statement as lines with one column of amounts, for CSV and JSON. */
 export const statementColumns = [
   'kind',
   'day',

@@ -1,5 +1,6 @@
 /** Prints keys. Only this file shows a new key: once, when it is created. */
-import { shownHash, type KeyCheck, type KeyView } from '../../../shared/operate/keys/list-keys.ts';
+import type { KeyCheck, KeyView } from '../../../shared/operate/keys/list-keys.ts';
+import { shownHash } from '../../../shared/config/rows/key-row.ts';
 import type { MadeKey, NewKeyPlan } from '../../../shared/operate/keys/edit-key.ts';
 import { Failure } from '../../../shared/operate/plan.ts';
 import type { Terminal } from './terminal.ts';

@@ -1,4 +1,7 @@
-/** Adds a channel or overwrites one. Refuses a row that the relay would not use. */
+/**
+ * Changes channels: adds one or overwrites it, switches one on or off, stores an upstream's key. Refuses a row that the relay
+ * would not use. Plans contain no value of a secret, so they can be shown.
+ */
 import { readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
 import { plainRow } from '../../config/rows/read-row.ts';
 import {
@@ -9,11 +12,12 @@ import {
 } from '../../config/rows/secret-reference.ts';
 import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../../wire/json.ts';
+import { channelWarnings, putOver } from '../config/row-changes.ts';
+import { planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
+import type { OperatorPorts, RawRow, RowWrite, SecretWrite, Target } from '../operator-ports.ts';
 import { usable, usageFailure, type Plan } from '../plan.ts';
-import type { OperatorPorts, Target, RawRow, RowWrite, SecretWrite } from '../operator-ports.ts';
-import { channelWarnings } from '../config/row-changes.ts';
-import { planApply, type ConfigPlan, planSetRow } from '../config/write-rows.ts';
-import { findChannel } from './list-channels.ts';
+import { withAttributes } from '../rows.ts';
+import { findChannel, usableChannels } from './list-channels.ts';
 
 export interface ChannelInput {
   id: string;
@@ -31,7 +35,7 @@ export interface ChannelInput {
 }
 
 /** What to do if a row with the id exists. `keep-same`: accept an identical row, refuse any other. */
-type WhenTaken = 'refuse' | 'replace' | 'keep-same';
+export type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
 export interface AddChannelPlan extends Plan<RowWrite> {
   /** The relay's warnings about the new row. */
@@ -76,12 +80,7 @@ export async function planNewChannel(
 export function channelRowOf(input: ChannelInput): RawRow {
   const { id, models, type, endpoint, attributes, name, secret, priority, weight, mapper } = input;
   const given = { type, endpoint, ...attributes, name, secret, priority, weight, mapper };
-  return {
-    id,
-    models,
-    state: !input.disabled,
-    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
-  };
+  return withAttributes({ id, models, state: !input.disabled }, given);
 }
 
 /** Parses a new row as the relay does. Throws a Failure if the relay would not use it. */
@@ -94,61 +93,50 @@ function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow;
   );
 }
 
-// Switches a channel on or off, and says which models nobody else serves. `carryOutWrites` carries it out.
+type SwitchPorts = Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'target'>;
 
-type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'target'>;
-
+/** Says which models nobody else serves. `carryOutWrites` carries it out. */
 export async function planSwitchChannel(
-  ports: Ports,
+  ports: SwitchPorts,
   { id, on }: { id: string; on: boolean },
 ): Promise<ConfigPlan> {
   const raw = on ? undefined : await ports.tables.get('channels', id);
-  if (raw && 'problem' in readChannel(raw, ports.target)) return planStop(ports, raw);
-  const { channel } = await findChannel(ports, id);
-  const plan = await planSetRow(ports, { table: 'channels', key: id, attributes: { state: on } });
+  const bad = raw && 'problem' in readChannel(raw, ports.target) ? raw : undefined;
+  const models = bad ? [] : (await findChannel(ports, id)).channel.models;
+  const plan = bad
+    ? await planStop(ports, bad)
+    : await planSetRow(ports, { table: 'channels', key: id, attributes: { state: on } });
   if (plan.changes.length === 0)
     return { ...plan, effect: [`channel ${id} is ${on ? 'on' : 'off'} already`] };
   if (on) return { ...plan, effect: [`channel ${id} is switched on; live within 10 seconds.`] };
-  const { channels } = await ports.config.tables();
-  const others = new Set(
-    channels.flatMap((raw) => {
-      const reading = readChannel(raw, ports.target);
-      return 'row' in reading && reading.row.state && reading.row.id !== id ? reading.row.models : [];
-    }),
+  const others = usableChannels(plan.edit.before.channels, ports.target).filter(
+    (row) => row.state && row.id !== id,
   );
-  const lost = channel.models.filter((model) => !others.has(model));
+  const served = new Set(others.flatMap((row) => row.models));
+  const lost = models.filter((model) => !served.has(model));
   return {
     ...plan,
     effect: [
       `channel ${id} is switched off; live within 10 seconds.`,
-      lost.length > 0
-        ? `nobody else serves ${lost.join(', ')}: calls of them are refused`
-        : 'other channels serve all of its models',
+      bad
+        ? 'its row has a problem, so the last good version of it served: mend it before it is switched on'
+        : lost.length > 0
+          ? `nobody else serves ${lost.join(', ')}: calls of them are refused`
+          : 'other channels serve all of its models',
     ],
     questions: [`Switch channel ${id} off?`],
   };
 }
 
 /** Of a row with a problem an earlier version serves. It can be stopped without mending the row. */
-async function planStop(ports: Ports, raw: RawRow): Promise<ConfigPlan> {
-  const id = String(raw['id']);
+async function planStop(ports: SwitchPorts, raw: RawRow): Promise<ConfigPlan> {
   const row = { ...(plainRow(raw) as RawRow), state: false };
-  const text = JSON.stringify({ channels: [row] });
-  const { refusal: _, ...plan } = await planApply(ports, { name: `channel ${id}`, text }, {});
-  if (plan.changes.length === 0) return { ...plan, effect: [`channel ${id} is off already`] };
-  return {
-    ...plan,
-    effect: [
-      `channel ${id} is switched off; live within 10 seconds.`,
-      'its row has a problem, so the last good version of it served: mend it before it is switched on',
-    ],
-    questions: [`Switch channel ${id} off?`],
-  };
+  const before = await ports.config.tables();
+  const { refusal: _, ...plan } = planRows(ports, { before, after: putOver(before, { channels: [row] }) });
+  return plan;
 }
 
-// Stores an upstream's key under a name of the stack. Plans contain no value, so they can be shown.
-
-interface SecretInput {
+export interface SecretInput {
   name: string;
   /** Store in Secrets Manager instead of SSM. */
   managed: boolean;
@@ -162,9 +150,6 @@ export interface StoreSecretPlan extends Plan<SecretWrite> {
   /** The reference to write into rows. */
   reference: string;
 }
-
-/** Size limit of SSM's standard parameters, which are free of charge. */
-const valueCharactersMax = 4096;
 
 /** Throws a Failure if the target has no secret store or the name is invalid. */
 export function planStoreSecret(
@@ -186,16 +171,10 @@ export function planStoreSecret(
       ? `there is a key at ${reference} already: repeat with --secret ${reference}, or choose another --id`
       : `there is a secret ${stored} already: choose another name, or add --replace`,
   );
-  return {
-    changes: [{ reference, replace, conflict }],
-    effect: [
-      replace
-        ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
-        : `stored as ${reference}: write this reference into a row, as \`channel add --secret\` does`,
-    ],
-    questions: [],
-    reference,
-  };
+  const effect = replace
+    ? `written over ${reference}: functions read it anew within 5 minutes, and at once after the upstream refused the old one`
+    : `stored as ${reference}: write this reference into a row, as \`channel add --secret\` does`;
+  return { changes: [{ reference, replace, conflict }], effect: [effect], questions: [], reference };
 }
 
 /**
@@ -211,6 +190,9 @@ export async function carryOutStoreSecret(
   for (const write of changes) await secrets.put(write, value);
   return reference;
 }
+
+/** Size limit of SSM's standard parameters, which are free of charge. */
+const valueCharactersMax = 4096;
 
 function checkValue(value: string): void {
   if (value === '') throw usageFailure('no value was given on standard input');

@@ -1,72 +1,21 @@
 /**
- * Lists channels in the order in which the relay tries them. Shows no value of a row with a problem, except
- * its id.
+ * Views of channels: found by id, listed in the order in which the relay tries them, with what they did in some days and what
+ * is known against them now. Reads sums, never the ledger. Shows no value of a row with a problem, except its id.
  */
-import { compareCodeUnits } from '../../wire/json.ts';
+import type { DailyFigures } from '../../billing/daily-figures.ts';
 import { readChannel, secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
 import { markOfVariable } from '../../config/rows/secret-reference.ts';
-import type { OperatorPorts, RawRow, DayRange, ServedDay } from '../operator-ports.ts';
-import { channelTypes } from '../../upstreams/types/channel-types.ts';
-import { Failure, usageFailure } from '../plan.ts';
-import { addFigures, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
-import { rowsIn } from '../ledger/ledger.ts';
-import { utcDay } from '../../wire/iso-time.ts';
 import { candidatesOf } from '../../relay/call/serving-channels.ts';
 import { healthKeysOf } from '../../relay/health/health-recorder.ts';
 import { forgottenAtMs, type HealthEntry, type RestKind } from '../../relay/ports/runtime-stores.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
+import { utcDay } from '../../wire/iso-time.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
+import { rowsIn, sumOfFigures } from '../ledger/ledger.ts';
+import type { DayRange, OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
+import { Failure, usageFailure } from '../plan.ts';
 
-export interface ListedChannel {
-  id: string;
-  state: 'on' | 'off' | 'bad';
-  priority?: number;
-  weight?: number;
-  models?: string[];
-  endpoint?: string;
-  secret?: string[];
-  problem?: string;
-  warning?: string;
-}
-
-/** Rows with a problem come last. */
-export async function listChannels({
-  tables,
-  target,
-}: Pick<OperatorPorts, 'tables' | 'target'>): Promise<ListedChannel[]> {
-  return listedChannels(await tables.scan('channels'), target);
-}
-
-export const listedChannels = (rows: readonly unknown[], rules: { local: boolean }): ListedChannel[] =>
-  rows
-    .map((raw) => listed(raw as RawRow, rules))
-    .toSorted(
-      (a, b) =>
-        // For two rows with a problem the difference is NaN, so they are sorted by id.
-        (b.priority ?? -Infinity) - (a.priority ?? -Infinity) || compareCodeUnits(a.id, b.id),
-    );
-
-function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
-  const id = String(raw['id']);
-  const reading = readChannel(raw, rules);
-  // A secret may have been typed into a wrong attribute, so none is shown.
-  if ('problem' in reading) return { id, state: 'bad', problem: reading.problem };
-  const problem = markOfVariable(raw, rules);
-  if (problem !== undefined) return { id, state: 'bad', problem };
-  const { row, warning } = reading;
-  return {
-    id,
-    state: row.state ? 'on' : 'off',
-    priority: row.priority,
-    weight: row.weight,
-    models: row.models,
-    endpoint: row.endpoint,
-    secret: secretsOf(row),
-    ...(warning !== undefined && { warning }),
-  };
-}
-
-// Finds the channel that an operator names, and reads its secret. Shows no value of a row with a problem.
-
-interface FoundChannel {
+export interface FoundChannel {
   /** The row as read from the table. */
   raw: RawRow;
   channel: ChannelRow;
@@ -121,10 +70,176 @@ export async function channelSecret(
   return reference === undefined ? undefined : secrets.read(reference);
 }
 
-// View: channels with what they did in some days, when they were last called, and what is known against them now. Reads sums.
+export interface ListedChannel {
+  id: string;
+  state: 'on' | 'off' | 'bad';
+  priority?: number;
+  weight?: number;
+  models?: string[];
+  endpoint?: string;
+  secret?: string[];
+  problem?: string;
+  warning?: string;
+}
 
-export interface ChannelWithSums extends ListedChannel {
-  rests: RestingPlace[];
+/** Rows with a problem come last. */
+export const listChannels = async ({
+  tables,
+  target,
+}: Pick<OperatorPorts, 'tables' | 'target'>): Promise<ListedChannel[]> =>
+  listedChannels(await tables.scan('channels'), target);
+
+export const listedChannels = (rows: readonly unknown[], rules: { local: boolean }): ListedChannel[] =>
+  rows
+    .map((raw) => listed(raw as RawRow, rules))
+    .toSorted(
+      (a, b) =>
+        // For two rows with a problem the difference is NaN, so they are sorted by id.
+        (b.priority ?? -Infinity) - (a.priority ?? -Infinity) || compareCodeUnits(a.id, b.id),
+    );
+
+function listed(raw: RawRow, rules: { local: boolean }): ListedChannel {
+  const id = String(raw['id']);
+  const reading = readChannel(raw, rules);
+  // A secret may have been typed into a wrong attribute, so none is shown.
+  if ('problem' in reading) return { id, state: 'bad', problem: reading.problem };
+  const problem = markOfVariable(raw, rules);
+  if (problem !== undefined) return { id, state: 'bad', problem };
+  const { row, warning } = reading;
+  const { state, priority, weight, models, endpoint } = row;
+  const shown = { priority, weight, models, endpoint, secret: secretsOf(row) };
+  return { id, state: state ? 'on' : 'off', ...shown, ...(warning !== undefined && { warning }) };
+}
+
+/** Of the last days. A call counts for the channel that was tried last. */
+export interface ChannelActivity {
+  calls: number;
+  failures: number;
+  /** `2026-11-22`, in UTC. Undefined: none in these days. */
+  lastCall: string | undefined;
+  lastFailure: string | undefined;
+  /** Calls of the last day that had some, if all of them failed; else 0. */
+  failing: number;
+}
+
+export interface ActivityView {
+  days: DayRange;
+  /** The first day of these with a call of any channel. Undefined: there is none. */
+  since: string | undefined;
+  channels: Map<string, ChannelActivity>;
+  /** Sums that cannot be read. */
+  problems: string[];
+}
+
+const dayMs = 86_400_000;
+const activityDays = 14;
+/** A channel that is on and was not called for so long is idle, or for longer. */
+const idleDays = 10;
+
+/** When channels were last called and last failed. Of 300 models on two channels, 14 days are some 3 MB. */
+export async function channelActivity({
+  clock,
+  ledger,
+}: Pick<OperatorPorts, 'clock' | 'ledger'>): Promise<ActivityView> {
+  const days = { from: utcDay(clock.now() - activityDays * dayMs), to: utcDay(clock.now()) };
+  const { rows, problems } = await rowsIn(ledger.served(days));
+  // Sorted by day.
+  return { days, since: rows[0]?.day, channels: activityOf(rows), problems };
+}
+
+export const noActivity: ChannelActivity = {
+  calls: 0,
+  failures: 0,
+  lastCall: undefined,
+  lastFailure: undefined,
+  failing: 0,
+};
+
+/** By id of the channel, of an id beyond 200 characters these. */
+function activityOf(served: readonly ServedDay[]): Map<string, ChannelActivity> {
+  const found = new Map<string, ChannelActivity>();
+  for (const { day, channel, figures } of served) {
+    const { calls = 0, failures = 0 } = figures.counts;
+    if (channel === undefined || calls === 0) continue;
+    // Rows are sorted by day, and a day has one for each model.
+    const known = found.get(channel) ?? noActivity;
+    const isSameDay = known.lastCall === day;
+    const allFailed = failures === calls && (!isSameDay || known.failing > 0);
+    found.set(channel, {
+      failing: allFailed ? calls + (isSameDay ? known.failing : 0) : 0,
+      calls: known.calls + calls,
+      failures: known.failures + failures,
+      lastCall: day,
+      lastFailure: failures > 0 ? day : known.lastFailure,
+    });
+  }
+  return found;
+}
+
+/** A channel that is on and whose last calls all failed. */
+export const isFailing = ({ state }: { state: string }, { failing }: ChannelActivity): boolean =>
+  state === 'on' && failing > 0;
+
+/** Undefined: nobody knows, because there are no sums of earlier days: the relay is young, or nobody called any channel. */
+export function isIdle(
+  state: string,
+  { calls }: ChannelActivity,
+  { since, days }: Pick<ActivityView, 'since' | 'days'>,
+): boolean | undefined {
+  if (state !== 'on' || calls > 0) return false;
+  const isKnown = since !== undefined && Date.parse(days.to) - Date.parse(since) >= idleDays * dayMs;
+  return isKnown ? true : undefined;
+}
+
+export interface RestingPlace {
+  kind: RestKind | 'failures';
+  /** Epoch milliseconds. Of failures in a row: when the last one was. */
+  atMs: number;
+  /** The model that rests. Undefined: the whole channel, or one of its secrets. */
+  model: string | undefined;
+  /** Failures in a row that have not led to a rest. */
+  failures?: number;
+}
+
+/** What rests now, why, and until when: each fact once, those that keep calls away the longest first. */
+export function restingPlaces(
+  channel: ChannelRow,
+  entries: ReadonlyMap<number, HealthEntry>,
+  nowMs: number,
+): RestingPlace[] {
+  const found = new Map<number, RestingPlace>();
+  for (const name of channel.models)
+    for (const candidate of candidatesOf(channel, name))
+      for (const [index, key] of healthKeysOf(candidate).entries()) {
+        const entry = entries.get(key);
+        if (!entry || forgottenAtMs(entry) <= nowMs) continue;
+        const model = index === 0 ? undefined : name;
+        found.set(
+          key,
+          entry.kind === 'failures'
+            ? { kind: 'failures', atMs: entry.lastMs, model, failures: entry.count }
+            : { kind: entry.kind, atMs: Math.max(entry.untilMs, entry.statedUntilMs ?? 0), model },
+        );
+      }
+  return [...found.values()].toSorted((a, b) => b.atMs - a.atMs);
+}
+
+export type ChannelWithRests = ListedChannel & { rests: RestingPlace[] };
+
+/** As listed, each with what is known against it. */
+export function channelsWithRests(
+  rows: readonly unknown[],
+  rules: { local: boolean },
+  known: { entries: ReadonlyMap<number, HealthEntry>; nowMs: number },
+): ChannelWithRests[] {
+  const usable = new Map(usableChannels(rows, rules).map((each) => [each.id, each]));
+  return listedChannels(rows, rules).map((each) => {
+    const row = usable.get(each.id);
+    return Object.assign({}, each, { rests: row ? restingPlaces(row, known.entries, known.nowMs) : [] });
+  });
+}
+
+export interface ChannelWithSums extends ChannelWithRests {
   sum: DailyFigures;
   activity: ChannelActivity;
   /** Undefined: nobody knows. */
@@ -143,20 +258,20 @@ export interface ChannelsView {
   problems: string[];
 }
 
-type Ports = Pick<OperatorPorts, 'clock' | 'ledger' | 'pages' | 'tables' | 'target' | 'traffic'>;
-
-const dayMs = 86_400_000;
 /** The figures are of today and so many days before. */
-const daysBack = 1;
+const figureDays = 1;
 const earlierDaysMax = 13;
 /** What a page reads at most for last calls and failures, beside its figures. */
 const earlierBytesMax = 1_200_000;
 
 /** Of 300 models on several channels, a day is some 250 KB. Days before it are read as far as they are few enough. */
-export async function viewChannels(ports: Ports): Promise<ChannelsView> {
+export async function viewChannels(
+  ports: Pick<OperatorPorts, 'clock' | 'ledger' | 'pages' | 'tables' | 'target' | 'traffic'>,
+): Promise<ChannelsView> {
   const { clock, ledger, pages, tables, target } = ports;
   const nowMs = clock.now();
-  const days = { from: utcDay(nowMs - daysBack * dayMs), to: utcDay(nowMs) };
+  const daysAgo = (count: number): string => utcDay(nowMs - count * dayMs);
+  const days = { from: daysAgo(figureDays), to: utcDay(nowMs) };
   const before = ports.traffic().bytes;
   const [rows, entries, served] = await Promise.all([
     tables.scan('channels'),
@@ -164,29 +279,22 @@ export async function viewChannels(ports: Ports): Promise<ChannelsView> {
     rowsIn(ledger.served(days)),
   ]);
   const count = earlierDays(served.rows, ports.traffic().bytes - before);
-  const range = {
-    from: utcDay(nowMs - (daysBack + count) * dayMs),
-    to: utcDay(nowMs - (daysBack + 1) * dayMs),
-  };
+  const range = { from: daysAgo(figureDays + count), to: daysAgo(figureDays + 1) };
   const earlier = count === 0 ? { rows: [], problems: [] } : await rowsIn(ledger.served(range));
   const all = [...earlier.rows, ...served.rows];
   const active = activityOf(all);
-  const usable = new Map(usableChannels(rows, target).map((each) => [each.id, each]));
   const byChannel = Map.groupBy(served.rows, ({ channel }) => channel);
   return {
     days,
     knownFrom: all[0]?.day,
     served: served.rows,
     problems: [...earlier.problems, ...served.problems],
-    channels: listedChannels(rows, target).map((listed) => {
-      const row = usable.get(listed.id);
-      const activity = active.get(listed.id.slice(0, 200)) ?? noActivity;
-      const own = byChannel.get(listed.id) ?? [];
-      return Object.assign({}, listed, {
-        rests: row ? restingPlaces(row, entries, nowMs) : [],
-        sum: own.reduce((sum, { figures }) => addFigures(sum, figures), noFigures),
+    channels: channelsWithRests(rows, target, { entries, nowMs }).map((each) => {
+      const activity = active.get(each.id.slice(0, 200)) ?? noActivity;
+      return Object.assign({}, each, {
+        sum: sumOfFigures(byChannel.get(each.id) ?? []),
         activity,
-        isIdle: isIdle(listed.state, activity, { since: all[0]?.day, days }),
+        isIdle: isIdle(each.state, activity, { since: all[0]?.day, days }),
       });
     }),
   };
@@ -194,135 +302,7 @@ export async function viewChannels(ports: Ports): Promise<ChannelsView> {
 
 /** How many days before may be read, by the fullest of those that were. */
 function earlierDays(served: readonly ServedDay[], bytes: number): number {
-  const fullest = Math.max(
-    1,
-    ...[...Map.groupBy(served, ({ day }) => day).values()].map(({ length }) => length),
-  );
-  const dayBytes = (bytes / Math.max(1, served.length)) * fullest;
+  const counts = [...Map.groupBy(served, ({ day }) => day).values()].map(({ length }) => length);
+  const dayBytes = (bytes / Math.max(1, served.length)) * Math.max(1, ...counts);
   return Math.min(earlierDaysMax, Math.floor(earlierBytesMax / Math.max(1, dayBytes)));
 }
-
-// View: when channels were last called and last failed, by the sums of what was served. Nothing of it is on rows.
-
-const channelActivityDaysBack = 14;
-/** A channel that is on and was not called for so long is idle, or for longer. */
-const idleDays = 10;
-const channelActivityDayMs = 24 * 60 * 60 * 1000;
-
-/** Of the last days. A call counts for the channel that was tried last. */
-export interface ChannelActivity {
-  calls: number;
-  failures: number;
-  /** `2026-11-22`, in UTC. Undefined: none in these days. */
-  lastCall: string | undefined;
-  lastFailure: string | undefined;
-  /** Calls of the last day that had some, if all of them failed; else 0. */
-  failing: number;
-}
-
-export const noActivity: ChannelActivity = {
-  calls: 0,
-  failures: 0,
-  lastCall: undefined,
-  lastFailure: undefined,
-  failing: 0,
-};
-
-/** By id of the channel, of an id beyond 200 characters these. Pure. */
-function activityOf(served: readonly ServedDay[]): Map<string, ChannelActivity> {
-  const found = new Map<string, ChannelActivity>();
-  for (const { day, channel, figures } of served) {
-    const { calls = 0, failures = 0 } = figures.counts;
-    if (channel === undefined || calls === 0) continue;
-    const known = found.get(channel) ?? noActivity;
-    // Rows are sorted by day, and a day has one for each model.
-    const before = known.lastCall === day ? known.failing : 0;
-    const allFailed = failures === calls && (known.lastCall !== day || known.failing > 0);
-    found.set(channel, {
-      failing: allFailed ? before + calls : 0,
-      calls: known.calls + calls,
-      failures: known.failures + failures,
-      lastCall: later(known.lastCall, day),
-      lastFailure: failures > 0 ? later(known.lastFailure, day) : known.lastFailure,
-    });
-  }
-  return found;
-}
-
-const later = (a: string | undefined, b: string): string => (a === undefined || a < b ? b : a);
-
-/** A channel that is on and whose last calls all failed. */
-export const isFailing = ({ state }: { state: string }, { failing }: ChannelActivity): boolean =>
-  state === 'on' && failing > 0;
-
-/**
- * Undefined: nobody knows, because there are no sums of earlier days: the relay is young, was upgraded, or nobody called any
- * channel.
- */
-export function isIdle(
-  state: string,
-  { calls }: ChannelActivity,
-  { since, days }: Pick<ActivityView, 'since' | 'days'>,
-): boolean | undefined {
-  if (state !== 'on' || calls > 0) return false;
-  const isKnown =
-    since !== undefined && Date.parse(days.to) - Date.parse(since) >= idleDays * channelActivityDayMs;
-  return isKnown ? true : undefined;
-}
-
-export interface ActivityView {
-  days: DayRange;
-  /** The first day of these with a call of any channel. Undefined: there is none. */
-  since: string | undefined;
-  channels: Map<string, ChannelActivity>;
-  /** Sums that cannot be read. */
-  problems: string[];
-}
-
-/** Of 300 models on two channels, 14 days are some 3 MB. */
-export async function channelActivity({
-  clock,
-  ledger,
-}: Pick<OperatorPorts, 'clock' | 'ledger'>): Promise<ActivityView> {
-  const days = {
-    from: utcDay(clock.now() - channelActivityDaysBack * channelActivityDayMs),
-    to: utcDay(clock.now()),
-  };
-  const { rows, problems } = await rowsIn(ledger.served(days));
-  // Sorted by day.
-  return { days, since: rows[0]?.day, channels: activityOf(rows), problems };
-}
-
-// What is known against a channel now: which of its places or models rest, why, and until when.
-
-export interface RestingPlace {
-  kind: RestKind | 'failures';
-  /** Epoch milliseconds. Of failures in a row: when the last one was. */
-  atMs: number;
-  /** The model that rests. Undefined: the whole channel, or one of its secrets. */
-  model: string | undefined;
-  /** Failures in a row that have not led to a rest. */
-  failures?: number;
-}
-
-/** Each fact once, those that keep calls away the longest first. */
-export function restingPlaces(
-  channel: ChannelRow,
-  entries: ReadonlyMap<number, HealthEntry>,
-  nowMs: number,
-): RestingPlace[] {
-  const found = new Map<number, RestingPlace>();
-  for (const model of channel.models)
-    for (const candidate of candidatesOf(channel, model))
-      for (const [index, key] of healthKeysOf(candidate).entries()) {
-        const entry = entries.get(key);
-        if (!entry || forgottenAtMs(entry) <= nowMs) continue;
-        found.set(key, placeOf(entry, index === 0 ? undefined : model));
-      }
-  return [...found.values()].toSorted((a, b) => b.atMs - a.atMs);
-}
-
-const placeOf = (entry: HealthEntry, model: string | undefined): RestingPlace =>
-  entry.kind === 'failures'
-    ? { kind: 'failures', atMs: entry.lastMs, model, failures: entry.count }
-    : { kind: entry.kind, atMs: Math.max(entry.untilMs, entry.statedUntilMs ?? 0), model };

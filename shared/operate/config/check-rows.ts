@@ -1,34 +1,34 @@
-/** Validates the rows that operators edit, from the tables or from a file. Writes nothing. */
+/** Views of the rows that operators edit: checked, compared between versions and tables, and exported. Writes nothing. */
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
-import { keyDoubts, offeredNames, type BesideKeys, shownHash } from '../../config/rows/key-row.ts';
-import { validateAccountRow, validateKeyRow } from '../../config/rows/validate-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
+import { keyDoubts, offeredNames, shownHash, type BesideKeys } from '../../config/rows/key-row.ts';
+import { readRow, textOf } from '../../config/rows/read-row.ts';
 import {
   emptyRows,
+  keyAttributes,
   type ConfigRows,
   type ValidationResult,
-  keyAttributes,
 } from '../../config/rows/read-table.ts';
-import { readRow, textOf } from '../../config/rows/read-row.ts';
+import { validateAccountRow, validateKeyRow } from '../../config/rows/validate-row.ts';
+import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import {
-  findingsIn,
-  findingsInTables,
-  problemsOf,
-  warningsOf,
-  type Finding,
-  configTables,
-  putOver,
-  readRowsFile,
-  type RowsFile,
   badRows,
   changesBetween,
+  configTables,
   differencesOf,
-  type RowDifference,
+  findingsIn,
+  findingsInTables,
   nameOf,
+  problemsOf,
+  putOver,
+  readRowsFile,
   rowsByKey,
+  warningsOf,
+  type Finding,
+  type RowDifference,
+  type RowsFile,
 } from './row-changes.ts';
-import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 
 export interface CheckedRows {
   /** Number of rows read. */
@@ -136,8 +136,6 @@ const validated = (
 
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;
 
-// Compares two versions of the configuration, or the newest version with the tables.
-
 export interface ConfigDiff {
   /** Such as `version 11`. */
   from: string;
@@ -160,12 +158,12 @@ export async function diffConfig(
     const pointer = version === undefined ? newest : await config.version(version);
     return pointer ? config.rows(pointer) : emptyRows;
   };
-  const nameOf = (version: number | undefined) => `version ${version ?? newest?.version ?? 'none'}`;
+  const versionName = (version: number | undefined) => `version ${version ?? newest?.version ?? 'none'}`;
   const before = await rowsOf(from);
   const after = from === undefined ? await config.tables() : await rowsOf(to);
   return {
-    from: nameOf(from),
-    to: from === undefined ? 'the tables' : nameOf(to),
+    from: versionName(from),
+    to: from === undefined ? 'the tables' : versionName(to),
     differences: differencesOf(
       changesBetween(before, after),
       badRows([...findingsIn(before, ports), ...findingsIn(after, ports)]),
@@ -173,10 +171,8 @@ export async function diffConfig(
   };
 }
 
-// Exports the four configuration tables as one JSON text for version control, without rows that have a
-// problem.
-
-interface ExportedRows {
+/** The four configuration tables as one JSON text for version control, without rows that have a problem. */
+export interface ExportedRows {
   /** Rows and their attributes are sorted, so that the lines of an unchanged row do not move. */
   text: string;
   /** Number of rows in the text. */

@@ -1,15 +1,20 @@
-/** Computes the differences between two configurations, by row and attribute. */
+/**
+ * The configuration as an operator's edit sees it: rows of a file, what is found about rows, and the differences between two
+ * configurations. Shows no value of a row with a problem that may be a secret.
+ */
 import * as z from 'zod/mini';
-import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
-import { plainRow, attributeOf } from '../../config/rows/read-row.ts';
-import type { RawRow, OperatorPorts } from '../operator-ports.ts';
-import { canonicalJson, compareCodeUnits, looksSecret, neverQuoted } from '../../wire/json.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import { secretsOf } from '../../config/rows/channel-row.ts';
+import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
+import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
 import { isOfStack, markOfVariable } from '../../config/rows/secret-reference.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { tableSchemas, type KeyAttribute } from '../../tables/table-schemas.ts';
+import { canonicalJson, compareCodeUnits, looksSecret, neverQuoted } from '../../wire/json.ts';
+import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
+
+export const configTables = Object.keys(keyAttributes) as ConfigTable[];
 
 /** `before` absent: the row is new; `after` absent: it is deleted. Both as JSON, without notes and marks. */
 export interface RowChange {
@@ -34,15 +39,13 @@ export interface RowDifference {
   attributes: AttributeChange[];
 }
 
-export const configTables = Object.keys(keyAttributes) as ConfigTable[];
-
 /** Sorted by table in the order of `configTables`, then by key. */
 export function changesBetween(before: ConfigRows, after: ConfigRows): RowChange[] {
   return configTables.flatMap((table) => {
-    const [old, next] = [before, after].map((rows) => rowsByKey(table, rows[table]));
-    const keys = [...new Set([...(old?.keys() ?? []), ...(next?.keys() ?? [])])].toSorted(compareCodeUnits);
+    const [old, next] = [rowsByKey(table, before[table]), rowsByKey(table, after[table])];
+    const keys = [...new Set([...old.keys(), ...next.keys()])].toSorted(compareCodeUnits);
     return keys.flatMap((key): RowChange[] => {
-      const [oldRow, nextRow] = [old?.get(key), next?.get(key)];
+      const [oldRow, nextRow] = [old.get(key), next.get(key)];
       if (canonicalJson(oldRow) === canonicalJson(nextRow)) return [];
       return [{ table, key, ...(oldRow && { before: oldRow }), ...(nextRow && { after: nextRow }) }];
     });
@@ -56,20 +59,32 @@ export function attributeChanges({ before = {}, after = {} }: RowChange): Attrib
     .filter((change) => canonicalJson(change.before) !== canonicalJson(change.after));
 }
 
-/**
- * Converts changes to a form that is safe to show.
- * @param bad names of rows with a problem; one of these may have a secret in a wrong attribute
- */
+/** @param bad names of rows with a problem; one of these may have a secret in a wrong attribute */
 export function differencesOf(changes: RowChange[], bad: ReadonlySet<string>): RowDifference[] {
   return changes.map((change) => {
     const { table, key, before, after } = change;
     const kind = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
-    const attributes = attributeChanges(change);
-    const shown = attributes.map(({ name, ...values }) =>
-      Object.values(values).every((value) => mayBeShown(name, value)) ? { name, ...values } : { name },
+    const attributes = attributeChanges(change).map(({ name, ...values }) =>
+      !bad.has(nameOf(change)) || Object.values(values).every((value) => mayBeShown(name, value))
+        ? Object.assign({ name }, values)
+        : { name },
     );
-    return { table, key, change: kind, attributes: bad.has(nameOf(change)) ? shown : attributes };
+    return { table, key, change: kind, attributes };
   });
+}
+
+/** An attribute that is not known may be a misspelt one, such as `api_key`. */
+const soundsSecret = /secret|key|token|pass|auth|header|credential/i;
+/** Of addresses, a query and what stands before `@`; else what is long and has no blank. */
+const mayHoldSecret = /\?|:\/\/[^/"]*@|[\w+=~-]{20,}/;
+/** Names of models are long. */
+const namesModels = new Set(['models', 'mapper']);
+
+/** Whether an attribute of a row with a problem may be shown: people paste keys into wrong attributes. */
+function mayBeShown(name: string, value: unknown): boolean {
+  if (neverQuoted.has(name) || soundsSecret.test(name)) return false;
+  const text = JSON.stringify(value) ?? '';
+  return !looksSecret.test(text) && (namesModels.has(name) || !mayHoldSecret.test(text));
 }
 
 /** Rows by key. The rows are JSON, without notes and marks. */
@@ -82,25 +97,6 @@ export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | num
   );
 }
 
-// Which values of rows with a problem may be shown: people paste keys into wrong attributes.
-
-/** An attribute that is not known may be a misspelt one, such as `api_key`. */
-const soundsSecret = /secret|key|token|pass|auth|header|credential/i;
-
-/** Of addresses, a query and what stands before `@`; else what is long and has no blank. */
-const mayHoldSecret = /\?|:\/\/[^/"]*@|[\w+=~-]{20,}/;
-/** Names of models are long. */
-const namesModels = new Set(['models', 'mapper']);
-
-/** Whether an attribute of a row with a problem may be shown: a secret may stand in a wrong place. */
-function mayBeShown(name: string, value: unknown): boolean {
-  if (neverQuoted.has(name) || soundsSecret.test(name)) return false;
-  const text = JSON.stringify(value) ?? '';
-  return !looksSecret.test(text) && (namesModels.has(name) || !mayHoldSecret.test(text));
-}
-
-// Finds rows with a problem or a warning by compiling them. Shows no value of a row with a problem.
-
 /** `problem`: why the row, or this version of it, is not used. */
 export interface Finding {
   table: string;
@@ -110,7 +106,7 @@ export interface Finding {
   warning?: string | undefined;
 }
 
-interface Compared {
+export interface Compared {
   /** Rows of the newest snapshot, used in place of rows with a problem. */
   earlier?: ConfigRows | undefined;
   /** The rows of charges with which prices are compared. Absent: those of `earlier`. */
@@ -123,10 +119,9 @@ export function findingsIn(
   { clock, target }: Pick<OperatorPorts, 'clock' | 'target'>,
   { earlier, pricesBefore }: Compared = {},
 ): Finding[] {
-  const publishedAt = Math.floor(clock.now() / 1000);
   const options = {
     local: target.local,
-    publishedAt,
+    publishedAt: Math.floor(clock.now() / 1000),
     ...(earlier && { earlier }),
     ...(pricesBefore && { pricesBefore }),
   };
@@ -178,8 +173,18 @@ export const configFindings = async (
   ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
 ): Promise<Finding[]> => findingsInTables(await ports.config.tables(), ports);
 
-// Parses a rows file: `{"channels": [{...}], ...}`. Messages never quote it: it may contain secrets.
+/** What the relay will warn of at a channel's row beside all others, before it is written: models without a price, say. */
+export async function channelWarnings(
+  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+  row: RawRow,
+): Promise<string[]> {
+  const rows = putOver(await ports.config.tables(), { channels: [row] });
+  return findingsIn(rows, ports).flatMap(({ table, key, warning }) =>
+    table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],
+  );
+}
 
+/** `{"channels": [{...}], ...}`. Messages never quote it: it may contain secrets. */
 export interface RowsFile {
   /** The file's name in messages. */
   name: string;
@@ -187,7 +192,7 @@ export interface RowsFile {
 }
 
 /** Rows by table; a table that the file does not name is undefined. */
-type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };
+export type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };
 
 const File = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
 
@@ -196,7 +201,7 @@ export function readRowsFile<Table extends TableName>(
   { name, text }: RowsFile,
   tables: readonly Table[],
 ): FileRows<Table> {
-  const content = z.safeParse(File, parseJson(name, text));
+  const content = z.safeParse(File, parseFile(name, text));
   if (!content.success)
     throw usageFailure(`${name}: wanted a map of lists of rows: {"channels": [{"id": ...}], ...}`);
   const rows: FileRows<Table> = {};
@@ -219,7 +224,7 @@ export function putOver(rows: ConfigRows, file: FileRows<keyof ConfigRows>): Con
   return Object.fromEntries(tables) as ConfigRows;
 }
 
-function parseJson(name: string, text: string): unknown {
+function parseFile(name: string, text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
@@ -231,33 +236,19 @@ function parseJson(name: string, text: string): unknown {
 
 /** Throws a Failure for a row without a key, and for two rows with the same key. */
 function checkKeys(file: string, table: TableName, rows: RawRow[]): void {
-  const { partitionKey, sortKey }: { partitionKey: KeyAttribute; sortKey?: KeyAttribute } =
-    tableSchemas[table];
+  const schema: { partitionKey: KeyAttribute; sortKey?: KeyAttribute } = tableSchemas[table];
+  const names = [schema.partitionKey, ...(schema.sortKey ? [schema.sortKey] : [])];
   const seen = new Set<string>();
   for (const [index, row] of rows.entries()) {
     const where = `${file}: ${table}[${index}]`;
-    for (const { name, type } of [partitionKey, ...(sortKey ? [sortKey] : [])]) {
-      const isKey =
-        type === 'N' ? typeof row[name] === 'number' : typeof row[name] === 'string' && row[name] !== '';
-      if (!isKey)
-        throw usageFailure(
-          `${where}.${name}: found no ${type === 'N' ? 'number' : 'text'}, which is its key`,
-        );
+    for (const { name, type } of names) {
+      const value = row[name];
+      const wanted = type === 'N' ? 'number' : 'text';
+      const isKey = type === 'N' ? typeof value === 'number' : typeof value === 'string' && value !== '';
+      if (!isKey) throw usageFailure(`${where}.${name}: found no ${wanted}, which is its key`);
     }
-    const key = JSON.stringify([row[partitionKey.name], sortKey && row[sortKey.name]]);
+    const key = JSON.stringify(names.map(({ name }) => row[name]));
     if (seen.has(key)) throw usageFailure(`${where}: the row with this key stands there twice`);
     seen.add(key);
   }
-}
-
-// View: what the relay will warn of at a channel's row beside all others, before it is written: models without a price, say.
-
-export async function channelWarnings(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
-  row: RawRow,
-): Promise<string[]> {
-  const rows = putOver(await ports.config.tables(), { channels: [row] });
-  return findingsIn(rows, ports).flatMap(({ table, key, warning }) =>
-    table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],
-  );
 }

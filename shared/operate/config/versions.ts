@@ -1,12 +1,12 @@
-/** Lists the published versions of the configuration, and shows the content of one. */
-import type { ConfigRows, ConfigTable } from '../../config/rows/read-table.ts';
+/** Views of published versions of the configuration: listed, one shown, the one that served at a time. */
 import { attributeOf } from '../../config/rows/read-row.ts';
+import type { ConfigRows, ConfigTable } from '../../config/rows/read-table.ts';
 import { snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
-import type { PublishedVersion, OperatorPorts } from '../operator-ports.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import type { OperatorPorts, PublishedVersion } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 import { configTables } from './row-changes.ts';
 import { isPublished } from './write-rows.ts';
-import { isoTime } from '../../wire/iso-time.ts';
 
 export interface ListedVersions {
   /** The version that serves requests; undefined: none has been published. */
@@ -84,9 +84,7 @@ export async function showVersion(
   return { snapshot, settings };
 }
 
-// Finds the version of the configuration that served at a time.
-
-/** Throws a Failure if none is kept that is so old. */
+/** The version that served then. Throws a Failure if none is kept that is so old. */
 export async function versionAt(
   { config, clock }: Pick<OperatorPorts, 'clock' | 'config'>,
   atMs: number,

@@ -1,16 +1,16 @@
 /**
- * View: customers, a page at a time, with balance, plan and what they spent this month. A page is a few requests, whether
- * there are ten customers or a hundred thousand.
+ * View: customers, a page at a time, with balance, plan and what they spent this month: a page is a few requests, whether there
+ * are ten customers or a hundred thousand. Orders that only money gives read more, and say how much.
  */
-import { addFigures, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
+import { largestFirst } from '../../billing/amount.ts';
+import { noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
-import { readRow } from '../../config/rows/read-row.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
-import type { OperatorPorts, AccountMonth, Reading, RawRow } from '../operator-ports.ts';
+import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
-import { rowsIn, spendingPace, type SpendingPace } from '../ledger/ledger.ts';
-import { largestFirst } from '../../billing/amount.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
+import { readingsOf, rowsIn, spendingPace } from '../ledger/ledger.ts';
+import type { AccountMonth, OperatorPorts, RawRow } from '../operator-ports.ts';
 
 export interface ListedCustomer {
   account: string;
@@ -40,7 +40,7 @@ export interface CustomerPage {
   problems: string[];
 }
 
-interface CustomersWanted {
+export interface CustomersWanted {
   /** Part of a name. */
   name?: string | undefined;
   /** `next` of the page before. */
@@ -53,55 +53,49 @@ type Ports = Pick<OperatorPorts, 'clock' | 'ledger' | 'pages'>;
 /** As many rows as one request may return: of so many accounts the list is sorted by name. */
 const oneRequestRows = 1_000_000;
 
+const nameOf = (row: RawRow | undefined): string => textOf(row, 'account');
+const whereName = (name: string | undefined) =>
+  name === undefined ? undefined : { attribute: 'account', contains: name };
+
 export async function listCustomers(
   ports: Ports,
   { name, after, limit }: CustomersWanted,
 ): Promise<CustomerPage> {
-  const isOffset = after?.startsWith('+') ?? false;
-  const where = name === undefined ? undefined : { attribute: 'account', contains: name };
-  const key = after === undefined || isOffset ? undefined : after;
-  const all = await ports.pages.rows({
-    table: 'accounts',
-    after: key,
-    where,
-    limit: key === undefined ? oneRequestRows : limit,
-  });
-  const sorted = all.rows.toSorted((a, b) => compareCodeUnits(nameOf(a), nameOf(b)));
-  const isWhole = key === undefined && all.next === undefined;
-  const from = isOffset ? Number(after?.slice(1)) : 0;
-  const shown = isWhole ? sorted.slice(from, from + limit) : all.rows.slice(0, limit);
-  const next = isWhole
-    ? from + limit < sorted.length
-      ? `+${from + limit}`
-      : undefined
-    : all.rows.length > limit
-      ? nameOf(shown.at(-1) ?? {})
-      : all.next;
-  const customers = await withMoney(ports, shown);
-  return { ...customers, count: isWhole ? sorted.length : undefined, next };
+  // Of a table that one request returns whole, a page begins at an offset: `+100`.
+  const offset = after?.startsWith('+') ? Number(after) : 0;
+  const key = offset > 0 ? undefined : after;
+  const wanted = { after: key, where: whereName(name), limit: key === undefined ? oneRequestRows : limit };
+  const { rows, next } = await ports.pages.rows({ table: 'accounts', ...wanted });
+  if (key === undefined && next === undefined) {
+    const sorted = rows.toSorted((a, b) => compareCodeUnits(nameOf(a), nameOf(b)));
+    const end = offset + limit;
+    const shown = await withMoney(ports, sorted.slice(offset, end));
+    return { ...shown, count: sorted.length, next: end < sorted.length ? `+${end}` : undefined };
+  }
+  const shown = rows.slice(0, limit);
+  const rest = rows.length > limit ? nameOf(shown.at(-1)) : next;
+  return { ...(await withMoney(ports, shown)), count: undefined, next: rest };
 }
-
-const nameOf = ({ account }: RawRow): string => (typeof account === 'string' ? account : '');
 
 /** Adds balances and the month to rows of `accounts`, in their order. `known`: sums of the month that were read already. */
 async function withMoney(
   { clock, ledger }: Pick<Ports, 'clock' | 'ledger'>,
   rows: readonly RawRow[],
-  known?: readonly Reading<AccountMonth>[],
+  known?: readonly AccountMonth[],
 ): Promise<Pick<CustomerPage, 'customers' | 'month' | 'problems'>> {
   const month = utcMonth(clock.now());
   const names = rows.map(nameOf);
   const [balances, months] = await Promise.all([
     ledger.quotas(names),
-    known ?? ledger.accountMonths(names.map((account) => ({ account, month }))),
+    known
+      ? { rows: known, problems: [] }
+      : ledger.accountMonths(names.map((account) => ({ account, month }))).then(readingsOf),
   ]);
   const byName = new Map(balances.map((each) => ['row' in each ? each.row.account : each.key, each]));
-  const spent = new Map(
-    months.flatMap((each) => ('row' in each ? [[each.row.account, each.row.figures] as const] : [])),
-  );
+  const spent = new Map(months.rows.map(({ account, figures }) => [account, figures]));
   return {
     month,
-    problems: months.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
+    problems: months.problems,
     customers: rows.map((row) => {
       const account = nameOf(row);
       const balance = byName.get(account);
@@ -111,7 +105,7 @@ async function withMoney(
         account,
         item,
         unknown: balance && 'problem' in balance ? balance.problem : undefined,
-        month: addFigures(noFigures, spent.get(account) ?? noFigures),
+        month: spent.get(account) ?? noFigures,
         lastCall: item?.last?.at,
       };
     }),
@@ -120,52 +114,10 @@ async function withMoney(
 
 function stateOf(raw: RawRow): Pick<ListedCustomer, 'state' | 'problem' | 'plan' | 'note'> {
   const reading = readRow(AccountRow, raw);
-  const state = isAccountOff(raw) ? 'off' : 'on';
   if ('problem' in reading)
     return { state: 'bad', problem: reading.problem, plan: undefined, note: undefined };
-  return { state, plan: reading.row.plan, note: reading.row.note };
-}
-
-// View: all customers, in an order that only their balances give. Reads the account table whole and all balances.
-
-/** The smallest balance first; the latest call first; whoever has not called for longest first. */
-export const balanceOrders = ['balance', 'last', 'idle'] as const;
-export type BalanceOrder = (typeof balanceOrders)[number];
-
-/** @param onProgress called with the number of further accounts that were read */
-export async function sortCustomers(
-  ports: Pick<OperatorPorts, 'clock' | 'ledger' | 'pages'>,
-  { order, name, limit }: { order: BalanceOrder; name?: string | undefined; limit: number },
-  onProgress: (count: number) => void = () => undefined,
-): Promise<CustomerPage> {
-  const { rows: months, problems } = await rowsIn(ports.ledger.monthAccounts(utcMonth(ports.clock.now())));
-  const known = months.map((row) => ({ row }));
-  const page = await withMoney(ports, await accountRows(ports, name, onProgress), known);
-  const sorted = page.customers.toSorted((a, b) => orders[order](a, b) || (a.account < b.account ? -1 : 1));
-  return {
-    ...page,
-    problems: [...problems, ...page.problems],
-    customers: sorted.slice(0, limit),
-    count: sorted.length,
-    next: undefined,
-  };
-}
-
-async function accountRows(
-  { pages }: Pick<OperatorPorts, 'pages'>,
-  name: string | undefined,
-  onProgress: (count: number) => void,
-): Promise<RawRow[]> {
-  const where = name === undefined ? undefined : { attribute: 'account', contains: name };
-  const all: RawRow[] = [];
-  let after: string | undefined;
-  do {
-    const { rows, next } = await pages.rows({ table: 'accounts', after, where, limit: 1_000_000 });
-    all.push(...rows);
-    onProgress(rows.length);
-    after = next;
-  } while (after !== undefined);
-  return all;
+  const { plan, note } = reading.row;
+  return { state: isAccountOff(raw) ? 'off' : 'on', plan, note };
 }
 
 type Compare = (a: ListedCustomer, b: ListedCustomer) => number;
@@ -174,13 +126,49 @@ const available = ({ item }: ListedCustomer): number => (item ? Number(item.avai
 /** Nobody who never called was last, and everybody else called after them. */
 const calledAt = ({ lastCall }: ListedCustomer): number => lastCall ?? 0;
 
-const orders: Record<BalanceOrder, Compare> = {
+/** The smallest balance first; the latest call first; whoever has not called for longest first. */
+const orders = {
   balance: (a, b) => available(a) - available(b),
   last: (a, b) => calledAt(b) - calledAt(a),
   idle: (a, b) => calledAt(a) - calledAt(b),
-};
+} satisfies Record<string, Compare>;
+export type BalanceOrder = keyof typeof orders;
+export const balanceOrders = Object.keys(orders) as BalanceOrder[];
 
-// View: who spends most this month, and whose balance lasts shortest at the pace of late. Reads sums of months, never the ledger.
+/**
+ * All customers, in an order that only their balances give: reads the account table whole and all balances.
+ * @param onProgress called with the number of further accounts that were read
+ */
+export async function sortCustomers(
+  ports: Ports,
+  { order, name, limit }: { order: BalanceOrder; name?: string | undefined; limit: number },
+  onProgress: (count: number) => void = () => undefined,
+): Promise<CustomerPage> {
+  const months = await rowsIn(ports.ledger.monthAccounts(utcMonth(ports.clock.now())));
+  const all: RawRow[] = [];
+  const where = whereName(name);
+  let after: string | undefined;
+  do {
+    const { rows, next } = await ports.pages.rows({
+      table: 'accounts',
+      after,
+      where,
+      limit: oneRequestRows,
+    });
+    all.push(...rows);
+    onProgress(rows.length);
+    after = next;
+  } while (after !== undefined);
+  const page = await withMoney(ports, all, months.rows);
+  const sorted = page.customers.toSorted((a, b) => orders[order](a, b) || (a.account < b.account ? -1 : 1));
+  return {
+    month: page.month,
+    problems: months.problems,
+    customers: sorted.slice(0, limit),
+    count: sorted.length,
+    next: undefined,
+  };
+}
 
 export interface SpendingCustomer extends ListedCustomer {
   /** How long the balance lasts at the pace of late. Undefined: nothing is spent, or it has none. */
@@ -199,34 +187,31 @@ export type SpendingOrder = 'spent' | 'dry';
 /** Three requests of a hundred balances each: whoever spends less than so many others runs dry later. */
 const lookedMax = 300;
 
+/** Who spends most this month, or whose balance lasts shortest at the pace of late. Reads sums of months, never the ledger. */
 export async function listSpending(
-  ports: Pick<OperatorPorts, 'clock' | 'ledger' | 'pages'>,
+  ports: Ports,
   { order, limit }: { order: SpendingOrder; limit: number },
 ): Promise<SpendingPage> {
-  const pace = await spendingPace(ports);
-  const { charged, running } = pace;
+  const { charged, days, running, problems } = await spendingPace(ports);
   const inMonth = running.map((row) => [row.account, row.figures.amounts.charged ?? 0n] as const);
   const most = (order === 'dry' ? [...charged] : inMonth).toSorted(([, a], [, b]) => largestFirst(a, b));
   const looked = most.slice(0, order === 'dry' ? lookedMax : limit).map(([account]) => account);
   const found = await ports.pages.rowsOf('accounts', looked);
   const byName = new Map(found.map((row) => [row['account'], row]));
-  const page = await withMoney(
-    ports,
-    looked.map((account) => byName.get(account) ?? { account }),
-    running.map((row) => ({ row })),
-  );
-  const customers = page.customers.map((each) => ({ ...each, daysLeft: daysLeftOf(each, pace) }));
-  if (order === 'dry') customers.sort((a, b) => (a.daysLeft ?? Infinity) - (b.daysLeft ?? Infinity) || 0);
+  const rows = looked.map((account) => byName.get(account) ?? { account });
+  const { customers, month } = await withMoney(ports, rows, running);
+  const withDays = customers.map((each): SpendingCustomer => {
+    const spent = charged.get(each.account);
+    const left =
+      each.item && spent ? Math.max(0, (Number(each.item.available) / Number(spent)) * days) : undefined;
+    return Object.assign({}, each, { daysLeft: left });
+  });
+  if (order === 'dry') withDays.sort((a, b) => (a.daysLeft ?? Infinity) - (b.daysLeft ?? Infinity) || 0);
   return {
-    month: page.month,
-    problems: [...pace.problems, ...page.problems],
-    customers: customers.slice(0, limit),
+    month,
+    problems,
+    customers: withDays.slice(0, limit),
     active: running.length,
     looked: looked.length,
   };
-}
-
-function daysLeftOf({ account, item }: ListedCustomer, { charged, days }: SpendingPace): number | undefined {
-  const spent = charged.get(account);
-  return item && spent ? Math.max(0, (Number(item.available) / Number(spent)) * days) : undefined;
 }

@@ -2,21 +2,23 @@
  * View: one customer on one page: balance, plan, keys, the last grants, use by day and model. `customer show`, `account show`
  * and the console's page render it. Every read is bounded, however long the customer has been one: at most 10 requests.
  */
+import { largestFirst } from '../../billing/amount.ts';
+import type { DailyFigures, DailySum } from '../../billing/daily-figures.ts';
+import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
 import type { WrittenGrant } from '../../billing/ledger-row.ts';
 import { accountPlan } from '../../billing/plans.ts';
-import type { WholeAccount } from '../../billing/shards.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
+import type { WholeAccount } from '../../billing/shards.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
+import { utcDay } from '../../wire/iso-time.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
 import type { AccountPlan } from '../../wire/public-api.ts';
 import { keyViewsOf, type KeyView } from '../keys/list-keys.ts';
-import { Failure, usageFailure } from '../plan.ts';
+import { readingsOf, sumOfFigures } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
-import { addFigures, noFigures, type DailyFigures, type DailySum } from '../../billing/daily-figures.ts';
-import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
-import { utcDay } from '../../wire/iso-time.ts';
+import { Failure, usageFailure } from '../plan.ts';
 
 /** Amounts of `item` and `use` are nano-yuan, those of grants yuan as they were written. */
 export interface CustomerView {
@@ -90,12 +92,13 @@ export async function viewCustomer(
     (imbalance(item) !== undefined || item.moved !== 0n) && 'this account does not balance: see the audit',
     ...use.problems,
   ];
+  const attributes = Object.entries(row ?? {}).filter(([name]) => Object.hasOwn(shown, name));
   return {
     account,
     isOff: isAccountOff(row),
     item,
     plan,
-    attributes: attributesOf(row ?? {}),
+    attributes: Object.fromEntries(attributes.map(([name, value]) => [name, plainValue(value)])),
     written: { _by: row?.['_by'], _at: row?.['_at'] },
     keys: keyViewsOf(keys.rows, nowMs),
     hasAllKeys,
@@ -106,19 +109,13 @@ export async function viewCustomer(
   };
 }
 
-/** Those of which nothing else in the view is made. */
+/** The attributes of which nothing else in the view is made. */
 const { account: _, plan: __, enabled: ___, ...shown } = AccountRow.shape;
 
-const attributesOf = (row: RawRow): RawRow =>
-  Object.fromEntries(
-    Object.entries(row)
-      .filter(([name]) => Object.hasOwn(shown, name))
-      .map(([name, value]) => [name, plainValue(value)]),
-  );
-
-// View: what a customer called and was charged in the last days, from the sums of `daily`: one bounded read.
-
-/** Amounts in nano-yuan, tokens and calls as counts. Days are those of UTC, written `2026-11-22`. */
+/**
+ * What a customer called and was charged in the last days, from the sums of `daily`. Days are those of UTC, written
+ * `2026-11-22`.
+ */
 export interface CustomerUse {
   /** The first and the last day; all that is known of them and of the days between is in the sums. */
   from: string;
@@ -140,45 +137,38 @@ export const useDays = 30;
 const sumsMax = 2000;
 const dayMs = 86_400_000;
 
+/** One bounded read. */
 async function viewCustomerUse(
   { clock, pages }: Pick<OperatorPorts, 'clock' | 'pages'>,
   account: string,
 ): Promise<CustomerUse> {
   const nowMs = clock.now();
   const wanted = utcDay(nowMs - (useDays - 1) * dayMs);
-  const { days: readings, isAll } = await pages.days(account, wanted, sumsMax);
-  const read = readings.flatMap((each) => ('row' in each ? [each.row] : []));
-  const last = read.at(-1);
+  const { days, isAll } = await pages.days(account, wanted, sumsMax);
+  const { rows, problems } = readingsOf(days);
+  const last = rows.at(-1);
   // Where there are more than were read, the oldest day that was read may lack some.
   const cut = isAll || !last ? undefined : dayOf(last.key);
-  const sums = read.filter(({ key }) => dayOf(key) !== cut);
+  const sums = rows.filter(({ key }) => dayOf(key) !== cut);
   const calls = sums.filter((sum) => modelOf(sum) !== grantsModel);
   return {
     from: cut === undefined ? wanted : utcDay(Date.parse(cut) + dayMs),
     to: utcDay(nowMs),
     isWhole: isAll,
-    sum: sumOf(sums),
+    sum: sumOfFigures(sums),
     days: [...Map.groupBy(calls, ({ key }) => dayOf(key) ?? '')]
-      .map(([day, all]) => ({ day, figures: sumOf(all) }))
+      .map(([day, all]) => ({ day, figures: sumOfFigures(all) }))
       .toSorted((a, b) => compareCodeUnits(a.day, b.day)),
     models: [...Map.groupBy(calls, modelOf)]
-      .map(([model, all]) => ({ model, figures: sumOf(all) }))
-      .toSorted(byCharge),
-    problems: readings.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
+      .map(([model, all]) => ({ model, figures: sumOfFigures(all) }))
+      .toSorted(
+        (a, b) =>
+          largestFirst(a.figures.amounts.charged ?? 0n, b.figures.amounts.charged ?? 0n) ||
+          compareCodeUnits(a.model, b.model),
+      ),
+    problems,
   };
 }
 
 /** The period of a day's sum is `day#2026-11-22#model`. */
 const modelOf = ({ key }: DailySum): string => key.period.slice('day#2026-11-22#'.length);
-
-const sumOf = (all: readonly DailySum[]): DailyFigures =>
-  all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
-
-const chargedOf = ({ figures }: { figures: DailyFigures }): bigint => figures.amounts.charged ?? 0n;
-
-type OfModel = CustomerUse['models'][number];
-
-function byCharge(a: OfModel, b: OfModel): number {
-  const [one, other] = [chargedOf(a), chargedOf(b)];
-  return one === other ? compareCodeUnits(a.model, b.model) : one > other ? -1 : 1;
-}

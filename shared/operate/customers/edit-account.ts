@@ -1,17 +1,20 @@
-/** Changes attributes of an account's row that are not its plan: note, contact, limits, the switch. */
+/**
+ * Changes an account's row: note, contact, limits, the switch; its plan; and closes it. Rows and ledger of a closed account stay,
+ * so that statements can be made later. `carryOutWrites` carries the plans out.
+ */
+import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
+import { emptyQuota, reservedOf } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import { refuseChanged, findAccount } from '../rows.ts';
-import { Failure, usable, usageFailure, type Plan, shellWord } from '../plan.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { readSetting } from '../../config/setting-rows.ts';
-import { utcDay, isoTime } from '../../wire/iso-time.ts';
-import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
-import { emptyQuota, reservedOf } from '../../billing/quota-item.ts';
+import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { listKeys } from '../keys/list-keys.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
+import { findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 
-interface AccountEdit {
+export interface AccountEdit {
   account: string;
   /** An undefined attribute is removed; others stay. */
   attributes: RawRow;
@@ -19,7 +22,7 @@ interface AccountEdit {
   seen?: string | undefined;
 }
 
-/** `carryOutWrites` carries it out. It fails if somebody else changed one of these attributes meanwhile. */
+/** It fails if somebody else changed one of these attributes meanwhile. */
 export async function planEditAccount(
   { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
   { account, attributes, seen }: AccountEdit,
@@ -27,44 +30,31 @@ export async function planEditAccount(
   const row = await tables.get('accounts', account);
   if (!row) throw usageFailure(`there is no account ${account}`);
   refuseChanged(`account ${account}`, row, seen);
-  const changed = Object.fromEntries(
-    Object.entries(attributes).filter(([name, value]) => !isSame(row[name], value)),
-  );
-  const after = withoutUndefined({ ...row, ...changed });
+  const after = withAttributes(row, attributes);
   usable(readRow(AccountRow, after));
   usable(readAlertedAccount(after, target));
-  const names = Object.keys(changed);
-  const isDisabled = changed['enabled'] === false;
-  const isEnabled = isAccountOff(row) && !isAccountOff(after);
-  const unchanged = Object.fromEntries(names.map((name) => [name, row[name]]));
-  const conflict = new Failure('somebody else changed the row meanwhile: look at it again, then repeat');
+  const changes = updateOf({ table: 'accounts', key: { account }, row }, attributes);
+  if (changes.length === 0)
+    return { changes, effect: ['nothing to write: the row is like this already'], questions: [] };
+  const isOff = isAccountOff(after);
+  const isDisabled = isOff && !isAccountOff(row);
+  const changed = changes.flatMap((write) => (write.kind === 'update' ? Object.keys(write.attributes) : []));
+  // Without notes of the tool itself.
+  const shown = changed
+    .filter((name) => !name.startsWith('_'))
+    .map((name) => (after[name] === undefined ? `no ${name}` : `${name} ${JSON.stringify(after[name])}`));
   return {
-    changes:
-      names.length === 0
-        ? []
-        : [{ kind: 'update', table: 'accounts', key: { account }, attributes: changed, unchanged, conflict }],
-    effect:
-      names.length === 0
-        ? ['nothing to write: the row is like this already']
-        : [
-            `account ${account}: ${names.flatMap((name) => shown(name, after[name])).join(', ')}; live within 30 seconds`,
-            ...(isDisabled ? [`every key of ${account} is refused within 30 seconds`] : []),
-            ...(isEnabled ? [`calls of ${account}, which are refused now, are answered again`] : []),
-          ],
+    changes,
+    effect: [
+      `account ${account}: ${shown.join(', ')}; live within 30 seconds`,
+      ...(isDisabled ? [`every key of ${account} is refused within 30 seconds`] : []),
+      ...(isAccountOff(row) && !isOff
+        ? [`calls of ${account}, which are refused now, are answered again`]
+        : []),
+    ],
     questions: isDisabled ? [`Refuse every call of ${account}?`] : [],
   };
 }
-
-/** Without notes of the tool itself. */
-const shown = (name: string, value: unknown): string[] =>
-  name.startsWith('_') ? [] : [value === undefined ? `no ${name}` : `${name} ${JSON.stringify(value)}`];
-
-const withoutUndefined = (row: RawRow): RawRow =>
-  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined));
-
-const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
-
-// Sets or removes the plan in an account's row; other attributes stay. `carryOutWrites` carries it out.
 
 export interface SetPlanInput {
   account: string;
@@ -80,80 +70,62 @@ export interface SetPlanInput {
   seen?: string | undefined;
 }
 
-/** A plan as stored in the row. */
-interface WrittenPlan {
-  level: number;
-  since: string;
-  until?: string;
-}
-
 export interface SetPlanPlan extends Plan<RowWrite> {
   account: string;
-  /** Undefined: the plan is removed. */
-  plan: WrittenPlan | undefined;
+  /** As stored in the row. Undefined: the plan is removed. */
+  plan: { level: number; since: string; until?: string } | undefined;
   /** Reasons why the plan will cover no calls. */
   warnings: string[];
 }
 
+/** Sets or removes the plan; other attributes stay. */
 export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Promise<SetPlanPlan> {
   const { account, level, since, until, none, seen } = input;
   if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
     throw usageFailure('--none takes neither --since nor --until');
-  const found = await findAccount(ports, account, input.new);
-  refuseChanged(`the plan of ${account}`, found.row['plan'], seen);
+  const { row, changes, effect } = await findAccount(ports, account, input.new);
+  const written = row['plan'];
+  refuseChanged(`the plan of ${account}`, written, seen);
+  const former = planIn({ account, plan: written });
+  // A change of level in mid-month keeps the start, so that no new counts begin.
+  const kept = former ? (written as RawRow)['since'] : undefined;
+  const begins = since ?? (typeof kept === 'string' ? kept : utcDay(ports.clock.now()));
   const plan =
-    level === undefined
-      ? undefined
-      : { level, since: since ?? sinceOf(found.row, ports), ...(until !== undefined && { until }) };
+    level === undefined ? undefined : { level, since: begins, ...(until !== undefined && { until }) };
   const reading = readRow(AccountRow, { account, ...(plan && { plan }) });
   const held = usable(reading, 'nothing was written: ').row.plan;
   if (held?.until !== undefined && held.until <= held.since)
     throw usageFailure('nothing was written: --until must be after --since');
-  const update: RowWrite = {
-    kind: 'update',
-    table: 'accounts',
-    key: { account },
-    attributes: { plan },
-    unchanged: { plan: found.row['plan'] },
-    conflict: new Failure(
-      `somebody else changed the plan of ${account} meanwhile, or deleted its row: look at it again, then repeat`,
-    ),
-  };
+  const conflict = new Failure(
+    `somebody else changed the plan of ${account} meanwhile, or deleted its row: look at it again, then repeat`,
+  );
+  const set = { attributes: { plan }, unchanged: { plan: written }, conflict };
+  // Asks where the account gets less: no plan, a lower level or an earlier end than now.
+  const isCut =
+    held && former && (held.level < former.level || (held.until ?? Infinity) < (former.until ?? Infinity));
   return {
-    changes: [...found.changes, update],
+    changes: [...changes, { kind: 'update', table: 'accounts', key: { account }, ...set }],
     effect: [
-      ...found.effect,
+      ...effect,
       plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
     ],
-    questions: questionsOf(account, found.row, held),
+    questions: [
+      ...(written !== undefined && !held ? [`End the plan of account ${account}?`] : []),
+      ...(isCut ? [`Cut the plan of account ${account}, to a lower level or an earlier end?`] : []),
+    ],
     account,
     plan,
-    warnings: plan ? await warningsOf(ports, plan.level) : [],
+    warnings: plan ? await planWarnings(ports, plan.level) : [],
   };
 }
 
-/** Asks where the account gets less: no plan, a lower level or an earlier end than now. */
-function questionsOf(account: string, row: RawRow, held: AccountRow['plan']): string[] {
-  if (row['plan'] === undefined) return [];
-  if (!held) return [`End the plan of account ${account}?`];
-  const reading = readRow(AccountRow, { account, plan: row['plan'] });
-  const before = 'row' in reading ? reading.row.plan : undefined;
-  if (!before) return [];
-  const endsEarlier = (held.until ?? Infinity) < (before.until ?? Infinity);
-  return held.level < before.level || endsEarlier
-    ? [`Cut the plan of account ${account}, to a lower level or an earlier end?`]
-    : [];
-}
-
-/** Keeps the start of the current plan, so that a change of level in mid-month does not start new counts. */
-function sinceOf(row: RawRow, { clock }: OperatorPorts): string {
+function planIn(row: RawRow): AccountRow['plan'] {
   const reading = readRow(AccountRow, row);
-  const held = 'row' in reading && reading.row.plan ? (row['plan'] as RawRow)['since'] : undefined;
-  return typeof held === 'string' ? held : utcDay(clock.now());
+  return 'row' in reading ? reading.row.plan : undefined;
 }
 
-async function warningsOf({ tables }: OperatorPorts, level: number): Promise<string[]> {
+async function planWarnings({ tables }: OperatorPorts, level: number): Promise<string[]> {
   const [plans, setting] = await Promise.all([
     tables.scan('plans'),
     tables.get('settings', 'subscription.enabled'),
@@ -168,9 +140,6 @@ async function warningsOf({ tables }: OperatorPorts, level: number): Promise<str
   ];
 }
 
-// Closes an account: all its keys are refused, and says what is left of the balance. Rows and ledger stay, so that statements
-// can be made later. `carryOutWrites` carries it out.
-
 export interface CloseAccountPlan extends Plan<RowWrite> {
   account: string;
   available: NanoYuan;
@@ -182,6 +151,7 @@ export interface CloseAccountPlan extends Plan<RowWrite> {
   next: string[];
 }
 
+/** All keys are refused. */
 export async function planCloseAccount(ports: OperatorPorts, account: string): Promise<CloseAccountPlan> {
   const { tables, ledger, clock } = ports;
   const [row, quota, all] = await Promise.all([
@@ -192,45 +162,39 @@ export async function planCloseAccount(ports: OperatorPorts, account: string): P
   if (!row) throw usageFailure(`there is no account ${account}: see \`customer list\``);
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
   const item = quota?.row ?? emptyQuota(account);
-  const [available, reserved] = [item.available, reservedOf(item)];
+  const balance = { account, available: item.available, reserved: reservedOf(item) };
   const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
   const isClosed = row['enabled'] === false && keys.length === 0;
-  const today = isoTime(clock.now()).slice(0, 10);
-  const next = nextSteps({ account, available, reserved }, { today, isClosed });
-  const off = { enabled: false };
-  const gone = new Failure(`the row of ${account} is gone: somebody deleted it meanwhile`);
+  const now = isoTime(clock.now());
+  const next = nextSteps(balance, { today: now.slice(0, 10), isClosed });
+  const plan = { ...balance, keys: keys.length, next };
+  if (isClosed)
+    return {
+      ...plan,
+      changes: [],
+      effect: [`account ${account} is closed already`, ...next],
+      questions: [],
+    };
+  const conflict = new Failure(`the row of ${account} is gone: somebody deleted it meanwhile`);
+  const off = { kind: 'update', attributes: { enabled: false }, unchanged: {} } as const;
+  const { available, reserved } = balance;
   return {
-    changes: isClosed
-      ? []
-      : [
-          {
-            kind: 'update',
-            table: 'accounts',
-            key: { account },
-            attributes: { ...off, _closed: isoTime(clock.now()) },
-            unchanged: {},
-            conflict: gone,
-          },
-          ...keys.map((hash): RowWrite => ({
-            kind: 'update',
-            table: 'keys',
-            key: { hash },
-            attributes: off,
-            unchanged: {},
-          })),
-        ],
-    effect: isClosed
-      ? [`account ${account} is closed already`, ...next]
-      : [
-          `account ${account} and its keys (${keys.length}) are refused within 30 seconds; no row is deleted`,
-          `${formatYuan(available)} yuan are left${reserved > 0n ? `, and calls under way hold ${formatYuan(reserved)} more` : ''}`,
-        ],
-    questions: isClosed ? [] : [`Close account ${account}?`],
-    account,
-    available,
-    reserved,
-    keys: keys.length,
-    next,
+    ...plan,
+    changes: [
+      {
+        ...off,
+        table: 'accounts',
+        key: { account },
+        attributes: { enabled: false, _closed: now },
+        conflict,
+      },
+      ...keys.map((hash): RowWrite => ({ ...off, table: 'keys', key: { hash } })),
+    ],
+    effect: [
+      `account ${account} and its keys (${keys.length}) are refused within 30 seconds; no row is deleted`,
+      `${formatYuan(available)} yuan are left${reserved > 0n ? `, and calls under way hold ${formatYuan(reserved)} more` : ''}`,
+    ],
+    questions: [`Close account ${account}?`],
   };
 }
 

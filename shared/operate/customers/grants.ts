@@ -1,14 +1,14 @@
-/** Writes a grant exactly once, and waits until the relay has applied it. */
+/** Writes a grant exactly once, and waits until the relay has applied it; and views of grants. */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import type { WrittenGrant } from '../../billing/ledger-row.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { Failure, usable, type Plan, usageFailure } from '../plan.ts';
-import { type OperatorPorts, ExactNumber, type RowWrite } from '../operator-ports.ts';
-import { carryOutWrites, findAccount } from '../rows.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
+import { ExactNumber, type OperatorPorts, type RawRow, type RowWrite } from '../operator-ports.ts';
+import { Failure, usable, usageFailure, type Plan } from '../plan.ts';
+import { carryOutWrites, findAccount } from '../rows.ts';
 
 export interface GrantInput {
   account: string;
@@ -29,20 +29,20 @@ export interface GrantPlan extends Plan<RowWrite> {
 
 export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
   const { account, reason } = input;
-  const nowMs = ports.clock.now();
-  const grantId = input.id ?? generatedGrantId(ports);
+  const now = isoTime(ports.clock.now());
+  // Generated ids sort by time.
+  const grantId = input.id ?? `${now.replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
   const facts = { account, grant_id: grantId, ...(reason !== undefined && { reason }) };
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
   const { amount } = usable(reading, 'nothing was written: ').row;
   const found = await findAccount(ports, account, input.new);
   const refusal = input.id === undefined ? await repeatedGrant(ports, account, amount) : undefined;
-  const row = { ...facts, amount: new ExactNumber(formatYuan(amount)), _created: isoTime(nowMs) };
   return {
-    changes: [...found.changes, { kind: 'create', table: 'grants', row }],
-    effect: [
-      ...found.effect,
-      `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`,
+    changes: [
+      ...found.changes,
+      { kind: 'create', table: 'grants', row: grantRow({ ...facts, _created: now }, amount) },
     ],
+    effect: [...found.effect, grantEffect({ account, amount, grantId })],
     questions: [
       amount < 0n
         ? `Take ${formatYuan(-amount)} yuan from account ${account}?`
@@ -56,28 +56,66 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   };
 }
 
+export const grantRow = (facts: RawRow, amount: NanoYuan): RawRow => ({
+  ...facts,
+  amount: new ExactNumber(formatYuan(amount)),
+});
+
+export const grantEffect = ({ account, amount, grantId }: Omit<GrantPlan, keyof Plan<RowWrite>>): string =>
+  `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`;
+
+/** For so long a second command with the same amount is taken for a repeat of the first. */
+export const repeatMs = 10 * 60_000;
+const looked = 20;
+
+/** When a generated id was made, in epoch milliseconds; undefined: somebody chose it. */
+function generatedMs(grantId: string): number | undefined {
+  const [, date = '', time = ''] = /^(\d{8})T(\d{6})Z-[0-9a-f]{8}$/.exec(grantId) ?? [];
+  const iso = `${date.replace(/(....)(..)/, '$1-$2-')}T${time.replace(/(..)(..)/, '$1:$2:')}Z`;
+  return date === '' ? undefined : Date.parse(iso);
+}
+
+/**
+ * Why a grant with a generated id is not made: its command repeats one whose reply was lost, or that was stopped after its
+ * write. Reads one page. Undefined: nothing like it was granted in the last ten minutes.
+ */
+async function repeatedGrant(
+  { pages, clock }: OperatorPorts,
+  account: string,
+  amount: NanoYuan,
+): Promise<string | undefined> {
+  const { grants } = await pages.grants(account, looked);
+  const again = grants.find(
+    ({ grantId, amount: written }) =>
+      parseYuan(written) === amount && (generatedMs(grantId) ?? 0) > clock.now() - repeatMs,
+  );
+  return again
+    ? `${again.amount} yuan were granted to ${account} minutes ago, as ${again.grantId}: if this is the same grant, it is made; if it is another, name it with --id`
+    : undefined;
+}
+
 /** @returns the writes that were made; the grant's is missing if an earlier run wrote the same grant */
 export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
-  const { account, grantId, amount } = plan;
+  const { grantId, amount, changes } = plan;
   const made = await carryOutWrites(ports, plan).catch((error: unknown) => {
-    throw isCertain(plan, error)
-      ? error
-      : afterWrite(error, `it is not known whether ${nameOf(plan)} is written`);
+    // The row was there, or may not be written: nothing is open.
+    const isCertain =
+      error instanceof Failure &&
+      (error.exitCode !== 1 || changes.some(({ conflict }) => conflict === error));
+    throw isCertain ? error : afterWrite(error, `it is not known whether ${nameOf(plan)} is written`);
   });
   if (made.some(({ table }) => table === 'grants')) return made;
   // A command that is repeated with the same id finds the row of its earlier run.
-  const there = await grantOf(ports, account, grantId);
+  const there = await grantOf(ports, plan);
   if (there && parseYuan(there.amount) === amount) return made;
   throw new Failure(
     `there is a grant ${grantId} of ${there?.amount ?? 'another amount'} already: choose another --id`,
   );
 }
 
-const nameOf = ({ account, grantId }: GrantOf): string => `grant ${grantId} of account ${account}`;
+type GrantOf = Pick<GrantPlan, 'account' | 'grantId'>;
 
-/** The row was there, or may not be written: nothing is open. */
-const isCertain = ({ changes }: GrantPlan, error: unknown): boolean =>
-  error instanceof Failure && (error.exitCode !== 1 || changes.some(({ conflict }) => conflict === error));
+const nameOf = ({ account, grantId }: GrantOf): string => `grant ${grantId} of account ${account}`;
 
 /** Whoever repeats a command of which only the reply was lost moves the money twice, under another id. */
 const afterWrite = (error: unknown, what: string): Failure =>
@@ -86,9 +124,8 @@ const afterWrite = (error: unknown, what: string): Failure =>
   );
 
 async function grantOf(
-  { ledger }: OperatorPorts,
-  account: string,
-  grantId: string,
+  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { account, grantId }: GrantOf,
 ): Promise<WrittenGrant | undefined> {
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
   return grants.find((grant) => grant.grantId === grantId);
@@ -114,68 +151,27 @@ export async function carryOutGrant(
 
 const pauseMs = 300;
 
-type GrantOf = Pick<GrantPlan, 'account' | 'grantId'>;
-
-/**
- * Of a grant that is written.
- * @returns `available`: the balance afterwards; undefined: the grant is not applied yet, or the item cannot
- * be read
- */
+/** Of a grant that is written. */
 export async function awaitApplied(
   ports: OperatorPorts,
-  { account, grantId }: GrantOf,
+  of: GrantOf,
   waitMs: number,
-): Promise<{ isApplied: boolean; available?: NanoYuan }> {
+): Promise<Omit<GrantMade, 'made'>> {
   const { clock, ledger } = ports;
   const untilMs = clock.now() + waitMs;
   const unread = (error: unknown): never => {
-    throw afterWrite(error, `${nameOf({ account, grantId })} is written`);
+    throw afterWrite(error, `${nameOf(of)} is written`);
   };
   for (;;) {
-    const grant = await grantOf(ports, account, grantId).catch(unread);
+    const grant = await grantOf(ports, of).catch(unread);
     if (grant?.problem !== undefined) throw new Failure(`the relay does not take it: ${grant.problem}`);
     if (grant?.applied !== undefined) break;
     if (clock.now() + pauseMs > untilMs) return { isApplied: false };
     await clock.sleep(pauseMs);
   }
-  const quota = await ledger.quota(account).catch(unread);
+  const quota = await ledger.quota(of.account).catch(unread);
   return { isApplied: true, ...(quota && 'row' in quota && { available: quota.row.available }) };
 }
-
-// Finds the grant that a command without an id repeats: its reply was lost, or it was stopped after its write. Reads one page.
-
-/** For so long a second command with the same amount is taken for a repeat of the first. */
-export const repeatMs = 10 * 60_000;
-const looked = 20;
-
-/** Generated ids sort by time. */
-const generatedGrantId = ({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): string =>
-  `${isoTime(clock.now()).replaceAll(/[-:]/g, '')}-${random.hex(4)}`;
-
-/** When the id was generated, in epoch milliseconds; undefined: somebody chose it. */
-function generatedMs(grantId: string): number | undefined {
-  const [, date = '', time = ''] = /^(\d{8})T(\d{6})Z-[0-9a-f]{8}$/.exec(grantId) ?? [];
-  const iso = `${date.replace(/(....)(..)/, '$1-$2-')}T${time.replace(/(..)(..)/, '$1:$2:')}Z`;
-  return date === '' ? undefined : Date.parse(iso);
-}
-
-/** Why a grant with a generated id is not made. Undefined: nothing like it was granted in the last ten minutes. */
-async function repeatedGrant(
-  { pages, clock }: Pick<OperatorPorts, 'pages' | 'clock'>,
-  account: string,
-  amount: NanoYuan,
-): Promise<string | undefined> {
-  const { grants } = await pages.grants(account, looked);
-  const again = grants.find(
-    ({ grantId, amount: written }) =>
-      parseYuan(written) === amount && (generatedMs(grantId) ?? 0) > clock.now() - repeatMs,
-  );
-  return again
-    ? `${again.amount} yuan were granted to ${account} minutes ago, as ${again.grantId}: if this is the same grant, it is made; if it is another, name it with --id`
-    : undefined;
-}
-
-// View: grants, those that are not applied first, then the newest, of all accounts or of one. Holds few more than it shows.
 
 export interface GrantsWanted {
   account?: string | undefined;
@@ -184,7 +180,7 @@ export interface GrantsWanted {
   limit: number;
 }
 
-interface GrantList {
+export interface GrantList {
   grants: WrittenGrant[];
   /** All that fit, with those beyond the limit. */
   count: number;
@@ -196,7 +192,10 @@ const safe = (grant: WrittenGrant): WrittenGrant => ({
   amount: parseYuan(grant.amount) === undefined ? '?' : grant.amount,
 });
 
-/** @param onProgress called with the number of further rows that were read */
+/**
+ * View: grants, those that are not applied first, then the newest, of all accounts or of one. Holds few more than it shows.
+ * @param onProgress called with the number of further rows that were read
+ */
 export async function listGrants(
   { ledger }: Pick<OperatorPorts, 'ledger'>,
   { account, open = false, limit }: GrantsWanted,
@@ -216,17 +215,15 @@ export async function listGrants(
   return { grants: firstOf(kept).map(safe), count };
 }
 
-/** Those that are not applied first, then the newest. */
 const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>
   compareCodeUnits(b.applied ?? '~', a.applied ?? '~') || compareCodeUnits(b.grantId, a.grantId);
 
 /** Throws a Failure if there is none. */
 export async function showGrant(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  ports: Pick<OperatorPorts, 'ledger'>,
   { account, id }: { account: string; id: string },
 ): Promise<WrittenGrant> {
-  const grants = (await Array.fromAsync(ledger.grants(account))).flat();
-  const found = grants.find(({ grantId }) => grantId === id);
+  const found = await grantOf(ports, { account, grantId: id });
   if (!found)
     throw usageFailure(`account ${account} has no grant ${id}: see \`grant list --account ${account}\``);
   return safe(found);

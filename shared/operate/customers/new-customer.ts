@@ -1,67 +1,19 @@
 /**
- * Makes a customer: the account, a first grant and a key, in that order. A run that broke off may be repeated: the grant has a
- * fixed id, so it is applied once, and a key that an earlier run made and nobody has used is refused, since it cannot be
- * shown again.
+ * Makes a customer: the account, a first grant and a key, in that order; and the text to send. A run that broke off may be
+ * repeated: the grant has a fixed id, so it is applied once, and a key that an earlier run made and nobody has used is refused,
+ * since it cannot be shown again.
  */
+import { formatYuan, parseYuan } from '../../billing/amount.ts';
 import type { WrittenGrant } from '../../billing/ledger-row.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
-import { textOf } from '../../config/rows/read-row.ts';
-import { listKeys } from '../keys/list-keys.ts';
-import { usageFailure, Failure, usable } from '../plan.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { formatYuan, parseYuan } from '../../billing/amount.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
-import { awaitApplied, planGrantAmount, type GrantMade, type GrantPlan } from './grants.ts';
+import { textOf } from '../../config/rows/read-row.ts';
 import { makeKey, planCreateKey, type MadeKey, type NewKeyPlan } from '../keys/edit-key.ts';
+import { listKeys } from '../keys/list-keys.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { Failure, usable, usageFailure } from '../plan.ts';
 import { carryOutWrites } from '../rows.ts';
-
-// Finds what an earlier run of `customer new` left, and refuses an account that is somebody's already. Writes nothing.
-
-/** A note on the key that `customer new` makes. */
-const keyMark = { _made_with: 'customer new' } as const;
-
-interface EarlierRun {
-  /** The row of the account. Undefined: there was no earlier run. */
-  row: RawRow | undefined;
-  grants: WrittenGrant[];
-  /** Usable keys that it made, which nobody has used. */
-  keys: { hash: string; hint: string; created: string }[];
-}
-
-/** Throws a Failure if the account has called, or has keys that were made in another way. */
-async function earlierRun(ports: OperatorPorts, account: string): Promise<EarlierRun> {
-  const { tables, ledger } = ports;
-  const [row, quota, grants, found] = await Promise.all([
-    tables.get('accounts', account),
-    ledger.quota(account),
-    Array.fromAsync(ledger.grants(account)),
-    listKeys(ports, { account }),
-  ]);
-  const item = quota && 'row' in quota ? quota.row : undefined;
-  const hasCalled = item !== undefined && (item.settled > 0 || item.open.size > 0 || item.spent > 0n);
-  if (isAccountOff(row))
-    throw usageFailure(
-      `account ${account} is switched off: \`customer enable ${account}\` lets it call again`,
-    );
-  const keys = found.map((each) => each.row);
-  const isUnreadable = quota !== undefined && item === undefined;
-  const isOfAnother = keys.some((key) => key['_made_with'] !== keyMark._made_with);
-  if (hasCalled || isUnreadable || isOfAnother)
-    throw usageFailure(
-      `${account} is a customer already: see \`customer show ${account}\`; \`key create\` makes a key, \`account grant\` tops up`,
-    );
-  return {
-    row,
-    grants: grants.flat(),
-    keys: keys
-      .filter(({ enabled }) => enabled !== false)
-      .map((key) => ({
-        hash: textOf(key, 'hash'),
-        hint: textOf(key, 'hint'),
-        created: textOf(key, '_created') || 'a time that is not known',
-      })),
-  };
-}
+import { awaitApplied, planGrantAmount, type GrantMade, type GrantPlan } from './grants.ts';
 
 export interface NewCustomerInput {
   account: string;
@@ -80,12 +32,13 @@ export interface NewCustomerPlan extends NewKeyPlan {
   grant: GrantPlan | undefined;
   baseUrl: string | undefined;
   contact: string | undefined;
-  /** Which pages of customers the settings allow. */
   pages: CustomerPages;
 }
 
 /** What the customer gets when it is made; nobody else can have a grant of this id. */
 const firstGrantId = 'first';
+/** A note on the key that is made. */
+const keyMark = { _made_with: 'customer new' } as const;
 
 export async function planNewCustomer(
   ports: OperatorPorts,
@@ -109,35 +62,39 @@ export async function planNewCustomer(
       `an earlier run granted ${granted.amount} yuan to ${account}: repeat it with --grant ${granted.amount}`,
     );
   const key = await planCreateKey(ports, { account, ...(models && { models }) });
-  const effect = [
-    earlier.row ? `account ${account} is there, without keys that were used` : `account ${account} is new`,
-    ...earlier.keys.map(
-      ({ hint }) => `the key ${hint} that an earlier run made is refused within 30 seconds`,
-    ),
-    ...(grant
-      ? [
-          granted
-            ? `its ${formatYuan(grant.amount)} yuan were granted by an earlier run`
-            : (grant.effect.at(-1) ?? ''),
-        ]
-      : []),
-    `a key: ${key.rights}`,
-  ];
+  const yuan = grant && `${formatYuan(grant.amount)} yuan`;
+  const conflict = usageFailure(`somebody else made account ${account} meanwhile: see \`customer show\``);
+  const off = { kind: 'update', table: 'keys', attributes: { enabled: false }, unchanged: {} } as const;
   return {
     changes: [
-      accountWrite(account, attributes, earlier.row),
-      ...earlier.keys.map(({ hash }): RowWrite => refusal(hash)),
+      earlier.row
+        ? { kind: 'update', table: 'accounts', key: { account }, attributes, unchanged: {}, conflict }
+        : { kind: 'create', table: 'accounts', row: { account, ...attributes }, conflict },
+      ...earlier.keys.map(({ hash }): RowWrite => ({ ...off, key: { hash } })),
       ...(grant && !granted ? grant.changes.filter(({ table }) => table === 'grants') : []),
-      ...key.changes.filter(({ table }) => table === 'keys').map(marked),
+      ...key.changes.flatMap((write): RowWrite[] =>
+        write.table === 'keys' && write.kind === 'create'
+          ? [{ ...write, row: { ...write.row, ...keyMark } }]
+          : [],
+      ),
     ],
-    effect,
+    effect: [
+      earlier.row ? `account ${account} is there, without keys that were used` : `account ${account} is new`,
+      ...earlier.keys.map(
+        ({ hint }) => `the key ${hint} that an earlier run made is refused within 30 seconds`,
+      ),
+      ...(grant
+        ? [granted ? `its ${yuan} were granted by an earlier run` : (grant.effect.at(-1) ?? '')]
+        : []),
+      `a key: ${key.rights}`,
+    ],
     warnings: key.warnings ?? [],
     questions: [
       // The customer may have been sent one of them, and not have called yet.
       ...earlier.keys.map(
         ({ hint, created }) => `Refuse the key ${hint}, made at ${created}, and make another?`,
       ),
-      grant ? `Make customer ${account} with ${formatYuan(grant.amount)} yuan?` : `Make customer ${account}?`,
+      yuan ? `Make customer ${account} with ${yuan}?` : `Make customer ${account}?`,
     ],
     account,
     rights: key.rights,
@@ -148,23 +105,47 @@ export async function planNewCustomer(
   };
 }
 
-function accountWrite(account: string, attributes: RawRow, there: RawRow | undefined): RowWrite {
-  const row = { account, ...attributes };
-  const conflict = usageFailure(`somebody else made account ${account} meanwhile: see \`customer show\``);
-  if (!there) return { kind: 'create', table: 'accounts', row, conflict };
-  return { kind: 'update', table: 'accounts', key: { account }, attributes, unchanged: {}, conflict };
+interface EarlierRun {
+  /** The row of the account. Undefined: there was no earlier run. */
+  row: RawRow | undefined;
+  grants: WrittenGrant[];
+  /** Usable keys that it made, which nobody has used. */
+  keys: { hash: string; hint: string; created: string }[];
 }
 
-const refusal = (hash: string): RowWrite => ({
-  kind: 'update',
-  table: 'keys',
-  key: { hash },
-  attributes: { enabled: false },
-  unchanged: {},
-});
-
-const marked = (write: RowWrite): RowWrite =>
-  write.kind === 'create' ? { ...write, row: { ...write.row, ...keyMark } } : write;
+/** Throws a Failure if the account has called, or has keys that were made in another way: it is somebody's already. */
+async function earlierRun(ports: OperatorPorts, account: string): Promise<EarlierRun> {
+  const { tables, ledger } = ports;
+  const [row, quota, grants, found] = await Promise.all([
+    tables.get('accounts', account),
+    ledger.quota(account),
+    Array.fromAsync(ledger.grants(account)),
+    listKeys(ports, { account }),
+  ]);
+  if (isAccountOff(row))
+    throw usageFailure(
+      `account ${account} is switched off: \`customer enable ${account}\` lets it call again`,
+    );
+  const item = quota && 'row' in quota ? quota.row : undefined;
+  const hasCalled = item !== undefined && (item.settled > 0 || item.open.size > 0 || item.spent > 0n);
+  const keys = found.map((each) => each.row);
+  const isUnreadable = quota !== undefined && item === undefined;
+  const isOfAnother = keys.some((key) => key['_made_with'] !== keyMark._made_with);
+  if (hasCalled || isUnreadable || isOfAnother)
+    throw usageFailure(
+      `${account} is a customer already: see \`customer show ${account}\`; \`key create\` makes a key, \`account grant\` tops up`,
+    );
+  const open = keys.filter(({ enabled }) => enabled !== false);
+  return {
+    row,
+    grants: grants.flat(),
+    keys: open.map((key) => ({
+      hash: textOf(key, 'hash'),
+      hint: textOf(key, 'hint'),
+      created: textOf(key, '_created') || 'a time that is not known',
+    })),
+  };
+}
 
 export interface CustomerMade extends MadeKey {
   /** Undefined: nothing was granted. `problem`: why the relay does not take it. */
@@ -189,9 +170,8 @@ export async function carryOutNewCustomer(
   }
 }
 
-// Which pages of customers the settings allow, for what customers are sent.
-
-interface CustomerPages {
+/** Which pages of customers the settings allow, for what customers are sent. */
+export interface CustomerPages {
   /** `/`: models and prices. */
   models: boolean;
   /** `/account` */
@@ -199,19 +179,16 @@ interface CustomerPages {
 }
 
 async function customerPages({ tables }: Pick<OperatorPorts, 'tables'>): Promise<CustomerPages> {
-  const [page, account] = await Promise.all([
-    tables.get('settings', 'page'),
-    tables.get('settings', 'account_page'),
-  ]);
-  return { models: !isOff(page?.['value']), account: !isOff(account?.['value']) };
+  const isOn = async (name: string): Promise<boolean> => {
+    const value = (await tables.get('settings', name))?.['value'];
+    // As a table's row says it: text is accepted for a switch.
+    return value !== false && value !== 'false';
+  };
+  const [models, account] = await Promise.all([isOn('page'), isOn('account_page')]);
+  return { models, account };
 }
 
-/** As a table's row says it: text is accepted for a switch. */
-const isOff = (value: unknown): boolean => value === false || value === 'false';
-
-// The text that a new customer is sent with the key.
-
-interface Welcome {
+export interface Welcome {
   account: string;
   secretKey: string;
   /** Ends in `/v1`. Undefined: it is not known. */
@@ -233,7 +210,7 @@ export const accountLink = ({
 
 const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
 
-/** Lines, ready to send. */
+/** The text that a new customer is sent with the key: lines, ready to send. */
 export function welcomeMessage({
   account,
   secretKey,

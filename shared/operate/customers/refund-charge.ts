@@ -8,9 +8,9 @@ import { grantLedgerId, latePrefix, type CloseRow } from '../../billing/ledger-r
 import { isoTime } from '../../wire/iso-time.ts';
 import { leakedGrantId } from '../keys/leaked-key.ts';
 import { lateCharge } from '../ledger/ledger.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
-import { type OperatorPorts, ExactNumber } from '../operator-ports.ts';
-import { type GrantPlan, repeatMs } from './grants.ts';
+import { grantEffect, grantRow, repeatMs, type GrantPlan } from './grants.ts';
 
 export interface RefundInput {
   /** The id of a ledger row, which is the request's, or the id of an answer. */
@@ -26,9 +26,11 @@ export interface RefundInput {
 /** `carryOutWrites` carries it out; it throws if another part was made meanwhile. */
 export async function planRefundCharge(ports: OperatorPorts, input: RefundInput): Promise<GrantPlan> {
   const { account, id, charge, model, key } = await chargedRow(ports, input.id);
-  const written = await writtenAmounts(ports, account);
-  const earlier = await earlierParts(ports, { id, written });
-  const late = await earlierParts(ports, { id: latePrefix + id, written });
+  const nowMs = ports.clock.now();
+  const grants = (await Array.fromAsync(ports.ledger.grants(account))).flat();
+  const written: WrittenAmounts = new Map(grants.map(({ grantId, amount }) => [grantId, amount]));
+  const earlier = await earlierParts(ports, id, written);
+  const late = await earlierParts(ports, latePrefix + id, written);
   const left = [...earlier, ...late].reduce((sum, part) => sum - part.amount, charge);
   const before = left === charge ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
   const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
@@ -41,24 +43,33 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const number = earlier.length + 1;
   if (input.part !== undefined && input.part !== number)
     throw usageFailure(`${charged}; --part ${input.part}: the next part is ${number}`);
-  const refusal = input.part === undefined ? repeatedPart(ports, { id, amount, earlier }) : undefined;
   const grantId = partId(id, number);
-  const row = {
-    account,
-    grant_id: grantId,
-    amount: new ExactNumber(formatYuan(amount)),
-    reason: input.reason ?? `refund of ${id}`,
-    _created: isoTime(ports.clock.now()),
-  };
+  const reason = input.reason ?? `refund of ${id}`;
+  const row = grantRow({ account, grant_id: grantId, reason, _created: isoTime(nowMs) }, amount);
   const conflict = new Failure(
     'somebody else refunded this request meanwhile and nothing was written: look at it again, then repeat',
   );
+  // A command that was stopped after its write looks like this one.
+  const last = earlier.at(-1);
+  const isRepeated = input.part === undefined && last?.amount === amount && last.atMs > nowMs - repeatMs;
+  // A leaked key is refunded as a whole, since a time that the grant does not say.
+  const leaked = leakedGrantId(key);
+  const returned = parseYuan(written.get(leaked) ?? '');
   return {
     changes: [{ kind: 'create', table: 'grants', row, conflict }],
-    effect: [charged, `account ${account} is granted ${formatYuan(amount)} yuan, once, as ${grantId}`],
+    effect: [charged, grantEffect({ account, amount, grantId })],
     questions: [`Refund ${formatYuan(amount)} yuan to account ${account}?`],
-    ...(refusal !== undefined && { refusal }),
-    warnings: refundedWithKey(leakedGrantId(key), written),
+    ...(isRepeated && {
+      refusal:
+        `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${partId(id, number - 1)}: if this is the same ` +
+        `part, it is made; if it is another, say so: account refund ${id} --amount ${formatYuan(amount)} --part ${number}`,
+    }),
+    warnings:
+      returned === undefined
+        ? []
+        : [
+            `the grant ${leaked} returned ${formatYuan(returned)} yuan for calls of this key: is this one among them?`,
+          ],
     account,
     grantId,
     amount,
@@ -67,9 +78,8 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
 
 /** With all that the call was charged: its late charge, which may be below zero, is no call of its own. */
 async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseRow> {
-  const { ledger } = ports;
   const id = written.trim().replace(/^(chatcmpl-|resp-|late#)/, '');
-  const reading = await ledger.request(id);
+  const reading = await ports.ledger.request(id);
   if (!reading) throw new Failure(`the ledger has no row ${id}: see \`ledger list\``);
   if ('problem' in reading) throw new Failure(`the row cannot be read: ${reading.problem}`);
   const { row } = reading;
@@ -86,35 +96,7 @@ const partId = (id: string, number: number): string => `refund#${id}${number ===
 /** Amounts as written, by id of the grant. */
 type WrittenAmounts = ReadonlyMap<string, string>;
 
-const writtenAmounts = async ({ ledger }: OperatorPorts, account: string): Promise<WrittenAmounts> =>
-  new Map(
-    (await Array.fromAsync(ledger.grants(account))).flat().map(({ grantId, amount }) => [grantId, amount]),
-  );
-
-/** A leaked key is refunded as a whole, since a time that the grant does not say. */
-function refundedWithKey(grantId: string, written: WrittenAmounts): string[] {
-  const amount = parseYuan(written.get(grantId) ?? '');
-  return amount === undefined
-    ? []
-    : [
-        `the grant ${grantId} returned ${formatYuan(amount)} yuan for calls of this key: is this one among them?`,
-      ];
-}
-
-/** Why a part is not made: a command that was stopped after its write looks like this one. */
-function repeatedPart(
-  { clock }: Pick<OperatorPorts, 'clock'>,
-  { id, amount, earlier }: { id: string; amount: NanoYuan; earlier: readonly Part[] },
-): string | undefined {
-  const last = earlier.at(-1);
-  if (last?.amount !== amount || last.atMs <= clock.now() - repeatMs) return undefined;
-  return (
-    `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${partId(id, earlier.length)}: if this is the same ` +
-    `part, it is made; if it is another, say so: account refund ${id} --amount ${formatYuan(amount)} --part ${earlier.length + 1}`
-  );
-}
-
-interface Part {
+interface RefundPart {
   amount: NanoYuan;
   /** When it was applied; one that is not yet was made a moment ago. */
   atMs: number;
@@ -126,9 +108,10 @@ interface Part {
  */
 async function earlierParts(
   { ledger }: OperatorPorts,
-  { id, written }: { id: string; written: WrittenAmounts },
-): Promise<Part[]> {
-  const parts: Part[] = [];
+  id: string,
+  written: WrittenAmounts,
+): Promise<RefundPart[]> {
+  const parts: RefundPart[] = [];
   for (;;) {
     const grantId = partId(id, parts.length + 1);
     const applied = await ledger.request(grantLedgerId(grantId));

@@ -1,20 +1,19 @@
 /**
- * Creates a key for an account, and the account if it does not exist. The key is in the result and stored
- * nowhere.
+ * Makes keys and changes their rows: a new key for an account, a successor of an old one, other rights, off and on. A key that
+ * is made is in the result and stored nowhere. `carryOutWrites` carries out plans that make none.
  */
-import { isAccountOff } from '../../config/rows/account-row.ts';
-import { keyHash } from '../../tables/key-hash.ts';
-import { isoTime } from '../../wire/iso-time.ts';
-import { keyHint } from '../../wire/ids.ts';
-import { usageFailure, type Plan, Failure } from '../plan.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { findAccount, carryOutWrites } from '../rows.ts';
-import { keyState, findKey, listKeys, type FoundKey } from './list-keys.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
-import { offeredNames, namedModels } from '../../config/rows/key-row.ts';
+import { isAccountOff } from '../../config/rows/account-row.ts';
+import { namedModels, offeredNames } from '../../config/rows/key-row.ts';
+import { textOf } from '../../config/rows/read-row.ts';
 import { namesShown } from '../../config/rows/read-table.ts';
-import { textOf, plainValue } from '../../config/rows/read-row.ts';
-import { canonicalJson } from '../../wire/json.ts';
+import { keyHash } from '../../tables/key-hash.ts';
+import { keyHint } from '../../wire/ids.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { Failure, usageFailure, type Plan } from '../plan.ts';
+import { carryOutWrites, findAccount, updateOf, withAttributes } from '../rows.ts';
+import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
 export interface NewKeyInput {
   account: string;
@@ -41,36 +40,33 @@ export interface MadeKey {
   hint: string;
 }
 
+/** Makes the account, too, if it does not exist. */
 export async function planCreateKey(
   ports: OperatorPorts,
   { account, models, official, expires, maxConcurrency, rpm, store }: NewKeyInput,
 ): Promise<NewKeyPlan> {
   const nowMs = ports.clock.now();
-  const row: RawRow = {
-    account,
-    enabled: true,
-    ...(models && { models }),
-    ...(official && { official: true }),
-    ...(expires !== undefined && { expires_at: expires }),
-    ...(maxConcurrency !== undefined && { max_concurrency: maxConcurrency }),
-    ...(rpm !== undefined && { rpm }),
-    ...(store !== undefined && { store }),
-    _created: isoTime(nowMs),
-  };
+  const row: RawRow = withAttributes(
+    { account, enabled: true, models },
+    {
+      official: official || undefined,
+      expires_at: expires,
+      max_concurrency: maxConcurrency,
+      rpm,
+      store,
+      _created: isoTime(nowMs),
+    },
+  );
   const { state, why: rights } = keyState({ ...row, hash: keyHash('of the key to be made') }, nowMs);
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
+  const off = `account ${account} is off: the key is refused until \`customer enable ${account}\``;
   return {
     // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
     changes: [...found.changes, { kind: 'create', table: 'keys', row }],
     effect: [...found.effect, `a key of account ${account}: ${rights}`],
     questions: [],
-    warnings: [
-      ...(isAccountOff(found.row)
-        ? [`account ${account} is off: the key is refused until \`customer enable ${account}\``]
-        : []),
-      ...(await unservedModels(ports, models)),
-    ],
+    warnings: [...(isAccountOff(found.row) ? [off] : []), ...(await unservedModels(ports, models))],
     account,
     rights,
   };
@@ -96,9 +92,16 @@ export function makeKey({ random }: OperatorPorts, plan: Plan<RowWrite>): MadeKe
   return { secretKey, hash, hint, changes };
 }
 
-// Warns of models that a key is to be allowed and that nobody serves: a typing mistake, or a model that comes later.
+/** The row of a key's successor, before it has a hash and a hint. */
+export function successorOf({ row, hash }: FoundKey, nowMs: number): RawRow {
+  const kept = Object.entries(row).filter(([name]) => !name.startsWith('_'));
+  return { ...Object.fromEntries(kept), enabled: true, _created: isoTime(nowMs), _replaces: hash };
+}
 
-/** @param models undefined: every model */
+/**
+ * Warns of models that nobody serves: a typing mistake, or a model that comes later.
+ * @param models undefined: every model
+ */
 async function unservedModels(
   { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
   models: readonly string[] | undefined,
@@ -110,19 +113,20 @@ async function unservedModels(
   return unserved.length === 0 ? [] : [`no channel that is on serves ${namesShown(unserved)}`];
 }
 
-// Creates a key with the attributes of an old one and sets the old key's expiry, both in one transaction.
-
 const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
 
-interface RotateKeyPlan extends NewKeyPlan {
+export interface RotateKeyPlan extends NewKeyPlan {
   /** The old key's name in messages. */
   oldName: string;
   /** ISO 8601. */
   oldWorksUntil: string;
 }
 
-/** @param written the old key, in a form that `findKey` accepts */
+/**
+ * Plans a key with the attributes of an old one and an end of the old one, both in one transaction.
+ * @param written the old key, in a form that `findKey` accepts
+ */
 export async function planRotateKey(
   ports: OperatorPorts,
   { written, graceHours }: { written: string; graceHours: number },
@@ -137,12 +141,10 @@ export async function planRotateKey(
   const earlier = (await listKeys(ports, { account: read.account })).filter(
     (each) => each.row['_replaces'] === old.hash && each.state === 'usable',
   );
-  const kept = Object.entries(old.row).filter(([name]) => !name.startsWith('_'));
   const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
-  const row = { ...Object.fromEntries(kept), _created: isoTime(nowMs), _replaces: old.hash };
   return {
     changes: [
-      { kind: 'create', table: 'keys', row },
+      { kind: 'create', table: 'keys', row: successorOf(old, nowMs) },
       {
         kind: 'update',
         table: 'keys',
@@ -171,8 +173,6 @@ export async function carryOutRotateKey(ports: OperatorPorts, plan: RotateKeyPla
   return key;
 }
 
-// Changes attributes of a key's row: whose it is, what it may call, its limits. `carryOutWrites` carries it out.
-
 export interface EditKeyPlan extends Plan<RowWrite> {
   /** The key's name in messages. */
   name: string;
@@ -187,11 +187,9 @@ export async function planEditKey(
   attributes: RawRow,
 ): Promise<EditKeyPlan> {
   const plan = editOf(ports, await findKey(ports, written), attributes);
-  return { ...plan, warnings: await unservedModels(ports, namedModelsOrAll(attributes)) };
+  const models = attributes['models'] === undefined ? undefined : namedModels(attributes);
+  return { ...plan, warnings: await unservedModels(ports, models) };
 }
-
-const namedModelsOrAll = (attributes: RawRow): string[] | undefined =>
-  attributes['models'] === undefined ? undefined : namedModels(attributes);
 
 /** Lets a disabled key work again. Refuses one that would not work all the same. */
 export async function planEnableKey(ports: OperatorPorts, written: string): Promise<EditKeyPlan> {
@@ -209,76 +207,40 @@ export async function planMoveKey(
   ports: OperatorPorts,
   { written, account }: { written: string; account: string },
 ): Promise<EditKeyPlan> {
-  const [key] = [await findKey(ports, written), await findAccount(ports, account)];
+  const key = await findKey(ports, written);
+  await findAccount(ports, account);
   const plan = editOf(ports, key, { account });
-  const from = textOf(key.row, 'account');
+  if (plan.changes.length === 0) return plan;
   return {
     ...plan,
-    questions: plan.changes.length > 0 ? [`Let ${account} pay for ${key.name}?`] : [],
-    effect:
-      plan.changes.length > 0
-        ? [`${account} pays for ${key.name} within 30 seconds; earlier calls stay with ${from}`]
-        : plan.effect,
+    questions: [`Let ${account} pay for ${key.name}?`],
+    effect: [`${account} pays for ${key.name} within 30 seconds; earlier calls stay with ${key.account}`],
   };
 }
 
 function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attributes: RawRow): EditKeyPlan {
-  const names = Object.keys(attributes).filter((each) => !isSame(row[each], attributes[each]));
-  const after = Object.fromEntries(
-    Object.entries({ ...row, ...attributes }).filter(([, value]) => value !== undefined),
-  );
-  const { state, why } = keyState(after, clock.now());
+  const changes = updateOf({ table: 'keys', key: { hash }, row }, attributes);
+  const { state, why } = keyState(withAttributes(row, attributes), clock.now());
   if (state === 'invalid') throw usageFailure(`nothing was written: ${why}`);
-  const pick = (from: RawRow): RawRow => Object.fromEntries(names.map((each) => [each, from[each]]));
-  const conflict = new Failure('somebody else changed the row meanwhile: look at it again, then repeat');
-  return {
-    changes:
-      names.length === 0
-        ? []
-        : [
-            {
-              kind: 'update',
-              table: 'keys',
-              key: { hash },
-              attributes: pick(attributes),
-              unchanged: pick(row),
-              conflict,
-            },
-          ],
-    effect:
-      names.length === 0
-        ? [`nothing to write: ${name} is like this already`]
-        : [`${name} within 30 seconds: ${why}${state === 'usable' ? '' : ` (${state})`}`],
-    questions: [],
-    name,
-    rights: why,
-  };
+  const effect =
+    changes.length === 0
+      ? `nothing to write: ${name} is like this already`
+      : `${name} within 30 seconds: ${why}${state === 'usable' ? '' : ` (${state})`}`;
+  return { changes, effect: [effect], questions: [], name, rights: why };
 }
 
-const isSame = (a: unknown, b: unknown): boolean =>
-  canonicalJson(plainValue(a) ?? null) === canonicalJson(plainValue(b) ?? null);
-
-// Disables a key: the relay refuses it, and its row stays.
-
-interface DisableKeyPlan extends Plan<RowWrite> {
+export interface DisableKeyPlan extends Plan<RowWrite> {
   /** The key's name in messages. */
   name: string;
 }
 
-/** @param written the key, in a form that `findKey` accepts */
+/** The relay refuses the key, and its row stays. */
 export async function planDisableKey(ports: OperatorPorts, written: string): Promise<DisableKeyPlan> {
   const { hash, name } = await findKey(ports, written);
+  const conflict = new Failure('the row is gone: somebody deleted it, so the key is refused already');
+  const off = { attributes: { enabled: false }, unchanged: {}, conflict };
   return {
-    changes: [
-      {
-        kind: 'update',
-        table: 'keys',
-        key: { hash },
-        attributes: { enabled: false },
-        unchanged: {},
-        conflict: new Failure('the row is gone: somebody deleted it, so the key is refused already'),
-      },
-    ],
+    changes: [{ kind: 'update', table: 'keys', key: { hash }, ...off }],
     effect: [`the relay refuses ${name} within 30 seconds`],
     questions: [`Disable ${name}?`],
     name,

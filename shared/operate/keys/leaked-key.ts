@@ -2,17 +2,17 @@
  * Answers a leaked key: refuses it at once and makes its successor in one transaction, and only then reads what it was used
  * for, so that reading costs no time in which it works.
  */
-import { textOf } from '../../config/rows/read-row.ts';
-import { isoTime } from '../../wire/iso-time.ts';
-import { Failure, usageFailure, type Plan, shellWord } from '../plan.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { makeKey, type MadeKey } from './edit-key.ts';
-import { findKey, keyState, type FoundKey, listKeys, type KeyView } from './list-keys.ts';
-import { type NanoYuan, parseYuan, formatYuan } from '../../billing/amount.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { ledgerTimeMs } from '../../billing/ledger-row.ts';
+import { textOf } from '../../config/rows/read-row.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { selectRows } from '../ledger/ledger.ts';
+import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
+import { Failure, shellWord, usageFailure, type Plan } from '../plan.ts';
+import { makeKey, successorOf, type MadeKey } from './edit-key.ts';
+import { findKey, keyState, listKeys, type FoundKey, type KeyView } from './list-keys.ts';
 
 export interface LeakedKeyPlan extends Plan<RowWrite> {
   account: string;
@@ -26,7 +26,7 @@ export interface LeakedKeyPlan extends Plan<RowWrite> {
   earlier: EarlierLeak | undefined;
 }
 
-interface LeakedKeyInput {
+export interface LeakedKeyInput {
   written: string;
   /** Epoch milliseconds. Default: a day before, or before it was refused. */
   sinceMs?: number | undefined;
@@ -35,20 +35,29 @@ interface LeakedKeyInput {
 }
 
 const dayMs = 86_400_000;
+const hourMs = 3_600_000;
 
 export async function planLeakedKey(
   ports: OperatorPorts,
   { written, sinceMs, alone = false }: LeakedKeyInput,
 ): Promise<LeakedKeyPlan> {
   const found = await findKey(ports, written);
-  const { hash, name, row } = found;
+  const { hash, name, row, account } = found;
   const earlier = await earlierLeak(ports, found);
   const nowMs = ports.clock.now();
   const since = sinceMs ?? (earlier ? Date.parse(earlier.at) : nowMs) - dayMs;
   if (since >= nowMs) throw usageFailure('--since: wanted a time before now');
   const { state, why, row: read } = keyState({ ...row, enabled: true }, nowMs);
-  const account = textOf(row, 'account');
-  const hasSuccessor = !alone && !earlier && state === 'usable';
+  const plan = { earlier, account, name, hint: read?.hint ?? '', use: { account, hash, sinceMs: since } };
+  if (earlier)
+    return {
+      ...plan,
+      changes: [],
+      effect: earlierLeakWords(name, earlier),
+      questions: [],
+      rights: undefined,
+    };
+  const hasSuccessor = !alone && state === 'usable';
   const refused: RowWrite = {
     kind: 'update',
     table: 'keys',
@@ -57,30 +66,48 @@ export async function planLeakedKey(
     // Two at once make one successor.
     unchanged: { _leaked: undefined },
   };
-  const successor: RowWrite = { kind: 'create', table: 'keys', row: copyOf(row, hash, nowMs) };
+  const successor: RowWrite = { kind: 'create', table: 'keys', row: successorOf(found, nowMs) };
   return {
-    changes: earlier ? [] : [refused, ...(hasSuccessor ? [successor] : [])],
-    effect: earlier
-      ? earlierLeakWords(name, earlier)
-      : [
-          `the relay refuses ${name} within 30 seconds`,
-          hasSuccessor
-            ? `a new key of account ${account}: ${why}`
-            : `no successor is made${alone ? '' : `: it would not work (${why})`}`,
-        ],
-    questions: earlier ? [] : [`Refuse ${name} at once?`],
-    earlier,
-    account,
-    name,
-    hint: read?.hint ?? '',
+    ...plan,
+    changes: [refused, ...(hasSuccessor ? [successor] : [])],
+    effect: [
+      `the relay refuses ${name} within 30 seconds`,
+      hasSuccessor
+        ? `a new key of account ${account}: ${why}`
+        : `no successor is made${alone ? '' : `: it would not work (${why})`}`,
+    ],
+    questions: [`Refuse ${name} at once?`],
     rights: hasSuccessor ? why : undefined,
-    use: { account, hash, sinceMs: since },
   };
 }
 
-function copyOf(row: RawRow, hash: string, nowMs: number): RawRow {
-  const kept = Object.entries(row).filter(([name]) => !name.startsWith('_'));
-  return { ...Object.fromEntries(kept), enabled: true, _created: isoTime(nowMs), _replaces: hash };
+/** What an earlier answer did, for whoever asks again: its reply was lost, or somebody else was quicker. */
+export interface EarlierLeak {
+  /** ISO 8601. */
+  at: string;
+  /** Undefined: none was made. */
+  successor: (Pick<KeyView, 'state'> & { hash: string; hint: string }) | undefined;
+}
+
+/** Undefined: this key was not said to have leaked. */
+async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey): Promise<EarlierLeak | undefined> {
+  const { _leaked: at, account } = row;
+  if (typeof at !== 'string') return undefined;
+  if (typeof account !== 'string') throw usageFailure('the row of this key has no account');
+  const found = (await listKeys(ports, { account })).find((each) => each.row['_replaces'] === hash);
+  const of = (name: string): string => textOf(found?.row, name);
+  return { at, successor: found && { state: found.state, hash: of('hash'), hint: of('hint') } };
+}
+
+/** Sentences: what is done, and what remains. */
+function earlierLeakWords(name: string, { at, successor }: EarlierLeak): string[] {
+  const hash = successor?.hash.slice(0, 12);
+  return [
+    `${name} was disabled as leaked at ${at}: nothing to write`,
+    successor
+      ? `its successor is ${successor.hint} (hash ${hash}, ${successor.state}). Nobody has it? key rotate ${hash} --grace 0`
+      : 'no successor was made: key create makes a key',
+  ];
 }
 
 export interface LeakedKeyMade {
@@ -116,42 +143,7 @@ export async function carryOutLeakedKey(
   }
 }
 
-// What an earlier answer to a leaked key did, for whoever asks again: its reply was lost, or somebody else was quicker. Writes nothing.
-
-interface EarlierLeak {
-  /** ISO 8601. */
-  at: string;
-  /** Undefined: none was made. */
-  successor: (Pick<KeyView, 'state'> & { hash: string; hint: string }) | undefined;
-}
-
-/** Undefined: this key was not said to have leaked. */
-async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey): Promise<EarlierLeak | undefined> {
-  const at = row['_leaked'];
-  if (typeof at !== 'string') return undefined;
-  const account = row['account'];
-  if (typeof account !== 'string') throw usageFailure('the row of this key has no account');
-  const successor = (await listKeys(ports, { account })).find((each) => each.row['_replaces'] === hash);
-  return {
-    at,
-    successor: successor && {
-      state: successor.state,
-      hash: textOf(successor.row, 'hash'),
-      hint: textOf(successor.row, 'hint'),
-    },
-  };
-}
-
-/** Sentences: what is done, and what remains. */
-const earlierLeakWords = (name: string, { at, successor }: EarlierLeak): string[] => [
-  `${name} was disabled as leaked at ${at}: nothing to write`,
-  successor
-    ? `its successor is ${successor.hint} (hash ${successor.hash.slice(0, 12)}, ${successor.state}). Nobody has it? key rotate ${successor.hash.slice(0, 12)} --grace 0`
-    : 'no successor was made: key create makes a key',
-];
-
-// View: what a key called and spent since a time, by hour and model, from the ledger rows of its account.
-
+/** View: what a key called and spent since a time. */
 export interface KeyUse {
   sinceMs: number;
   /** Sorted by hour, then model. `hour`: `2026-11-22T09:00:00Z`. */
@@ -163,7 +155,7 @@ export interface KeyUse {
   problems: string[];
 }
 
-interface KeyUseWanted {
+export interface KeyUseWanted {
   account: string;
   /** Of the whole key. */
   hash: string;
@@ -172,7 +164,6 @@ interface KeyUseWanted {
 
 /** Ledger rows have so many digits of the hash. */
 const digitsOfHash = 12;
-const hourMs = 3_600_000;
 
 /** @param onProgress called with the number of further rows that were read */
 export async function viewKeyUse(
@@ -200,27 +191,22 @@ export async function viewKeyUse(
     sinceMs,
     hours: sorted,
     sum: sorted.reduce((sum, { figures }) => addFigures(sum, figures), noFigures),
-    refunded: await refundedOf(ports, account, ids),
+    refunded: ids.size === 0 ? 0n : await refundedOf(ports, account, ids),
     problems,
   };
 }
 
-// Adds up what refunds of some calls returned: grants named `refund#<id>`, `refund#<id>#2`.
-
-/** @param ids of the calls */
+/** What refunds of these calls returned: grants named `refund#<id>`, `refund#<id>#2`. */
 async function refundedOf(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { ledger }: OperatorPorts,
   account: string,
   ids: ReadonlySet<string>,
 ): Promise<NanoYuan> {
-  if (ids.size === 0) return 0n;
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
   return grants
     .filter(({ grantId }) => grantId.startsWith('refund#') && ids.has(grantId.split('#')[1] ?? ''))
     .reduce((sum, { amount }) => sum + (parseYuan(amount) ?? 0n), 0n);
 }
-
-// The text that the customer of a leaked key is sent, and the refund that may be offered.
 
 interface Leak {
   plan: Pick<LeakedKeyPlan, 'account' | 'hint' | 'use'>;
@@ -231,7 +217,7 @@ interface Leak {
 
 const spentOf = ({ sum }: KeyUse): bigint => sum.amounts.charged ?? 0n;
 
-/** Lines, ready to send. */
+/** The text that the customer is sent: lines, ready to send. */
 export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak): string[] {
   return [
     `Your key ${hint} (account ${account}) was found in a place where others can read it. We have switched it off.`,
@@ -265,7 +251,7 @@ export function leakedRefund({
 }: Omit<Leak, 'secretKey'>): LeakedRefund | undefined {
   const spent = use ? spentOf(use) - use.refunded : 0n;
   if (spent <= 0n) return undefined;
-  const id = leakedGrantId(wanted.hash.slice(0, 12));
+  const id = leakedGrantId(wanted.hash.slice(0, digitsOfHash));
   return { account, amount: formatYuan(spent), id, reason: 'calls of a leaked key' };
 }
 

@@ -1,57 +1,13 @@
-/** View: keys, each with its state. */
-import { isoTime } from '../../wire/iso-time.ts';
+/** Views of keys: listed, found, and whether the relay accepts one, and why, by the same rules that it applies to requests. */
+import { isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow, refusedFor, shownHash } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import type { RawRow, OperatorPorts, RowsWanted } from '../operator-ports.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
 import { keyHash } from '../../tables/key-hash.ts';
-import { usageFailure } from '../plan.ts';
-import { isAccountOff } from '../../config/rows/account-row.ts';
 import { isSecretKey, keyHint } from '../../wire/ids.ts';
-
-// Describes a key's state in words, by the same rules that the relay applies to requests.
-
-export { shownHash };
-
-/** Whether the relay accepts a key, and why. `row` is present if it could be read. */
-interface KeyState {
-  state: 'usable' | 'unknown' | 'invalid' | 'disabled' | 'expired' | 'kind';
-  why: string;
-  row?: KeyRow;
-}
-
-/**
- * The state of a key, and why.
- * @param raw the key's row of `keys`; undefined: it has none
- * @param nowMs epoch milliseconds
- */
-export function keyState(raw: RawRow | undefined, nowMs: number): KeyState {
-  if (raw === undefined) return { state: 'unknown', why: 'no row has the hash of this key' };
-  const reading = readRow(KeyRow, raw);
-  if ('problem' in reading) return { state: 'invalid', why: reading.problem };
-  const { row } = reading;
-  const state = refusedFor(row, nowMs) ?? 'usable';
-  return { state, why: reasons[state](row), row };
-}
-
-const reasons: Record<NonNullable<ReturnType<typeof refusedFor>> | 'usable', (row: KeyRow) => string> = {
-  kind: ({ agent }) => `agent is ${agent}; only api may chat`,
-  disabled: () => 'enabled is false',
-  expired: ({ expires_at: expiresAt = 0 }) => `it expired at ${isoTime(expiresAt)}`,
-  usable: describeRights,
-};
-
-function describeRights(row: KeyRow): string {
-  return [
-    row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
-    ...(row.official ? ['official mode'] : []),
-    ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
-    ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
-    ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
-    ...(row.store === undefined ? [] : [row.store ? 'stores responses' : 'stores nothing']),
-    ...(row.budget === undefined ? [] : [`at most ${row.budget.amount} yuan a ${row.budget.period}`]),
-  ].join('; ');
-}
+import { isoTime } from '../../wire/iso-time.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
+import type { OperatorPorts, RawRow, RowsWanted } from '../operator-ports.ts';
+import { usageFailure } from '../plan.ts';
 
 export interface KeyView extends Pick<KeyState, 'state' | 'why'> {
   /** The row as stored, with lists instead of sets. */
@@ -68,36 +24,35 @@ export async function listKeys(
   return keyViewsOf(wanted, clock.now());
 }
 
-/** Sorted by account, then hint. */
-export const keyViewsOf = (rows: readonly RawRow[], nowMs: number): KeyView[] =>
-  rows.toSorted((a, b) => compareCodeUnits(sortText(a), sortText(b))).map((row) => keyView(row, nowMs));
+const sortText = (row: RawRow): string => `${textOf(row, 'account')} ${textOf(row, 'hint')}`;
 
-function keyView(raw: RawRow, nowMs: number): KeyView {
-  const { state, why } = keyState(raw, nowMs);
-  const attributes = Object.entries(raw).map(([name, value]) => [
-    name,
-    value instanceof Set ? [...value] : value,
-  ]);
-  return { state, why, row: Object.fromEntries(attributes) as RawRow };
+/** Sorted by account, then hint. */
+export function keyViewsOf(rows: readonly RawRow[], nowMs: number): KeyView[] {
+  return rows
+    .toSorted((a, b) => compareCodeUnits(sortText(a), sortText(b)))
+    .map((raw) => {
+      const { state, why } = keyState(raw, nowMs);
+      const attributes = Object.entries(raw).map(([name, value]) => [
+        name,
+        value instanceof Set ? [...value] : value,
+      ]);
+      return { state, why, row: Object.fromEntries(attributes) as RawRow };
+    });
 }
 
-const sortText = ({ account, hint }: RawRow): string =>
-  [account, hint].map((value) => (typeof value === 'string' ? value : '')).join(' ');
-
-// View: keys, a page at a time: all, those of an account, or those that fit a hint or a hash. Never takes a whole key.
-
-interface KeyPage {
+export interface KeyPage {
   keys: KeyView[];
   next: string | undefined;
 }
 
-interface KeysWanted {
-  /** A part of an account's name, of a hint or of a hash. Absent: all keys. */
+export interface KeysWanted {
+  /** A part of an account's name, of a hint or of a hash, never a whole key. Absent: all keys. */
   text?: string | undefined;
   after?: string | undefined;
   limit: number;
 }
 
+/** A page at a time. */
 export async function findKeys(
   { clock, pages }: Pick<OperatorPorts, 'clock' | 'pages'>,
   { text, after, limit }: KeysWanted,
@@ -118,8 +73,6 @@ function whereOf(text: string): RowsWanted['where'] {
   return { attribute: 'account', contains: text };
 }
 
-// Finds the one key that matches an operator's text.
-
 export interface FoundKey {
   hash: string;
   /** The key's name in messages. */
@@ -131,43 +84,72 @@ export interface FoundKey {
 }
 
 /**
- * Finds a key by its hash, by 4 or more leading characters of the hash, by its hint, or by the key itself.
+ * Finds the one key of which an operator gives the hash, 4 or more leading characters of it, the hint, or the key itself.
  * Throws a Failure of the command line unless exactly one key matches.
  */
 export async function findKey({ tables }: OperatorPorts, written: string): Promise<FoundKey> {
   const wanted = written.trim();
   const isHashPrefix = /^[0-9a-f]{4,64}$/i.test(wanted);
-  if (!isHashPrefix && !wanted.startsWith('sk-')) {
+  if (!isHashPrefix && !wanted.startsWith('sk-'))
     throw usageFailure(
       'wanted 4 or more characters of the hash, or the hint (sk-AbCd...wXyZ): see `key list`',
     );
-  }
   const fullHash = keyHash(wanted);
-  const isWhole = /^[0-9a-f]{64}$/i.test(wanted);
-  const whole = isWhole ? await tables.get('keys', wanted.toLowerCase()) : undefined;
-  const rows = whole ? [whole] : await tables.scan('keys');
-  const found = rows.filter(
+  const prefix = wanted.toLowerCase();
+  const whole = prefix.length === 64 && isHashPrefix ? await tables.get('keys', prefix) : undefined;
+  const found = (whole ? [whole] : await tables.scan('keys')).filter(
     (row) =>
       row['hint'] === wanted ||
       row['hash'] === fullHash ||
-      (isHashPrefix && textOf(row, 'hash').startsWith(wanted.toLowerCase())),
+      (isHashPrefix && textOf(row, 'hash').startsWith(prefix)),
   );
   const [row] = found;
   if (row === undefined) throw usageFailure('no key has this hash or hint: see `key list`');
-  if (found.length > 1) {
-    const names = found.map((each) => nameOf(each)).join(', ');
-    throw usageFailure(`${found.length} keys fit: ${names}. Give more of the hash.`);
-  }
-  const [hash, hint, account] = ['hash', 'hint', 'account'].map((name) => textOf(row, name));
-  return { hash: hash ?? '', hint: hint ?? '', account: account ?? '', name: nameOf(row), row };
+  if (found.length > 1)
+    throw usageFailure(
+      `${found.length} keys fit: ${found.map(nameOfKey).join(', ')}. Give more of the hash.`,
+    );
+  const of = (name: string): string => textOf(row, name);
+  return { hash: of('hash'), hint: of('hint'), account: of('account'), name: nameOfKey(row), row };
 }
 
-function nameOf(row: RawRow): string {
+function nameOfKey(row: RawRow): string {
   const hash = shownHash(textOf(row, 'hash')).slice(0, 12);
   return `${textOf(row, 'hint') || 'key'} (hash ${hash}, account ${textOf(row, 'account') || 'unreadable'})`;
 }
 
-// View: whether the relay accepts a key, and why.
+/** Whether the relay accepts a key, and why. `row` is present if it could be read. */
+export interface KeyState {
+  state: 'usable' | 'unknown' | 'invalid' | 'disabled' | 'expired' | 'kind';
+  why: string;
+  row?: KeyRow;
+}
+
+/** @param raw the key's row of `keys`; undefined: it has none */
+export function keyState(raw: RawRow | undefined, nowMs: number): KeyState {
+  if (raw === undefined) return { state: 'unknown', why: 'no row has the hash of this key' };
+  const reading = readRow(KeyRow, raw);
+  if ('problem' in reading) return { state: 'invalid', why: reading.problem };
+  const { row } = reading;
+  const state = refusedFor(row, nowMs) ?? 'usable';
+  return { state, why: reasons[state](row), row };
+}
+
+const reasons: Record<NonNullable<ReturnType<typeof refusedFor>> | 'usable', (row: KeyRow) => string> = {
+  kind: ({ agent }) => `agent is ${agent}; only api may chat`,
+  disabled: () => 'enabled is false',
+  expired: ({ expires_at: expiresAt = 0 }) => `it expired at ${isoTime(expiresAt)}`,
+  usable: (row) =>
+    [
+      row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
+      ...(row.official ? ['official mode'] : []),
+      ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
+      ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} at once`]),
+      ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
+      ...(row.store === undefined ? [] : [row.store ? 'stores responses' : 'stores nothing']),
+      ...(row.budget === undefined ? [] : [`at most ${row.budget.amount} yuan a ${row.budget.period}`]),
+    ].join('; '),
+};
 
 export interface KeyCheck {
   state: KeyState['state'] | 'malformed' | 'account_off';

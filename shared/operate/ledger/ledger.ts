@@ -1,21 +1,65 @@
-/** View: the newest ledger rows. */
-import { type LedgerRow, ledgerTimeMs, latePrefix, type CloseRow } from '../../billing/ledger-row.ts';
-import type { OperatorPorts, Reading, AccountMonth } from '../operator-ports.ts';
-import { usageFailure, Failure } from '../plan.ts';
+/** Views of ledger rows: selected, listed, totalled, as JSON; and what readings and sums of `daily` have in common. */
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
+import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
+import { latePrefix, ledgerTimeMs, type CloseRow, type LedgerRow } from '../../billing/ledger-row.ts';
 import { isoTime, utcDay, utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
+import type { AccountMonth, OperatorPorts, Reading } from '../operator-ports.ts';
+import { Failure, usageFailure } from '../plan.ts';
 
-export interface LedgerList {
-  /** Newest first. */
-  rows: LedgerRow[];
-  /** Number of matching rows, including those beyond the limit. */
-  count: number;
-  /** One sentence for each row that is left out because it cannot be read. */
+export interface ReadRows<Row> {
+  rows: Row[];
+  /** A sentence for each row that is left out because it cannot be read. */
   problems: string[];
 }
 
+export const readingsOf = <Row>(readings: readonly Reading<Row>[]): ReadRows<Row> => ({
+  rows: readings.flatMap((each) => ('row' in each ? [each.row] : [])),
+  problems: readings.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
+});
+
+export const rowsIn = async <Row>(pages: AsyncIterable<Reading<Row>[]>): Promise<ReadRows<Row>> =>
+  readingsOf((await Array.fromAsync(pages)).flat());
+
+export const sumOfFigures = (all: readonly { figures: DailyFigures }[]): DailyFigures =>
+  all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
+
+export interface LedgerFilter {
+  account?: string | undefined;
+  /** Start of the call in epoch milliseconds, inclusive. */
+  fromMs?: number | undefined;
+  /** Epoch milliseconds, exclusive. */
+  toMs?: number | undefined;
+  model?: string | undefined;
+}
+
+export type LedgerPage = ReadRows<LedgerRow>;
+
 /** @param onProgress called with the number of further rows that were read */
+export async function* selectRows(
+  { ledger }: OperatorPorts,
+  { account, fromMs, toMs, model }: LedgerFilter,
+  onProgress: (count: number) => void,
+): AsyncGenerator<LedgerPage> {
+  if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
+    throw usageFailure('--from must be before --to, which is not included');
+  for await (const page of ledger.ledger({ account, fromMs, toMs })) {
+    const { rows, problems } = readingsOf(page);
+    onProgress(page.length);
+    const isWanted = (row: LedgerRow): boolean => row.kind !== 'grant' && row.model === model;
+    yield { rows: model === undefined ? rows : rows.filter(isWanted), problems };
+  }
+}
+
+export interface LedgerList extends LedgerPage {
+  /** Number of matching rows, including those beyond the limit. */
+  count: number;
+}
+
+/**
+ * The newest first.
+ * @param onProgress called with the number of further rows that were read
+ */
 export async function listLedger(
   ports: OperatorPorts,
   { limit, ...filter }: LedgerFilter & { limit: number },
@@ -32,186 +76,59 @@ export async function listLedger(
   return { rows, count, problems };
 }
 
-// Reads the ledger rows that match a filter, page by page.
-
-export interface LedgerFilter {
-  account?: string | undefined;
-  /** Start of the call in epoch milliseconds, inclusive. */
-  fromMs?: number | undefined;
-  /** Epoch milliseconds, exclusive. */
-  toMs?: number | undefined;
-  model?: string | undefined;
-}
-
-export interface LedgerPage {
-  rows: LedgerRow[];
-  /** One sentence for each row that is left out because it cannot be read. */
-  problems: string[];
-}
-
-/** @param onProgress called with the number of further rows that were read */
-export async function* selectRows(
-  { ledger }: OperatorPorts,
-  { account, fromMs, toMs, model }: LedgerFilter,
-  onProgress: (count: number) => void,
-): AsyncGenerator<LedgerPage> {
-  if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
-    throw usageFailure('--from must be before --to, which is not included');
-  for await (const page of ledger.ledger({ account, fromMs, toMs })) {
-    const { rows, problems } = readingsOf(page);
-    onProgress(page.length);
-    yield {
-      rows: model === undefined ? rows : rows.filter((row) => row.kind !== 'grant' && row.model === model),
-      problems,
-    };
-  }
-}
-
-const readingsOf = (readings: Reading<LedgerRow>[]): LedgerPage => ({
-  rows: readings.flatMap((reading) => ('row' in reading ? [reading.row] : [])),
-  problems: readings.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
-});
-
-// Converts a ledger row for programs: attributes named as in the table (but `at` is `booked`), exact decimal
-// amounts.
-
-type Cell = string | number | boolean;
-
-export function ledgerJson(row: LedgerRow): Record<string, Cell> {
+/** For programs: attributes named as in the table (but `at` is `booked`), exact decimal amounts. */
+export function ledgerJson(row: LedgerRow): Record<string, string | number | boolean> {
   const { at, ...rest } = row;
   const cells = { began: isoTime(ledgerTimeMs(row)), booked: at, ...rest };
   return Object.fromEntries(
-    Object.entries(cells).flatMap(([name, value]: [string, Cell | bigint | undefined]) =>
+    Object.entries(cells).flatMap(([name, value]: [string, string | number | boolean | bigint | undefined]) =>
       value === undefined ? [] : [[name, typeof value === 'bigint' ? formatYuan(value) : value]],
     ),
   );
 }
 
-// View: exact sums of ledger rows by account, model and day.
-
-export type Grouping = 'account' | 'model' | 'day';
-export const groupings: readonly Grouping[] = ['account', 'model', 'day'];
-
-export interface LedgerSum {
-  calls: number;
-  promptTokens: number;
-  completionTokens: number;
-  charged: NanoYuan;
-  /** What official calls would have cost. */
-  official: NanoYuan;
-  granted: NanoYuan;
-  cachedTokens: number;
-  cacheWriteTokens: number;
-  cacheWrite1hTokens: number;
-  /** What calls cost the operator, over how many calls that is known, and what these were charged. */
-  bought: NanoYuan;
-  boughtCalls: number;
-  boughtCharged: NanoYuan;
-}
+const groupOf = {
+  account: (row: LedgerRow) => row.account,
+  model: (row: LedgerRow) => (row.kind === 'grant' ? '(grants)' : row.model),
+  /** The UTC day on which the call began. */
+  day: (row: LedgerRow) => utcDay(ledgerTimeMs(row)),
+};
+export type Grouping = keyof typeof groupOf;
+export const groupings = Object.keys(groupOf) as Grouping[];
 
 export interface LedgerTotals {
   by: Grouping[];
   /** Sorted by `groups`, whose elements are in the order of `by`. */
-  totals: { groups: string[]; sum: LedgerSum }[];
-  all: LedgerSum;
-  /** One sentence for each row that is left out because it cannot be read. */
+  totals: { groups: string[]; figures: DailyFigures }[];
+  all: DailyFigures;
   problems: string[];
 }
 
-const groupOf: Record<Grouping, (row: LedgerRow) => string> = {
-  account: (row) => row.account,
-  model: (row) => (row.kind === 'grant' ? '(grants)' : row.model),
-  /** The UTC day on which the call began. */
-  day: (row) => utcDay(ledgerTimeMs(row)),
-};
-
-/** @param onProgress called with the number of further rows that were read */
+/**
+ * Exact sums.
+ * @param onProgress called with the number of further rows that were read
+ */
 export async function totalLedger(
   ports: OperatorPorts,
   { by, ...filter }: LedgerFilter & { by: Grouping[] },
   onProgress: (count: number) => void,
 ): Promise<LedgerTotals> {
-  const sums = new Map<string, LedgerSum>();
+  const sums = new Map<string, DailyFigures>();
   const problems: string[] = [];
   for await (const page of selectRows(ports, filter, onProgress)) {
     problems.push(...page.problems);
     for (const row of page.rows) {
       const key = by.map((grouping) => groupOf[grouping](row)).join(separator);
-      sums.set(key, addSums(sums.get(key) ?? nothing, sumOf(row)));
+      sums.set(key, addFigures(sums.get(key) ?? noFigures, figuresOf(row)));
     }
   }
   const totals = [...sums]
     .toSorted(([a], [b]) => compareCodeUnits(a, b))
-    .map(([key, sum]) => ({ groups: key.split(separator), sum }));
-  return { by, totals, all: [...sums.values()].reduce(addSums, nothing), problems };
+    .map(([key, figures]) => ({ groups: key.split(separator), figures }));
+  return { by, totals, all: sumOfFigures(totals), problems };
 }
 
 const separator = '\u0000';
-
-const nothing: LedgerSum = {
-  calls: 0,
-  promptTokens: 0,
-  completionTokens: 0,
-  charged: 0n,
-  official: 0n,
-  granted: 0n,
-  cachedTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWrite1hTokens: 0,
-  bought: 0n,
-  boughtCalls: 0,
-  boughtCharged: 0n,
-};
-
-const sumOf = (row: LedgerRow): LedgerSum =>
-  row.kind === 'grant'
-    ? { ...nothing, granted: row.amount }
-    : {
-        calls: 1,
-        promptTokens: row.prompt_tokens ?? 0,
-        completionTokens: row.completion_tokens ?? 0,
-        charged: row.charge,
-        official: row.cost ?? 0n,
-        granted: 0n,
-        cachedTokens: row.cached_tokens ?? 0,
-        cacheWriteTokens: row.cache_write_tokens ?? 0,
-        cacheWrite1hTokens: row.cache_write_1h_tokens ?? 0,
-        bought: row.bought ?? 0n,
-        boughtCalls: row.bought === undefined ? 0 : 1,
-        boughtCharged: row.bought === undefined ? 0n : row.charge,
-      };
-
-const addSums = (a: LedgerSum, b: LedgerSum): LedgerSum => ({
-  calls: a.calls + b.calls,
-  promptTokens: a.promptTokens + b.promptTokens,
-  completionTokens: a.completionTokens + b.completionTokens,
-  charged: a.charged + b.charged,
-  official: a.official + b.official,
-  granted: a.granted + b.granted,
-  cachedTokens: a.cachedTokens + b.cachedTokens,
-  cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
-  cacheWrite1hTokens: a.cacheWrite1hTokens + b.cacheWrite1hTokens,
-  bought: a.bought + b.bought,
-  boughtCalls: a.boughtCalls + b.boughtCalls,
-  boughtCharged: a.boughtCharged + b.boughtCharged,
-});
-
-// Takes the readable rows of pages, and a sentence for each of the others.
-
-export interface ReadRows<Row> {
-  rows: Row[];
-  problems: string[];
-}
-
-export async function rowsIn<Row>(pages: AsyncIterable<Reading<Row>[]>): Promise<ReadRows<Row>> {
-  const readings = (await Array.fromAsync(pages)).flat();
-  return {
-    rows: readings.flatMap((each) => ('row' in each ? [each.row] : [])),
-    problems: readings.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
-  };
-}
-
-// View: what each account spent, and in how many days: this month, and in its first week the month before too. Reads sums.
 
 export interface SpendingPace {
   /** Accounts that were charged something. */
@@ -226,6 +143,9 @@ export interface SpendingPace {
 const dayMs = 86_400_000;
 const ownPaceDays = 7;
 
+const startOf = (ms: number): number => Date.parse(`${utcMonth(ms)}-01T00:00:00Z`);
+
+/** What each account spent, and in how many days: this month, and in its first week the month before too. Reads sums. */
 export async function spendingPace({
   clock,
   ledger,
@@ -249,12 +169,10 @@ export async function spendingPace({
   };
 }
 
-const startOf = (ms: number): number => Date.parse(`${utcMonth(ms)}-01T00:00:00Z`);
-
-// View: what a call was charged after its reservation expired. The difference has a ledger row of its own, so who says what
-// a call cost, or returns it, must read both.
-
-/** Undefined: the row of the call has all that it was charged. One more read, of expired calls alone. */
+/**
+ * What a call was charged after its reservation expired. The difference has a ledger row of its own, so who says what a call
+ * cost, or returns it, must read both. Undefined: the row of the call has all. One more read, of expired calls alone.
+ */
 export async function lateCharge(
   { ledger }: Pick<OperatorPorts, 'ledger'>,
   { kind, id }: LedgerRow,

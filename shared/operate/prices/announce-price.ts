@@ -2,13 +2,15 @@
  * Plans a change of prices that starts by itself: a rule of its own that begins then, beside the one in force. To change the
  * rule itself would leave its models without a price until then.
  */
-import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import { ruleOf } from '../../billing/price.ts';
-import { planApply, type ConfigPlan, onRows, planSetRow } from '../config/write-rows.ts';
-import { refuseChanged } from '../rows.ts';
-import { readCharges } from './list-charges.ts';
-import { usageFailure } from '../plan.ts';
+import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
+import type { ConfigRows } from '../../config/rows/read-table.ts';
+import { putOver } from '../config/row-changes.ts';
+import { planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
+import { usageFailure } from '../plan.ts';
+import { refuseChanged, withAttributes } from '../rows.ts';
+import { nextId, readCharges } from './list-charges.ts';
 
 export interface AnnouncedPrice {
   /** The rule whose attributes the new one begins with. */
@@ -24,13 +26,13 @@ type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
 export async function planAnnouncePrice(
   ports: Ports,
   { id, from, attributes }: AnnouncedPrice,
+  read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
-  const rows = await ports.config.tables();
-  const rule = rows.charges.find((row) => attributeOf(row, 'id') === id);
-  if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
+  const rows = read ?? (await ports.config.tables());
+  const rule = ruleIn(rows, id);
   checkBeginning(from, { id, own: attributeOf(rule, 'from'), nowMs: ports.clock.now() });
   const { id: _, ...kept } = plainRow(rule) as RawRow;
-  const { plan, id: next } = await planNewRule(onRows(ports, rows), { ...kept, ...attributes, from });
+  const { plan, id: next } = await planNewRule(ports, { ...kept, ...attributes, from }, rows);
   const effect = [`rule ${next} prices these models from ${from} on; rule ${id} stays until then.`];
   return { plan: { ...plan, effect }, id: next };
 }
@@ -38,15 +40,17 @@ export async function planAnnouncePrice(
 /**
  * Plans a rule under the next free id. The rows are read once: an id that is free in one read may be another operator's rule
  * in the next, and a plan made of both would write over it.
+ * @param read the rows of the tables, where they were read already
  * @returns `id`: of the new rule
  */
 export async function planNewRule(
   ports: Ports,
   attributes: RawRow,
+  read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
-  const rows = await ports.config.tables();
+  const rows = read ?? (await ports.config.tables());
   const id = nextId(rows.charges);
-  const plan = await planSetRow(onRows(ports, rows), { table: 'charges', key: id, attributes, isNew: true });
+  const plan = await planSetRow(ports, { table: 'charges', key: id, attributes, isNew: true }, rows);
   return { plan, id };
 }
 
@@ -62,20 +66,20 @@ export async function planSplitRule(
     attributes,
     seen,
   }: { id: number; model: string; attributes: RawRow; seen?: string | undefined },
+  read?: ConfigRows,
 ): Promise<ConfigPlan> {
-  const rows = await ports.config.tables();
-  const rule = rows.charges.find((row) => attributeOf(row, 'id') === id);
-  if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
+  const rows = read ?? (await ports.config.tables());
+  const rule = ruleIn(rows, id);
   refuseChanged(`rule ${id}`, rule, seen);
   const kept = plainRow(rule) as RawRow;
   const models = Array.isArray(kept['models']) ? (kept['models'] as unknown[]) : [];
   const others = models.filter((each) => each !== model);
   if (others.length === models.length) throw usageFailure(`rule ${id} does not name ${model}`);
   const edit = { table: 'charges', key: id, attributes, isNew: false } as const;
-  if (others.length === 0) return planSetRow(onRows(ports, rows), edit);
+  if (others.length === 0) return planSetRow(ports, edit, rows);
   const own = { ...kept, ...attributes, id: nextId(rows.charges), models: [model] };
-  const text = JSON.stringify({ charges: [{ ...kept, models: others }, own] });
-  const plan = await planApply(onRows(ports, rows), { name: `rule ${own.id}`, text }, {});
+  const after = putOver(rows, { charges: [{ ...kept, models: others }, withAttributes(own, {})] });
+  const plan = planRows(ports, { before: rows, after });
   const problem = plan.problems.find(({ written }) => written)?.finding.problem;
   if (problem !== undefined) throw usageFailure(problem);
   return {
@@ -101,9 +105,15 @@ export async function planReprice(
       `${rule ? `rule ${rule.id} prices ${model} by ${rule.type}` : `no rule prices ${model}`}: see \`charge set\``,
     );
   const { id } = rule;
-  if (from === undefined) return planSplitRule(onRows(ports, rows), { id, model, attributes });
+  if (from === undefined) return planSplitRule(ports, { id, model, attributes }, rows);
   const own = { ...attributes, models: [model] };
-  return (await planAnnouncePrice(onRows(ports, rows), { id, from, attributes: own })).plan;
+  return (await planAnnouncePrice(ports, { id, from, attributes: own }, rows)).plan;
+}
+
+function ruleIn({ charges }: ConfigRows, id: number): unknown {
+  const rule = charges.find((row) => attributeOf(row, 'id') === id);
+  if (!rule) throw usageFailure(`there is no rule ${id}: see \`charge list\``);
+  return rule;
 }
 
 /** Of the rules in force the one with the latest beginning prices a model. What is no time is refused with the row. */
@@ -118,7 +128,3 @@ function checkBeginning(from: string, { id, own, nowMs }: { id: number; own: unk
       `--from ${from}: rule ${id} begins at ${own} and would take over then; change it itself, without --from`,
     );
 }
-
-/** The id after the highest. */
-export const nextId = (charges: readonly unknown[]): number =>
-  Math.max(0, ...charges.map((row) => Number(attributeOf(row, 'id'))).filter(Number.isSafeInteger)) + 1;

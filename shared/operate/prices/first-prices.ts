@@ -2,13 +2,13 @@
  * Plans what makes a new relay charge for its models: their rules, and the setting that refuses calls of a model without
  * one. A model is free only if it is named. Never changes a rule or a setting that is there.
  */
-import { perMillion, toPico, pricedModels, ruleOf } from '../../billing/price.ts';
+import { perMillion, pricedModels, ruleOf, toPico } from '../../billing/price.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
-import { Failure, usable, usageFailure, type Plan } from '../plan.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { Failure, usable, usageFailure, type Plan } from '../plan.ts';
 import { planImport, type ImportInput } from './import-charges.ts';
-import { readCharges, planRefuseUnpriced } from './list-charges.ts';
+import { nextId, readCharges, serviceGaps } from './list-charges.ts';
 
 /** Yuan per 1,000 tokens. */
 export interface TypedPrice {
@@ -59,10 +59,7 @@ export async function planFirstPrices(
       return price ? [{ type: 'token-billing', models: [model], ...price }] : [];
     }),
   ];
-  const ids = [...rows, ...(imported?.charges ?? [])]
-    .map(({ id }) => Number(id))
-    .filter(Number.isSafeInteger);
-  const firstId = Math.max(0, ...ids) + 1;
+  const firstId = nextId([...rows, ...(imported?.charges ?? [])]);
   const setting = await planRefuseUnpriced(ports, models);
   return {
     changes: [
@@ -121,4 +118,35 @@ function createRule(row: RawRow): RowWrite {
     `rule ${String(row['id'])} was made by somebody else meanwhile: repeat the command`,
   );
   return { kind: 'create', table: 'charges', row, conflict };
+}
+
+/** The setting that refuses calls of models without a price. */
+const settingName = 'unpriced_models';
+const namesMax = 5;
+
+/**
+ * A setting that is there stays as it is.
+ * @param known models that are looked at elsewhere: they get a price, or are warned of
+ */
+async function planRefuseUnpriced(
+  ports: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>,
+  known: readonly string[],
+): Promise<Plan<RowWrite>> {
+  const there = await ports.tables.get('settings', settingName);
+  if (there === undefined) {
+    const lost = (await serviceGaps(ports)).free.filter((model) => !known.includes(model));
+    return {
+      changes: [{ kind: 'create', table: 'settings', row: { name: settingName, value: 'refuse' } }],
+      effect: ['calls of models without a price are refused (setting unpriced_models)'],
+      questions: [],
+      ...(lost.length > 0 && {
+        warnings: [
+          `served and free until now, refused from then on (${lost.length}): ${lost.slice(0, namesMax).join(', ')}`,
+        ],
+      }),
+    };
+  }
+  const isRefusing = there['value'] === 'refuse';
+  const warning = `the setting ${settingName} is not "refuse": models without a price are free`;
+  return { changes: [], effect: [], questions: [], warnings: isRefusing ? [] : [warning] };
 }

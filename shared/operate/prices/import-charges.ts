@@ -1,21 +1,21 @@
 /** Creates billing rules from a price list, for models without a rule. Never changes an existing rule. */
-import { divideHalfUp, parseDecimal, formatDecimal } from '../../billing/amount.ts';
+import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
 import { pricedModels, type WrittenPrice, type WrittenRates } from '../../billing/price.ts';
-import { readChannel } from '../../config/rows/channel-row.ts';
+import type { ChargeRow } from '../../config/rows/charge-row.ts';
+import { usableChannels } from '../channels/list-channels.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
-import type { OperatorPorts, RowWrite, RawRow } from '../operator-ports.ts';
-import { readCharges } from './list-charges.ts';
+import { nextId, readCharges } from './list-charges.ts';
 import {
   dollarDecimals,
   isModelName,
-  type ListedPrice,
+  rateNames,
   readPriceList,
+  type ListedPrice,
+  type ListedRates,
   type PriceList,
   type PriceSource,
-  rateNames,
-  type ListedRates,
 } from './price-list.ts';
-import type { ChargeRow } from '../../config/rows/charge-row.ts';
 
 export interface ImportInput {
   list: PriceSource;
@@ -62,8 +62,7 @@ export async function planImport(
   const unpriced = named.filter(({ model }) => !priced.has(model));
   const wanted = unpriced.filter((price) => !isFree(price) || input.free?.includes(price.model));
   const free = unpriced.filter((price) => !wanted.includes(price)).map(({ model }) => model);
-  const ids = rows.map((row) => Number(row['id'])).filter(Number.isSafeInteger);
-  const charges = newCharges(wanted, factor, Math.max(0, ...ids) + 1);
+  const charges = newCharges(wanted, factor, nextId(rows));
   refuseRoundedAway(charges, wanted);
   return {
     changes: charges.map((charge) => ({
@@ -122,14 +121,11 @@ function pricesOfServed(
 ): { named: ListedPrice[]; missing: string[] } {
   const listed = new Map(prices.map((price) => [price.model, price]));
   const served = new Map<string, ListedPrice | undefined>();
-  for (const raw of channels) {
-    const reading = readChannel(raw, rules);
-    if ('problem' in reading || !reading.row.state) continue;
-    const { models, mapper } = reading.row;
+  for (const { state, models, mapper } of usableChannels(channels, rules)) {
+    if (!state) continue;
     for (const model of models) {
       const upstream = Object.hasOwn(mapper, model) ? mapper[model] : undefined;
-      const found = listed.get(upstream ?? model) ?? listed.get(model);
-      served.set(model, served.get(model) ?? found);
+      served.set(model, served.get(model) ?? listed.get(upstream ?? model) ?? listed.get(model));
     }
   }
   return {
@@ -153,8 +149,6 @@ const someOf = (prices: ListedPrice[]): string =>
     .slice(0, 3)
     .map(({ model }) => model)
     .join(', ');
-
-// Makes billing rules of listed prices: yuan per 1,000 tokens, one rule for all models with the same prices.
 
 export type NewCharge = Omit<ChargeRow, 'anonymous'>;
 
@@ -189,12 +183,12 @@ const newCharge = (
   price: Omit<NewCharge, 'id' | 'type' | 'models'>,
 ): NewCharge => ({
   id,
-  type: newChargesIsFree(price) ? 'non-billing' : 'token-billing',
+  type: isFreeRule(price) ? 'non-billing' : 'token-billing',
   models: models.toSorted(),
   ...price,
 });
 
-const newChargesIsFree = ({ tiers = [], ...base }: WrittenPrice): boolean =>
+const isFreeRule = ({ tiers = [], ...base }: WrittenPrice): boolean =>
   [base, ...tiers].every(({ input, output }) => input === 0 && output === 0);
 
 /** The row to write. A free rule has no prices. */

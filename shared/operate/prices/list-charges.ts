@@ -1,27 +1,27 @@
-/** Lists the billing rules as the relay reads them. */
+/** Views of billing rules as the relay reads them: listed, applied to a call, and which models have none. */
+import type { NanoYuan } from '../../billing/amount.ts';
 import {
-  ruleOf,
-  sinceMs,
   costOf,
   formatPrice,
+  priceOf,
+  pricedModels,
   productsOf,
+  ruleOf,
+  sinceMs,
   tierFor,
   type Price,
   type Product,
   type TokenCounts,
-  priceOf,
-  pricedModels,
 } from '../../billing/price.ts';
-import { ChargeRow, readCharge } from '../../config/rows/charge-row.ts';
-import { readRow } from '../../config/rows/read-row.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import type { NanoYuan } from '../../billing/amount.ts';
-import { usageFailure, type Plan } from '../plan.ts';
-import { readSetting } from '../../config/setting-rows.ts';
 import { modelsNamedIn } from '../../config/cross-checks.ts';
+import { ChargeRow, readCharge } from '../../config/rows/charge-row.ts';
+import { attributeOf, readRow } from '../../config/rows/read-row.ts';
+import { readSetting } from '../../config/setting-rows.ts';
 import { usableChannels } from '../channels/list-channels.ts';
+import type { OperatorPorts, RawRow } from '../operator-ports.ts';
+import { usageFailure } from '../plan.ts';
 
-interface ReadCharges {
+export interface ReadCharges {
   /** Sorted by id. */
   charges: ChargeRow[];
   /** A sentence for each row that cannot be read. */
@@ -29,8 +29,10 @@ interface ReadCharges {
 }
 
 export interface ChargeList extends ReadCharges {
-  /** The models of a rule that another one prices, now or, if the rule is not in force yet, from then on. */
-  /** `byId`: both begin at the same time. */
+  /**
+   * The models of a rule that another one prices, now or, if the rule is not in force yet, from then on. `byId`: both begin at
+   * the same time.
+   */
   shadowed: { id: number; by: number; byId: boolean; models: string[] }[];
 }
 
@@ -51,7 +53,7 @@ export async function listCharges({
   return { charges, problems, shadowed };
 }
 
-export function readCharges(rows: RawRow[]): ReadCharges {
+export function readCharges(rows: readonly RawRow[]): ReadCharges {
   const charges: ChargeRow[] = [];
   const problems: string[] = [];
   for (const raw of rows) {
@@ -62,7 +64,9 @@ export function readCharges(rows: RawRow[]): ReadCharges {
   return { charges: charges.toSorted((a, b) => a.id - b.id), problems };
 }
 
-// Computes what a call would cost by the rows of `charges`, product by product, as the relay does.
+/** The id after the highest. */
+export const nextId = (charges: readonly unknown[]): number =>
+  Math.max(0, ...charges.map((row) => Number(attributeOf(row, 'id'))).filter(Number.isSafeInteger)) + 1;
 
 export interface ExplainInput {
   model: string;
@@ -87,6 +91,7 @@ export interface ChargeExplanation {
   problems: string[];
 }
 
+/** What a call would cost, product by product, as the relay computes it. */
 export async function explainCharge(
   { clock, tables }: Pick<OperatorPorts, 'clock' | 'tables'>,
   { model, tokens, atMs = clock.now() }: ExplainInput,
@@ -109,8 +114,6 @@ export async function explainCharge(
   };
 }
 
-// View: served models without a price, and priced models that nobody serves.
-
 export interface ChargeGap {
   /** Served without a price, and therefore free. */
   free: string[];
@@ -125,18 +128,16 @@ export async function serviceGaps({
   tables,
   target,
 }: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>): Promise<ChargeGap> {
-  const [channels, charges, settings] = await Promise.all([
+  const [channels, charges, setting] = await Promise.all([
     tables.scan('channels'),
     tables.scan('charges'),
-    tables.scan('settings'),
+    tables.get('settings', 'unpriced_models'),
   ]);
   const on = usableChannels(channels, target).filter(({ state }) => state);
   const served = new Set(on.flatMap(({ models }) => models));
-  const { charges: rules } = readCharges(charges);
-  const priced = pricedModels(rules, clock.now());
+  const priced = pricedModels(readCharges(charges).charges, clock.now());
   const unpriced = [...served].filter((model) => !priced.has(model)).toSorted();
-  const row = settings.find(({ name }) => name === 'unpriced_models');
-  const reading = row && readSetting(row);
+  const reading = setting && readSetting(setting);
   // One that cannot be read refuses, too.
   const areRefused =
     reading !== undefined && (!('row' in reading) || reading.row.unpricedModels === 'refuse');
@@ -147,33 +148,4 @@ export async function serviceGaps({
     refused,
     unused: [...priced].filter((model) => !served.has(model)).toSorted(),
   };
-}
-
-// Plans the setting that refuses calls of models without a price. One that is there stays as it is.
-
-const name = 'unpriced_models';
-const namesMax = 5;
-
-/** @param known models that are looked at elsewhere: they get a price, or are warned of */
-export async function planRefuseUnpriced(
-  ports: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>,
-  known: readonly string[],
-): Promise<Plan<RowWrite>> {
-  const there = await ports.tables.get('settings', name);
-  if (there === undefined) {
-    const lost = (await serviceGaps(ports)).free.filter((model) => !known.includes(model));
-    return {
-      changes: [{ kind: 'create', table: 'settings', row: { name, value: 'refuse' } }],
-      effect: ['calls of models without a price are refused (setting unpriced_models)'],
-      questions: [],
-      ...(lost.length > 0 && {
-        warnings: [
-          `served and free until now, refused from then on (${lost.length}): ${lost.slice(0, namesMax).join(', ')}`,
-        ],
-      }),
-    };
-  }
-  const isRefusing = there['value'] === 'refuse';
-  const warning = `the setting ${name} is not "refuse": models without a price are free`;
-  return { changes: [], effect: [], questions: [], warnings: isRefusing ? [] : [warning] };
 }

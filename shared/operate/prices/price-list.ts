@@ -1,12 +1,35 @@
-/** Reads a price list in US dollars: public lists in JSON, or CSV rows with the column names of the per-token list. */
+/**
+ * Reads a price list in US dollars: LiteLLM's model_prices_and_context_window.json (per token, by model), models.dev's api.json
+ * (per million tokens, by provider, so a name here is `provider/model`), or CSV rows with the column names of the first.
+ */
 import * as z from 'zod/mini';
-import { isRecord, parseJson } from '../../wire/json.ts';
-import { usageFailure } from '../plan.ts';
 import { parseDecimal } from '../../billing/amount.ts';
 import { modelName } from '../../config/rows/read-row.ts';
+import { isRecord, parseJson } from '../../wire/json.ts';
+import { usageFailure } from '../plan.ts';
 
 /** JSON text, or CSV rows including the header. */
 export type PriceSource = string | string[][];
+
+/** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. Of the cache absent: as `input`. */
+export interface ListedRates {
+  input: bigint;
+  output: bigint;
+  cached_input?: bigint | undefined;
+  cache_write?: bigint | undefined;
+  cache_write_1h?: bigint | undefined;
+}
+export const rateNames = ['input', 'output', 'cached_input', 'cache_write', 'cache_write_1h'] as const;
+export const dollarDecimals = 18;
+
+type ListedTier = ListedRates & { above: number };
+
+export interface ListedPrice extends ListedRates {
+  model: string;
+  /** Ascending. `above`: tokens of input. */
+  tiers: ListedTier[];
+  maxOutputTokens?: number | undefined;
+}
 
 export interface PriceList {
   prices: ListedPrice[];
@@ -17,14 +40,18 @@ export interface PriceList {
 /** Throws a Failure if the list has no price of a chat model. */
 export function readPriceList(source: PriceSource): PriceList {
   const list = typeof source === 'string' ? jsonList(source) : Object.fromEntries(csvEntries(source));
-  const perMillion = isPerMillion(list);
-  const entries = perMillion ? perMillionEntries(list) : Object.entries(list);
-  const prices = entries.flatMap(([model, entry]) =>
-    perMillion ? perMillionPrice(model, entry) : perTokenPrice(model, entry),
-  );
+  const isByProvider = Object.values(list).some((each) => isRecord(each) && isRecord(each['models']));
+  const entries = isByProvider ? providerEntries(list) : Object.entries(list);
+  const priceOf = isByProvider ? perMillionPrice : perTokenPrice;
+  const prices = entries.flatMap(([model, entry]): ListedPrice[] => {
+    const price = isRecord(entry) && isModelName(model) ? priceOf(entry) : undefined;
+    return price ? [{ model, ...price, tiers: price.tiers.toSorted((a, b) => a.above - b.above) }] : [];
+  });
   if (prices.length === 0) throw usageFailure('this file has no price of a chat model');
   return { prices, skipped: entries.length - prices.length };
 }
+
+export const isModelName = (name: string): boolean => z.safeParse(modelName, name).success;
 
 function jsonList(text: string): Record<string, unknown> {
   const list = parseJson(text);
@@ -42,39 +69,27 @@ function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   });
 }
 
-// A model's price in a public price list, whatever the list's form.
+const providerEntries = (list: Record<string, unknown>): [string, unknown][] =>
+  Object.entries(list).flatMap(([provider, entry]) => {
+    const models = isRecord(entry) ? entry['models'] : undefined;
+    if (!isRecord(models)) return [];
+    return Object.entries(models).map(([id, model]): [string, unknown] => [`${provider}/${id}`, model]);
+  });
 
-/** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. Of the cache absent: as `input`. */
-export interface ListedRates {
-  input: bigint;
-  output: bigint;
-  cached_input?: bigint | undefined;
-  cache_write?: bigint | undefined;
-  cache_write_1h?: bigint | undefined;
-}
-type RateName = keyof ListedRates;
-export const rateNames = ['input', 'output', 'cached_input', 'cache_write', 'cache_write_1h'] as const;
-
-export interface ListedPrice extends ListedRates {
-  model: string;
-  /** Ascending. `above`: tokens of input. */
-  tiers: (ListedRates & { above: number })[];
-  maxOutputTokens?: number | undefined;
+/** The names under which an entry writes rates; absent: it has none. `tokens`: of how many, as a power of ten. */
+type RateWords = Partial<Record<keyof ListedRates, string>>;
+interface RateUnit {
+  words: RateWords;
+  tokens: number;
 }
 
-export const dollarDecimals = 18;
-
-/** The name under which an entry's list writes a rate; undefined: it has none. */
-type RateWords = Partial<Record<RateName, string>>;
-
-/**
- * Reads the rates of one record. `tokens`: of how many the prices are, as a power of ten. Where one of input and output
- * is absent it is that of `base`, else 0. Undefined: there is neither, or a price is no price.
- */
+/** Where one of input and output is absent it is that of `base`, else 0. Undefined: there is neither, or a price is no price. */
 function readRates(
-  record: Record<string, unknown>,
-  { words, tokens, base }: { words: RateWords; tokens: number; base?: ListedRates },
+  record: unknown,
+  { words, tokens }: RateUnit,
+  base?: ListedRates,
 ): ListedRates | undefined {
+  if (!isRecord(record)) return undefined;
   const rates: Partial<ListedRates> = {};
   for (const name of rateNames) {
     const written = record[words[name] ?? ''];
@@ -91,124 +106,90 @@ function readRates(
 const isScalar = (value: unknown): value is number | string =>
   typeof value === 'number' || typeof value === 'string';
 
-export const isModelName = (name: string): boolean => z.safeParse(modelName, name).success;
-
 /** A whole number above zero, else undefined: lists have texts and placeholders there, too. */
 function wholeNumber(value: unknown): number | undefined {
   const number = isScalar(value) ? Number(value) : 0;
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;
 }
 
-const ascending = <Tier extends { above: number }>(tiers: Tier[]): Tier[] =>
-  tiers.toSorted((a, b) => a.above - b.above);
+/** Undefined: the entry has no price of a model that writes text. */
+type EntryPrice = Omit<ListedPrice, 'model'> | undefined;
 
-// Entries of a price list in US dollars per million tokens. Source: models.dev's api.json: providers, each with its
-// models, so a name here is `provider/model`.
+const perMillion: RateUnit = {
+  words: { input: 'input', output: 'output', cached_input: 'cache_read', cache_write: 'cache_write' },
+  tokens: 6,
+};
 
-const words = { input: 'input', output: 'output', cached_input: 'cache_read', cache_write: 'cache_write' };
-const million = 6;
-const longContext = 200_000;
-
-const isPerMillion = (list: Record<string, unknown>): boolean =>
-  Object.values(list).some((provider) => isRecord(provider) && isRecord(provider['models']));
-
-const perMillionEntries = (list: Record<string, unknown>): [string, unknown][] =>
-  Object.entries(list).flatMap(([provider, entry]) => {
-    const models = isRecord(entry) ? entry['models'] : undefined;
-    if (!isRecord(models)) return [];
-    return Object.entries(models).map(([id, model]): [string, unknown] => [`${provider}/${id}`, model]);
-  });
-
-/** Empty: the entry has no price of a model that writes text. */
-function perMillionPrice(model: string, raw: unknown): ListedPrice[] {
-  if (!isRecord(raw) || !isRecord(raw['cost']) || !isModelName(model) || !writesText(raw)) return [];
-  const { cost, limit } = raw;
-  const rates = readRates(cost, { words, tokens: million });
-  if (!rates) return [];
-  const maxOutputTokens = isRecord(limit) ? wholeNumber(limit['output']) : undefined;
-  return [{ model, ...rates, tiers: tiersOf(cost, rates), maxOutputTokens }];
-}
-
-function writesText({ modalities }: Record<string, unknown>): boolean {
+function perMillionPrice({ cost, limit, modalities }: Record<string, unknown>): EntryPrice {
   const written = isRecord(modalities) ? modalities['output'] : undefined;
-  return !Array.isArray(written) || written.includes('text');
-}
-
-/** `tiers` says the same as the older `context_over_200k`, with the true step. */
-function tiersOf(cost: Record<string, unknown>, base: ListedRates): ListedPrice['tiers'] {
+  const rates = readRates(cost, perMillion);
+  if (!isRecord(cost) || !rates || (Array.isArray(written) && !written.includes('text'))) return undefined;
+  // `tiers` says the same as the older `context_over_200k`, with the true step.
   const { tiers, context_over_200k: long } = cost;
-  const written: [unknown, unknown][] = Array.isArray(tiers)
-    ? tiers.filter(isRecord).map((entry) => [stepOf(entry['tier']), entry])
-    : [[longContext, long]];
-  return ascending(
-    written.flatMap(([size, entry]) => {
-      const above = wholeNumber(size);
-      const rates = isRecord(entry) ? readRates(entry, { words, tokens: million, base }) : undefined;
-      return above !== undefined && rates ? [{ above, ...rates }] : [];
+  const steps: [unknown, unknown][] = Array.isArray(tiers)
+    ? tiers.filter(isRecord).map((entry) => {
+        const { tier } = entry;
+        return [isRecord(tier) && tier['type'] === 'context' ? tier['size'] : undefined, entry];
+      })
+    : [[200_000, long]];
+  return {
+    ...rates,
+    tiers: steps.flatMap(([size, entry]): ListedTier[] => {
+      const [above, own] = [wholeNumber(size), readRates(entry, perMillion, rates)];
+      return above !== undefined && own ? [{ above, ...own }] : [];
     }),
-  );
+    maxOutputTokens: isRecord(limit) ? wholeNumber(limit['output']) : undefined,
+  };
 }
 
-const stepOf = (tier: unknown): unknown =>
-  isRecord(tier) && tier['type'] === 'context' ? tier['size'] : undefined;
-
-// Entries of a price list in US dollars per token. Source: LiteLLM's model_prices_and_context_window.json, whose keys
-// are the names of models.
-
-const perTokenListWords = {
+const perToken = {
   input: 'input_cost_per_token',
   output: 'output_cost_per_token',
   cached_input: 'cache_read_input_token_cost',
   cache_write: 'cache_creation_input_token_cost',
   cache_write_1h: 'cache_creation_input_token_cost_above_1hr',
-} as const;
+};
 
 const chatModes = new Set<unknown>(['chat', 'completion', 'responses']);
 /** Such as `input_cost_per_token_above_200k_tokens`; names with more behind it are prices of other kinds of calls. */
 const stepPattern = /^(?:input|output)_cost_per_token(_above_(\d+)(k?)_tokens)$/;
 
-/** Empty: the entry has no price of a chat model. */
-function perTokenPrice(model: string, raw: unknown): ListedPrice[] {
-  if (!isRecord(raw) || !chatModes.has(raw['mode'] || 'chat') || !isModelName(model)) return [];
-  const [first, ...ranges] = rangesOf(raw['tiered_pricing']);
-  const rates = readRates(raw, { words: perTokenListWords, tokens: 0 }) ?? first?.rates;
-  if (!rates) return [];
-  const tiers = [...stepsOf(raw, rates), ...ranges].map(({ above, rates: tier }) =>
-    Object.assign({ above }, tier),
-  );
-  const maxOutputTokens = wholeNumber(raw['max_output_tokens']);
-  return [{ model, ...rates, tiers: ascending(tiers), maxOutputTokens }];
-}
-
-interface Step {
-  above: number;
-  rates: ListedRates;
-}
-
-function stepsOf(raw: Record<string, unknown>, base: ListedRates): Step[] {
-  const found = Object.keys(raw).flatMap((name) => {
+function perTokenPrice(raw: Record<string, unknown>): EntryPrice {
+  if (!chatModes.has(raw['mode'] || 'chat')) return undefined;
+  const unit = { words: perToken, tokens: 0 };
+  const ranges = rangesOf(raw['tiered_pricing'], unit);
+  const rates = readRates(raw, unit) ?? ranges[0];
+  if (!rates) return undefined;
+  const suffixes = new Map<number, string>();
+  for (const name of Object.keys(raw)) {
     const [, suffix, count, thousands] = stepPattern.exec(name) ?? [];
     const above = Number(count) * (thousands === 'k' ? 1_000 : 1);
-    return suffix === undefined || raw[name] === null || above < 1 ? [] : [{ suffix, above }];
+    if (suffix !== undefined && raw[name] !== null && above >= 1) suffixes.set(above, suffix);
+  }
+  const steps = [...suffixes].flatMap(([above, suffix]): ListedTier[] => {
+    const words = Object.entries(perToken).map(([name, word]) => [name, word + suffix]);
+    const own = readRates(raw, { words: Object.fromEntries(words) as RateWords, tokens: 0 }, rates);
+    return own ? [{ above, ...own }] : [];
   });
-  const bySize = new Map(found.map((step) => [step.above, step]));
-  return [...bySize.values()].flatMap(({ suffix, above }) => {
-    const named: RateWords = Object.fromEntries(
-      Object.entries(perTokenListWords).map(([name, word]) => [name, word + suffix]),
-    );
-    const rates = readRates(raw, { words: named, tokens: 0, base });
-    return rates ? [{ above, rates }] : [];
-  });
+  const { input, output, cached_input, cache_write, cache_write_1h } = rates;
+  return {
+    input,
+    output,
+    cached_input,
+    cache_write,
+    cache_write_1h,
+    tiers: [...steps, ...ranges.slice(1)],
+    maxOutputTokens: wholeNumber(raw['max_output_tokens']),
+  };
 }
 
 /** The other way to write tiers: a list of {range: [from, to], ...prices}. The first begins at 0. */
-function rangesOf(tiered: unknown): Step[] {
-  if (!Array.isArray(tiered)) return [];
-  return ascending(
-    tiered.filter(isRecord).flatMap((entry) => {
-      const from: unknown = Array.isArray(entry['range']) ? entry['range'][0] : undefined;
-      const rates = readRates(entry, { words: perTokenListWords, tokens: 0 });
-      return typeof from === 'number' && Number.isSafeInteger(from) && rates ? [{ above: from, rates }] : [];
-    }),
-  );
-}
+const rangesOf = (tiered: unknown, unit: RateUnit): ListedTier[] =>
+  (Array.isArray(tiered) ? tiered : [])
+    .flatMap((entry): ListedTier[] => {
+      const range: unknown = isRecord(entry) ? entry['range'] : undefined;
+      const above: unknown = Array.isArray(range) ? range[0] : undefined;
+      const rates = readRates(entry, unit);
+      return typeof above === 'number' && Number.isSafeInteger(above) && rates ? [{ above, ...rates }] : [];
+    })
+    .toSorted((a, b) => a.above - b.above);

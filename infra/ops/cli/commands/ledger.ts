@@ -1,5 +1,6 @@
 /** The commands of `ledger`, and `audit`: what was charged, and whether it adds up. */
 import { InvalidArgumentError, type Command } from 'commander';
+import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { auditLedger, type LedgerAudit } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import {
   listLedger,
@@ -11,7 +12,6 @@ import {
   ledgerJson,
   type LedgerList,
   type LedgerPage,
-  type LedgerSum,
   type LedgerTotals,
 } from '../../../../shared/operate/ledger/ledger.ts';
 import {
@@ -218,7 +218,7 @@ async function printLedgerCsv(terminal: Terminal, pages: AsyncIterable<LedgerPag
 function printTotals(terminal: Terminal, { by, totals, all, problems }: LedgerTotals): void {
   problems.forEach(terminal.remark);
   const head = [...by, ...sumColumns];
-  const rows = totals.map(({ groups, sum }) => [...groups, ...sumCells(sum)]);
+  const rows = totals.map(({ groups, figures }) => [...groups, ...sumCells(figures)]);
   terminal.printList({
     columns: head,
     rows: rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at]]))),
@@ -227,7 +227,7 @@ function printTotals(terminal: Terminal, { by, totals, all, problems }: LedgerTo
   });
   if (terminal.format !== 'text' || rows.length === 0) return;
   terminal.print(
-    `all: ${all.calls} calls, ${formatYuan(all.charged)} yuan charged, ${formatYuan(all.granted)} granted`,
+    `all: ${all.counts.calls ?? 0} calls, ${formatYuan(all.amounts.charged ?? 0n)} yuan charged, ${formatYuan(all.amounts.granted ?? 0n)} granted`,
   );
   terminal.print(marginWords(all));
 }
@@ -237,22 +237,31 @@ const sumColumns =
     ' ',
   );
 
-const sumCells = (sum: LedgerSum): string[] => [
-  ...[sum.calls, sum.promptTokens, sum.completionTokens].map(String),
-  ...[sum.charged, sum.official, sum.granted].map(formatYuan),
-  ...[sum.cachedTokens, sum.cacheWriteTokens, sum.cacheWrite1hTokens].map(String),
-  formatYuan(sum.bought),
-  String(sum.boughtCalls),
-  formatYuan(sum.boughtCharged),
-  sum.boughtCalls > 0 ? formatYuan(sum.boughtCharged - sum.bought) : '',
-];
+const sumCells = ({ counts, amounts }: DailyFigures): string[] => {
+  const { charged = 0n, official_cost = 0n, granted = 0n, bought = 0n, bought_charged = 0n } = amounts;
+  const { bought_calls = 0 } = counts;
+  return [
+    ...[counts.calls, counts.prompt_tokens, counts.completion_tokens].map((count) => String(count ?? 0)),
+    ...[charged, official_cost, granted].map(formatYuan),
+    ...[counts.cached_tokens, counts.cache_write_tokens, counts.cache_write_1h_tokens].map((count) =>
+      String(count ?? 0),
+    ),
+    formatYuan(bought),
+    String(bought_calls),
+    formatYuan(bought_charged),
+    bought_calls > 0 ? formatYuan(bought_charged - bought) : '',
+  ];
+};
 
 /** A margin compares like with like: it is over the calls whose cost is known, and says how many these are. */
-const marginWords = ({ calls, bought, boughtCalls, boughtCharged }: LedgerSum): string =>
-  boughtCalls === 0
-    ? 'margin: unknown, no call has a known cost'
-    : `margin: ${formatYuan(boughtCharged - bought)} yuan over the ${boughtCalls} of ${calls} calls whose cost is known, ` +
-      `which were charged ${formatYuan(boughtCharged)}`;
+function marginWords({ counts, amounts: { bought = 0n, bought_charged = 0n } }: DailyFigures): string {
+  const { calls = 0, bought_calls = 0 } = counts;
+  if (bought_calls === 0) return 'margin: unknown, no call has a known cost';
+  return (
+    `margin: ${formatYuan(bought_charged - bought)} yuan over the ${bought_calls} of ${calls} calls whose cost is known, ` +
+    `which were charged ${formatYuan(bought_charged)}`
+  );
+}
 
 /** Closes that could not be written are not printed: they are findings of the audit. */
 function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {

@@ -17,6 +17,7 @@ import {
 import { html, shownValue, nothing, type Content, type Markup } from '../layout/markup.ts';
 import { type Visit, type Routes, ownForm, type Proposal } from '../visit/visit.ts';
 import {
+  nextId,
   serviceGaps,
   type ChargeGap,
   listCharges,
@@ -29,11 +30,7 @@ import { badge, table } from '../layout/table.ts';
 import { refuseChanged, rowMark } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import {
-  nextId,
-  planAnnouncePrice,
-  planSplitRule,
-} from '../../../../shared/operate/prices/announce-price.ts';
+import { planAnnouncePrice, planSplitRule } from '../../../../shared/operate/prices/announce-price.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
 
 // The fields of a billing rule, with the relay's marks at those that they name; and the rule that was typed.

@@ -1,11 +1,6 @@
 /** Keys: found by customer, hint or hash. */
-import {
-  findKeys,
-  shownHash,
-  type KeyView,
-  checkKey,
-  findKey,
-} from '../../../../shared/operate/keys/list-keys.ts';
+import { shownHash } from '../../../../shared/config/rows/key-row.ts';
+import { findKeys, type KeyView, checkKey, findKey } from '../../../../shared/operate/keys/list-keys.ts';
 import { counted, writtenTime } from '../layout/figures.ts';
 import { search, type Tried } from '../layout/form.ts';
 import { type Page, emptyState } from '../layout/frame.ts';
