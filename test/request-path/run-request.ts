@@ -23,7 +23,7 @@ export interface EnteredFiles {
   text: string;
 }
 
-const key = 'sk-request-path';
+export const key = 'sk-request-path';
 const secretVariable = 'REQUEST_PATH_KEY';
 
 /** @param root the checkout whose functions are run, against emulated tables and an upstream on loopback. */
@@ -66,7 +66,7 @@ export async function runRequest(root: string): Promise<EnteredFiles> {
 /** Publishes the configuration as the schedule would. */
 const publishOnce = `const { handler } = await import('./functions/config.ts'); await handler({});`;
 
-const environmentOf = (endpoint: string): NodeJS.ProcessEnv => ({
+export const environmentOf = (endpoint: string): NodeJS.ProcessEnv => ({
   PATH: process.env['PATH'],
   AWS_REGION: 'us-east-1',
   AWS_ACCESS_KEY_ID: 'local',
@@ -86,7 +86,7 @@ async function run(root: string, parameters: string[], env: NodeJS.ProcessEnv): 
   return stdout;
 }
 
-async function putRows(endpoint: string, upstream: string): Promise<void> {
+export async function putRows(endpoint: string, upstream: string): Promise<void> {
   const client = emulatorClient(endpoint);
   const documents = documentsOn(client);
   const put = (table: string, Item: object) =>
