@@ -39,7 +39,7 @@ async function help(...command: string[]): Promise<string> {
 async function helps(command: string[] = []): Promise<void> {
   const text = await help(...command);
   put(`help/${command.join('-') || 'main'}`, text);
-  const below = text.split(/^Commands:$/m)[1] ?? '';
+  const [below = ''] = (text.split(/^Commands:$/m)[1] ?? '').split(/\n\n/);
   for (const [, name = ''] of below.matchAll(/^ {2}([a-z][\w-]*)/gm))
     if (name !== 'help' && command.length < 2) await helps([...command, name]);
 }
