@@ -5,7 +5,7 @@ import { systemClock as clock, timeSortedIds } from '../shared/adapters/system/n
 import { tracedRuns } from '../shared/adapters/tracing/traced.ts';
 import type { Endpoint } from '../shared/endpoints/endpoint.ts';
 import type { ChatPorts } from '../shared/relay/ports/chat-ports.ts';
-import { backgroundRuns } from '../shared/relay/running.ts';
+import { backgroundRuns } from '../shared/relay/background-run.ts';
 import { answeringPorts } from './compose/answering.ts';
 import { responsesEndpoint } from '../shared/endpoints/responses/responses-endpoint.ts';
 

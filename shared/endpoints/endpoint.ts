@@ -1,8 +1,8 @@
 import { type CanonicalCall, type ChatMessage, keptToEnd } from '../wire/canonical-call.ts';
 import type { JsonRecord } from '../wire/json.ts';
-import { type AnswerIdentity, type ChatChunk, Kept } from '../wire/chat-response.ts';
+import { type AnswerIdentity, type ChatUsage, type ChatChunk, Kept } from '../wire/chat-response.ts';
+import { type ErrorObject, InvalidRequest } from '../wire/invalid-request.ts';
 import type { Ending, Machine } from '../stream/machine.ts';
-import { InvalidRequest, type ErrorObject } from '../wire/invalid-request.ts';
 
 /** The HTTP route of an endpoint. */
 export interface EndpointRoute {
@@ -21,8 +21,19 @@ export interface Endpoint extends EndpointRoute {
     headers: Readonly<Record<string, string | undefined>>,
     storage?: StorageAtHand,
   ): EndpointRequest;
+  /** Where its clients send their key. Absent: in `Authorization`, as a bearer token. */
+  keyHeader?: KeyHeader;
+  /** The body of a refusal, before anything of an answer was sent. Absent: OpenAI's form. */
+  refused?(error: ErrorObject, requestId: string): object;
   /** Loaded by the first call of a key that may store. Absent: answers of this endpoint are not stored. */
   storing?: () => Promise<StoredReading>;
+}
+
+/** The header of a key, as clients are told of it, such as `x-api-key: sk-...`. */
+export interface KeyHeader {
+  shown: string;
+  /** What it holds; undefined: nothing. `headers`: names in lower case. */
+  sent(headers: Readonly<Record<string, string | undefined>>): string | undefined;
 }
 
 /** What only the reading of bodies of keys that may store needs. */
@@ -154,6 +165,8 @@ export interface AnswerFacts {
   now: () => number;
   /** The public name of the model that answers; before its first chunk, of the one that is asked. Absent: the identity's. */
   model?: () => string;
+  /** The counts of the answer so far, as they would be charged if it ended here. For clients that expect those of the input first. */
+  usage: () => ChatUsage;
   /** What the answering upstream was sent. Valid from the first chunk on. */
   sent: () => SentFacts;
   /** The state of the turn so far, sealed for the client; undefined: there is none, or `keepsState` is not set. */

@@ -6,10 +6,11 @@ import type { SearchProvider, Clock, SearchResult } from './ports/host.ts';
 import type { SearchSettings } from '../config/settings.ts';
 import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
+import { within } from './money/backoff.ts';
 import { searchTokensMax } from './money/reservation-request.ts';
 import { TextShape } from '../billing/estimate/text-tokens.ts';
 
-export interface SearchPorts {
+interface SearchPorts {
   clock: Clock;
   searchProvider: (settings: SearchSettings) => SearchProvider;
 }
@@ -66,18 +67,13 @@ async function searched(
   if (signal.aborted) return 'timeout';
 
   const abort = new AbortController();
-  const finished = new AbortController();
-  const giveUp = (): void => finished.abort();
-  signal.addEventListener('abort', giveUp);
-  // The race ends the wait even when a provider ignores its abort signal.
-  const timeUp = clock.sleep(budgetMs, finished.signal).then((): SearchOutcome => 'timeout');
   try {
-    return await Promise.race([searchProvider(settings).search(query, abort.signal), timeUp]);
+    // The race ends the wait even when a provider ignores its abort signal.
+    const work = searchProvider(settings).search(query, abort.signal);
+    return await within(clock, budgetMs, { work, late: 'timeout' as const, signal });
   } catch {
     return 'failed';
   } finally {
-    signal.removeEventListener('abort', giveUp);
-    finished.abort();
     abort.abort();
   }
 }
@@ -161,7 +157,7 @@ function cutToTokens(text: string, tokensMax: number): string {
 const readLengthMax = 20_000;
 
 /** Removes control characters and the tags with which providers highlight matches. */
-export const oneLine = (text: string): string =>
+const oneLine = (text: string): string =>
   cut(text, readLengthMax)
     .replace(/<\/?[a-z][^<>]{0,200}>/gi, '')
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')

@@ -9,7 +9,7 @@ import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
-import { backgroundRuns, type RunEvent } from '../../shared/relay/running.ts';
+import { backgroundRuns, type RunEvent } from '../../shared/relay/background-run.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
 import type { SearchResult } from '../../shared/relay/ports/host.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
@@ -91,9 +91,11 @@ await Promise.all([
   import('../../shared/relay/state/kept-states.ts'),
   import('../../shared/relay/answer/stop-cut.ts'),
   import('../../shared/relay/state/kept-states.ts'),
+  import('../../shared/relay/call/idempotency.ts'),
   import('../../shared/relay/stored/accept.ts'),
+  import('../../shared/relay/stored/conversation.ts'),
+  import('../../shared/relay/stored/kept-answer.ts'),
   import('../../shared/endpoints/responses/stored-input.ts'),
-  import('../../shared/relay/stored-call.ts'),
   import('../../shared/relay/stored/follow.ts'),
   import('../../shared/relay/stored/repeated.ts'),
   import('../../shared/relay/dispatch/refused-attempt.ts'),
@@ -105,7 +107,6 @@ await Promise.all([
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/dispatch/trial-turn.ts'),
-  import('../../shared/relay/keyed-call.ts'),
   import('../../shared/relay/stored/repeated.ts'),
   import('../../shared/relay/call/second-look.ts'),
   import('../../shared/relay/call/alias-models.ts'),

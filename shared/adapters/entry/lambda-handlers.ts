@@ -9,7 +9,7 @@ import { answerRequest, type HostRequest } from './http-entry.ts';
 import { writeBody } from './streamed-body.ts';
 import type { Ids, Clock } from '../../relay/ports/host.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
-import type { RunEvent } from '../../relay/running.ts';
+import type { RunEvent } from '../../relay/background-run.ts';
 
 export function streamingHandler(hosted: HostedHandle) {
   trapRejections(hosted.log);

@@ -15,7 +15,7 @@ import {
   type TraceParent,
   type Span,
 } from './call-trace.ts';
-import type { RunEvent } from '../../relay/running.ts';
+import type { RunEvent } from '../../relay/background-run.ts';
 import { requestIdOf } from '../../relay/stored/handed-call.ts';
 import type { RequestLog } from '../../relay/ports/telemetry.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';

@@ -1,60 +1,126 @@
 /**
- * Streams one answer to one client. The first event decides the status: text of the renderer or the heartbeat
- * (200), or a failure (its own status). The stream is read to its end even when the client has disconnected,
- * because its end reports the usage. Order at the end: last byte, bill, log line.
+ * Streams one answer to one client, and reports how it ended. The first event decides the status: text of the renderer or
+ * the heartbeat (200), or a failure (its own status). The stream is read to its end even when the client has disconnected,
+ * because its end reports the usage. What is seen as ended can be read again, or asked for: the answer is kept before its
+ * last text is sent. Must not close what its call holds: that is done by whoever has its report.
  */
 import { batchesOf, run, withoutEnd } from '../../stream/machine.ts';
-import { costsNothing, checkedUsage, flagText, isImplausible } from '../../billing/usage.ts';
-import type { Renderer } from '../../endpoints/endpoint.ts';
+import { type AnswerOutcome, costsNothing, checkedUsage } from '../../billing/usage.ts';
+import type { EndpointRequest, Renderer } from '../../endpoints/endpoint.ts';
+import type { JsonRecord } from '../../wire/json.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 import type { ChatCall, DispatchedCall } from '../call/call.ts';
-import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { HeldKey } from '../call/idempotency.ts';
-import { asRefusal, Refusal, refusalResponse } from '../http/refusal.ts';
-import type { RelayResponse } from '../http/http.ts';
-import { type Bill, servingFacts } from '../money/bill.ts';
 import { callTo } from '../call/serving-channels.ts';
+import type { RelayResponse } from '../http/http.ts';
+import { asRefusal, Refusal, refusalResponse, type RefusalForm } from '../http/refusal.ts';
+import type { Bill } from '../money/bill.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { StoredResult } from '../ports/stored.ts';
+import type { TurnRecorder } from '../state/kept-states.ts';
 import { Delivery, Heartbeat, ResponseQueue } from './delivery.ts';
-import { type RequestLogger, sentHeaders } from './log-line.ts';
+import { sentHeaders } from './log-line.ts';
 import { Meter, type Measure, usageBounds } from './meter.ts';
 import type { StopCut } from './stop-cut.ts';
-import type { JsonRecord } from '../../wire/json.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
-/**
- * A longer answer (UTF-16 code units) is closed after it was handed over. Until then it counts among its account's calls
- * at once: it fills what buffers there are, and then the host waits with it for a client that takes nothing. Of a
- * shorter one the close waits for no client: it is on its way as the last text is.
- */
-const closedFirstLengthMax = 256 * 1024;
-/** Time after the request's deadline in which the rest of an answer is handed over. Less than what the host keeps. */
-const handOverMs = 3_000;
 
-/** The source of an answer, and the bill and claim that its end closes. */
-interface AnswerParts {
-  /** A fresh renderer for each beginning of the answer. */
-  renderer: () => Renderer;
+/** What an answer is made of, and what it tells about itself while it is made. */
+export interface AnswerParts {
+  /** As its endpoint read it. */
+  read: Pick<EndpointRequest, 'renderer' | 'keepsState' | 'storage'>;
   dispatch: DispatchedCall;
-  logger: RequestLogger;
   bill: Bill;
   /** Undefined: the request has no Idempotency-Key. */
-  claim: HeldKey | undefined;
-  /** Undefined: the answer is not kept. */
-  recorder?: AnswerRecorder | undefined;
-  /** A fresh one for each beginning of the answer. What it cuts off is metered. Absent: the call has no stop sequence. */
-  stopCut?: (() => StopCut) | undefined;
+  claim: ResultKeeper | undefined;
+  /** Who keeps the answer; undefined: nobody does. `seal`: the state of the turn, sealed; undefined: it has none. */
+  recorder: ((seal: () => string | undefined) => AnswerRecorder) | undefined;
+  /** The answer is committed at once, so that every failure is rendered. */
+  commitsAtOnce: boolean;
+  refusalForm: RefusalForm;
+}
+
+/** What an answer needs of the claim on its Idempotency-Key. */
+export interface ResultKeeper {
+  /** The longest answer that is kept for repeats, in UTF-16 code units. Zero: none is. */
+  readonly keepsUpTo: number;
+  /**
+   * Keeps what a repeat gets, before its end is shown and it is charged. Resolves when it can be read, or will not be. Never
+   * rejects.
+   */
+  keep(result: Omit<StoredResult, 'requestId'> | 'too_large'): Promise<void>;
+}
+
+/** How an answer ended. */
+interface AnswerReport {
+  measure: Measure;
+  outcome: AnswerOutcome;
+  /** `completed`, `failed`, `client_gone`. */
+  end: string;
+  status: number;
+  refusal: Refusal | undefined;
+  /** UTF-16 code units that its renderer wrote. */
+  length: number;
+  /** When it wrote the first of them, in epoch milliseconds. */
+  firstMs: number | undefined;
+}
+
+/** What an answer tells whoever keeps it. A recorder must never fail an answer, nor change it beyond saying that it is kept. */
+export interface AnswerRecorder {
+  /** Whether the answer can be read again, as far as is known now. */
+  readonly stored: boolean;
+  /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Texts of the answer that belong together, in order, heartbeats included, whether or not the client still takes them. */
+  wrote(batch: readonly string[]): void;
+  /**
+   * The whole answer, after its items and before its end are sent: resolves when it can be read by others, or will not
+   * be. The same of an answer that fails after its client has seen it begin. Never rejects.
+   */
+  keep(whole: JsonRecord): Promise<void>;
+  /** After the last text. `failed`: the answer as it failed, whether or not it was kept. Never rejects. */
+  ended(failed: JsonRecord | undefined): Promise<void>;
+  /** What is left to do once the call is paid. Never rejects; absent: nothing. */
+  written?(): Promise<void>;
+}
+
+/** Begins an answer. What only some answers need is loaded first. */
+export async function beginAnswer(ports: ChatPorts, call: ChatCall, parts: AnswerParts): Promise<Answer> {
+  const { dispatch, read } = parts;
+  const { request } = call;
+  const clientKeeps = read.keepsState === true;
+  // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn, and so has every stored one.
+  const keepsState = clientKeeps || (request.tools?.length ?? 0) > 0 || read.storage !== undefined;
+  const states = keepsState ? await import('../state/kept-states.ts') : undefined;
+  const stops = (request.stop?.length ?? 0) > 0 ? await import('./stop-cut.ts') : undefined;
+  return new Answer(ports, call, {
+    ...parts,
+    turn: states && new states.TurnRecorder(ports, { call, dispatch, clientKeeps }),
+    stopCut: stops && (() => new stops.StopCut(() => dispatch.report().sent.stop)),
+  });
+}
+
+interface LoadedParts extends AnswerParts {
+  /** Undefined: the call has no state to keep. */
+  turn: TurnRecorder | undefined;
+  /** A fresh one for each beginning of the answer. What it cuts off is metered. Undefined: the call has no stop sequence. */
+  stopCut: (() => StopCut) | undefined;
 }
 
 export class Answer {
+  /** The way to its client. */
+  readonly delivery: Delivery;
+  /** Resolves when its last text is on its way. Never rejects. */
+  readonly ended: Promise<AnswerReport>;
   readonly #queue = new ResponseQueue(waitingLengthMax);
   readonly #ports: ChatPorts;
   readonly #call: ChatCall;
-  readonly #parts: AnswerParts;
+  readonly #parts: LoadedParts;
+  readonly #recorder: AnswerRecorder | undefined;
   readonly #heartbeat: Heartbeat;
-  readonly #delivery: Delivery;
   #renderer: Renderer;
   #meter: Meter;
+  #cut: StopCut | undefined;
   /** What became of the first text of the answer. Undefined: there was none, or a JSON answer never became whole. */
   #firstText: 'taken' | 'dropped' | undefined;
   #refusal: Refusal | undefined;
@@ -62,23 +128,39 @@ export class Answer {
   #unrendered = false;
   #length = 0;
   #firstMs: number | undefined;
+  /** Status and headers, from the first text on. */
+  #head: Pick<RelayResponse, 'status' | 'headers'> | undefined;
+  /** The texts so far, as long as they may be kept for repeats. */
+  #texts: string[] = [];
+  #textsLength = 0;
 
-  constructor(ports: ChatPorts, call: ChatCall, parts: AnswerParts) {
+  constructor(ports: ChatPorts, call: ChatCall, parts: LoadedParts) {
     this.#ports = ports;
     this.#call = call;
     this.#parts = parts;
+    // The item that has the state of a stored turn: no client sees it. Of a turn that was cut off, the upstream's is another.
+    const item = `rs_${call.identity.requestId}_state`;
+    this.#recorder = parts.recorder?.(() => (this.#cut?.ended ? undefined : parts.turn?.sealed(item)));
     this.#heartbeat = new Heartbeat(ports.clock);
-    this.#delivery = new Delivery(ports, this.#queue, call);
-    this.#renderer = parts.renderer();
+    this.delivery = new Delivery(ports, this.#queue, call);
     this.#meter = this.#newMeter();
+    this.#renderer = this.#newRenderer();
+    this.ended = this.#produce();
   }
 
-  /**
-   * Reads the whole stream into the response queue, closes the bill and the claim, and waits until the client has the
-   * rest: of a long answer before the bill is closed. Never rejects.
-   */
-  async produce(): Promise<void> {
-    const { dispatch, bill, claim, recorder } = this.#parts;
+  /** Whether text was sent, so that the client has a status. */
+  get committed(): boolean {
+    return this.#queue.committed;
+  }
+
+  /** Resolves when everything beside the answer that belongs to it is written. Never rejects. */
+  async written(): Promise<void> {
+    const { dispatch, turn } = this.#parts;
+    await Promise.all([dispatch.written(), turn?.written(), this.#recorder?.written?.()]);
+  }
+
+  /** Reads the whole stream into the response queue. */
+  async #produce(): Promise<AnswerReport> {
     const stop = new AbortController();
     const push = (text: string): void => this.#push([text]);
     void this.#heartbeat.run({ queue: this.#queue, push }, this.#renderer, stop.signal);
@@ -88,69 +170,112 @@ export class Answer {
       await this.#fail(asRefusal(error), error);
     } finally {
       stop.abort('over');
-      if (!claim?.keeps) this.#queue.end();
     }
-    const report = dispatch.report();
+    const refusal = this.#refusal;
     const measure = this.#measure();
-    const { usage, anyContent, flags } = measure;
+    const { usage, anyContent } = measure;
     const leftEarly = this.#firstText === 'dropped';
-    const outcome = { failed: this.#refusal !== undefined, anyContent, leftEarly, usage };
-    await claim?.keep(costsNothing(outcome) || this.#unrendered);
+    const outcome = { failed: refusal !== undefined, anyContent, leftEarly, usage };
+    if (!costsNothing(outcome) && !this.#unrendered) await this.#keepResult();
     this.#queue.end();
-    await recorder?.ended(this.#refusal && this.#renderer.whole?.(this.#refusal.body.error));
-    const end = this.#end();
-    const { model: answered } = report;
-    const serving = servingFacts(report, answered, usage);
-    if (this.#length > closedFirstLengthMax) await this.#delivery.handOver(this.#call.deadlineMs);
-    const billed = await bill.close({ outcome, flag: flagText(flags), end, answered, serving });
-    if (billed.exceeded !== undefined) this.#warnOfCharge(billed.exceeded, billed.charge);
-    await claim?.finish(costsNothing(outcome));
-    await Promise.all([dispatch.written(), recorder?.written?.()]);
-    const durationMs = this.#ports.clock.now() - this.#call.startedMs;
-    const ending = { status: this.#status(), end, refusal: this.#refusal, durationMs };
-    const isExpected = report.channel?.params.include_usage !== false;
-    const implausible = !costsNothing(outcome) && isImplausible(flags, isExpected);
-    const call = callTo(this.#call, answered);
-    const facts = { call, report, billed, measure: { ...measure, implausible }, ending };
-    const heard = { length: this.#length, firstMs: this.#firstMs };
-    const logged = this.#parts.logger.answered({ ...facts, reserved: bill.reserved, heard });
-    if (this.#queue.committed) {
-      await this.#delivery.handOver(this.#call.deadlineMs + handOverMs);
-      this.#delivery.cut('deadline');
-    }
-    await logged;
+    await this.#recorder?.ended(refusal && this.#renderer.whole?.(refusal.body.error));
+    return {
+      measure,
+      outcome,
+      end: refusal ? 'failed' : this.#queue.clientLeft ? 'client_gone' : 'completed',
+      status: refusal && !this.#queue.committed ? refusal.status : 200,
+      refusal,
+      length: this.#length,
+      firstMs: this.#firstMs,
+    };
   }
 
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
   async #pass(): Promise<void> {
-    const { dispatch, claim, recorder, renderer, stopCut } = this.#parts;
-    const isKept = recorder !== undefined || claim?.keeps === true;
+    const { dispatch, turn, stopCut } = this.#parts;
+    const isKept = this.#recorder !== undefined || this.#keepsResult;
     for (;;) {
       try {
-        const metered = run(dispatch.chunks, this.#meter);
-        const cut = stopCut?.();
+        const metered = run((turn ?? dispatch).chunks, this.#meter);
+        this.#cut = stopCut?.();
         const shown = isKept ? withoutEnd(this.#renderer) : this.#renderer;
-        for await (const batch of run(cut ? run(metered, cut) : metered, shown)) await this.#write(batch);
+        const chunks = this.#cut ? run(metered, this.#cut) : metered;
+        for await (const batch of run(chunks, shown)) await this.#write(batch);
         if (isKept) await this.#endKept();
         return;
       } catch (error) {
-        if (!this.#renderer.sentWhole || !dispatch.another) throw error;
-        this.#renderer = renderer();
+        if (!this.#renderer.sentWhole || !dispatch.report().another) throw error;
         this.#meter = this.#newMeter();
+        this.#renderer = this.#newRenderer();
       }
     }
   }
 
-  /** What is seen as ended can be read again, or asked for: its items, then the keeping, then the end itself. */
+  /** Its items, then the keeping, then the end itself. */
   async #endKept(): Promise<void> {
-    const { claim, recorder } = this.#parts;
     const renderer = this.#renderer;
     for (const text of renderer.close?.() ?? []) await this.#write([text]);
-    const whole = recorder && renderer.whole?.();
-    if (whole) await recorder.keep(whole);
+    const whole = this.#recorder && renderer.whole?.();
+    if (whole) await this.#recorder?.keep(whole);
     const last = batchesOf(renderer.end());
-    if (claim?.keeps) this.#queue.hold();
+    if (this.#keepsResult) this.#queue.hold();
     for (const batch of last) await this.#write(batch);
+  }
+
+  /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
+  async #fail(thrownRefusal: Refusal, error: unknown): Promise<void> {
+    const fault = (thrown: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, thrown);
+    const refusal = this.#inTermsOfEndpoint(thrownRefusal);
+    this.#refusal = refusal;
+    const { error: shown } = refusal.body;
+    if (shown.code === 'internal') fault(error);
+    if (!this.#queue.committed) return;
+    try {
+      await this.#keepFailed(shown);
+      if (this.#keepsResult) this.#queue.hold();
+      this.#push([this.#renderer.failed(shown)]);
+    } catch (broken) {
+      fault(broken);
+      this.#unrendered = true;
+      this.delivery.cut('unrendered');
+    }
+  }
+
+  /** What a client has seen begin it can read again, whatever became of it. One that is sent whole has shown nothing. */
+  async #keepFailed(error: ErrorObject): Promise<void> {
+    const recorder = this.#recorder;
+    const whole = recorder && !this.#renderer.sentWhole && this.#renderer.whole?.(error);
+    if (whole) await recorder.keep(whole);
+  }
+
+  /** The answer may be kept for repeats: its end is to be seen when one would get it. */
+  get #keepsResult(): boolean {
+    const { keepsUpTo = 0 } = this.#parts.claim ?? {};
+    return keepsUpTo > 0 && this.#textsLength <= keepsUpTo;
+  }
+
+  /** Whatever the client got of it. */
+  async #keepResult(): Promise<void> {
+    const { claim } = this.#parts;
+    const refused = this.#refused();
+    const { status, headers } = this.#head ?? refused ?? this.#headOfAnswer();
+    const body = refused?.body ?? this.#texts.join('');
+    await claim?.keep(this.#keepsResult ? { status, headers, body } : 'too_large');
+  }
+
+  #newRenderer(): Renderer {
+    const { dispatch, read, turn, commitsAtOnce } = this.#parts;
+    const renderer = read.renderer(this.#call.identity, {
+      now: () => Math.floor(this.#ports.clock.now() / 1000),
+      sent: () => dispatch.report().sent,
+      model: () => dispatch.report().model,
+      usage: () => this.#meter.measure().usage,
+      sealedState: (itemId) =>
+        read.keepsState === true && !this.#cut?.ended ? turn?.sealed(itemId) : undefined,
+      stored: () => this.#recorder?.stored ?? false,
+      opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
+    });
+    return commitsAtOnce ? { ...renderer, commitAfterMs: 0 } : renderer;
   }
 
   #newMeter(): Meter {
@@ -177,81 +302,50 @@ export class Answer {
     return { ...measure, anyContent: measure.anyContent && this.#firstText !== undefined };
   }
 
-  #warnOfCharge(reserved: string, charge: string | undefined): void {
-    const { identity, key } = this.#call;
-    const { model, channel } = this.#parts.dispatch.report();
-    this.#ports.log.event('charged_above_reserve', {
-      request_id: identity.requestId,
-      account: key.account,
-      model,
-      channel: channel?.id,
-      reserved,
-      charge,
-    });
+  /** The response for the host. Resolves when the status is decided. */
+  async response(): Promise<Omit<RelayResponse, 'done'>> {
+    await this.#queue.opened;
+    const refused = this.#refused();
+    if (refused) return refused;
+    const queue = this.#queue;
+    return {
+      ...(this.#head ?? this.#headOfAnswer()),
+      body: queue,
+      endsHere: () => queue.endsHere,
+      cut: queue.wasCut,
+      closes: (closed) => this.delivery.closes(closed),
+    };
   }
 
-  /**
-   * The response for the host. Resolves when the status is decided. `done`: the promise that `produce`
-   * returned.
-   */
-  async response(done: Promise<void>): Promise<RelayResponse> {
-    await this.#queue.opened;
-    const { dispatch, bill, claim, recorder } = this.#parts;
+  /** Undefined: it was not refused before its first text. */
+  #refused(): (Pick<RelayResponse, 'status' | 'headers'> & { body: string }) | undefined {
+    if (!this.#refusal || this.#queue.committed) return undefined;
     const { requestId } = this.#call.identity;
-    const { tried, sent, model } = dispatch.report();
-    // The heartbeat commits before anyone knows who answers.
-    const isKnown = this.#call.alias !== undefined && this.#firstText !== undefined;
-    const attempts = tried.length > 0 && { 'x-relay-attempts': String(tried.length) };
-    const facts = {
-      ...attempts,
-      ...(isKnown && { 'x-relay-model': model }),
-      ...sentHeaders(sent),
-      ...bill.headers,
-      ...recorder?.headers,
-    };
-    if (this.#refusal && !this.#queue.committed) {
-      const { status, headers: own, body } = refusalResponse(this.#refusal, requestId);
-      const headers = { ...own, ...facts };
-      claim?.answered({ status, headers, body: { text: body } });
-      return { status, headers, body, done };
-    }
+    const { status, headers, body } = refusalResponse(this.#refusal, requestId, this.#parts.refusalForm);
+    return { status, headers: { ...headers, ...this.#headerFacts() }, body };
+  }
+
+  #headOfAnswer(): Pick<RelayResponse, 'status' | 'headers'> {
     const headers = {
       'content-type': this.#renderer.contentType,
       'cache-control': 'no-cache, no-transform',
-      'x-request-id': requestId,
-      ...facts,
+      'x-request-id': this.#call.identity.requestId,
+      ...this.#headerFacts(),
     };
-    claim?.answered({ status: 200, headers, body: 'written' });
-    const closes = (closed: Promise<void>): void => this.#delivery.closes(closed);
-    const queue = this.#queue;
-    const endsHere = (): boolean => queue.endsHere;
-    return { status: 200, headers, body: queue, endsHere, cut: queue.wasCut, closes, done };
+    return { status: 200, headers };
   }
 
-  /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
-  async #fail(thrownRefusal: Refusal, error: unknown): Promise<void> {
-    const fault = (thrown: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, thrown);
-    const refusal = this.#inTermsOfEndpoint(thrownRefusal);
-    this.#refusal = refusal;
-    const { error: shown } = refusal.body;
-    if (shown.code === 'internal') fault(error);
-    if (!this.#queue.committed) return;
-    try {
-      await this.#keepFailed(shown);
-      if (this.#parts.claim?.keeps) this.#queue.hold();
-      this.#push([this.#renderer.failed(shown)]);
-    } catch (broken) {
-      fault(broken);
-      this.#unrendered = true;
-      this.#delivery.cut('unrendered');
-    }
-  }
-
-  /** What a client has seen begin it can read again, whatever became of it. One that is sent whole has shown nothing. */
-  async #keepFailed(error: ErrorObject): Promise<void> {
-    const { recorder } = this.#parts;
-    const whole = recorder && !this.#renderer.sentWhole && this.#renderer.whole?.(error);
-    if (whole) await recorder.keep(whole);
+  #headerFacts(): Record<string, string> {
+    const { tried, sent, model } = this.#parts.dispatch.report();
+    // The heartbeat commits before anyone knows who answers.
+    const isKnown = this.#call.alias !== undefined && this.#firstText !== undefined;
+    return {
+      ...(tried.length > 0 && { 'x-relay-attempts': String(tried.length) }),
+      ...(isKnown && { 'x-relay-model': model }),
+      ...sentHeaders(sent),
+      ...this.#parts.bill.headers,
+      ...this.#recorder?.headers,
+    };
   }
 
   #inTermsOfEndpoint(refusal: Refusal): Refusal {
@@ -264,7 +358,7 @@ export class Answer {
 
   /** No heartbeat comes between the texts of a batch. */
   async #write(batch: readonly string[]): Promise<void> {
-    await this.#delivery.room();
+    await this.delivery.room();
     this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
     this.#firstMs ??= this.#ports.clock.now();
     this.#push(batch);
@@ -273,39 +367,20 @@ export class Answer {
   }
 
   #push(batch: readonly string[]): void {
-    const { recorder, claim } = this.#parts;
     for (const text of batch) {
-      claim?.wrote(text);
-      if (claim?.keeps === false) this.#queue.release();
+      if (text !== '') this.#head ??= this.#headOfAnswer();
+      if (this.#parts.claim) this.#collect(text);
       this.#queue.push(text);
     }
-    recorder?.wrote(batch);
+    this.#recorder?.wrote(batch);
   }
-
-  #status(): number {
-    return this.#refusal && !this.#queue.committed ? this.#refusal.status : 200;
+  /** Of an answer that has become too long, the end is held back no longer. */
+  #collect(text: string): void {
+    this.#textsLength += text.length;
+    if (this.#keepsResult) this.#texts.push(text);
+    else {
+      this.#texts = [];
+      this.#queue.release();
+    }
   }
-
-  #end(): string {
-    if (this.#refusal) return 'failed';
-    return this.#queue.clientLeft ? 'client_gone' : 'completed';
-  }
-}
-
-// What an answer tells whoever keeps it. A recorder must never fail an answer, nor change it beyond saying that it is kept.
-
-export interface AnswerRecorder {
-  /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Texts of the answer that belong together, in order, heartbeats included, whether or not the client still takes them. */
-  wrote(batch: readonly string[]): void;
-  /**
-   * The whole answer, after its items and before its end are sent: resolves when it can be read by others, or will not
-   * be. The same of an answer that fails after its client has seen it begin. Never rejects.
-   */
-  keep(whole: JsonRecord): Promise<void>;
-  /** After the last text. `failed`: the answer as it failed, whether or not it was kept. Never rejects. */
-  ended(failed: JsonRecord | undefined): Promise<void>;
-  /** What is left to do once the call is paid. Never rejects; absent: nothing. */
-  written?(): Promise<void>;
 }

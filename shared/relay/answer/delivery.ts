@@ -4,6 +4,7 @@
  */
 import { idleMs, type Renderer } from '../../endpoints/endpoint.ts';
 import type { ChatCall } from '../call/call.ts';
+import { within } from '../money/backoff.ts';
 import type { Clock } from '../ports/host.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { AnswerCut } from '../http/http.ts';
@@ -66,14 +67,8 @@ export class Delivery {
   }
 
   /** Whether it happens before the time is up or the signal aborts. */
-  async #within(waitMs: number, event: Promise<void>, until?: AbortSignal): Promise<boolean> {
-    const stop = new AbortController();
-    const signal = until ? AbortSignal.any([stop.signal, until]) : stop.signal;
-    const happened = event.then(() => true);
-    const waited = this.#clock.sleep(waitMs, signal).then(() => false);
-    const happens = await Promise.race([happened, waited]);
-    stop.abort('over');
-    return happens;
+  #within(waitMs: number, event: Promise<void>, signal?: AbortSignal): Promise<boolean> {
+    return within(this.#clock, waitMs, { work: event.then(() => true), late: false, signal });
   }
 
   /** Without effect when the client has all, as far as the host says. */

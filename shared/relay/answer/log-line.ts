@@ -136,7 +136,7 @@ export class RequestLogger {
 }
 
 /** Known facts about a refused request. Facts of checks after the refusal are missing. */
-interface RefusedFacts {
+export interface RefusedFacts {
   requestId: string;
   endpoint: string;
   key: { hint?: string | undefined; account: string } | undefined;

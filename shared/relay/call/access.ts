@@ -4,6 +4,7 @@
  */
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
+import type { Endpoint, KeyHeader } from '../../endpoints/endpoint.ts';
 import type { AliasSettings } from '../../config/settings.ts';
 import type { Clock } from '../ports/host.ts';
 import type { KeyLookup, KeyStore } from '../ports/config-store.ts';
@@ -13,23 +14,33 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
-const bearer = /^bearer +(.*)$/i;
+/** The header that SDKs of OpenAI send. */
+const bearer: KeyHeader = {
+  shown: 'Authorization: Bearer sk-...',
+  sent: ({ authorization = '' }) => {
+    const text = authorization.trim();
+    return text === '' ? undefined : (/^bearer +(.*)$/i.exec(text)?.[1]?.trim() ?? '');
+  },
+};
 
-/** The key in an Authorization header. Throws before any lookup when the header holds no well-formed key. */
-export function readKey(authorization: string | undefined): string {
-  if (authorization === undefined || authorization.trim() === '')
+type Headers = Readonly<Record<string, string | undefined>>;
+
+/** The key that a request holds where its endpoint looks for it. Throws before any lookup when there is no well-formed one. */
+export function keyIn({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, headers: Headers): string {
+  const { shown } = keyHeader;
+  const key = keyHeader.sent(headers);
+  if (key === undefined)
+    throw invalidKey(`No API key was sent. Send it as the header "${shown}".`, 'key_missing');
+  if (!isSecretKey(key))
     throw invalidKey(
-      'No API key was sent. Send it as the header "Authorization: Bearer sk-...".',
-      'key_missing',
-    );
-  const key = bearer.exec(authorization.trim())?.[1]?.trim();
-  if (key === undefined || !isSecretKey(key))
-    throw invalidKey(
-      'The Authorization header does not hold an API key of this relay. Send "Authorization: Bearer sk-...".',
+      `The ${shown.split(':')[0]} header does not hold an API key of this relay. Send "${shown}".`,
       'key_malformed',
     );
   return key;
 }
+
+/** The key in an Authorization header. */
+export const readKey = (authorization: string | undefined): string => keyIn({}, { authorization });
 
 /**
  * The key that a lookup found. Throws when it is not usable: the message is the same for every reason; the
@@ -91,10 +102,10 @@ export function relayClosed({ settings: { contact } }: Snapshot): Refusal {
 /** Throws a Refusal. */
 export async function lookUpKey(
   { keys, clock }: { keys: KeyStore; clock: Clock },
-  authorization: string | undefined,
+  endpoint: Pick<Endpoint, 'keyHeader'>,
+  headers: Headers,
 ): Promise<AdmittedKey> {
-  const key = readKey(authorization);
-  return admitKey(await keys.find(key), clock.now());
+  return admitKey(await keys.find(keyIn(endpoint, headers)), clock.now());
 }
 
 // Splits the requested model name once, so that whitelist, price and channels use the same base name.

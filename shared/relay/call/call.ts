@@ -186,17 +186,17 @@ export interface DispatchReport extends AttemptReport {
   story?: (() => DispatchStory) | undefined;
   /** The upstream was stopped before its end, so its counts may be of a part. */
   isCut?: boolean | undefined;
+  /** The answer broke off after content, and another candidate may be asked. */
+  another: boolean;
 }
 
 /** The canonical stream of a call, and a report about it. */
 export interface DispatchedCall {
   /**
-   * Throws a Refusal. Can be read once, and again when that ended early while `another` was true: then the next
+   * Throws a Refusal. Can be read once, and again when that ended early and the report says `another`: then the next
    * candidate answers from the beginning.
    */
   readonly chunks: AsyncIterable<ChatChunk[]>;
-  /** The answer broke off after content, and another candidate may be asked. */
-  readonly another: boolean;
   /** Valid at any time: during the stream and after every kind of end. */
   report(): DispatchReport;
   /** Resolves when all writes beside the answer have finished; they must finish inside the invocation. */

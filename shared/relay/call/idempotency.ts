@@ -3,11 +3,17 @@
  * result; of others no answer is ever kept.
  */
 import type { ClaimReply, IdempotencyClaim } from '../ports/runtime-stores.ts';
-import { type Admit, type StoredResult, ResponseTooLarge } from '../ports/stored.ts';
+import { ResponseTooLarge, type StoredResult } from '../ports/stored.ts';
 import type { ChatCall } from './call.ts';
+import type { ResultKeeper } from '../answer/answer.ts';
+import type { CheckedCall } from './read.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
+import { Backoff, within } from '../money/backoff.ts';
+import { mayStore } from '../stored/may-store.ts';
+import { amongReads, countRead, StoredReader } from '../stored/reads.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
@@ -24,99 +30,126 @@ const hurriedMsMax = 500;
 /** The SDKs wait so long before they repeat a request whose first one still runs. */
 const againSeconds = '5';
 
+/** Of a longer answer (UTF-16 code units) repeats are refused: it would take the memory of other calls. */
+const lengthMax = 4 * 1024 * 1024;
+const keptSeconds = 24 * 60 * 60;
+/** How long the end of an answer waits for its keeping. */
+const keepMsMax = 2_000;
+
 /** A request's claim on its Idempotency-Key. */
-export interface HeldKey {
-  /** The answer will be kept, if it is charged: its end is to be seen when a repeat would get it. */
-  readonly keeps: boolean;
-  /** A text of the answer, in order, whether or not the client still takes it. */
-  wrote(text: string): void;
-  /** The head of the answer, as the client gets it. */
-  answered(head: Answered): void;
-  /** Keeps the answer for repeats, before it is charged. `free`: it is charged nothing, or is not whole. Never rejects. */
-  keep(free: boolean): Promise<void>;
+export interface HeldKey extends ResultKeeper {
   /** Ends the claim. `free`: nothing was charged, so the key may be used again. Never rejects. */
   finish(free: boolean): Promise<void>;
 }
 
-interface ClaimPorts extends Pick<ChatPorts, 'idempotency' | 'clock' | 'log' | 'stored'> {
-  /** Repeats a write until its outcome is known or the time is up. */
-  repeated<T>(budgetMs: number, write: () => Promise<T>): Promise<T>;
-}
+type ClaimPorts = Pick<ChatPorts, 'idempotency' | 'clock' | 'random' | 'counters' | 'log' | 'stored'>;
 
 interface KeyedRequest {
   header: string;
-  body: unknown;
-  /** The API key may store, so repeats are answered. */
-  keeps: boolean;
-  /** The answer is stored as a response, too. */
-  isStored: boolean;
-  /** Reads the result of the first, within what a request may read of what is stored. */
-  firstOf: <T>(read: (admit: Admit) => Promise<T>) => Promise<T>;
-  /** Of a background call: the result of one that was accepted before, by the response that it stored. */
-  accepted?: ((first: Taken) => Promise<StoredResult | undefined>) | undefined;
+  request: RelayRequest;
 }
 
-/** The first request, with the same body. */
-export type Taken = Extract<ClaimReply, { state: 'running' | 'completed' }>;
-
-type Claimed = { held: HeldKey } | { first: StoredResult };
+/** `held`: the claim. `repeated`: the answer of a repeat. */
+export type Claimed = { held: HeldKey } | { repeated: RelayResponse };
 
 /**
- * Claims the request's Idempotency-Key. Returns the first result where it is kept. Throws when the key is taken otherwise:
- * a repeated request is then refused, free of charge.
+ * Claims the request's Idempotency-Key. A repeat is answered by the first result where that is kept. Throws when the key is
+ * taken otherwise: a repeated request is then refused, free of charge.
  */
-export async function claimIdempotencyKey(
-  ports: ClaimPorts,
-  call: ChatCall,
-  { header, body, accepted, firstOf, ...kept }: KeyedRequest,
+export async function claimed(
+  ports: ChatPorts,
+  { call, body, read }: CheckedCall,
+  { header, request }: KeyedRequest,
 ): Promise<Claimed> {
   if (!keyPattern.test(header)) throw new InvalidRequest('invalid_idempotency_key', null, malformed);
   const { requestId } = call.identity;
-  const untilMs = Math.max(call.deadlineMs, accepted ? call.startedMs + runEndsMsMax : 0) + graceMs;
+  const keeps = mayStore(call);
+  const isRun = read.storage?.background === true;
   const { hash: owner, account } = call.key;
-  const claim = {
+  const claim: IdempotencyClaim = {
     owner,
     account,
     idempotencyKey: header,
     requestId,
     // The same words at another endpoint are another request.
     body: [call.endpoint, body],
-    untilMs,
-    namesMembers: kept.keeps,
+    untilMs: Math.max(call.deadlineMs, isRun ? call.startedMs + runEndsMsMax : 0) + graceMs,
+    namesMembers: keeps,
   };
   const reply = await ports.idempotency.claim(claim);
-  if (reply.state === 'claimed') return { held: heldKey(ports, call, { claim, ...kept }) };
-  if (!kept.keeps) throw taken(reply.state, reply.requestId);
+  if (reply.state === 'claimed')
+    return { held: heldKey(ports, call, { claim, keeps, isStored: read.storage !== undefined }) };
+  if (!keeps) throw taken(reply.state, reply.requestId);
   // The first is running until its charge is written, and its client has the end of its answer before.
   if (reply.state !== 'other_body') {
-    const kept = await firstOf((admit) =>
-      ports.repeated(readMsMax, () => ports.stored.results.read({ account, key: reply.requestId }, admit)),
-    );
-    const first = kept ?? (await accepted?.(reply));
-    if (first) return { first };
+    await countRead(ports, call);
+    const kept = (): Promise<StoredResult | undefined> => {
+      const { admit } = new StoredReader(ports, account, request);
+      const result = { account, key: reply.requestId };
+      return new Backoff(ports, readMsMax).until(() => ports.stored.results.read(result, admit));
+    };
+    const { acceptedBefore, repeatResult } = await import('../stored/repeated.ts');
+    const first =
+      (await amongReads(ports, { key: call.key, requestId }, kept)) ??
+      (isRun ? await acceptedBefore(ports, { call, read }, reply) : undefined);
+    if (first) return { repeated: await repeatResult(ports, call, { first, request }) };
   }
   throw takenBy(reply);
 }
 
-interface OpenClaim extends Pick<KeyedRequest, 'keeps' | 'isStored'> {
+interface OpenClaim {
   claim: IdempotencyClaim;
+  /** The API key may store, so repeats are answered. */
+  keeps: boolean;
+  /** The answer is stored as a response, too: when that is removed, the result goes with it. */
+  isStored: boolean;
 }
 
-function heldKey(ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: OpenClaim): HeldKey {
-  const { idempotency, log } = ports;
-  const result = keeps ? new FirstResult(ports, call, isStored) : undefined;
-  return {
-    get keeps() {
-      return result?.mayBeKept === true;
-    },
-    wrote: (text) => result?.wrote(text),
-    answered: (head) => result?.answered(head),
-    keep: async (free) => (free ? undefined : result?.keep()),
-    finish: (free) =>
-      ports
-        .repeated(call.signal.aborted ? hurriedMsMax : finishMsMax, () => idempotency.finish(claim, free))
-        .catch((error: unknown) => log.fault(call.identity.requestId, error)),
-  };
+const heldKey = (ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: OpenClaim): HeldKey => ({
+  keepsUpTo: keeps ? lengthMax : 0,
+  keep: async (result) => (keeps ? keepInTime(ports, call, { result, isStored }) : undefined),
+  finish: (free) =>
+    new Backoff(ports, call.signal.aborted ? hurriedMsMax : finishMsMax)
+      .until(() => ports.idempotency.finish(claim, free))
+      .catch((error: unknown) => ports.log.fault(call.identity.requestId, error)),
+});
+
+interface Keeping extends Pick<OpenClaim, 'isStored'> {
+  result: Parameters<ResultKeeper['keep']>[0];
+}
+
+/** Must never hold up the end of a call for long, nor fail it: without a kept result a repeat is refused. */
+async function keepInTime(ports: ClaimPorts, call: ChatCall, keeping: Keeping): Promise<void> {
+  const { clock, log } = ports;
+  const { identity, key, signal } = call;
+  const waitMs = signal.aborted ? hurriedMsMax : keepMsMax;
+  const why = await within(clock, waitMs, { work: keepResult(ports, call, keeping), late: 'write_late' });
+  if (why !== undefined)
+    log.event('result_not_kept', { request_id: identity.requestId, account: key.account, why });
+}
+
+/** Undefined: it is kept. Never rejects. */
+async function keepResult(
+  { log, stored }: ClaimPorts,
+  { identity, key }: ChatCall,
+  { result, isStored }: Keeping,
+): Promise<string | undefined> {
+  if (result === 'too_large') return result;
+  const { requestId, created } = identity;
+  const of = { account: key.account, key: requestId };
+  try {
+    await stored.results.put(of, { requestId, ...result }, created + keptSeconds);
+    if (!isStored) return undefined;
+    // The client may have removed its response between the end of the answer and this result, which its removal missed.
+    const id = `resp-${requestId}`;
+    if ((await stored.responses.heads(key.account, [id])).has(id)) return undefined;
+    await stored.responses.remove(key.account, id);
+    return 'removed';
+  } catch (error) {
+    if (error instanceof ResponseTooLarge) return 'too_large';
+    log.fault(requestId, error);
+    return 'write_failed';
+  }
 }
 
 const malformed = 'The header Idempotency-Key must be 1 to 255 printable ASCII characters.';
@@ -159,100 +192,4 @@ function takenBy(reply: Exclude<ClaimReply, { state: 'claimed' }>): Refusal {
     `${first} used this Idempotency-Key with another ${what}. Use a new key.`,
     { param: reply.differs ?? 'Idempotency-Key', headers },
   );
-}
-
-// The answer of a request with an Idempotency-Key as it is written, and its keeping for repeats. Must never hold up the end
-// of a call for long, nor fail it: without a kept result a repeat is refused.
-
-/** Of a longer answer (UTF-16 code units) repeats are refused: it would take the memory of other calls. */
-const lengthMax = 4 * 1024 * 1024;
-const keptSeconds = 24 * 60 * 60;
-/** How long the store is waited for, and where the call's own time is up. */
-const waitMsMax = 2_000;
-
-/** The head of an answer. */
-interface Answered extends Pick<StoredResult, 'status' | 'headers'> {
-  /**
-   * What the client gets: a text, or what is `written` by and by, or the `events` of the background response that the
-   * request created.
-   */
-  body: { text: string } | 'written' | 'events';
-}
-
-class FirstResult {
-  readonly #ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>;
-  readonly #call: Pick<ChatCall, 'identity' | 'key' | 'signal'>;
-  readonly #isStored: boolean;
-  readonly #head = Promise.withResolvers<Answered>();
-  #texts: string[] = [];
-  #length = 0;
-
-  /** @param isStored the answer is a stored response, too: when that is removed, the result goes with it */
-  constructor(
-    ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>,
-    call: Pick<ChatCall, 'identity' | 'key' | 'signal'>,
-    isStored: boolean,
-  ) {
-    this.#ports = ports;
-    this.#call = call;
-    this.#isStored = isStored;
-  }
-
-  wrote(text: string): void {
-    this.#length += text.length;
-    if (this.mayBeKept) this.#texts.push(text);
-    else this.#texts = [];
-  }
-
-  /** Whether the answer, as far as it is written, is short enough to be kept. */
-  get mayBeKept(): boolean {
-    return this.#length <= lengthMax;
-  }
-
-  answered(head: Answered): void {
-    this.#head.resolve(head);
-  }
-
-  /** Resolves when the result can be read, or will not be. Never rejects. */
-  async keep(): Promise<void> {
-    const { clock, log } = this.#ports;
-    const { identity, key, signal } = this.#call;
-    const waiting = new AbortController();
-    const late = clock
-      .sleep(signal.aborted ? hurriedMsMax : waitMsMax, waiting.signal)
-      .then(() => 'write_late');
-    const why = await Promise.race([this.#put(), late]);
-    waiting.abort('over');
-    if (why !== undefined)
-      log.event('result_not_kept', { request_id: identity.requestId, account: key.account, why });
-  }
-
-  /** Undefined: it is kept. Never rejects. */
-  async #put(): Promise<string | undefined> {
-    const { log, stored } = this.#ports;
-    const { identity, key } = this.#call;
-    if (!this.mayBeKept) return 'too_large';
-    const { status, headers, body } = await this.#head.promise;
-    const { requestId, created } = identity;
-    const text = body === 'written' ? this.#texts.join('') : body === 'events' ? undefined : body.text;
-    const of = { account: key.account, key: requestId };
-    try {
-      await stored.results.put(of, { requestId, status, headers, body: text }, created + keptSeconds);
-      return this.#isStored && (await this.#wasRemoved()) ? 'removed' : undefined;
-    } catch (error) {
-      if (error instanceof ResponseTooLarge) return 'too_large';
-      log.fault(requestId, error);
-      return 'write_failed';
-    }
-  }
-
-  /** The client may have removed its response between the end of the answer and this result, which its removal missed. */
-  async #wasRemoved(): Promise<boolean> {
-    const { responses } = this.#ports.stored;
-    const { identity, key } = this.#call;
-    const id = `resp-${identity.requestId}`;
-    if ((await responses.heads(key.account, [id])).has(id)) return false;
-    await responses.remove(key.account, id);
-    return true;
-  }
 }

@@ -4,7 +4,6 @@
  */
 import { StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { Refusal } from '../http/refusal.ts';
-import { readKey } from './access.ts';
 import type { ChatCall } from './call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 
@@ -18,24 +17,21 @@ const storageAgeMsMax = 1_000;
  */
 const modelsAgeMsMax = 1_000;
 
-export interface Refused {
+interface Refused {
   error: unknown;
-  authorization: string | undefined;
-  /** What the checks have seen. Undefined: they did not come so far. */
-  seen: Pick<ChatCall, 'key' | 'snapshot'> | undefined;
+  /** As the client sent it. */
+  key: string;
+  /** What the checks have seen. */
+  seen: Pick<ChatCall, 'key' | 'snapshot'>;
 }
 
 /**
  * Whether what the refusal was decided from is another one by now, so that the checks are worth a repeat. The checks then
  * find it: the stores of keys and of the configuration keep it. Throws StoreUnavailable when it cannot be read.
  */
-export async function hasChanged(
-  ports: ChatPorts,
-  { error, authorization, seen }: Refused,
-): Promise<boolean> {
-  if (!seen) return false;
+export async function hasChanged(ports: ChatPorts, { error, key, seen }: Refused): Promise<boolean> {
   const isOtherKey = async (ageMsMax: number): Promise<boolean> => {
-    const lookup = await ports.keys.find(readKey(authorization), ageMsMax);
+    const lookup = await ports.keys.find(key, ageMsMax);
     return !('row' in lookup) || lookup.row !== seen.key;
   };
   if (error instanceof StorageNotAllowed)

@@ -1,13 +1,12 @@
 /**
- * Runs a call's web search, if requested, then tries candidates until one answers. Nothing of an answer is
+ * Tries the candidates of a call until one answers. Nothing of an answer is
  * passed on before it has content or is complete, so another candidate can take over; after a later
  * failure the reader decides whether it can begin again. Health is written concurrently and must never delay the answer.
  */
 import { opened } from '../../stream/machine.ts';
-import type { ChatRequest } from '../../wire/canonical-call.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
 import { Attempt, type Tried } from './attempt.ts';
-import type { ChatCall, DispatchedCall, DispatchReport, SearchOutcome, Candidate } from '../call/call.ts';
+import type { ChatCall, DispatchedCall, DispatchReport, Candidate, SearchOutcome } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HealthRecorder } from '../health/health-recorder.ts';
 import { callTo } from '../call/serving-channels.ts';
@@ -20,6 +19,7 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { refusedLimit, type Fact, type LearnedFact, type ServedModel } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
+import type { SearchedRequest } from '../search.ts';
 import { UpstreamFailure } from '../../upstreams/exchange.ts';
 
 const attemptsMax = 3;
@@ -27,12 +27,6 @@ const attemptsMax = 3;
 const formsMax = 3;
 /** How long the form that a model wants is remembered. */
 const learnedMs = 60 * 60 * 1000;
-
-/** The call as it is sent, and the candidates that were not tried yet. */
-interface Ordered {
-  call: ChatCall;
-  order: CandidateOrder;
-}
 
 /** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */
 function limitFact({ tokens, overContext }: LimitRefusal): Fact {
@@ -57,43 +51,56 @@ function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
   return { ...(wantsBack && { wantsBack }), ...(efforts && { efforts }) };
 }
 
+interface DispatchParts {
+  /** As the client wrote it. */
+  call: ChatCall;
+  /** Its request with the results of its search. Undefined: it asked for none. */
+  searched: SearchedRequest | undefined;
+  health: HealthRecorder;
+}
+
 export class Dispatch implements DispatchedCall {
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
-  another = false;
   readonly #ports: ChatPorts;
   readonly #call: ChatCall;
   readonly #health: HealthRecorder;
   readonly #tried: Tried[] = [];
   readonly #writes: Promise<void>[] = [];
   readonly #failures: UpstreamFailure[] = [];
-  #ordered: Ordered | undefined;
-  #request: ChatRequest;
-  #search: SearchOutcome | undefined;
+  /** The candidates that were not tried yet. */
+  #order: CandidateOrder | undefined;
+  readonly #search: SearchOutcome | undefined;
+  /** The call as it is sent. */
+  readonly #sent: ChatCall;
+  /** The answer broke off after content, and another candidate may be asked. */
+  #another = false;
   #firstContentMs: number | undefined;
   readonly #uncarried: Candidate[] = [];
 
-  constructor(ports: ChatPorts, call: ChatCall, health: HealthRecorder) {
+  constructor(ports: ChatPorts, { call, health, searched }: DispatchParts) {
     this.#ports = ports;
     this.#call = call;
-    this.#request = call.request;
     this.#health = health;
+    this.#search = searched?.outcome;
+    this.#sent = searched ? Object.freeze({ ...call, request: searched.request }) : call;
   }
 
   report(): DispatchReport {
     const reports = this.#tried.map(({ attempt }) => attempt.report());
     const last = reports.at(-1);
     return {
-      request: this.#request,
+      request: this.#sent.request,
       search: this.#search,
       tried: this.#tried.map(({ candidate, outcome }) => ({ channel: candidate.channel.id, outcome })),
       channel: this.#tried.at(-1)?.candidate.channel,
       model: this.#tried.at(-1)?.candidate.model ?? this.#call.model.base,
       firstContentMs: this.#firstContentMs,
-      story: () => ({ tried: this.#tried, uncarried: this.#uncarried, order: this.#ordered?.order }),
+      story: () => ({ tried: this.#tried, uncarried: this.#uncarried, order: this.#order }),
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
       sent: last?.sent ?? { dropped: [] },
       state: last?.state,
+      another: this.#another,
     };
   }
 
@@ -102,9 +109,10 @@ export class Dispatch implements DispatchedCall {
   }
 
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
-    this.another = false;
+    this.#another = false;
     const failures = this.#failures;
-    const { call, order } = (this.#ordered ??= await this.#order());
+    const call = this.#sent;
+    const order = (this.#order ??= await this.#ordered());
     const tried = this.#tried;
     let uncarried: CannotCarry | undefined;
     let tooLong: Refusal | undefined;
@@ -160,24 +168,14 @@ export class Dispatch implements DispatchedCall {
     return trialTurn({ health: this.#health, order, log: this.#ports.log, call: this.#call }, rank, attempt);
   }
 
-  async #order(): Promise<Ordered> {
-    const call = this.#call.model.web ? await this.#searched() : this.#call;
-    const origin = newestOrigin(call);
-    const order = new CandidateOrder(call.candidates, {
-      standingOf: await this.#health.standings(call.key.account),
+  async #ordered(): Promise<CandidateOrder> {
+    const { candidates, key } = this.#call;
+    const origin = newestOrigin(this.#call);
+    return new CandidateOrder(candidates, {
+      standingOf: await this.#health.standings(key.account),
       score: scoreOf(this.#call),
       isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
     });
-    return { call, order };
-  }
-
-  /** The call with the search results in its request. */
-  async #searched(): Promise<ChatCall> {
-    const { withSearch } = await import('../search.ts');
-    const { request, outcome } = await withSearch(this.#ports, this.#call);
-    this.#request = request;
-    this.#search = outcome;
-    return Object.freeze({ ...this.#call, request });
   }
 
   /**
@@ -213,12 +211,12 @@ export class Dispatch implements DispatchedCall {
       if (error instanceof UpstreamFailure) {
         tried.outcome = error.reason;
         tried.vendorCode = error.vendorCode;
-        this.#ordered?.order.failed(candidate, error);
+        this.#order?.failed(candidate, error);
         this.#note(this.#failed({ candidate, standing }, error, passedOn));
         if (!passedOn) throw error;
         this.#failures.push(error);
-        this.another =
-          this.#tried.length < attemptsMax && !call.signal.aborted && this.#ordered?.order.hasMore === true;
+        this.#another =
+          this.#tried.length < attemptsMax && !call.signal.aborted && this.#order?.hasMore === true;
         const { refusalOfFailures } = await import('./refused-attempt.ts');
         throw refusalOfFailures([error], { hadContent: true });
       }

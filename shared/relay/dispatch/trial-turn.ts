@@ -9,7 +9,7 @@ import type { HealthRecorder } from '../health/health-recorder.ts';
 /** What ends the turn. Undefined: another candidate is to be taken. */
 type Turn = (() => void) | undefined;
 
-export interface TrialParts {
+interface TrialParts {
   health: HealthRecorder;
   order: CandidateOrder;
   log: Log;
@@ -23,15 +23,15 @@ export async function trialTurn(
   attempt: Pick<Attempt, 'prepare'>,
 ): Promise<Turn> {
   const { standing } = rank;
-  if (standing?.is === 'resting') return placed(parts, rank);
+  if (standing?.is === 'resting') return withSlot(parts, rank);
   if (standing?.is !== 'probe' || (await probes(parts, rank, attempt))) return () => {};
   parts.order.defer(rank);
   return undefined;
 }
 
-/** What was known may have changed while the call waited for a place. */
-async function placed({ health, order, call }: TrialParts, { candidate }: Rank): Promise<Turn> {
-  const release = await health.place(candidate, call.key.account, call.signal);
+/** What was known may have changed while the call waited for a slot. */
+async function withSlot({ health, order, call }: TrialParts, { candidate }: Rank): Promise<Turn> {
+  const release = await health.trialSlot(candidate, call.signal);
   if (!release) return undefined;
   const standing = (await health.standings(call.key.account))?.(candidate);
   if (standing?.is !== 'blocked') return release;

@@ -7,7 +7,7 @@ import { fingerprint, hash53 } from '../../wire/fingerprint.ts';
 import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
-import type { HealthChanges, HealthEvent, Standing, TrialPlaces } from './health-states.ts';
+import type { HealthChanges, HealthEvent, Standing, TrialSlots } from './health-states.ts';
 
 /** More candidates than an item can name; older ones are forgotten. */
 const rememberedMax = 1_000;
@@ -15,7 +15,7 @@ const rememberedMax = 1_000;
 /** Undefined: nothing is known against the candidate. */
 export type StandingOf = (candidate: Candidate) => Standing | undefined;
 
-export interface Failing {
+interface Failing {
   candidate: Candidate;
   failure: UpstreamFailure;
   /** A second read of the refused secret returned a new value, so there is no reason to rest. */
@@ -43,7 +43,7 @@ export class HealthRecorder {
   readonly #ports: Pick<ChatPorts, 'health' | 'clock'>;
   readonly #answeredMs = new Map<number, number>();
   #changes: HealthChanges | undefined;
-  #places: TrialPlaces | undefined;
+  #slots: TrialSlots | undefined;
 
   constructor(ports: Pick<ChatPorts, 'health' | 'clock'>) {
     this.#ports = ports;
@@ -66,19 +66,19 @@ export class HealthRecorder {
   }
 
   /**
-   * Waits for a place in which a resting candidate may be tried. Resolves to what releases it, which may be called
+   * Waits for a slot in which a resting candidate may be tried. Resolves to what releases it, which may be called
    * again; undefined: the signal aborted before.
    */
-  async place(candidate: Candidate, account: string, signal: AbortSignal): Promise<(() => void) | undefined> {
-    const { TrialPlaces: Places } = await import('./health-states.ts');
-    this.#places ??= new Places(this.#ports.clock);
-    return this.#places.take(limitKeyOf(candidate), account, signal);
+  async trialSlot(candidate: Candidate, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const { TrialSlots: Slots } = await import('./health-states.ts');
+    this.#slots ??= new Slots(this.#ports.clock);
+    return this.#slots.take(limitKeyOf(candidate), signal);
   }
 
   /** To be called at the first content: it ends a rest that was over, and shows that a running one need not hold. */
   async answered(candidate: Candidate, tried: Standing | undefined): Promise<void> {
     if (tried === undefined) return;
-    this.#places?.open(limitKeyOf(candidate));
+    this.#slots?.open(limitKeyOf(candidate));
     if (tried.is !== 'last') await this.#change(healthKeysOf(candidate), { type: 'succeeded' });
   }
 

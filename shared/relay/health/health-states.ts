@@ -121,9 +121,9 @@ function failed(
 
 // Where a candidate stands for one call. Pure; loaded when something is known against a candidate.
 
-export const failuresInARow = 3;
+const failuresInARow = 3;
 /** How long a candidate that fails comes last. */
-export const failingMs = 30_000;
+const failingMs = 30_000;
 
 /**
  * Where a candidate stands for a call. `probe`: its rest is over and nobody has tried it. `last`: it failed for this
@@ -272,84 +272,61 @@ function mayCount(written: Written, nowMs: number): boolean {
 }
 
 // Bounds how many calls of one environment try a resting candidate at once. For each candidate by itself, so that
-// calls that hang at one do not keep calls from another. Every place is released: by its call, or when its time is over.
+// calls that hang at one do not keep calls from another. Every slot is released: by its call, or when its time is over.
 
-const placesMax = 3;
+const slotsMax = 3;
 /** A call that waits for its first content for minutes must not keep the others from trying. */
 const heldMs = 5_000;
 /** How long no one waits after an answer. */
 const openMs = 30_000;
 
-interface Waiting {
-  readonly account: string;
-  readonly wake: () => void;
-}
-
-interface Places {
-  /** The accounts whose calls have them. */
-  readonly taken: string[];
+interface Slots {
+  taken: number;
   openUntilMs: number;
   /** In the order of their arrival. */
-  readonly waiting: Set<Waiting>;
+  readonly waiting: Set<() => void>;
 }
 
-export class TrialPlaces {
+export class TrialSlots {
   readonly #clock: Clock;
-  readonly #places = new Map<number, Places>();
+  readonly #slots = new Map<number, Slots>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Resolves to what releases the place; undefined: the signal aborted first. */
-  async take(key: number, account: string, signal: AbortSignal): Promise<(() => void) | undefined> {
-    const places = this.#places.get(key) ?? { taken: [], openUntilMs: 0, waiting: new Set() };
-    this.#places.set(key, places);
-    while (places.taken.length >= placesMax && places.openUntilMs <= this.#clock.now() && !signal.aborted)
-      await turn(places, account, signal);
-    if (signal.aborted) {
-      this.#wakeNext(key, places);
-      return undefined;
+  /** Resolves to what releases the slot; undefined: the signal aborted first. */
+  async take(key: number, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const slots = this.#slots.get(key) ?? { taken: 0, openUntilMs: 0, waiting: new Set() };
+    this.#slots.set(key, slots);
+    while (slots.taken >= slotsMax && slots.openUntilMs <= this.#clock.now() && !signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      slots.waiting.add(resolve);
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      await promise;
+      slots.waiting.delete(resolve);
     }
-    places.taken.push(account);
+    slots.taken += 1;
     const over = new AbortController();
     const release = (): void => {
       if (over.signal.aborted) return;
       over.abort();
-      places.taken.splice(places.taken.indexOf(account), 1);
-      this.#wakeNext(key, places);
+      slots.taken -= 1;
+      const [next] = slots.waiting;
+      if (next) next();
+      else if (slots.taken === 0 && slots.openUntilMs <= this.#clock.now()) this.#slots.delete(key);
     };
     void this.#clock.sleep(heldMs, over.signal).then(release);
-    return release;
+    if (!signal.aborted) return release;
+    release();
+    return undefined;
   }
 
   /** The candidate has answered: all that wait may try it. */
   open(key: number): void {
-    const places = this.#places.get(key);
-    if (!places) return;
-    places.openUntilMs = this.#clock.now() + openMs;
-    for (const { wake } of places.waiting) wake();
+    const slots = this.#slots.get(key);
+    if (!slots) return;
+    slots.openUntilMs = this.#clock.now() + openMs;
+    for (const wake of slots.waiting) wake();
   }
-
-  #wakeNext(key: number, places: Places): void {
-    const taken = ({ account }: Waiting): number => places.taken.filter((one) => one === account).length;
-    const [next] = [...places.waiting].toSorted((a, b) => taken(a) - taken(b));
-    if (next) next.wake();
-    else if (places.taken.length === 0 && places.openUntilMs <= this.#clock.now()) this.#places.delete(key);
-  }
-}
-
-async function turn(places: Places, account: string, signal: AbortSignal): Promise<void> {
-  const woken = Promise.withResolvers<void>();
-  const waiting: Waiting = {
-    account,
-    wake: () => {
-      places.waiting.delete(waiting);
-      woken.resolve();
-    },
-  };
-  places.waiting.add(waiting);
-  signal.addEventListener('abort', waiting.wake, { once: true });
-  await woken.promise;
-  signal.removeEventListener('abort', waiting.wake);
 }

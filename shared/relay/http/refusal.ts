@@ -1,4 +1,5 @@
 /** Refusals: the errors that clients see. Every code must be in the table below. */
+import type { Endpoint } from '../../endpoints/endpoint.ts';
 import {
   type ErrorBody,
   type ErrorObject,
@@ -45,7 +46,7 @@ export type RefusalCode = keyof typeof refusals;
 
 export const isRefusalCode = (code: string): code is RefusalCode => Object.hasOwn(refusals, code);
 
-export interface RefusalOptions {
+interface RefusalOptions {
   param?: string | undefined;
   headers?: Record<string, string> | undefined;
   /** For the log only; the client does not see it. Must not quote foreign text. */
@@ -54,7 +55,7 @@ export interface RefusalOptions {
   facts?: RefusalFacts | undefined;
 }
 
-export type RefusalFacts = Readonly<Record<string, string | number | undefined>>;
+type RefusalFacts = Readonly<Record<string, string | number | undefined>>;
 
 /** Why a request is not served. */
 export class Refusal extends Error {
@@ -102,11 +103,15 @@ export function asRefusal(error: unknown): Refusal {
   );
 }
 
+/** How an endpoint shows refusals. */
+export type RefusalForm = Pick<Endpoint, 'refused'>;
+
 export const refusalResponse = (
   { status, headers, body }: Refusal,
   requestId: string,
+  form: RefusalForm = {},
 ): RelayResponse & { body: string } => {
-  const response = jsonResponse(requestId, body);
+  const response = jsonResponse(requestId, form.refused?.(body.error, requestId) ?? body);
   return { ...response, status, headers: { ...response.headers, ...headers } };
 };
 

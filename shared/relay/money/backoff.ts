@@ -1,4 +1,4 @@
-/** Exponential backoff with full jitter and a time limit. Only for writes that are safe to repeat. */
+/** Repeats of a write within a time, and the wait for a work within a time. */
 import type { Clock, Random } from '../ports/host.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 
@@ -6,7 +6,7 @@ const firstPauseMs = 25;
 const shortPauseMsMax = 400;
 
 /**
- * Repeats a write until its outcome is known or the time is up. `unknowns`: the number of tries with an
+ * Exponential backoff with full jitter. Only for writes that are safe to repeat: repeats one until its outcome is known or the time is up. `unknowns`: the number of tries with an
  * unknown outcome; each may have been applied or may still be applied. `throttled`: the number of tries that
  * the store put off.
  */

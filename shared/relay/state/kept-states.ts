@@ -4,10 +4,11 @@
  */
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
-import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
+import type { ChatCall, DispatchedCall } from '../call/call.ts';
 import { StateTooLarge, type LearnedFacts, type TurnStateStore } from '../ports/runtime-stores.ts';
 import type { ServedModel } from '../../config/learned-fact.ts';
-import { sealTurn, type SealBinding, type BareTurn, type TurnStates } from './turn-states.ts';
+import { within } from '../money/backoff.ts';
+import { sealTurn, type BareTurn, type SealBinding } from './turn-states.ts';
 import type { Clock, Sealer } from '../ports/host.ts';
 import type { Log } from '../ports/telemetry.ts';
 
@@ -17,8 +18,9 @@ const daySeconds = 24 * 60 * 60;
 
 type KeptCall = Pick<ChatCall, 'identity' | 'key' | 'model' | 'snapshot'>;
 
-/** A dispatched call whose turn is kept. `clientKeeps`: the client gets the state sealed; nothing is stored. */
-export class StateRecorder implements DispatchedCall {
+/** The chunks of a dispatched call whose turn is kept. `clientKeeps`: the client gets the state sealed; nothing is stored. */
+export class TurnRecorder {
+  /** Can be read as often as those of the call. */
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
   readonly #ports: StatePorts;
   readonly #call: KeptCall;
@@ -36,22 +38,15 @@ export class StateRecorder implements DispatchedCall {
     this.#clientKeeps = clientKeeps;
   }
 
-  get another(): boolean {
-    return this.#dispatch.another;
-  }
-
-  report(): DispatchReport {
-    return this.#dispatch.report();
-  }
-
   /** The state of the turn so far, sealed for an item of the client's. Undefined: there is none. */
   sealed(itemId: string): string | undefined {
     const { state } = this.#dispatch.report();
     return state && sealTurn(this.#ports.sealer, this.#binding, { state, itemId });
   }
 
+  /** Resolves when everything is written. Never rejects. */
   async written(): Promise<void> {
-    await Promise.all([this.#dispatch.written(), ...this.#writes]);
+    await Promise.all(this.#writes);
   }
 
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
@@ -124,9 +119,7 @@ export class StateRecorder implements DispatchedCall {
 
   async #inTime(writes: Promise<void>[]): Promise<void> {
     this.#writes.push(...writes);
-    const waiting = new AbortController();
-    await Promise.race([Promise.all(writes), this.#ports.clock.sleep(waitMs, waiting.signal)]);
-    waiting.abort();
+    await within(this.#ports.clock, waitMs, { work: Promise.all(writes), late: undefined });
   }
 }
 
@@ -142,7 +135,7 @@ const isFinish = ({ choices }: ChatChunk): boolean =>
 /** How long a call waits for the store. */
 const stateLookupWaitMs = 1_000;
 
-export interface StatePorts {
+interface StatePorts {
   clock: Clock;
   sealer: Sealer;
   turnStates: TurnStateStore;
@@ -151,7 +144,7 @@ export interface StatePorts {
 }
 
 /** What a look-up needs to know of its call. */
-export type LookingCall = Pick<ChatCall, 'identity' | 'candidates' | 'model' | 'alias' | 'key' | 'startedMs'>;
+type LookingCall = Pick<ChatCall, 'identity' | 'candidates' | 'model' | 'alias' | 'key' | 'startedMs'>;
 
 /** The models that may answer, on each of their channels. */
 const servedModels = ({ candidates }: Pick<ChatCall, 'candidates'>): ServedModel[] =>
@@ -179,11 +172,8 @@ export async function lookUp(
     log.event('turn_state_lost', { request_id: requestId, account, why });
     return none;
   };
-  const ended = new AbortController();
-  const stop = (): void => ended.abort();
-  signal.addEventListener('abort', stop);
   const ids = turns.map(({ callIds }) => callIds[0] ?? '');
-  const read = turnStates.read(account, ids).then(
+  const work = turnStates.read(account, ids).then(
     (found) => {
       for (const served of servedModels(call)) learned.settle(served);
       return found;
@@ -193,32 +183,13 @@ export async function lookUp(
       return 'unread' as const;
     },
   );
-  const timeUp = clock.sleep(stateLookupWaitMs, ended.signal).then(() => 'late' as const);
-  try {
-    const found = await Promise.race([read, timeUp]);
-    if (found === 'late') return signal.aborted ? none : lost('read_late');
-    return found === 'unread' ? lost('read_failed') : found;
-  } finally {
-    signal.removeEventListener('abort', stop);
-    ended.abort();
-  }
+  const found = await within(clock, stateLookupWaitMs, { work, late: 'late' as const, signal });
+  if (found === 'late') return signal.aborted ? none : lost('read_late');
+  return found === 'unread' ? lost('read_failed') : found;
 }
 
 function isNeeded({ learned }: StatePorts, call: LookingCall): boolean {
   return servedModels(call).some(
     (served) => keepsState(learned, served) || !learned.isSettled(served, call.startedMs),
   );
-}
-
-/** Opens what the store had. A kept seal that is damaged or does not fit is dropped: the client cannot mend it. */
-export function addKept(
-  turns: TurnStates,
-  bare: readonly BareTurn[],
-  kept: ReadonlyMap<string, string>,
-): void {
-  for (const { message, callIds } of bare) {
-    const sealed = kept.get(callIds[0] ?? '');
-    if (sealed === undefined) continue;
-    if (!turns.add(message, { text: sealed, itemId: undefined, whole: true })) turns.dropped = true;
-  }
 }

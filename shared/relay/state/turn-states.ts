@@ -55,6 +55,15 @@ export class TurnStates {
     else this.states.set(message, opened.state);
     return true;
   }
+
+  /** What the store had. A kept seal that is damaged or does not fit is dropped: the client cannot mend it. */
+  addKept(bare: readonly BareTurn[], kept: ReadonlyMap<string, string>): void {
+    for (const { message, callIds } of bare) {
+      const text = kept.get(callIds[0] ?? '');
+      if (text !== undefined && !this.add(message, { text, itemId: undefined, whole: true }))
+        this.dropped = true;
+    }
+  }
 }
 
 /**
@@ -72,9 +81,10 @@ const callIdsOf = ({ tool_calls }: ChatMessage): string[] => (tool_calls ?? []).
 export function openSeals(
   sealer: Sealer,
   bindings: SealBindings,
-  { sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>,
+  { sealed, call, foreignLeftOut }: Pick<EndpointRequest, 'sealed' | 'call' | 'foreignLeftOut'>,
 ): TurnStates {
   const turns = new TurnStates(sealer, bindings);
+  if (foreignLeftOut) turns.dropped = true;
   if (!sealed) return turns;
   for (const message of call.request.messages.toReversed()) {
     const seal = sealed.get(message);

@@ -6,9 +6,9 @@ import { type EndpointRequest, streamedAnswer } from '../../endpoints/endpoint.t
 import { createdFrame } from '../../endpoints/responses/stored-response.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import type { ResultKeeper } from '../answer/answer.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { HeldKey } from '../call/idempotency.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { jsonResponse } from '../http/refusal.ts';
 import type { AdmittedBill, Bill } from '../money/bill.ts';
@@ -19,12 +19,16 @@ import { headOf } from './kept-answer.ts';
 import { retried } from './reads.ts';
 import { beginsWithinMs, handedCall, withdrawnRun } from './handed-call.ts';
 
-export interface AskedLater {
+/** What an acceptance does with the claim of its request. */
+type AcceptedClaim = Pick<ResultKeeper, 'keep'> & { finish(free: boolean): Promise<void> };
+
+interface AskedLater {
   call: ChatCall;
   read: EndpointRequest;
   body: unknown;
   conversation: Conversation | undefined;
-  claim: HeldKey | undefined;
+  /** Of its Idempotency-Key. Undefined: it has none. */
+  claim: AcceptedClaim | undefined;
   request: RelayRequest;
 }
 
@@ -58,9 +62,7 @@ export async function accept(
   const queued = jsonResponse(requestId, response.body.response);
   const answer = streamed ? await followed(ports, asked, response) : queued;
   const headers = { ...answer.headers, ...bill.headers };
-  const body = streamed ? 'events' : { text: queued.body };
-  asked.claim?.answered({ status: answer.status, headers, body });
-  await asked.claim?.keep(false);
+  await asked.claim?.keep({ status: answer.status, headers, body: streamed ? undefined : queued.body });
   const finished = async (): Promise<void> => {
     await bill.reserved?.besides;
     await asked.claim?.finish(false);
@@ -158,6 +160,7 @@ function queuedResponse(
 export function queuedObject(identity: ChatCall['identity'], read: EndpointRequest): JsonRecord {
   const renderer = read.renderer(identity, {
     now: () => identity.created,
+    usage: () => ({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }),
     sent: () => ({ dropped: [] }),
     sealedState: () => undefined,
     stored: () => true,

@@ -13,7 +13,10 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
-import { isStoredId, type StoredReader } from './reads.ts';
+import type { ChatCall } from '../call/call.ts';
+import type { RelayRequest } from '../http/http.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { amongReads, isStoredId, StoredReader } from './reads.ts';
 
 export interface Conversation extends StoredConversation {
   /** The response that the call goes on from. Undefined: it begins a conversation. */
@@ -21,15 +24,25 @@ export interface Conversation extends StoredConversation {
 }
 
 /** A conversation ends with its turn of this number. */
-export const turnsMax = 1_000;
+const turnsMax = 1_000;
 /** A call, with the turns before it, refers to items of as many other responses at most. */
 export const referredMax = 128;
 /** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
-export const conversationLengthMax = 10 * 1024 * 1024;
+const conversationLengthMax = 10 * 1024 * 1024;
 /** How many responses are read at once. */
 const readAtOnce = 8;
 
 const field = 'previous_response_id';
+
+/** What a client's call goes on from, among as many reads as its key may have at once. Throws what `conversationOf` throws. */
+export const conversationBefore = (
+  ports: ChatPorts,
+  { key }: Pick<ChatCall, 'key'>,
+  { unread, request }: { unread: StoredReferences; request: RelayRequest },
+): Promise<Conversation> =>
+  amongReads(ports, { key, requestId: request.id }, () =>
+    conversationOf(new StoredReader(ports, key.account, request), unread),
+  );
 
 /** Throws the refusals of what is not found, and InvalidRequest for a conversation that is too long. */
 export async function conversationOf(

@@ -10,7 +10,7 @@ import { jsonResponse, refuse } from '../http/refusal.ts';
 import type { StoredResult } from '../ports/stored.ts';
 import { follow } from './follow.ts';
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
-import type { Taken } from '../call/idempotency.ts';
+import type { ClaimReply } from '../ports/runtime-stores.ts';
 import { queuedObject } from './accept.ts';
 import { withdrawnRun } from './handed-call.ts';
 
@@ -76,7 +76,7 @@ async function followFirst(
 export async function acceptedBefore(
   { stored }: Pick<ChatPorts, 'stored'>,
   { call, read }: { call: ChatCall; read: EndpointRequest },
-  { state, requestId }: Taken,
+  { state, requestId }: Extract<ClaimReply, { state: 'running' | 'completed' }>,
 ): Promise<StoredResult | undefined> {
   const { account } = call.key;
   const id = `resp-${requestId}`;

@@ -4,8 +4,8 @@ import type { Removal } from '../removal.ts';
 export const contentThreats: readonly Removal[] = [
   {
     rows: ['S8'],
-    file: 'shared/relay/lifecycle.ts',
-    find: '        await checkContents(asked, by);\n',
+    file: 'shared/relay/call/read.ts',
+    find: '    await checkContents(asked, caller);\n',
     replace: '',
     test: 'test/unit/relay/call/content-urls.test.ts',
     name: 'is checked wherever it stands, and never quoted',
@@ -167,9 +167,9 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S19', 'S20'],
-    file: 'shared/relay/answer/answer.ts',
-    find: 'this.#length > closedFirstLengthMax',
-    replace: 'this.#length > Infinity',
+    file: 'shared/relay/lifecycle.ts',
+    find: 'if (length > closedFirstLengthMax)',
+    replace: 'if (length > Infinity)',
     test: 'test/unit/relay/answer/slow-readers.test.ts',
     name: 'counts among the calls at once of its account until its client has it',
   },

@@ -29,7 +29,7 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F2'],
     file: 'shared/relay/lifecycle.ts',
-    find: 'Math.min(ownMs, request.hostDeadlineMs - hostReserveMs)',
+    find: 'Math.min(ownMs, hostDeadlineMs - hostReserveMs)',
     replace: 'ownMs',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'ends at the time-out of the channel, of the request and before the end of the host',
@@ -166,8 +166,8 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F15'],
     file: 'shared/relay/call/idempotency.ts',
-    find: "if (reply.state === 'claimed') return",
-    replace: 'if (reply) return',
+    find: "if (reply.state === 'claimed')",
+    replace: 'if (reply)',
     test: 'test/unit/relay/call/idempotency.test.ts',
     name: 'lets a request run once: a repeat gets the id of the first',
   },

@@ -37,8 +37,8 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F8'],
     file: 'shared/relay/answer/answer.ts',
-    find: 'if (!this.#renderer.sentWhole || !dispatch.another) throw error;',
-    replace: 'if (!dispatch.another) throw error;',
+    find: 'if (!this.#renderer.sentWhole || !dispatch.report().another) throw error;',
+    replace: 'if (!dispatch.report().another) throw error;',
     test: 'test/unit/relay/dispatch/failover.test.ts',
     name: 'never calls a second channel after the first content',
   },

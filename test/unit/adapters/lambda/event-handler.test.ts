@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { eventHandler } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import { timeSortedIds } from '../../../../shared/adapters/system/node-ports.ts';
-import type { RunEvent } from '../../../../shared/relay/running.ts';
+import type { RunEvent } from '../../../../shared/relay/background-run.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { steeredClock } from '../steered-clock.ts';
 

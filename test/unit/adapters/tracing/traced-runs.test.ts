@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { tracedHandle, tracedRuns } from '../../../../shared/adapters/tracing/traced.ts';
 import { responsesEndpoint } from '../../../../shared/endpoints/responses/responses-endpoint.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
-import { backgroundRuns } from '../../../../shared/relay/running.ts';
+import { backgroundRuns } from '../../../../shared/relay/background-run.ts';
 import { BillingRig, byCall, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
 import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';

@@ -1,0 +1,241 @@
+/**
+ * Runs background responses: an event that has an id alone, delivered once, twice or late. Whoever claims the response takes
+ * its reservation over, and answers as to any client. Must ask no upstream before both are its own.
+ */
+import type { Endpoint } from '../endpoints/endpoint.ts';
+import type { Snapshot } from '../config/snapshot.ts';
+import type { ChatChunk } from '../wire/chat-response.ts';
+import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
+import { checkedCall, type Caller, type CheckedCall, type ReadCall, type Relay } from './call/read.ts';
+import type { RelayResponse } from './http/http.ts';
+import { refuse, type Refusal } from './http/refusal.ts';
+import { besideStates, heldCall, orThrow, relayed, relayOf, type Edge, type HeldCall } from './lifecycle.ts';
+import { Backoff } from './money/backoff.ts';
+import { Bill } from './money/bill.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
+import type { StoredResponse } from './ports/stored.ts';
+import { conversationOf } from './stored/conversation.ts';
+import {
+  beginsWithinMs,
+  callIn,
+  releaseWaiting,
+  requestIdOf,
+  runBody,
+  takeOver,
+  waitingIn,
+  type HandedCall,
+} from './stored/handed-call.ts';
+import { storeSettings } from './stored/may-store.ts';
+import { StoredReader } from './stored/reads.ts';
+import { claimSeconds, EventWriter, RunRecorder, RunWatch } from './stored/run.ts';
+
+/** The event, and what the host knows of the invocation. */
+export interface RunEvent {
+  account: string;
+  id: string;
+  /** Of this invocation alone, though the event may be delivered twice. */
+  run: string;
+  /** When the host will end the invocation, in epoch milliseconds. */
+  hostDeadlineMs: number;
+  hostEnds?: AbortSignal | undefined;
+}
+
+/** How long a run may take. */
+const runMsMax = 14 * 60 * 1000;
+/** What the host keeps for the end of an answer, its store and its settle. */
+const hostReserveMs = 40_000;
+const claimMsMax = 20_000;
+
+/** Rejects only when it is not known whether there is something to run. */
+export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: RunEvent) => Promise<void> {
+  const relay = relayOf(ports, endpoint);
+  return async (event) => {
+    const { account, id, run } = event;
+    const snapshot = await ports.config.current();
+    const until = (): number => Math.floor(ports.clock.now() / 1000) + claimSeconds;
+    const response = await new Backoff(ports, claimMsMax).until(() =>
+      ports.stored.runs.claim({ account, id, run }, until()),
+    );
+    if (!response) return ports.log.event('background_not_claimed', { request_id: requestIdOf(id), account });
+    const claimed = claimedRun(ports, { response, snapshot, event });
+    const watching = claimed.watch.watch();
+    try {
+      await drained(await relayed(relay, runEdge(relay, claimed)));
+    } finally {
+      claimed.watch.stop();
+      await watching;
+    }
+  };
+}
+
+/** A run that has claimed its response. */
+interface ClaimedRun {
+  response: StoredResponse;
+  snapshot: Snapshot;
+  watch: RunWatch;
+  recorder: RunRecorder;
+  deadlineMs: number;
+}
+
+function claimedRun(
+  ports: ChatPorts,
+  { response, snapshot, event }: Pick<ClaimedRun, 'response' | 'snapshot'> & { event: RunEvent },
+): ClaimedRun {
+  const { account, id, hostDeadlineMs, hostEnds } = event;
+  const { streamed, until } = response.head.background ?? { streamed: false, until: 0 };
+  const { clock, stored, log } = ports;
+  const { eventMinutes } = storeSettings(snapshot);
+  const deadlineMs = Math.min(clock.now() + runMsMax, hostDeadlineMs - hostReserveMs);
+  const run = { account, id, run: event.run };
+  const watch = new RunWatch(ports, { run, until, deadlineMs, hostEnds });
+  const written = {
+    account,
+    id,
+    accepted: response.body.response,
+    expires: Math.ceil(hostDeadlineMs / 1000) + eventMinutes * 60,
+    mayWrite: () => watch.holds,
+  };
+  const events = streamed ? new EventWriter({ clock, log, events: stored.events }, written) : undefined;
+  const recorder = new RunRecorder(ports, { run, claimed: response, watch, events, eventMinutes });
+  return { response, snapshot, watch, recorder, deadlineMs };
+}
+
+/** A call whose client has its answer already: it was admitted when it was accepted, and nobody waits for it. */
+function runEdge(relay: Relay, claimed: ClaimedRun): Edge {
+  const { ports } = relay;
+  const { response, watch, recorder, deadlineMs } = claimed;
+  const handed = callIn(response);
+  const waiting = waitingIn(response);
+  const { model } = response.body.response;
+  /** What waits is released when the call does not come to its own reservation. */
+  const orReleased = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (waiting) await releaseWaiting(ports, waiting, true);
+      throw error;
+    }
+  };
+  return {
+    requestId: requestIdOf(response.head.id),
+    startedMs: handed?.startedMs ?? ports.clock.now(),
+    commitsAtOnce: true,
+    read: () =>
+      orReleased(() => handedRead(relay, claimed, handed)).then(
+        (checked): ReadCall => ({ checked }),
+        (error: unknown) => ({ error }),
+      ),
+    claim: () => Promise.resolve({ held: undefined }),
+    reserve: async (checked): Promise<HeldCall> => {
+      const bill = await orReleased(() =>
+        besideStates(ports, checked, async () => {
+          const reservation = waiting && (await takeOver(ports, waiting, deadlineMs));
+          if (waiting && !reservation) throw tooLate();
+          return Bill.resume(relay.reservations, ports, { call: checked.call, reservation });
+        }),
+      );
+      await watch.look();
+      if (!watch.reason) return heldCall(checked, bill);
+      await bill.cancel();
+      throw refuse('unavailable', 'The response was stopped before it began.');
+    },
+    stoppable,
+    recorder: () => Promise.resolve((seal) => recorder.sealing(seal)),
+    refusedFacts: {
+      key: handed?.key,
+      model: typeof model === 'string' ? model : undefined,
+      droppedTools: undefined,
+    },
+    refused: (error) => recorder.fails(error),
+  };
+}
+
+/** The call as it was stored, with all that it goes on from. */
+async function handedRead(
+  relay: Relay,
+  { response, snapshot, watch, deadlineMs }: ClaimedRun,
+  handed: HandedCall | undefined,
+): Promise<CheckedCall> {
+  const { ports } = relay;
+  if (!handed) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
+  const { startedMs, entry } = handed;
+  if (ports.clock.now() > startedMs + beginsWithinMs) throw tooLate();
+  const requestId = requestIdOf(response.head.id);
+  const facts = { requestId, entry, startedMs, deadlineMs, signal: watch.signal, isRun: true };
+  const source = { body: runBody(handed), headers: {}, caller: callerOf(handed, snapshot), facts };
+  const checked = orThrow(await checkedCall(relay, source));
+  const { unread } = checked.read;
+  if (!unread) return checked;
+  const conversation = await conversationOf(new StoredReader(ports, checked.call.key.account), unread);
+  return orThrow(await checkedCall(relay, source, conversation));
+}
+
+/** As the caller was when the call was accepted: what was allowed then is done. */
+const callerOf = ({ key, account, parts }: HandedCall, snapshot: Snapshot): Caller => ({
+  key: { ...key, store: true },
+  account,
+  parts,
+  snapshot,
+});
+
+const tooLate = (): Refusal =>
+  refuse(
+    'unavailable',
+    'The response could not begin in time. Nothing was charged; send the request again.',
+    {
+      reason: 'background_late',
+    },
+  );
+
+/**
+ * What the upstream had written when the run was stopped stays, as an answer that ended at a limit. When nothing was asked of
+ * an upstream it is a failure, so that nothing is charged.
+ */
+function stoppable(dispatched: DispatchedCall, { signal, identity }: ChatCall): DispatchedCall {
+  let wasAsked = false;
+  let isCut = false;
+  // Before the attempt hears of it and reports a failure.
+  const note = (): void => void (wasAsked = isAsked(dispatched.report()));
+  if (signal.aborted) note();
+  else signal.addEventListener('abort', note, { once: true });
+  const { requestId, created, model } = identity;
+  const id = `chatcmpl-${requestId}`;
+  async function* chunks(): AsyncGenerator<ChatChunk[], void, undefined> {
+    let last: ChatChunk = { id, object: 'chat.completion.chunk', created, model, choices: [], usage: null };
+    let index: number | undefined;
+    let isFinished = false;
+    try {
+      for await (const batch of dispatched.chunks) {
+        last = batch.at(-1) ?? last;
+        const choices = batch.flatMap((chunk) => chunk.choices);
+        index ??= choices[0]?.index;
+        isFinished ||= choices.some(({ finish_reason: reason }) => reason !== null);
+        yield batch;
+        if (signal.aborted) break;
+      }
+    } catch (error) {
+      if (!signal.aborted || !wasAsked) throw error;
+    }
+    if (!signal.aborted) return;
+    isCut = true;
+    const ended = { index: index ?? 0, delta: {}, logprobs: null, finish_reason: 'length' as const };
+    if (!isFinished) yield [{ ...last, choices: [ended], usage: null }];
+  }
+  return {
+    chunks: { [Symbol.asyncIterator]: chunks },
+    report: () => ({ ...dispatched.report(), ...(isCut && { isCut }) }),
+    written: () => dispatched.written(),
+  };
+}
+
+/** An upstream has the call, and has not failed. */
+function isAsked({ tried }: DispatchReport): boolean {
+  const { outcome } = tried.at(-1) ?? {};
+  return outcome === 'under_way' || outcome === 'answered';
+}
+
+/** Resolves when everything of the answer is done. Its recorder has had each text before. */
+async function drained({ body, done }: RelayResponse): Promise<void> {
+  if (typeof body !== 'string') for await (const text of body) void text;
+  await done;
+}

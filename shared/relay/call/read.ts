@@ -1,0 +1,236 @@
+/**
+ * Reads a call: path, key, body, model, whitelist, candidates and contents, in this order. Pure checks over one snapshot; a
+ * refusal comes back as a value, with what was known of the call by then.
+ */
+import type { Snapshot } from '../../config/snapshot.ts';
+import type { Endpoint, EndpointRequest } from '../../endpoints/endpoint.ts';
+import type { HealthRecorder } from '../health/health-recorder.ts';
+import type { RelayRequest } from '../http/http.ts';
+import { matchRoute } from '../http/http-routes.ts';
+import type { Reservations } from '../money/reservations.ts';
+import type { RequestLogger } from '../answer/log-line.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { refusalAgeMsMax } from '../ports/config-store.ts';
+import { openSeals, type TurnStates } from '../state/turn-states.ts';
+import type { Conversation } from '../stored/conversation.ts';
+import { mayStore } from '../stored/may-store.ts';
+import {
+  admitModel,
+  aliasOf,
+  allowedModels,
+  keyIn,
+  lookUpKey,
+  parseModelName,
+  relayClosed,
+  type AdmittedKey,
+  type ModelName,
+} from './access.ts';
+import type { ChatCall, NamedModels } from './call.ts';
+import { capableOf, type ServingChannels } from './serving-channels.ts';
+
+/** What a function keeps over its calls. */
+export interface Relay {
+  ports: ChatPorts;
+  endpoint: Endpoint;
+  reservations: Reservations;
+  health: HealthRecorder;
+  logger: RequestLogger;
+  channels: ServingChannels;
+}
+
+/** The caller, and the configuration that the call uses to its end. */
+export interface Caller {
+  key: AdmittedKey['row'];
+  account: AdmittedKey['account'];
+  parts: AdmittedKey['parts'];
+  snapshot: Snapshot;
+}
+
+/** The requested call, checked against the key. */
+interface AskedCall {
+  body: unknown;
+  /** What it goes on from. Undefined: nothing, or `read` says what is still to be read. */
+  conversation: Conversation | undefined;
+  read: EndpointRequest;
+  model: ModelName;
+}
+
+/** A call that passed every check of what was read for it. */
+export interface CheckedCall extends AskedCall {
+  call: ChatCall;
+  /** The states of earlier turns that came back with it. */
+  turns: TurnStates;
+  /** What it was read from. */
+  source: CallSource;
+}
+
+/** A call that did not, with what is known of it. */
+export interface RefusedCall {
+  error: unknown;
+  caller?: Caller | undefined;
+  asked?: AskedCall | undefined;
+}
+
+export type ReadCall = { checked: CheckedCall } | RefusedCall;
+
+/** What of a call is not read from its body. */
+export type CallFacts = { requestId: string } & Pick<
+  ChatCall,
+  'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal' | 'isRun'
+>;
+
+/** A body, who sent it, and what else is known of its call. */
+interface CallSource {
+  body: unknown;
+  headers: RelayRequest['headers'];
+  caller: Caller;
+  facts: CallFacts;
+}
+
+/**
+ * Reads a request of a client. Clients take some refusals as final, so what these were decided from is looked at once more.
+ * @param factsOf what of the call depends on who sent it
+ */
+export async function readRequest(
+  relay: Relay,
+  request: RelayRequest,
+  factsOf: (caller: Caller) => CallFacts,
+): Promise<ReadCall> {
+  const { ports, endpoint } = relay;
+  const { headers } = request;
+  const reading = async (): Promise<ReadCall> => {
+    let caller: Caller | undefined;
+    try {
+      caller = await admitCaller(ports, endpoint, request);
+      const source = { body: request.json(), headers, caller, facts: factsOf(caller) };
+      return await checkedCall(relay, source);
+    } catch (error) {
+      return { error, caller };
+    }
+  };
+  const first = await reading();
+  if (!('error' in first) || !first.caller) return first;
+  try {
+    const { hasChanged } = await import('./second-look.ts');
+    const { error, caller: seen } = first;
+    return (await hasChanged(ports, { error, key: keyIn(endpoint, headers), seen }))
+      ? await reading()
+      : first;
+  } catch (error) {
+    return { ...first, error };
+  }
+}
+
+/** Checks path and method, whether the relay is closed, and the key. */
+async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayRequest): Promise<Caller> {
+  if (matchRoute(request) !== endpoint.name) {
+    const { refuseRoute } = await import('../http/refuse-route.ts');
+    throw refuseRoute(request);
+  }
+  const keyLookup = lookUpKey(ports, endpoint, request.headers);
+  keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
+  const { config } = ports;
+  let snapshot = await config.current();
+  if (snapshot.settings.relayClosed) snapshot = await config.notOlderThan(refusalAgeMsMax);
+  if (snapshot.settings.relayClosed) throw relayClosed(snapshot);
+  const { row, account, parts } = await keyLookup;
+  return { key: row, account, parts, snapshot };
+}
+
+/**
+ * Checks everything that a body says. A call that refers to stored responses is checked twice: by itself, so that what is
+ * wrong with it is refused before the store is asked, and with the conversation that was read for it. Never rejects.
+ */
+export async function checkedCall(
+  { ports, endpoint, channels }: Relay,
+  source: CallSource,
+  conversation?: Conversation,
+): Promise<ReadCall> {
+  const { caller, facts } = source;
+  let asked: AskedCall | undefined;
+  try {
+    asked = await askedCall(endpoint, source, conversation);
+    const named = await modelsOf(channels, { caller, asked, nowMs: facts.startedMs });
+    await checkContents(asked, caller);
+    const call = callOf(endpoint, { caller, asked, named, facts });
+    const models = call.alias?.models.map(({ model }) => model) ?? [call.model.base];
+    const turns = openSeals(ports.sealer, { account: call.key.account, models }, asked.read);
+    return { checked: { ...asked, call, turns, source } };
+  } catch (error) {
+    return { error, caller, asked };
+  }
+}
+
+/** Checks schema, model name, official gate and whitelist. */
+async function askedCall(
+  endpoint: Endpoint,
+  { body, headers, caller }: CallSource,
+  conversation: Conversation | undefined,
+): Promise<AskedCall> {
+  const { storing } = endpoint;
+  const reading = storing && mayStore(caller) ? await storing() : undefined;
+  const read = endpoint.read(body, headers, reading && { reading, stored: conversation });
+  const { model: requested, official } = read.call.request;
+  const model = parseModelName(requested, official === true);
+  admitModel(caller, model);
+  return { body, conversation, read, model };
+}
+
+/** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
+async function modelsOf(
+  serving: ServingChannels,
+  { caller, asked, nowMs }: { caller: Caller; asked: AskedCall; nowMs: number },
+): Promise<NamedModels> {
+  const { key, snapshot } = caller;
+  const { model: name } = asked;
+  const { request } = asked.read.call;
+  const alias = aliasOf(snapshot, name.base);
+  if (alias) {
+    const { modelsOfAlias } = await import('./alias-models.ts');
+    const called = { alias, name, allowed: allowedModels(key, alias), request };
+    return modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs));
+  }
+  const served = serving.of(snapshot, name.base, nowMs);
+  return { model: Object.freeze(name), ...capableOf(served, { model: name.base, request }) };
+}
+
+/** Checks the URLs in a request that has more than text, before anything is reserved: upstreams fetch them. */
+async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
+  const { request } = read.call;
+  if (!request.messages.some(hasMoreThanText)) return;
+  const { checkContentUrls, contentsOfChat } = await import('./content-urls.ts');
+  checkContentUrls(read.contents?.() ?? contentsOfChat(request), snapshot.settings);
+}
+
+type Message = EndpointRequest['call']['request']['messages'][number];
+
+const hasMoreThanText = ({ content, images }: Message): boolean =>
+  (images ?? undefined) !== undefined ||
+  (typeof content === 'object' &&
+    content?.some(
+      (part) => part.type !== 'text' || typeof part.text !== 'string' || Object.keys(part).length > 2,
+    ) === true);
+
+interface NamedCall extends Pick<CallSource, 'caller' | 'facts'> {
+  asked: AskedCall;
+  named: NamedModels;
+}
+
+function callOf({ name }: Endpoint, { caller, asked, named, facts }: NamedCall): ChatCall {
+  const { read } = asked;
+  const { requestId, ...own } = facts;
+  const created = Math.floor(facts.startedMs / 1000);
+  return Object.freeze({
+    ...caller,
+    ...own,
+    endpoint: name,
+    identity: Object.freeze({ requestId, created, model: named.model.base }),
+    ...read.call,
+    states: Object.freeze(new Map()),
+    stateDropped: false,
+    ...named,
+    queued: read.storage?.background && !facts.isRun,
+    outputTokensAsked: read.outputTokensMax,
+    droppedTools: read.droppedTools,
+  });
+}
