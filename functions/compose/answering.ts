@@ -60,7 +60,6 @@ export function answeringPorts(environment: Environment, clock: Clock) {
     transport,
     searchProvider: laterSearch({ transport, secrets }),
     concurrencyGiven,
-    oneItemPerAccount: environment.oneItemPerAccount,
     quotas: dynamoQuotaStore(client, stack),
     counters: laterKeyCounters({ client, stack }),
     health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),

@@ -13,9 +13,6 @@ interface DeployPorts {
   cdk: (args: readonly string[]) => Promise<number>;
 }
 
-/** Stands for all options of a stack that does not publish them. */
-const unpublished = 'unpublished';
-
 /** Resolves with an exit code. Throws an Error for people to read. */
 export async function deployStage(args: readonly string[], ports: DeployPorts): Promise<number> {
   const given = readDeployArguments(args);
@@ -75,19 +72,6 @@ function compare({ given, stage, deployed, wanted }: Compared): Said {
       lines: [...lines, `${place} does not exist yet: there is nothing to compare with`],
       refusal: [],
     };
-  if (deployed.state === unpublished) {
-    const isAccepted = given.acceptedDrops.includes(unpublished);
-    const said = `${place} was deployed by a version that published no options`;
-    return {
-      lines: [...lines, isAccepted ? `${said}: not compared, as accepted` : said],
-      refusal: isAccepted
-        ? []
-        : [
-            `refused: options of the stack may be missing in ${file}. Write into it what the last deployment got`,
-            `(its -c name=value, the context of cdk.json), then repeat this once with --accept-drop ${unpublished}`,
-          ],
-    };
-  }
   const { differences, refused, broken } = compareOptions(deployed.options, wanted, given.acceptedDrops);
   const drops =
     refused.length === 0

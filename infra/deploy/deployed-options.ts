@@ -20,8 +20,6 @@ export type Deployed =
       /** A first deployment that failed left a stack behind, which CDK cannot delete. */
       isProtected: boolean;
     }
-  /** By a version that published no options. */
-  | { region: string; state: 'unpublished' }
   | { region: string; state: 'published'; options: PublishedOptions };
 
 /** States of a stack that never was up, or is gone: nothing of it can be lost. */
@@ -42,13 +40,18 @@ export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv)
   });
   if (stack === undefined || neverUp.has(stack.status))
     return { region, state: 'absent', isProtected: stack?.isProtected ?? false };
-  const options = optionsIn(stack.outputs, `stack ${place.stackName} in ${region}`);
-  return options === undefined ? { region, state: 'unpublished' } : { region, state: 'published', options };
+  return {
+    region,
+    state: 'published',
+    options: optionsIn(stack.outputs, `stack ${place.stackName} in ${region}`),
+  };
 }
 
-function optionsIn(outputs: ReadonlyMap<string, string>, what: string): PublishedOptions | undefined {
+function optionsIn(outputs: ReadonlyMap<string, string>, what: string): PublishedOptions {
   try {
-    return readOutputs(outputs);
+    const options = readOutputs(outputs);
+    if (options === undefined) throw new Error('it has no output Options');
+    return options;
   } catch (error) {
     throw new Error(
       `the options of ${what} cannot be compared: ${(error as Error).message}. Compare by hand, then run npx cdk deploy`,

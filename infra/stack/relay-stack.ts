@@ -104,7 +104,6 @@ function relayProps(stack: Stack, options: StageOptions): RelayProps {
     objectives: options.objectives,
     canary: options.canary,
     shifting: options.shifting,
-    oneItemPerAccount: options.oneItemPerAccount,
     defaultLimits: limits,
     logRetention: Object.values(RetentionDays).find(
       (days): days is RetentionDays => days === logRetentionDays,

@@ -68,11 +68,6 @@ export interface RelayProps {
    */
   shifting?: boolean;
   /**
-   * Busy accounts stay one item. For the deployment that follows one of version 0.1, whose functions do not know parts of
-   * accounts and run beside the new ones for minutes, or again after a rollback. Default: false.
-   */
-  oneItemPerAccount?: boolean;
-  /**
    * An existing standard topic in the relay's region that alarms and notices about accounts go to. Its policy must let
    * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one; notices use that key through SNS with
    * the rights of the function `notify`. Default: one is made when there is an `alarmEmail`, which otherwise subscribes to this one.
@@ -170,7 +165,6 @@ export class Relay extends Construct {
       logRetention: props.logRetention,
       tracing: props.tracing,
       defaultLimits: props.defaultLimits,
-      oneItemPerAccount: props.oneItemPerAccount,
     };
     const functions = new RelayFunctions(this, 'Functions', answering);
     allowBedrockModels(functions, props.bedrockModels ?? []);

@@ -39,7 +39,6 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     pageEmail: 'night@example.com',
     objectives: { availabilityPercent: 99.9 },
     canary: { model: 'gpt-5-nano', key: 'ssm:/relay/relay-prod/canary' },
-    oneItemPerAccount: true,
     reservedConcurrency: 200,
     memory: { chat: 512, responses: 512 },
     limits: { account_rpm: 600, account_concurrency: 20 },

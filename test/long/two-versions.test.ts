@@ -26,14 +26,9 @@ const answering = new Set(['chat', 'responses', 'catalog']);
 interface Former {
   name: string;
   commit: string;
-  /** It does not know parts of accounts. */
-  withoutParts: boolean;
 }
 
-const formers: Former[] = [
-  { name: 'the first version', commit: '0fbe354', withoutParts: true },
-  { name: 'the version before aliases', commit: '4346dbc', withoutParts: false },
-];
+const formers: Former[] = [{ name: 'the version before aliases', commit: '4346dbc' }];
 
 /** The busy account has so many calls at once that it is split where it may be. */
 const callers: Record<string, number> = { quiet: 1, limited: 2, planned: 1, busy: 12 };
@@ -61,7 +56,6 @@ interface Beside {
 }
 
 interface BesideOptions {
-  former: Former;
   build: FormerBuild;
   /** Whose functions run on streams and schedules. */
   background: 'today' | 'former';
@@ -70,7 +64,7 @@ interface BesideOptions {
 const alarmingLines =
   /settle_lost|reserve_unknown|conservation_broken|_poisoned|config_format_unknown|"fault"|Poisoned|"status":503/;
 
-async function startBeside({ former, build, background }: BesideOptions): Promise<Beside> {
+async function startBeside({ build, background }: BesideOptions): Promise<Beside> {
   const upstream = await startVendors();
   const invocations = new Map<string, number>();
   const alarming: string[] = [];
@@ -92,10 +86,6 @@ async function startBeside({ former, build, background }: BesideOptions): Promis
       inPlaceOf: (live) => {
         const { settings } = live;
         const folder = build.bundle(settings.name);
-        const environment = {
-          ...settings.environment,
-          ...(former.withoutParts && { ONE_ITEM_PER_ACCOUNT: '1' }),
-        };
         if (folder === undefined) return live;
         if (!answering.has(settings.name)) {
           const today = new LocalFunction(settings, log);
@@ -104,7 +94,7 @@ async function startBeside({ former, build, background }: BesideOptions): Promis
           return background === 'today' ? today : past;
         }
         const alias = new WeightedFunction({
-          live: { ...settings, environment },
+          live: settings,
           log,
           count: (metric, version) => {
             const name = `${settings.name} ${metric} ${version}`;
@@ -262,7 +252,7 @@ describe.each(formers)('$name beside this one', (former) => {
   it.each(['today', 'former'] as const)(
     'answers every call, reads every entry and loses nothing while functions of %s run on streams and schedules',
     async (background) => {
-      const beside = await startBeside({ former, build: buildOf(former.commit), background });
+      const beside = await startBeside({ build: buildOf(former.commit), background });
       try {
         await ready(beside);
         const { calls, bad } = await load(beside, seconds * 1000);

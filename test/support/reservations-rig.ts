@@ -48,11 +48,9 @@ export class ReservationsRig {
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly counters = new MemoryKeyCounters();
   readonly reservations: Reservations;
-  readonly #oneItemPerAccount: boolean;
   #ids = 0;
 
-  constructor({ oneItemPerAccount = false } = {}) {
-    this.#oneItemPerAccount = oneItemPerAccount;
+  constructor() {
     this.reservations = this.otherReservations();
   }
 
@@ -63,7 +61,6 @@ export class ReservationsRig {
       random: { next: () => 0.5 },
       quotas: this.store,
       counters: this.counters,
-      oneItemPerAccount: this.#oneItemPerAccount,
       log: {
         request: () => {},
         fault: () => {},

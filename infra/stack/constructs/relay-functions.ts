@@ -62,8 +62,6 @@ export interface RelayFunctionsProps extends FunctionOptions {
   publicHost: string | undefined;
   /** Of each function that answers calls. Undefined: none is reserved. */
   reservedConcurrency: number | undefined;
-  /** Busy accounts are not split: the deployment follows one of a version that does not know parts. */
-  oneItemPerAccount?: boolean | undefined;
   /** The value of `SEAL_KEYS` of functions that answer calls. */
   sealKeys: string;
   /** The build's output: one folder per function. */
@@ -111,8 +109,6 @@ export class RelayFunctions extends Construct {
             ...(functionDescriptions[name].tracesCalls && props.tracing && tracingVariables(props.tracing)),
             ...(name === 'config' &&
               props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
-            ...(props.oneItemPerAccount &&
-              functionDescriptions[name].sealsState && { ONE_ITEM_PER_ACCOUNT: '1' }),
             ...(name === 'config' &&
               props.defaultLimits && { RELAY_LIMITS: JSON.stringify(props.defaultLimits) }),
             ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),

@@ -251,11 +251,6 @@ export const optionTable = {
     'a deployment shifts calls to new versions step by step, and back when they fail',
     true,
   ),
-  oneItemPerAccount: option(
-    flag,
-    'busy accounts are not split: for the first deployment after version 0.1, and until it stays',
-    false,
-  ),
   alarmTopicArn: option(topicArn, 'an existing topic of the same region, in place of one of the stack'),
   edgeAlarms: option(
     z.union(

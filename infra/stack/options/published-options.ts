@@ -40,7 +40,7 @@ export function writeOutputs(published: PublishedOptions): [name: string, value:
 }
 
 /**
- * Undefined: the stack publishes none, as it was deployed by a version that did not. Throws an Error when they cannot be
+ * Undefined: the stack publishes none, so it is none of this repository. Throws an Error when they cannot be
  * read.
  */
 export function readOutputs(outputs: ReadonlyMap<string, string>): PublishedOptions | undefined {

@@ -18,8 +18,6 @@ export interface Environment {
   envSecrets?: readonly string[];
   /** How many calls at once the deployment reserved for each function that answers calls. Undefined: it reserved none. */
   concurrencyGiven?: number | undefined;
-  /** The deployment follows one without parts of accounts, whose functions run beside these for a while. */
-  oneItemPerAccount?: boolean;
   /** The function that answers background responses. Undefined: it is that one, or there is none. */
   backgroundFunction?: string | undefined;
   /** What names of end users and caches are hashed with before vendors get them. Undefined: the host gives none. */
@@ -70,7 +68,6 @@ export function readEnvironment(variables: Variables = process.env, access?: Hos
     local: variables['RELAY_LOCAL'] === '1',
     envSecrets: readEnvSecrets(variables),
     concurrencyGiven: Number(variables['RELAY_CONCURRENCY']) || undefined,
-    oneItemPerAccount: variables['ONE_ITEM_PER_ACCOUNT'] === '1',
     backgroundFunction: variables['BACKGROUND_FUNCTION'] || undefined,
     pseudonymKey: variables['PSEUDONYM_KEY'] || undefined,
     publicHost: variables['RELAY_PUBLIC_HOST'] || undefined,

@@ -15,8 +15,6 @@ export interface ReservationsPorts {
   quotas: QuotaStore;
   counters: KeyCounters;
   log: Log;
-  /** Accounts stay one item: functions of a version that does not know parts may run beside this one. */
-  oneItemPerAccount?: boolean | undefined;
 }
 
 /** A key's budget in the period of a call. */

@@ -153,7 +153,7 @@ export class Reservations {
 
   /** Only some of the calls that see a busy part try to split it: each image has another number of entries. */
   #splitIfBusy({ item }: Reservation, { backoff, request }: ReserveTries): Promise<void> | undefined {
-    if (!item || this.#ports.oneItemPerAccount) return undefined;
+    if (!item) return undefined;
     const throttled = backoff.throttled > 0 && item.open.size > 2 && this.#ports.random.next() < 0.25;
     const isBusy = item.open.size > 8 && (item.open.size - 9) % 4 === 0;
     if (!isBusy && !throttled) return undefined;

@@ -36,6 +36,4 @@ export interface ChatPorts {
   refusals: RefusalCounts;
   /** See ChatCall. */
   concurrencyGiven?: number | undefined;
-  /** See ReservationsPorts. */
-  oneItemPerAccount?: boolean | undefined;
 }

@@ -23,7 +23,6 @@ describe('the environment', () => {
       originSecrets: ['first', 'second'],
       local: false,
       functionVersion: '$LATEST',
-      oneItemPerAccount: false,
       envSecrets: ['OPENAI_API_KEY'],
       aws: { region: 'eu-central-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } },
     });

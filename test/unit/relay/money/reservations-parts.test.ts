@@ -171,15 +171,6 @@ describe('an account that gets busy', () => {
     expect(rig.events.map(({ name }) => name)).toEqual(['account_split']);
   });
 
-  it('stays one item where a version that does not know parts may run beside', async () => {
-    const rig = new ReservationsRig({ oneItemPerAccount: true });
-    rig.memory.grant('acme', 100_000n);
-    for (let call = 0; call < 9; call += 1) await rig.reserve();
-    await rig.clock.run(rig.clock.sleep(100));
-    expect(rig.item).toMatchObject({ parts: 1, made: 1 });
-    expect(rig.events).toEqual([]);
-  });
-
   it('is not split so far that its parts hold less than some reserves', async () => {
     const rig = new ReservationsRig();
     rig.memory.grant('acme', 200n);
