@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { testsWithBuiltPages } from './infra/pages/built-pages.ts';
 
 /** What takes half a minute and more of both processors, or of waiting: `npm run test:long`. */
 export const longTests = [
@@ -31,6 +32,7 @@ const ownProcess = [
 ];
 const ownProcessTests = ownProcess.map((folder) => `test/${folder}/**/*.test.ts`);
 
+export const plugins = [testsWithBuiltPages];
 const limits = { testTimeout: 30_000, hookTimeout: 60_000 };
 
 export default defineConfig({
@@ -39,6 +41,7 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       {
+        plugins,
         test: {
           ...limits,
           name: 'own',
@@ -48,6 +51,7 @@ export default defineConfig({
       },
       // All others share their workers: loading the modules anew for each file took as long as the tests.
       {
+        plugins,
         test: {
           ...limits,
           name: 'shared',

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Metafile } from 'esbuild';
 import { oneFirstFile, type Bundle } from './one-first-file.ts';
+import { withBuiltPages } from '../pages/built-pages.ts';
 import { builtinsWithoutFacade, startPlugins } from './start-plugins.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
@@ -88,7 +89,7 @@ async function buildFunction(
     ...options,
     ...inParts,
     entryPoints: { index: join(functionsFolder, `${name}.ts`) },
-    plugins: startPlugins,
+    plugins: [withBuiltPages, ...startPlugins],
   });
   const result = await oneFirstFile(split, options);
   return writeBundle(name, outputFolder, result);
@@ -104,7 +105,7 @@ const buildServer = async (entry: string, outputFolder: string): Promise<BuiltFu
       ...inParts,
       outdir: join(outputFolder, serverName),
       entryPoints: { index: entry },
-      plugins: [builtinsWithoutFacade],
+      plugins: [withBuiltPages, builtinsWithoutFacade],
     }),
   );
 

@@ -1,35 +1,47 @@
 /**
  * Makes what the catalog function serves of the customers' pages: one script for the page of models, and the account's page
- * as a whole, each with its hash. It is committed, so that functions and tests need no build of their own.
+ * as a whole, each with its hash. Builds and tests put it in the place of shared/relay/page/built-pages.ts.
  */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 import { pageStyle, headOf } from '../../shared/relay/page/page-kit.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
-const folder = 'shared/relay/page';
+const place = /[\\/]shared[\\/]relay[\\/]page[\\/]built-pages\.ts$/;
 
-/** The files, by their path from the root, with the text that each must have. */
+/** Its values by name. */
 export async function builtPages(): Promise<Record<string, string>> {
   const [script, accountScript] = await Promise.all([bundled('page'), bundled('account')]);
   const style = pageStyle + accountStyle;
-  const html = accountHtml({ style, script: accountScript });
   const name = createHash('sha256').update(script).digest('hex').slice(0, 16);
   return {
-    [`${folder}/page-script.ts`]: written('The script of the page of models', {
-      pageScriptPath: `/assets/page-${name}.js`,
-      pageScript: script,
-      pageStyleHash: hashOf(pageStyle),
-    }),
-    [`${folder}/account-page.ts`]: written("The account's page", {
-      accountPageHtml: html,
-      accountScriptHash: hashOf(accountScript),
-      accountStyleHash: hashOf(style),
-      modelsLink,
-    }),
+    pageScript: script,
+    pageScriptPath: `/assets/page-${name}.js`,
+    pageStyleHash: hashOf(pageStyle),
+    accountPageHtml: accountHtml({ style, script: accountScript }),
+    accountScriptHash: hashOf(accountScript),
+    accountStyleHash: hashOf(style),
+    modelsLink,
   };
 }
+
+const moduleText = async (): Promise<string> =>
+  Object.entries(await builtPages())
+    .map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};\n`)
+    .join('');
+
+/** For the build of functions. */
+export const withBuiltPages: Plugin = {
+  name: 'built pages',
+  setup: (plugin) => plugin.onLoad({ filter: place }, async () => ({ contents: await moduleText() })),
+};
+
+/** For tests. */
+export const testsWithBuiltPages = {
+  name: 'built pages',
+  load: (id: string) => (place.test(id) ? moduleText() : undefined),
+};
 
 async function bundled(name: string): Promise<string> {
   const { outputFiles } = await build({
@@ -50,21 +62,6 @@ async function bundled(name: string): Promise<string> {
 }
 
 const hashOf = (text: string): string => `sha256-${createHash('sha256').update(text).digest('base64')}`;
-
-const written = (what: string, values: Record<string, string>): string =>
-  [
-    `/** ${what}. Written by infra/pages/write-pages.ts: change what it is made of, there. */`,
-    ...Object.entries(values).map(([name, value]) => `export const ${name} =\n  ${quoted(value)};`),
-    '',
-  ].join('\n');
-
-/** As the formatter writes texts. */
-function quoted(text: string): string {
-  const escaped = JSON.stringify(text)
-    .slice(1, -1)
-    .replaceAll(String.raw`\"`, '"');
-  return `'${escaped.replaceAll("'", String.raw`\'`)}'`;
-}
 
 // The markup of the account's page. It holds no data: the script fetches all with the customer's key.
 

@@ -1,5 +1,4 @@
 /** The customers' pages and their script. Loaded by the first request for one: programs never ask for them. */
-import { accountPageHtml, accountScriptHash, accountStyleHash, modelsLink } from '../page/account-page.ts';
 import { priceChanges } from '../../billing/price.ts';
 import { shownNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -7,7 +6,14 @@ import type { RelayRequest } from '../http/http.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { refuse } from '../http/refusal.ts';
 import { page } from '../page/models-page.ts';
-import { pageScript, pageScriptPath } from '../page/page-script.ts';
+import {
+  accountPageHtml,
+  accountScriptHash,
+  accountStyleHash,
+  modelsLink,
+  pageScript,
+  pageScriptPath,
+} from '../page/built-pages.ts';
 import { offeredAliases, offeredModels, offeredPlans } from './catalog-lists.ts';
 import { candidatesOf } from '../call/serving-channels.ts';
 import { HealthRecorder } from '../health/health-recorder.ts';

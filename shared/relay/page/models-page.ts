@@ -11,7 +11,7 @@ import {
   type PriceLine,
   priceWords,
 } from './page-facts.ts';
-import { pageStyleHash, pageScriptPath } from './page-script.ts';
+import { pageStyleHash, pageScriptPath } from './built-pages.ts';
 import { code, escaped, headOf, ownDirection, pageStyle } from './page-kit.ts';
 import { snippets } from './page-snippets.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { page } from '../../../../shared/relay/page/models-page.ts';
 import type { PageFacts } from '../../../../shared/relay/page/page-facts.ts';
-import { pageScriptPath, pageStyleHash } from '../../../../shared/relay/page/page-script.ts';
+import { pageScriptPath, pageStyleHash } from '../../../../shared/relay/page/built-pages.ts';
 import { pageStyle } from '../../../../shared/relay/page/page-kit.ts';
 
 const facts: PageFacts = {
