@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandPolicies } from '../../infra/ops/access/policies.ts';
+import { commandPolicies } from '../../infra/ops/cli/program.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { startPipedTool, type PipedRun, type PipedTool } from '../ops/piped-tool.ts';
@@ -125,17 +125,6 @@ describe('standard output through a pipe', () => {
       }
     },
   );
-
-  it('of cost, which asks nobody, is JSON and CSV too', async () => {
-    const command = { words: ['cost', '--json'], environment: {}, aws: {}, input: '' };
-    const { code, output } = await tool.run(command);
-    expect({ code, value: JSON.parse(output) as unknown }).toMatchObject({ code: 0, value: { sums: {} } });
-    const csv = await tool.run({ ...command, words: ['cost', '--csv'] });
-    const lines = parse<Record<string, string>>(csv.output, { columns: true });
-    expect(lines.every(({ list }) => Number(list) >= 0) && lines.length > 5).toBe(true);
-    const wrong = await tool.run({ ...command, words: ['cost', '--json', '--calls', 'many'] });
-    expect(JSON.parse(wrong.output)).toMatchObject({ error: { exit_code: 2 } });
-  });
 });
 
 /** Throws unless it is one value: an error where nothing came of it, and only there. */

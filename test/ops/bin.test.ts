@@ -70,9 +70,9 @@ describe('relay-ops', () => {
 
   it('runs by `npx --no relay-ops` in the clone and below it, without a line of npm, and fetches nothing', async () => {
     for (const cwd of [clone, path.join(clone, 'docs')]) {
-      const { code, output } = await run(cwd, 'npx', '--no', 'relay-ops', 'cost', '--json');
+      const { code, output } = await run(cwd, 'npx', '--no', 'relay-ops', 'help', 'check');
       expect(code).toBe(0);
-      expect(JSON.parse(output)).toHaveProperty('sums');
+      expect(output).toContain('Usage: npx --no relay-ops check ');
     }
     const help = await run(clone, 'npx', '--no', 'relay-ops', 'help');
     expect(help).toMatchObject({ code: 0, output: expect.stringContaining("The operators' tool") });
@@ -83,7 +83,7 @@ describe('relay-ops', () => {
     const { code, output } = await runWith('unlinked', {
       cwd: tmpdir(),
       file: 'npx',
-      words: ['--no', 'relay-ops', 'cost'],
+      words: ['--no', 'relay-ops', 'help'],
     });
     expect({ code, output }).toEqual({ code: 1, output: '' });
   });

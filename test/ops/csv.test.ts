@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { csvText, parseCsv, openTerminal } from '../../infra/ops/cli/terminal.ts';
+import { csvText, parseCsv } from '../../infra/ops/cli/csv.ts';
+import { openTerminal } from '../../infra/ops/cli/terminal.ts';
 
 describe('CSV', () => {
   it('is written with quotes where a cell needs them', () => {

@@ -10,7 +10,6 @@ const pages = [
   'docs/operate.md',
   'docs/deploy.md',
   'docs/billing.md',
-  'docs/cost.md',
 ];
 
 /** `npx --no relay-ops key list --stack relay` becomes its words; `...` stands for any command. */
@@ -30,7 +29,6 @@ const lone = new Set([
   'audit',
   'check',
   'console',
-  'cost',
   'doctor',
   'init',
   'what-if',

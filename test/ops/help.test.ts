@@ -1,8 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { commandName, commandContext } from '../../infra/ops/cli/command.ts';
-import { programName } from '../../infra/ops/cli/examples.ts';
+import { commandName, programName } from '../../infra/ops/cli/command.ts';
 import { createProgram } from '../../infra/ops/cli/program.ts';
 import { runOps } from './run-ops.ts';
 
@@ -16,7 +15,7 @@ const context = {
 const leavesOf = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
 
-const commands = leavesOf(createProgram(context, commandContext(context)));
+const commands = leavesOf(createProgram(context));
 const optionsOf = (command: Command): string[] => command.options.map(({ long }) => long ?? '');
 
 describe('the help of each command', () => {

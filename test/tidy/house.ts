@@ -28,8 +28,8 @@ export const typeNameHolders: Record<string, string> = {
 /** Where a channel type's name may stand inside a longer text alone. */
 export const typeNameExamples: Record<string, string> = {
   'shared/relay/page/page-snippets.ts': 'the client libraries of OpenAI are called openai',
-  'infra/ops/cli/examples.ts': 'examples in help texts',
-  'infra/ops/cli/commands/channel.ts': 'an example in a help text',
+  'infra/ops/cli/commands/channel.ts': 'examples in help texts',
+  'infra/ops/cli/commands/statement.ts': 'examples in a help text',
 };
 
 /** Where a dialect's name may stand as a value. */
@@ -48,7 +48,6 @@ export const dialectNameHolders: Record<string, string> = {
 
 /** Files that print, and folders of such. */
 export const printers: Record<string, string> = {
-  'infra/ops/access/policies.ts': 'a command is called console',
   'infra/ops/cli/': 'the process of the command line, and the command console',
   'infra/bootstrap/': 'a tool',
   'infra/build/': 'a tool',

@@ -157,111 +157,12 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
 export const policyNameIn = (stack: string, policy: PolicyName, region: string): string =>
   `${stack}-${policy}-${region}`;
 
-// The policies with which each command runs; one of them is enough. A command that is not here fails the test; one that
-// asks nothing of AWS has none.
-
-const reading: readonly PolicyName[] = ['support', 'operator'];
-const auditing: readonly PolicyName[] = ['support', 'operator', 'repair'];
-const operating: readonly PolicyName[] = ['operator'];
-const repairing: readonly PolicyName[] = ['repair'];
-
-/**
- * By the command's words; with an option where that needs more than the command without it. The first policy is the one
- * that allows least, which an error names.
- */
-export const commandPolicies: Readonly<Record<string, readonly PolicyName[]>> = {
-  init: operating,
-  'customer new': operating,
-  'customer list': reading,
-  'customer show': reading,
-  'customer note': operating,
-  'customer disable': operating,
-  'customer enable': operating,
-  'customer close': operating,
-  'key create': operating,
-  'key list': reading,
-  'key check': reading,
-  'key disable': operating,
-  'key enable': operating,
-  'key rotate': operating,
-  'key move': operating,
-  'key limits': operating,
-  'key budget': operating,
-  'key models': operating,
-  'key use': reading,
-  'key leaked': operating,
-  'channel add': operating,
-  'channel list': reading,
-  'channel show': reading,
-  'channel set': operating,
-  'channel on': operating,
-  'channel off': operating,
-  'channel test': operating,
-  'channel probe': operating,
-  'channel sync': operating,
-  'charge list': reading,
-  'charge explain': reading,
-  'charge import': operating,
-  'charge show': reading,
-  'charge set': operating,
-  'charge price': operating,
-  'charge off': operating,
-  'plan list': reading,
-  'plan show': reading,
-  'plan set': operating,
-  'plan off': operating,
-  'account show': reading,
-  'account responses': operating,
-  'account grant': operating,
-  'account refund': operating,
-  'account plan': operating,
-  'grant list': auditing,
-  'grant show': auditing,
-  'response show': operating,
-  'response delete': operating,
-  'payment link': operating,
-  'payment list': reading,
-  'payment assign': operating,
-  'payment reject': operating,
-  'ledger list': auditing,
-  'ledger total': auditing,
-  request: reading,
-  requests: reading,
-  statement: auditing,
-  reconcile: auditing,
-  audit: auditing,
-  'audit --repair': repairing,
-  'audit --rebuild-daily': repairing,
-  report: reading,
-  check: reading,
-  'what-if': reading,
-  'setting list': reading,
-  'setting show': reading,
-  'setting set': operating,
-  'setting unset': operating,
-  'version list': reading,
-  'version show': reading,
-  'version diff': reading,
-  'version rollback': operating,
-  'config show': reading,
-  'config diff': reading,
-  'config export': reading,
-  'config apply': operating,
-  'config rollback': operating,
-  'secret put': operating,
-  console: operating,
-  'console --read-only': reading,
-  doctor: reading,
-  // Computes; asks AWS for nothing.
-  cost: [],
-};
-
-// Explains to operators that AWS does not let them do something, and which policy does. Attaches nothing itself.
-
 /** What a run works on, for the name of a policy. */
 interface DeniedRun {
   /** As in the table of policies. */
   command: string;
+  /** The policy that allows least of those with which it runs. */
+  needed: PolicyName;
   stack: string;
   region: string | undefined;
 }
@@ -283,9 +184,7 @@ export function explainDenied(error: unknown, run: DeniedRun): Failure | undefin
   return new Failure(`${what}: ${adviceFor(run, error.message)}`, deniedExitCode);
 }
 
-function adviceFor({ command, stack, region = '<region>' }: DeniedRun, message: string): string {
-  const [needed] = commandPolicies[command] ?? [];
-  if (needed === undefined) return `see the policies of ${command} in docs/operate.md`;
+function adviceFor({ command, needed, stack, region = '<region>' }: DeniedRun, message: string): string {
   const policy = policyNameIn(stack, needed, region);
   if (!message.includes('explicit deny'))
     return `\`${command}\` needs the policy ${policy} on your user or role`;

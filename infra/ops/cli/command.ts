@@ -1,11 +1,15 @@
-/** How commands run: in the form that the options name, on the tables of the target, and asked before they write. */
-import { type Command, Option } from 'commander';
-import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { explainDenied, commandPolicies } from '../access/policies.ts';
+/**
+ * What a command is, defined once: words and options in, then a view that is printed, or a plan that is shown, asked about,
+ * carried out and reported. A command that changes something must never write before the answers.
+ */
+import { Command, Option } from 'commander';
+import type { OperatorPorts, RowWrite } from '../../../shared/operate/operator-ports.ts';
+import { Failure, type Plan } from '../../../shared/operate/plan.ts';
+import { carryOutWrites } from '../../../shared/operate/rows.ts';
+import { explainDenied, type PolicyName } from '../access/policies.ts';
 import { openSession, describeTarget, resolveTarget, type TargetOptions } from '../session/session.ts';
-import { type ProcessContext, openTerminal, type Terminal, type Format } from './terminal.ts';
 import { parseCount } from './option-values.ts';
-import { type Plan, Failure } from '../../../shared/operate/plan.ts';
+import type { Format, ProcessContext, Terminal } from './terminal.ts';
 
 /** What a command works with. */
 export interface Run {
@@ -13,70 +17,204 @@ export interface Run {
   terminal: Terminal;
 }
 
-/** `Words`: the parameters of commander's actions: arguments, options, the command. */
-type Action<Words extends unknown[]> = (...words: Words) => Promise<void>;
+/** What the help says of a word; how it is read, and what it is when it is not given. */
+type Taken =
+  | string
+  | readonly [about: string, parse: (written: string, earlier: never) => unknown, usual?: unknown]
+  | Option;
 
-type Planner<Words extends unknown[], Made> = (run: Run, ...words: Words) => Promise<Writing<Made>>;
+/** One of them is enough. The first allows least: an error names it. */
+export type Policies = readonly [PolicyName, ...PolicyName[]];
 
-export interface CommandContext {
-  /** Before the options are known: for what fails before a command runs. */
-  readonly terminal: Terminal;
-  /** For commands that need no tables. */
-  readonly onTerminal: <Words extends unknown[]>(
-    run: (terminal: Terminal, ...words: Words) => void,
-  ) => Action<Words>;
-  /** Opens the tables that the options name, and prints the target before anything is read or written. */
-  readonly onTables: <Words extends unknown[]>(
-    run: (run: Run, ...words: Words) => Promise<void>,
-  ) => Action<Words>;
-  /** Makes a command one that writes: adds `--dry-run` and `--yes`, and does what `plan` returns. */
-  readonly writing: <Words extends unknown[], Made>(command: Command, plan: Planner<Words, Made>) => Command;
+/** By how a word is written: `<account>` and `[key]` are arguments, `--limit <n>` is an option. */
+type Taking = Readonly<Record<string, Taken>>;
+
+interface CommandParts {
+  /** In the help, after the name. */
+  does: string;
+  /** Options that must be given. */
+  needs?: Taking;
+  takes?: Taking;
+  notes?: string;
+  /** Without the program's name; what is piped into it comes before. Absent: its name alone. */
+  examples?: readonly string[];
+  /** With which it runs. */
+  policies?: Policies;
+  /** Of options that need more than the command without them. */
+  optionPolicies?: Readonly<Record<string, Policies>>;
 }
 
-export function commandContext(context: ProcessContext): CommandContext {
-  const terminal = openTerminal(context);
-  const onTables: CommandContext['onTables'] =
-    (run) =>
-    async (...words) => {
-      const command = words.at(-1) as Command;
-      const shown = terminal.in(formatOf(command));
-      const ports = await openPorts(command, shown, context.environment);
-      await whileWorking(shown, commandName(command), () => run({ ports, terminal: shown }, ...words));
-    };
-  return {
-    terminal,
-    onTables,
-    onTerminal:
-      (run) =>
-      async (...words) =>
-        run(terminal.in(formatOf(words.at(-1) as Command)), ...words),
-    writing: <Words extends unknown[], Made>(command: Command, plan: Planner<Words, Made>) =>
-      command
-        .option('--dry-run', 'show what would be done and write nothing')
-        .option('--yes', 'do not ask')
-        .action(
-          onTables(async (run, ...words: Words) =>
-            perform(run.terminal, await plan(run, ...words), command.opts<ApproveOptions>()),
-          ),
-        ),
-  };
+/** `Words`: arguments, options and the command, as commander hands them to an action. */
+interface Showing<Words extends unknown[]> extends CommandParts {
+  /** Its result is a list, which it prints as CSV too. */
+  lists?: boolean;
+  /** What it returns goes on after it has said what it had to say. */
+  run: (run: Run, ...words: Words) => Promise<void | { ended: Promise<void> }>;
 }
 
+interface Changing<Words extends unknown[], Made> extends CommandParts {
+  plan: (run: Run, ...words: Words) => Promise<Writing<Made>>;
+}
+
+export interface CommandDefinition extends CommandParts {
+  name: string;
+  policies: Policies;
+  add: (command: Command, act: Acting) => void;
+}
+
+/** Makes of a command's work what commander calls. */
+type Acting = <Words extends unknown[]>(
+  work: (run: Run, ...words: Words) => Promise<void | { ended: Promise<void> }>,
+) => (...words: Words) => Promise<void>;
+
+export interface CommandGroup {
+  name: string;
+  does: string;
+  notes?: string;
+  commands: readonly CommandDefinition[];
+}
+
+export const reading: Policies = ['support', 'operator'];
+export const auditing: Policies = ['support', 'operator', 'repair'];
+export const operating: Policies = ['operator'];
+
+/** A command that prints a view. */
+export const shows = <Words extends unknown[]>(
+  name: string,
+  { lists, run, ...parts }: Showing<Words>,
+): CommandDefinition => ({
+  policies: reading,
+  ...parts,
+  name,
+  add(command, act) {
+    if (lists) command.addOption(new Option('--csv', 'print CSV with a header').conflicts('json'));
+    addTaken(command, parts);
+    command.action(act(run));
+  },
+});
+
+/** A command that writes what its plan says. */
+export const changes = <Words extends unknown[], Made>(
+  name: string,
+  { plan, ...parts }: Changing<Words, Made>,
+): CommandDefinition => ({
+  policies: operating,
+  ...parts,
+  name,
+  add(command, act) {
+    addTaken(command, parts)
+      .option('--dry-run', 'show what would be done and write nothing')
+      .option('--yes', 'do not ask');
+    command.action(
+      act<Words>(async (run, ...words) =>
+        perform(run.terminal, await plan(run, ...words), command.opts<ApproveOptions>()),
+      ),
+    );
+  },
+});
+
+function addTaken(command: Command, { does, needs = {}, takes = {}, notes }: CommandParts): Command {
+  command.description(does);
+  for (const [words, taken] of Object.entries(needs))
+    command.addOption(optionOf(words, taken).makeOptionMandatory());
+  for (const [words, taken] of Object.entries(takes)) {
+    const [about, parse, usual] =
+      typeof taken === 'string' ? [taken] : taken instanceof Option ? [''] : taken;
+    if (words.startsWith('-')) command.addOption(optionOf(words, taken));
+    else if (parse) command.argument(words, about, parse as (written: string) => unknown, usual);
+    else command.argument(words, about);
+  }
+  if (notes !== undefined) command.addHelpText('after', notes);
+  return command;
+}
+
+function optionOf(words: string, taken: Taken): Option {
+  if (taken instanceof Option) return taken;
+  const [about, parse, usual] = typeof taken === 'string' ? [taken] : taken;
+  const option = new Option(words, about);
+  if (parse) option.argParser(parse as (written: string, earlier: unknown) => unknown);
+  return usual === undefined ? option : option.default(usual);
+}
+
+/** In the clone. Elsewhere, after `npm link` there, `relay-ops` alone. */
+export const programName = 'npx --no relay-ops';
+
+interface Hosting {
+  process: ProcessContext;
+  /** For what fails before a command runs. */
+  terminal: Terminal;
+}
+
+/** Makes commander's commands. A group's help has two examples of each of its commands. */
+export function addCommands(
+  program: Command,
+  given: CommandGroup | CommandDefinition,
+  hosting: Hosting,
+): void {
+  if (!('commands' in given)) return addCommand(program, given, hosting);
+  const group = program.command(given.name).description(given.does);
+  if (given.notes !== undefined) group.addHelpText('after', given.notes);
+  for (const each of given.commands) addCommand(group, each, hosting);
+  const examples = given.commands.flatMap((each) =>
+    examplesOf(each, `${given.name} ${each.name}`).slice(0, 2),
+  );
+  group.addHelpText('after', examplesText(examples));
+}
+
+function addCommand(parent: Command, definition: CommandDefinition, { process, terminal }: Hosting): void {
+  const command = parent.command(definition.name);
+  definition.add(command, (work) => async (...words) => {
+    const shown = terminal.in(formatOf(command));
+    const given = givenIn(command, definition);
+    const ports = await openPorts(command, given, shown, process.environment);
+    const run = { ports, terminal: shown };
+    const said = await whileWorking(shown, given.name, () => work(run, ...words));
+    await said?.ended;
+  });
+  command.addOption(new Option('--json', 'print one JSON value, and nothing else, on standard output'));
+  if (!command.options.some(({ long }) => long === region.long)) command.addOption(region);
+  command.addHelpText('after', examplesText(examplesOf(definition, commandName(command))));
+}
+
+const examplesOf = ({ examples }: CommandDefinition, name: string): readonly string[] => examples ?? [name];
+
+export const examplesText = (examples: readonly string[]): string =>
+  `\nExamples:\n${examples.map((example) => `  ${exampleLine(example)}`).join('\n')}`;
+
+function exampleLine(example: string): string {
+  const [command = '', ...before] = example.split(' | ').toReversed();
+  return [...before.toReversed(), `${programName} ${command}`].join(' | ');
+}
+
+/** The words of a command, without the program, which has no parent. */
+export const commandName = (command: Command): string =>
+  command.parent ? `${commandName(command.parent)} ${command.name()}`.trim() : '';
+
+/** The name of a command in the table of policies: with the option that was given, where that needs a policy of its own. */
+function givenIn(command: Command, { policies, optionPolicies = {} }: CommandDefinition) {
+  const name = commandName(command);
+  const given = command.options.find(
+    (option) =>
+      command.getOptionValueSource(option.attributeName()) === 'cli' && (option.long ?? '') in optionPolicies,
+  );
+  const long = given?.long ?? '';
+  return given ? { name: `${name} ${long}`, policies: optionPolicies[long] ?? policies } : { name, policies };
+}
+
+/** Opens the tables that the options name, and prints the target before anything is read or written. */
 async function openPorts(
   command: Command,
+  { name, policies }: { name: string; policies: Policies },
   terminal: Terminal,
   environment: NodeJS.ProcessEnv,
 ): Promise<OperatorPorts> {
   const target = resolveTarget(targetOptionsOf(command), environment);
-  const named = { command: commandName(command), stack: target.stack };
-  const { ports, region } = await openSession(target, environment, (error, region) =>
-    explainDenied(error, { ...named, region }),
+  const { ports, region: at } = await openSession(target, environment, (error, where) =>
+    explainDenied(error, { command: name, needed: policies[0], stack: target.stack, region: where }),
   );
-  terminal.print(describeTarget(target, region, environment));
+  terminal.print(describeTarget(target, at, environment));
   return ports;
 }
-
-// The options that every command has, defined here alone: what standard output holds, and where the run works.
 
 /** Some commands have another `--region`, the upstream's: there the environment or the profile names that of the relay. */
 const region = new Option(
@@ -90,47 +228,28 @@ export const addTargetOptions = (program: Command): Command =>
     .option('--stage <name>', 'the deployed stack relay-NAME, as `npm run deploy -- --stage NAME` made it')
     .option('--profile <name>', 'profile of the AWS configuration (default: AWS_PROFILE)');
 
-/** Gives every command that runs something `--json`, and `--region` unless it has one. */
-export function addCommonOptions(program: Command): void {
-  for (const command of program.commands) {
-    if (command.commands.length > 0) addCommonOptions(command);
-    else {
-      command.addOption(new Option('--json', 'print one JSON value, and nothing else, on standard output'));
-      if (!command.options.some(({ long }) => long === region.long)) command.addOption(region);
-    }
-  }
+function targetOptionsOf(command: Command): TargetOptions {
+  const { region: named, ...options } = command.optsWithGlobals<TargetOptions>();
+  return named !== undefined && command.options.includes(region) ? { ...options, region: named } : options;
 }
-
-/** For commands whose result is a list. */
-export const listing = (command: Command): Command =>
-  command.addOption(new Option('--csv', 'print CSV with a header').conflicts('json'));
-
-/** For lists that a program has whole. What it leaves open, people see so many of. */
-export const limiting = (command: Command, rows: string): Command =>
-  command.option(
-    '--limit <n>',
-    `${rows} at most (default: ${shownMax}; with --json or --csv all)`,
-    parseCount,
-  );
-
-export const limitOf = (format: Format, limit: number | undefined): number =>
-  limit ?? (format === 'text' ? shownMax : Infinity);
-
-const shownMax = 50;
 
 function formatOf(command: Command): Format {
   const { json, csv } = command.opts<{ json?: boolean; csv?: boolean }>();
   return json ? 'json' : csv ? 'csv' : 'text';
 }
 
-function targetOptionsOf(command: Command): TargetOptions {
-  const { region: named, ...options } = command.optsWithGlobals<TargetOptions>();
-  return named !== undefined && command.options.includes(region) ? { ...options, region: named } : options;
-}
+const shownMax = 50;
 
-// What every command that writes does, defined once: its plan is shown, its questions are asked, then it is carried out
-// and its result printed. Must never write before the answers.
+/** For lists that a program has whole. What it leaves open, people see so many of. */
+export const limiting = (rows: string) =>
+  ({
+    '--limit <n>': [`${rows} at most (default: ${shownMax}; with --json or --csv all)`, parseCount],
+  }) as const;
 
+export const limitOf = (format: Format, limit: number | undefined): number =>
+  limit ?? (format === 'text' ? shownMax : Infinity);
+
+/** What a command that writes does once its plan is made. */
 export interface Writing<Made> {
   plan: Plan<unknown>;
   /** Prints what of the plan its effect does not say, such as a table of differences. Text only. */
@@ -144,6 +263,18 @@ export interface Writing<Made> {
 
 /** Lets the parts of a literal agree about what is made. */
 export const writes = <Made>(writing: Writing<Made>): Writing<Made> => writing;
+
+/** Row writes and nothing else: `said` is printed of them, `facts` is what JSON has of them. */
+export const rowWrites = (
+  { ports }: Run,
+  plan: Plan<RowWrite>,
+  { said, facts }: { said: string; facts: object },
+): Writing<RowWrite[]> => ({
+  plan,
+  carryOut: () => carryOutWrites(ports, plan),
+  print: ({ print }) => print(said),
+  facts: () => facts,
+});
 
 /** Shows, asks, carries out, prints. */
 async function perform<Made>(
@@ -166,37 +297,13 @@ async function perform<Made>(
   else print?.(terminal, made);
 }
 
-// Names commands as the table of policies and the pages do.
-
-/** The words of a command, with the option that was given if that needs a policy of its own. */
-export function commandName(command: Command): string {
-  const words: string[] = [];
-  // The program itself has no parent.
-  for (let each = command; each.parent; each = each.parent) words.unshift(each.name());
-  const name = words.join(' ');
-  const given = command.options.find(
-    (option) =>
-      command.getOptionValueSource(option.attributeName()) === 'cli' &&
-      `${name} ${option.long}` in commandPolicies,
-  );
-  return given ? `${name} ${given.long}` : name;
-}
-
-/** Every command that runs something, by its words. */
-export const commandNames = (program: Command): string[] =>
-  program.commands.flatMap((command) =>
-    command.commands.length === 0 ? [commandName(command)] : commandNames(command),
-  );
-
-// Asks a plan's questions before its writes. Writes nothing itself.
-
 export interface ApproveOptions {
   dryRun?: boolean | undefined;
   yes?: boolean | undefined;
 }
 
 /**
- * Throws a Failure if the plan has a refusal or an answer is no.
+ * Asks a plan's questions. Throws a Failure if the plan has a refusal or an answer is no.
  * @returns false if nothing is to be written: the plan has no changes, or --dry-run is set
  */
 export async function approve(
@@ -214,11 +321,10 @@ export async function approve(
   return true;
 }
 
-// Says every 2 seconds that a command still works, as long as nothing else was printed and nobody is asked.
-
+/** How often long work says where it is. Shorter work says nothing. */
 const everyMs = 2000;
 
-/** @param what is worked at, such as the command's words */
+/** Says that a command still works, as long as nothing else was printed and nobody is asked. */
 export async function whileWorking<Result>(
   terminal: Terminal,
   what: string,
@@ -236,26 +342,27 @@ export async function whileWorking<Result>(
   }
 }
 
-// Reports the progress of long work every 2 seconds. Shorter work prints nothing.
-
 /** @param what the things that are counted, such as `ledger rows read` */
 export function countProgress(terminal: Terminal, what: string): (count: number) => void {
   let total = 0;
-  let remarkedMs = performance.now();
+  const remark = atTimes(terminal);
   return (count) => {
     total += count;
-    if (performance.now() - remarkedMs < everyMs) return;
-    remarkedMs = performance.now();
-    terminal.remark(`... ${total} ${what}`);
+    remark(() => `... ${total} ${what}`);
   };
 }
 
 /** @param what is done with what is named; `hint` comes before its name again */
 export function nameProgress(terminal: Terminal, what: string, hint: string): (name: string) => void {
+  const remark = atTimes(terminal);
+  return (name) => remark(() => `... ${what} ${name} (${hint} '${name}')`);
+}
+
+function atTimes(terminal: Terminal): (words: () => string) => void {
   let remarkedMs = performance.now();
-  return (name) => {
+  return (words) => {
     if (performance.now() - remarkedMs < everyMs) return;
     remarkedMs = performance.now();
-    terminal.remark(`... ${what} ${name} (${hint} '${name}')`);
+    terminal.remark(words());
   };
 }

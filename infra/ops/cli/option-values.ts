@@ -1,13 +1,9 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import * as z from 'zod/mini';
-import { InvalidArgumentError, type Command } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { parseDecimal } from '../../../shared/billing/amount.ts';
 import { perThousand } from '../../../shared/billing/price.ts';
 import { time } from '../../../shared/config/rows/read-row.ts';
-import { usageFailure } from '../../../shared/operate/plan.ts';
-import type { RawRow } from '../../../shared/operate/operator-ports.ts';
-import type { ChannelInput } from '../../../shared/operate/channels/edit-channel.ts';
-import { ownAttributes, typesWith } from '../../../shared/upstreams/types/channel-attributes.ts';
 
 export function parseList(written: string): string[] {
   const items = written
@@ -133,62 +129,3 @@ export function parseDecimalText(written: string): string {
     throw new InvalidArgumentError('Wanted a number, with a point for decimals, such as 7.2.');
   return decimal;
 }
-
-// Reads attributes of a row from the command line: `input=0.018`, `models=gpt-4o,gpt-4o-mini`, `from=`.
-
-export const attributesMean =
-  'NAME=VALUE each, named as in docs/tables.md; a value is JSON or else text, models may be a,b; NAME= removes it';
-
-/** Attributes whose text is a list of names. */
-const lists = new Set(['models']);
-
-export function parseAttributes(written: readonly string[]): RawRow {
-  if (written.length === 0) throw usageFailure('give one attribute at least, such as input=0.018');
-  return Object.fromEntries(
-    written.map((pair) => {
-      const [, name, value] = /^([a-z][a-z0-9_]*)=(.*)$/s.exec(pair) ?? [];
-      if (name === undefined || value === undefined)
-        throw usageFailure('an attribute is written NAME=VALUE, such as input=0.018');
-      return [name, valueOf(name, value)];
-    }),
-  );
-}
-
-function valueOf(name: string, value: string): unknown {
-  if (value === '') return undefined;
-  const read = jsonOrText(value);
-  return lists.has(name) && typeof read === 'string' ? read.split(',').map((item) => item.trim()) : read;
-}
-
-/** Text that is no JSON is meant as it stands. */
-export function jsonOrText(value: string): unknown {
-  try {
-    return JSON.parse(value) as unknown;
-  } catch {
-    return value;
-  }
-}
-
-// Options for the attributes that only some channel types have: `--api-version` for `api_version`.
-
-export const optionOf = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
-
-export function addOwnAttributes(command: Command): Command {
-  for (const { name, attribute } of ownAttributes()) {
-    command.option(
-      `${optionOf(name)} <${name.split('_').at(-1)}>`,
-      `${attribute.about} (${typesWith(name).join(', ')})`,
-    );
-  }
-  return command;
-}
-
-/** The values of these options, by attribute name. */
-export const ownAttributesIn = (command: Command): NonNullable<ChannelInput['attributes']> =>
-  Object.fromEntries(
-    ownAttributes().flatMap(({ name }) => {
-      const option = command.options.find(({ long }) => long === optionOf(name));
-      const value: unknown = option && command.getOptionValue(option.attributeName());
-      return typeof value === 'string' ? [[name, value]] : [];
-    }),
-  );

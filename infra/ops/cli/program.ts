@@ -1,27 +1,76 @@
-/** Defines the commands, help and exit codes of the operators' tool. */
+/** Puts all commands together: their order in the help, the help itself, and exit codes. */
 import { Command, CommanderError } from 'commander';
-import { addChannelCommands, addSecretCommands } from './commands/channel.ts';
-import { addAccountCommands, addGrantCommands } from './commands/account.ts';
-import { addChargeCommands } from './commands/charge.ts';
-import { addCustomerCommands } from './commands/customer.ts';
-import { addConfigCommands, addVersionCommands } from './commands/config.ts';
-import { addConsoleCommand } from './commands/console.ts';
-import { addCostCommand } from './commands/cost.ts';
 import { Failure } from '../../../shared/operate/plan.ts';
-import { addInitCommand } from './commands/init.ts';
-import { addPlanCommands, addSettingCommands } from './commands/rows.ts';
-import { addDoctorCommand } from './commands/doctor.ts';
-import { addKeyCommands } from './commands/key.ts';
-import { addPaymentCommands } from './commands/payment.ts';
-import { addLedgerCommands } from './commands/ledger.ts';
-import { addReportCommand } from './commands/report.ts';
-import { addRequestCommands } from './commands/request.ts';
-import { addResponseCommands } from './commands/response.ts';
-import { addWhatIfCommand } from './commands/what-if.ts';
-import { addStatementCommands } from './commands/statement.ts';
-import { commandContext, type CommandContext, addCommonOptions, addTargetOptions } from './command.ts';
-import { addExamples, programName } from './examples.ts';
-import type { ProcessContext, Terminal } from './terminal.ts';
+import type { PolicyName } from '../access/policies.ts';
+import {
+  addCommands,
+  addTargetOptions,
+  examplesText,
+  programName,
+  type CommandDefinition,
+  type CommandGroup,
+} from './command.ts';
+import { accountCommands, grantCommands } from './commands/account.ts';
+import { channelCommands, secretCommands } from './commands/channel.ts';
+import { chargeCommands } from './commands/charge.ts';
+import { checkCommand, configCommands, versionCommands } from './commands/config.ts';
+import { consoleCommand } from './commands/console.ts';
+import { customerCommands } from './commands/customer.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { initCommand } from './commands/init.ts';
+import { keyCommands } from './commands/key.ts';
+import { auditCommand, ledgerCommands } from './commands/ledger.ts';
+import { paymentCommands } from './commands/payment.ts';
+import { reportCommand } from './commands/report.ts';
+import { requestCommand, requestsCommand } from './commands/request.ts';
+import { responseCommands } from './commands/response.ts';
+import { planCommands, settingCommands } from './commands/rows.ts';
+import { reconcileCommand, statementCommand } from './commands/statement.ts';
+import { whatIfCommand } from './commands/what-if.ts';
+import { openTerminal, type ProcessContext } from './terminal.ts';
+
+/** In the order in which the help lists them. */
+const commands: readonly (CommandGroup | CommandDefinition)[] = [
+  initCommand,
+  customerCommands,
+  keyCommands,
+  channelCommands,
+  chargeCommands,
+  planCommands,
+  accountCommands,
+  grantCommands,
+  responseCommands,
+  paymentCommands,
+  ledgerCommands,
+  auditCommand,
+  statementCommand,
+  reconcileCommand,
+  settingCommands,
+  versionCommands,
+  reportCommand,
+  requestCommand,
+  requestsCommand,
+  checkCommand,
+  configCommands,
+  whatIfCommand,
+  secretCommands,
+  consoleCommand,
+  doctorCommand,
+];
+
+/** The policies with which each command runs, by its words; with an option where that needs more than the command without it. */
+export const commandPolicies: Readonly<Record<string, readonly PolicyName[]>> = Object.fromEntries(
+  commands.flatMap((each) =>
+    'commands' in each
+      ? each.commands.flatMap((one) => policiesOf(one, `${each.name} ${one.name}`))
+      : policiesOf(each, each.name),
+  ),
+);
+
+function policiesOf({ policies, optionPolicies = {} }: CommandDefinition, words: string) {
+  const options = Object.entries(optionPolicies).map(([option, own]) => [`${words} ${option}`, own] as const);
+  return [[words, policies] as const, ...options];
+}
 
 const help = `
 Where it works, which the first line of every run says:
@@ -36,33 +85,18 @@ to ask it is needed. --dry-run shows and writes nothing. --json prints one JSON 
 Exit codes: 0 done; 1 it did not work out, or something was found that needs attention; 2 the command line is wrong, or
 --yes is missing; 3 the AWS credentials do not allow it (the message names the policy that does).`;
 
-/** In the order in which the help lists them. */
-const commandGroups = [
-  addInitCommand,
-  addCustomerCommands,
-  addKeyCommands,
-  addChannelCommands,
-  addChargeCommands,
-  addPlanCommands,
-  addAccountCommands,
-  addGrantCommands,
-  addResponseCommands,
-  addPaymentCommands,
-  addLedgerCommands,
-  addStatementCommands,
-  addSettingCommands,
-  addVersionCommands,
-  addReportCommand,
-  addRequestCommands,
-  addConfigCommands,
-  addWhatIfCommand,
-  addSecretCommands,
-  addConsoleCommand,
-  addDoctorCommand,
-  addCostCommand,
+/** Of the program itself. */
+const programExamples = [
+  'init --stack relay',
+  'key create --account acme',
+  'channel list --json',
+  'account grant acme 100 --reason "paid by card"',
+  'check',
+  'audit',
+  'key list --stage test --profile prod --region eu-west-1',
 ];
 
-export function createProgram({ output, errors }: ProcessContext, context: CommandContext): Command {
+export function createProgram(process: ProcessContext, terminal = openTerminal(process)): Command {
   const program = addTargetOptions(new Command(programName))
     // npx keeps options that stand before the command to itself.
     .usage('<command> [options]')
@@ -70,19 +104,18 @@ export function createProgram({ output, errors }: ProcessContext, context: Comma
     .showHelpAfterError('(add --help for more)')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void output.write(text),
-      writeErr: (text) => void errors.write(text),
+      writeOut: (text) => void process.output.write(text),
+      writeErr: (text) => void process.errors.write(text),
     })
-    .addHelpText('after', help);
-  for (const addCommands of commandGroups) addCommands(program, context);
-  addCommonOptions(program);
-  addExamples(program);
+    .addHelpText('after', help)
+    .addHelpText('after', examplesText(programExamples));
+  for (const each of commands) addCommands(program, each, { process, terminal });
   return program;
 }
 
 interface Ended {
   exitCode: number;
-  /** Undefined: it is on the stream for errors already. */
+  /** Absent: it is on the stream for errors already. */
   remark?: string;
   message: string;
 }
@@ -96,26 +129,22 @@ function endOf(error: unknown): Ended {
   return { exitCode: 1, remark: bug, message: bug };
 }
 
-/** With --json, standard output has one value in any case: what was asked for, else why there is nothing. */
-function report({ exitCode, remark, message }: Ended, words: string[], terminal: Terminal): void {
-  if (remark !== undefined) terminal.remark(remark);
-  if (exitCode !== 0 && words.includes('--json') && !terminal.hasData())
-    terminal.printJson({ error: { message, exit_code: exitCode } });
-}
-
 /**
- * Runs one command of the operators' tool.
+ * Runs one command of the operators' tool. With --json, standard output has one value in any case: what was asked for, else
+ * why there is nothing.
  * @param words the command line, without the program's name
  * @returns the exit code
  */
 export async function runProgram(words: string[], process: ProcessContext): Promise<number> {
-  const context = commandContext(process);
+  const terminal = openTerminal(process);
   try {
-    await createProgram(process, context).parseAsync(words, { from: 'user' });
+    await createProgram(process, terminal).parseAsync(words, { from: 'user' });
     return 0;
   } catch (error) {
-    const end = endOf(error);
-    report(end, words, context.terminal);
-    return end.exitCode;
+    const { exitCode, remark, message } = endOf(error);
+    if (remark !== undefined) terminal.remark(remark);
+    if (exitCode !== 0 && words.includes('--json') && !terminal.hasData())
+      terminal.printJson({ error: { message, exit_code: exitCode } });
+    return exitCode;
   }
 }

@@ -2,16 +2,14 @@
  * Prints results and remarks, and asks questions. The only place of the CLI that writes to a stream. Must never print
  * anything but data on standard output once a run is asked for JSON or CSV.
  */
-import { type Readable, Writable } from 'node:stream';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
+import { Writable, type Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { CsvError, parse } from 'csv-parse/sync';
-import { stringify } from 'csv-stringify/sync';
-import { usageFailure, Failure } from '../../../shared/operate/plan.ts';
+import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
+import { csvCells, csvText, shownText } from './csv.ts';
 
-// Streams and environment of a run, from the process or a test. Passed as an argument, never global.
-
+/** Streams and environment of a run, from the process or a test. Passed as an argument, never global. */
 export interface ProcessContext {
   /** `isTTY`: a person uses the terminal. */
   input: Readable & { isTTY?: boolean };
@@ -22,86 +20,48 @@ export interface ProcessContext {
   environment: NodeJS.ProcessEnv;
 }
 
-/**
- * Text as it may reach a terminal or a spreadsheet: rows, customers and upstreams write what they like, and must not move a
- * cursor, name a window, turn a line around or run as a formula.
- */
-
-/** Control characters but tab and line feed, and the marks that turn the order of what follows. */
-// oxlint-disable-next-line no-control-regex -- they are what is looked for
-const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-
-/** As JSON writes them, so that JSON stays the same value. */
-const shownText = (text: string): string =>
-  text.replaceAll(unprintable, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
-
-/** Some take a line feed off first, and full-width signs for the usual ones. */
-const formulaStart = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
-
-/** A text that a spreadsheet would run begins with a quote. Numbers and names such as `@cf/model` run nothing, and stay. */
-const shownCell = (text: string): string =>
-  formulaStart.test(text) && !/^(?:[-@][\w.:/@-]*|[+-]?[\d.]+)$/.test(text) ? `'${text}` : text;
-
-// CSV (RFC 4180), written for spreadsheets and read from price lists.
-
-type CsvCell = string | number | undefined;
-
-/** @returns lines, each with its line end; empty if there are no rows */
-export const csvText = (rows: CsvCell[][]): string =>
-  stringify(rows, { cast: { string: (cell) => shownCell(shownText(cell)) } });
-
-/**
- * The one rule by which lists become CSV: a header, then each attribute as it is; several values of one attribute with a
- * blank between, whatever is deeper as JSON, nothing for what is absent.
- */
-export const csvRows = (columns: readonly string[], rows: readonly object[]): CsvCell[][] => [
-  [...columns],
-  ...rows.map((row) => columns.map((name) => csvCell((row as Record<string, unknown>)[name]))),
-];
-
-function csvCell(value: unknown): CsvCell {
-  if (value === undefined || value === null) return '';
-  if (typeof value === 'string' || typeof value === 'number') return value;
-  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(' ');
-  return JSON.stringify(value);
-}
-
-/** Parses CSV. Quoted cells may contain delimiters, quotes, line ends. Unmatched quotes throw a Failure. */
-export const parseCsv = (text: string): string[][] => csvLines(text, ',').map(({ cells }) => cells);
-
-/** Lines with their numbers in the file, from 1; of a cell with line ends, the last. */
-export function csvLines(text: string, delimiter: string): { number: number; cells: string[] }[] {
-  try {
-    const lines = parse(text, {
-      bom: true,
-      trim: true,
-      delimiter,
-      record_delimiter: ['\r\n', '\n', '\r'],
-      relax_column_count: true,
-      relax_quotes: true,
-      skip_empty_lines: true,
-      info: true,
-    }) as unknown as { record: string[]; info: { lines: number } }[];
-    return lines.map(({ record, info }) => ({ number: info.lines, cells: record }));
-  } catch (error) {
-    if (error instanceof CsvError) throw usageFailure(`this file is not readable as CSV: ${error.message}`);
-    throw error;
-  }
-}
-
 /** What standard output holds: lines for people, one JSON value, or CSV. */
 export type Format = 'text' | 'json' | 'csv';
 
-/** Rows of one kind, in each form. */
-interface List {
-  /** The names of the attributes of a row, in the order of the columns of CSV. New ones go to the end. */
-  columns: readonly string[];
-  /** As JSON has them. */
-  rows: readonly object[];
-  /** For people; the first row is the header. */
-  table: () => string[][];
+/**
+ * What a list has of each row, once for all forms: its name in JSON and CSV, its head in the table for people, its value, and
+ * what people read in its place. Without a name it is for people alone, without a head for programs alone. New names go to the
+ * end, because programs may count the columns of CSV.
+ */
+export type Column<Row> = readonly [
+  name: string,
+  head: string,
+  value: (row: Row) => unknown,
+  text?: (row: Row) => string,
+];
+
+interface Listing<Row> {
+  columns: readonly Column<Row>[];
   /** For people, in place of a table without rows. */
   empty: string;
+  /** What JSON has of a row, where that is more than the columns. */
+  json?: (row: Row) => object;
+}
+
+/** The attributes of a row, as JSON and CSV have them. */
+export const namedValues = <Row>(columns: readonly Column<Row>[], row: Row): Record<string, unknown> =>
+  Object.fromEntries(columns.flatMap(([name, , value]) => (name === '' ? [] : [[name, value(row)]])));
+
+/** The table for people; the first row is the header. */
+export function textTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string[][] {
+  const shown = columns.filter(([, head]) => head !== '');
+  return [
+    shown.map(([, head]) => head),
+    ...rows.map((row) => shown.map(([, , value, text]) => text?.(row) ?? cellText(value(row)))),
+  ];
+}
+
+/** A value for people. */
+export function cellText(value: unknown): string {
+  if (value === undefined || value === null) return '-';
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value.join(' ') || '-';
+  return JSON.stringify(value);
 }
 
 export interface Terminal {
@@ -121,10 +81,13 @@ export interface Terminal {
   /** Prints the one value of JSON. */
   readonly printJson: (value: unknown) => void;
   /** Prints rows in the form that was asked for. */
-  readonly printList: (list: List) => void;
+  readonly printList: <Row>(rows: readonly Row[], listing: Listing<Row>) => void;
   /** Prints aligned columns; the first row is the header. */
   readonly printTable: (rows: string[][]) => void;
-  readonly printCsv: (rows: CsvCell[][]) => void;
+  /** Prints a header, then of each row the attributes that it names. */
+  readonly printCsv: (names: readonly string[], rows: readonly object[]) => void;
+  /** Prints further rows of CSV, without a header. */
+  readonly printCsvRows: (names: readonly string[], rows: readonly object[]) => void;
   /** Lets a key be printed that this run made. All other text of that form is masked, whatever table it comes from. */
   readonly reveal: (secretKey: string) => void;
   /** Whether a person can answer questions. */
@@ -169,7 +132,10 @@ function terminalIn(format: Format, context: ProcessContext, state: RunState): T
   const remark = (line: string): void => write(errors, `${shownText(line)}\n`);
   const print = format === 'text' ? (line: string) => write(output, `${shownText(line)}\n`) : remark;
   const printJson = (value: unknown): void => data(`${shownText(JSON.stringify(value, null, 2))}\n`);
-  const printCsv = (rows: CsvCell[][]): void => data(csvText(rows));
+  const printCsvRows = (names: readonly string[], rows: readonly object[]): void =>
+    data(csvText(csvCells(names, rows)));
+  const printCsv = (names: readonly string[], rows: readonly object[]): void =>
+    data(csvText([[...names], ...csvCells(names, rows)]));
   const printTable = (rows: string[][]): void => alignColumns(rows).forEach(print);
   return {
     format,
@@ -182,12 +148,18 @@ function terminalIn(format: Format, context: ProcessContext, state: RunState): T
     printJson,
     printTable,
     printCsv,
+    printCsvRows,
     reveal: (secretKey) => void state.revealed.add(secretKey),
-    printList({ columns, rows, table, empty }) {
-      if (format === 'json') printJson(rows);
-      else if (format === 'csv') printCsv(csvRows(columns, rows));
+    printList(rows, { columns, empty, json = (row) => namedValues(columns, row) }) {
+      const names = columns.map(([name]) => name).filter((name) => name !== '');
+      if (format === 'json') printJson(rows.map(json));
+      else if (format === 'csv')
+        printCsv(
+          names,
+          rows.map((row) => namedValues(columns, row)),
+        );
       else if (rows.length === 0) print(empty);
-      else printTable(table());
+      else printTable(textTable(columns, rows));
     },
     ...questionsOn(context, state, remark),
   };
@@ -267,19 +239,6 @@ async function readTyped(question: string, input: ProcessContext['input'], echo:
   }
 }
 
-/** Finds what stands between the cells of a text that a spreadsheet wrote. */
-
-/** The delimiter that is in most lines, outside of quotes; where commas stand in amounts, the other one. */
-export function delimiterOf(text: string): string {
-  const lines = text
-    .replaceAll(/"([^"]|"")*"/g, '')
-    .split(/[\r\n]+/)
-    .filter((line) => line.trim() !== '');
-  const countOf = (delimiter: string): number => lines.filter((line) => line.includes(delimiter)).length;
-  return ['\t', ';', ','].reduce((best, each) => (countOf(each) > countOf(best) ? each : best));
-}
-
-// Reads the key of an upstream: from a hidden line if a person uses the terminal, else all of standard input.
-
+/** The key of an upstream: from a hidden line if a person uses the terminal, else all of standard input. */
 export const readSecret = async ({ isAttended, askHidden, readInput }: Terminal): Promise<string> =>
   isAttended ? askHidden("The upstream's key?") : readInput("The upstream's key");

@@ -3,9 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
-import { parseCsv } from './terminal.ts';
+import { parseCsv } from './csv.ts';
 
-const repository = fileURLToPath(new URL('../../..', import.meta.url));
+const repository = fileURLToPath(new URL('../../../', import.meta.url));
 
 export const inRepository = (name: string): string => path.join(repository, name);
 

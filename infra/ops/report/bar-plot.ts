@@ -1,5 +1,5 @@
 /** Draws bars by day as SVG: numbers in, markup out. Needs no script; each bar says its figures when pointed at. */
-import { html, type Markup } from './markup.ts';
+import { html, type Markup } from '../markup.ts';
 
 export interface Series {
   name: string;

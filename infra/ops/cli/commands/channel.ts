@@ -1,18 +1,18 @@
-/** The commands of `channel`: upstreams that the relay calls. */
+/** The commands of `channel`: upstreams that the relay calls; and `secret`, whose values never stand on the command line. */
 import type { Command } from 'commander';
 import {
   planNewChannel,
-  type ChannelInput,
-  planSwitchChannel,
   carryOutStoreSecret,
   planStoreSecret,
+  planSwitchChannel,
+  type ChannelInput,
 } from '../../../../shared/operate/channels/edit-channel.ts';
 import {
   channelActivity,
-  listChannels,
   isFailing,
   isIdle,
   noActivity,
+  listChannels,
   type ActivityView,
   type ChannelActivity,
   type ListedChannel,
@@ -22,233 +22,234 @@ import {
   planProbe,
   type ProbeResult,
 } from '../../../../shared/operate/channels/probe-channel.ts';
-import { planSync, type SyncInput, type SyncPlan } from '../../../../shared/operate/channels/sync-models.ts';
+import { planSync, type SyncInput } from '../../../../shared/operate/channels/sync-models.ts';
 import {
   carryOutChannelTest,
   planChannelTest,
-  type TestInput,
   type ChannelTest,
+  type TestInput,
 } from '../../../../shared/operate/channels/test-channel.ts';
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
-import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
-import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
-import { type CommandContext, writes, listing } from '../command.ts';
-import { addOwnAttributes, ownAttributesIn, parseList, parseMapper, parseNumber } from '../option-values.ts';
-import { configWriting, waiting, type WaitOption } from '../print-config.ts';
-import { addSet, addShow, type RowGroup } from './rows.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
-import { type Terminal, readSecret } from '../terminal.ts';
+import {
+  channelTypeNames,
+  ownAttributes,
+  typesWith,
+} from '../../../../shared/upstreams/types/channel-attributes.ts';
+import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
+import { changes, operating, rowWrites, shows, writes, type CommandGroup } from '../command.ts';
+import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
+import { parseList, parseMapper, parseNumber } from '../option-values.ts';
+import { readSecret, type Column, type Terminal } from '../terminal.ts';
+import { setCommand, showCommand, type RowGroup } from './rows.ts';
 
-const notes = `
-A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
-or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. Store the value first:
-  printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret put openai --stack relay`;
+const channels: RowGroup = {
+  table: 'channels',
+  noun: 'a channel',
+  keyOf: (written) => written,
+  examples: {
+    show: ['channel show openai'],
+    set: ['channel set openai priority=10 weight=2', 'channel set openai models=gpt-4o,gpt-4o-mini'],
+    off: [],
+  },
+};
 
-export function addChannelCommands(program: Command, context: CommandContext): void {
-  const { onTables } = context;
-  const channel = program
-    .command('channel')
-    .description('upstreams that the relay calls')
-    .addHelpText('after', notes);
+export const typeMeans = `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`;
 
-  addAdding(channel, context);
+/** `--api-version` for `api_version`. */
+export const ownOption = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
 
-  listing(channel.command('list').description('list channels in the order in which they are tried')).action(
-    onTables(async ({ ports, terminal }) => {
-      const [channels, activity] = await Promise.all([listChannels(ports), channelActivity(ports)]);
-      printChannels(terminal, channels, activity);
+/** Options for the attributes that only some channel types have. */
+export const ownOptions: Readonly<Record<string, string>> = Object.fromEntries(
+  ownAttributes().map(({ name, attribute }) => [
+    `${ownOption(name)} <${name.split('_').at(-1)}>`,
+    `${attribute.about} (${typesWith(name).join(', ')})`,
+  ]),
+);
+
+/** The values of these options, by attribute name. */
+export const ownAttributesIn = (command: Command): NonNullable<ChannelInput['attributes']> =>
+  Object.fromEntries(
+    ownAttributes().flatMap(({ name }) => {
+      const option = command.options.find(({ long }) => long === ownOption(name));
+      const value: unknown = option && command.getOptionValue(option.attributeName());
+      return typeof value === 'string' ? [[name, value]] : [];
     }),
   );
 
-  addChannelEdits(channel, context);
-  addAskingCommands(channel, context);
+const asked = {
+  '--secret-env <NAME>': 'take the key from this environment variable instead of the reference',
+};
 
-  context.writing(
-    channel
-      .command('sync')
-      .description(
-        'make the models of a channel those that its upstream lists; shows the difference, asks, writes',
-      )
-      .argument('<id>', 'id of the channel')
-      .option('--only <a,b*>', 'add only these; * stands for anything (default: all)', parseList)
-      .option('--keep', 'remove none')
-      .option('--secret-env <NAME>', secretEnvMeans),
-    async ({ ports, terminal }, id: string, options: Omit<SyncInput, 'id'>) => {
-      const plan = await planSync(ports, { ...options, id });
-      const { added, removed, models } = plan;
-      plan.listWarnings.forEach(terminal.remark);
-      return writes({
-        plan,
-        preview: (terminal) => printSyncPlan(terminal, plan),
-        carryOut: () => carryOutWrites(ports, plan),
-        print: ({ print }) => print(`${models.length} models are written; live within 10 seconds.`),
-        facts: () => ({ added, removed, models }),
-      });
-    },
-  );
-}
-
-const secretEnvMeans = 'take the key from this environment variable instead of the reference';
-
-function addAdding(channel: Command, { writing }: CommandContext): void {
-  const adding = channel
-    .command('add')
-    .description('add a channel, switched on; live within 10 seconds')
-    .requiredOption('--id <id>', 'its name in this table and in logs')
-    .requiredOption('--models <a,b>', 'model names that clients use', parseList)
-    .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
-    .option(
-      '--endpoint <url>',
-      'base address, mostly ending in /v1 (default: that of the type, if it has one)',
-    );
-  addOwnAttributes(adding)
-    .option('--name <text>', 'for people')
-    .option('--secret <reference>', 'where the key of the upstream is stored (default: none is sent)')
-    .option('--priority <n>', 'higher is tried first (default: 0)', parseNumber)
-    .option('--weight <n>', 'share among channels of the same priority (default: 1)', parseNumber)
-    .option('--mapper <pub=up,...>', "public model name = the upstream's name for it", parseMapper)
-    .option('--disabled', 'switched off (state false)')
-    .option('--replace', 'write over the row with this id, all its attributes');
-  writing(adding, async ({ ports }, options: AddOptions, command: Command) => {
-    const { replace, ...input } = options;
-    const attributes = ownAttributesIn(command);
-    const plan = await planNewChannel(ports, { ...input, attributes }, replace ? 'replace' : 'refuse');
-    return writes({
-      plan,
-      carryOut: () => carryOutWrites(ports, plan),
-      print: ({ print }) => print(`Try it: npx --no relay-ops channel test ${input.id}`),
-      facts: () => ({ id: input.id }),
-    });
+const switchCommand = (on: boolean) =>
+  changes(on ? 'on' : 'off', {
+    does: on ? 'switch a channel on' : 'switch a channel off; says which models nobody else serves',
+    takes: { '<id>': 'as `channel list` shows it', ...waiting },
+    examples: on ? ['channel on openai'] : ['channel off openai --dry-run'],
+    plan: async (run, id: string, options: WaitOption) =>
+      configWriting(run, await planSwitchChannel(run.ports, { id, on }), options),
   });
-}
 
-type AddOptions = ChannelInput & { replace?: boolean };
-
-/** Those that send chat requests, which the upstream charges for. */
-function addAskingCommands(channel: Command, { onTables, writing }: CommandContext): void {
-  channel
-    .command('test')
-    .description('send one tiny real chat request, with the settings of the channel')
-    .argument('<id>', 'id of the channel; it may be switched off')
-    .option('--model <name>', 'public model name (default: the first of the channel)')
-    .option('--secret-env <NAME>', secretEnvMeans)
-    .action(
-      onTables(async ({ ports, terminal }, id: string, options: Omit<TestInput, 'id'>) => {
+export const channelCommands: CommandGroup = {
+  name: 'channel',
+  does: 'upstreams that the relay calls',
+  notes: `
+A secret is given as a reference, never as the value: ssm:/relay/<stack>/<name>, secretsmanager:<stack>/<name>,
+or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. Store the value first:
+  printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret put openai --stack relay`,
+  commands: [
+    changes('add', {
+      does: 'add a channel, switched on; live within 10 seconds',
+      needs: {
+        '--id <id>': 'its name in this table and in logs',
+        '--models <a,b>': ['model names that clients use', parseList],
+      },
+      takes: {
+        '--type <type>': typeMeans,
+        '--endpoint <url>': 'base address, mostly ending in /v1 (default: that of the type, if it has one)',
+        ...ownOptions,
+        '--name <text>': 'for people',
+        '--secret <reference>': 'where the key of the upstream is stored (default: none is sent)',
+        '--priority <n>': ['higher is tried first (default: 0)', parseNumber],
+        '--weight <n>': ['share among channels of the same priority (default: 1)', parseNumber],
+        '--mapper <pub=up,...>': ["public model name = the upstream's name for it", parseMapper],
+        '--disabled': 'switched off (state false)',
+        '--replace': 'write over the row with this id, all its attributes',
+      },
+      examples: [
+        'channel add --id openai --endpoint https://api.openai.com/v1 --models gpt-4o,gpt-4o-mini --secret env:OPENAI_API_KEY',
+        'channel add --stack relay --id openai --endpoint https://api.openai.com/v1 --models gpt-4o --secret ssm:/relay/relay/openai',
+        'channel add --id ds --endpoint https://api.deepseek.com/v1 --models smart --mapper smart=deepseek-chat --priority 10',
+        'channel add --stack relay --id claude --type anthropic --models claude-sonnet-4-6 --secret ssm:/relay/relay/anthropic',
+      ],
+      async plan(run, { replace, ...input }: ChannelInput & { replace?: boolean }, command: Command) {
+        const row = { ...input, attributes: ownAttributesIn(command) };
+        const plan = await planNewChannel(run.ports, row, replace ? 'replace' : 'refuse');
+        const said = `Try it: npx --no relay-ops channel test ${input.id}`;
+        return rowWrites(run, plan, { said, facts: { id: input.id } });
+      },
+    }),
+    shows('list', {
+      does: 'list channels in the order in which they are tried',
+      lists: true,
+      examples: ['channel list', 'channel list --csv'],
+      async run({ ports, terminal }) {
+        const [listed, activity] = await Promise.all([listChannels(ports), channelActivity(ports)]);
+        printChannels(terminal, listed, activity);
+      },
+    }),
+    showCommand(channels),
+    setCommand(channels),
+    switchCommand(true),
+    switchCommand(false),
+    shows('test', {
+      does: 'send one tiny real chat request, with the settings of the channel',
+      takes: {
+        '<id>': 'id of the channel; it may be switched off',
+        '--model <name>': 'public model name (default: the first of the channel)',
+        ...asked,
+      },
+      examples: ['channel test openai --model gpt-4o-mini'],
+      policies: operating,
+      async run({ ports, terminal }, id: string, options: Omit<TestInput, 'id'>) {
         const plan = await planChannelTest(ports, { ...options, id });
         terminal.warn(plan.warnings);
         plan.effect.forEach(terminal.print);
         printChannelTest(terminal, await carryOutChannelTest(ports, plan));
-      }),
-    );
+      },
+    }),
+    changes('probe', {
+      does: 'ask the upstream what it can, by a dozen small real calls at most; says the cost, asks, writes _can on the row',
+      takes: {
+        '<id>': 'id of the channel; it may be switched off',
+        '--model <name>': 'public model name to ask (default: the first of the channel)',
+        ...asked,
+      },
+      examples: ['channel probe openai --model gpt-4o-mini'],
+      async plan({ ports }, id: string, options: Omit<TestInput, 'id'>) {
+        const plan = await planProbe(ports, { ...options, id });
+        return writes({
+          plan,
+          carryOut: () => carryOutProbe(ports, plan),
+          print: printProbe,
+          facts: probeFacts,
+        });
+      },
+    }),
+    changes('sync', {
+      does: 'make the models of a channel those that its upstream lists; shows the difference, asks, writes',
+      takes: {
+        '<id>': 'id of the channel',
+        '--only <a,b*>': ['add only these; * stands for anything (default: all)', parseList],
+        '--keep': 'remove none',
+        ...asked,
+      },
+      examples: ["channel sync openai --only 'gpt-5*,o4*' --dry-run"],
+      async plan(run, id: string, options: Omit<SyncInput, 'id'>) {
+        const plan = await planSync(run.ports, { ...options, id });
+        const { added, removed, models } = plan;
+        plan.listWarnings.forEach(run.terminal.remark);
+        const said = `${models.length} models are written; live within 10 seconds.`;
+        return {
+          ...rowWrites(run, plan, { said, facts: { added, removed, models } }),
+          preview: ({ print }) =>
+            [...added.map((model) => `+ ${model}`), ...removed.map((model) => `- ${model}`)].forEach(print),
+        };
+      },
+    }),
+  ],
+};
 
-  writing(
-    channel
-      .command('probe')
-      .description(
-        'ask the upstream what it can, by a dozen small real calls at most; says the cost, asks, writes _can on the row',
-      )
-      .argument('<id>', 'id of the channel; it may be switched off')
-      .option('--model <name>', 'public model name to ask (default: the first of the channel)')
-      .option('--secret-env <NAME>', secretEnvMeans),
-    async ({ ports }, id: string, options: Omit<TestInput, 'id'>) => {
-      const plan = await planProbe(ports, { ...options, id });
-      return writes({
-        plan,
-        carryOut: () => carryOutProbe(ports, plan),
-        print: printProbe,
-        facts: probeFacts,
-      });
-    },
-  );
+interface ActiveChannel {
+  channel: ListedChannel;
+  activity: ChannelActivity;
+  view: ActivityView;
 }
 
-// Commands that change one channel, and switch it.
+const columns: Column<ActiveChannel>[] = [
+  ['id', 'ID', ({ channel }) => channel.id],
+  [
+    'state',
+    'STATE',
+    ({ channel }) => channel.state,
+    ({ channel, activity }) => (isFailing(channel, activity) ? 'failing' : channel.state),
+  ],
+  ['priority', 'PRIORITY', ({ channel }) => channel.priority],
+  ['weight', 'WEIGHT', ({ channel }) => channel.weight],
+  ['endpoint', 'ENDPOINT', ({ channel }) => channel.endpoint],
+  ['secret', 'SECRET', ({ channel }) => channel.secret],
+  ['models', '', ({ channel }) => channel.models],
+  ['problem', '', ({ channel }) => channel.problem],
+  ['warning', '', ({ channel }) => channel.warning],
+  ['last_call', 'LAST CALL', ({ activity }) => activity.lastCall ?? null],
+  ['last_failure', 'FAILED', ({ activity }) => activity.lastFailure ?? null],
+  ['', 'MODELS', ({ channel }) => channel.models],
+  ['calls_14d', '', ({ activity }) => activity.calls],
+  ['failures_14d', '', ({ activity }) => activity.failures],
+  // null: unknown.
+  ['idle', '', ({ channel, activity, view }) => isIdle(channel.state, activity, view) ?? null],
+  ['failing', '', ({ channel, activity }) => isFailing(channel, activity)],
+];
 
-const channels: RowGroup = { table: 'channels', noun: 'a channel', keyOf: (written) => written };
-
-function addChannelEdits(channel: Command, context: CommandContext): void {
-  addShow(channel, context, channels);
-  addSet(channel, context, channels);
-  for (const on of [true, false])
-    context.writing(
-      waiting(
-        channel
-          .command(on ? 'on' : 'off')
-          .description(
-            on ? 'switch a channel on' : 'switch a channel off; says which models nobody else serves',
-          )
-          .argument('<id>', 'as `channel list` shows it'),
-      ),
-      async (run, id: string, options: WaitOption) =>
-        configWriting(run, await planSwitchChannel(run.ports, { id, on }), options),
-    );
-}
-
-// Prints channels and the answers of their upstreams.
-
-function printChannels(terminal: Terminal, channels: ListedChannel[], view: ActivityView): void {
-  const { channels: active, problems, since } = view;
-  const activity = new Map(channels.map(({ id }) => [id, active.get(id.slice(0, 200)) ?? noActivity]));
-  const of = (id: string) => activity.get(id) ?? noActivity;
-  terminal.printList({
-    columns: [
-      'id',
-      'state',
-      'priority',
-      'weight',
-      'endpoint',
-      'secret',
-      'models',
-      'problem',
-      'warning',
-      'last_call',
-      'last_failure',
-      'calls_14d',
-      'failures_14d',
-      'idle',
-      'failing',
-    ],
-    rows: channels.map((channel) => withActivity(channel, of(channel.id), view)),
-    table: () => [
-      ['ID', 'STATE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'LAST CALL', 'FAILED', 'MODELS'],
-      ...channels.map((channel) => [
-        channel.id,
-        isFailing(channel, of(channel.id)) ? 'failing' : channel.state,
-        String(channel.priority ?? '-'),
-        String(channel.weight ?? '-'),
-        channel.endpoint ?? '-',
-        channel.secret?.join(' ') || '-',
-        of(channel.id).lastCall ?? '-',
-        of(channel.id).lastFailure ?? '-',
-        channel.models?.join(' ') || '-',
-      ]),
-    ],
-    empty: 'no channels: see `npx --no relay-ops channel add --help`',
-  });
+function printChannels(terminal: Terminal, listed: ListedChannel[], view: ActivityView): void {
+  const rows = listed.map((channel) => ({
+    channel,
+    activity: view.channels.get(channel.id.slice(0, 200)) ?? noActivity,
+    view,
+  }));
+  terminal.printList(rows, { columns, empty: 'no channels: see `npx --no relay-ops channel add --help`' });
   if (terminal.format !== 'text') return;
-  problems.forEach(terminal.remark);
-  for (const { id, state, problem, warning } of channels) {
-    const { failing, lastCall } = of(id);
-    if (isFailing({ state }, of(id)))
+  view.problems.forEach(terminal.remark);
+  for (const { channel, activity } of rows) {
+    const { id, state, problem, warning } = channel;
+    if (isFailing(channel, activity))
       terminal.remark(
-        `${id} fails: all of its ${failing} calls of ${lastCall} did; \`channel test ${id}\` asks it`,
+        `${id} fails: all of its ${activity.failing} calls of ${activity.lastCall} did; \`channel test ${id}\` asks it`,
       );
-    if (isIdle(state, of(id), view)) terminal.remark(`${id}: no call since ${since}`);
+    if (isIdle(state, activity, view)) terminal.remark(`${id}: no call since ${view.since}`);
     if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
     if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
   }
 }
-
-const withActivity = (channel: ListedChannel, activity: ChannelActivity, view: ActivityView): object =>
-  Object.assign({}, channel, {
-    last_call: activity.lastCall ?? null,
-    last_failure: activity.lastFailure ?? null,
-    calls_14d: activity.calls,
-    failures_14d: activity.failures,
-    // null: unknown.
-    idle: isIdle(channel.state, activity, view) ?? null,
-    failing: isFailing(channel, activity),
-  });
 
 /** Throws a Failure when no chat completion came back. */
 function printChannelTest(terminal: Terminal, { status, elapsedMs, answer, body }: ChannelTest): void {
@@ -293,37 +294,37 @@ function foundText(found: boolean | string[] | undefined): string {
   return found.join(', ') || 'none';
 }
 
-function printSyncPlan({ print }: Terminal, { added, removed }: SyncPlan): void {
-  [...added.map((model) => `+ ${model}`), ...removed.map((model) => `- ${model}`)].forEach(print);
-}
-
-// The commands of `secret`. The value comes from standard input or a hidden answer, never from the command line.
-
-export function addSecretCommands(program: Command, { writing }: CommandContext): void {
-  const secret = program
-    .command('secret')
-    .description('keys of upstreams, stored in AWS')
-    .addHelpText(
-      'after',
-      '\nRows name a secret by its reference; the value is stored in AWS and shown by no command. The name is yours to choose:\n`openai` becomes /relay/<stack>/openai. On a local stack there is no store: rows have env:NAME there.',
-    );
-
-  writing(
-    secret
-      .command('put')
-      .description('store a value from standard input, encrypted, and print its reference')
-      .argument('<name>', 'what it is called within the stack')
-      .option('--secretsmanager', 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)')
-      .option('--replace', 'write over the value that is there'),
-    async ({ ports, terminal }, name: string, options: { secretsmanager?: boolean; replace?: boolean }) => {
-      const { secretsmanager: managed = false, replace = false } = options;
-      const plan = planStoreSecret(ports, { name, managed, replace });
-      return writes({
-        plan,
-        carryOut: async () => carryOutStoreSecret(ports, plan, await readSecret(terminal)),
-        print: ({ print }, reference) => print(reference),
-        facts: () => ({ reference: plan.reference }),
-      });
-    },
-  );
-}
+export const secretCommands: CommandGroup = {
+  name: 'secret',
+  does: 'keys of upstreams, stored in AWS',
+  notes:
+    '\nRows name a secret by its reference; the value is stored in AWS and shown by no command. The name is yours to choose:\n`openai` becomes /relay/<stack>/openai. On a local stack there is no store: rows have env:NAME there.',
+  commands: [
+    changes('put', {
+      does: 'store a value from standard input, encrypted, and print its reference',
+      takes: {
+        '<name>': 'what it is called within the stack',
+        '--secretsmanager': 'in Secrets Manager (default: SSM Parameter Store, which costs nothing)',
+        '--replace': 'write over the value that is there',
+      },
+      examples: [
+        'printf %s "$OPENAI_API_KEY" | secret put openai --stack relay',
+        'secret put openai --replace --stack relay',
+      ],
+      async plan(
+        { ports, terminal },
+        name: string,
+        options: { secretsmanager?: boolean; replace?: boolean },
+      ) {
+        const { secretsmanager: managed = false, replace = false } = options;
+        const plan = planStoreSecret(ports, { name, managed, replace });
+        return writes({
+          plan,
+          carryOut: async () => carryOutStoreSecret(ports, plan, await readSecret(terminal)),
+          print: ({ print }, reference) => print(reference),
+          facts: () => ({ reference: plan.reference }),
+        });
+      },
+    }),
+  ],
+};

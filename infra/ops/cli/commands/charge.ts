@@ -1,89 +1,53 @@
-/** The commands of `charge`: billing rules. */
-import type { Command } from 'commander';
-import {
-  explainCharge,
-  type ExplainInput,
-  listCharges,
-} from '../../../../shared/operate/prices/list-charges.ts';
-import { planImport, type ImportInput } from '../../../../shared/operate/prices/import-charges.ts';
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
-import { type CommandContext, writes, listing, countProgress } from '../command.ts';
-import {
-  printExplanation,
-  importFacts,
-  printCharges,
-  printImportPlan,
-  configWriting,
-  waiting,
-  type WaitOption,
-} from '../print-config.ts';
-import {
-  parseDecimalText,
-  parseList,
-  parseTime,
-  parseTokens,
-  parsePrice,
-  parsePricePair,
-  type PricePair,
-  attributesMean,
-  parseAttributes,
-} from '../option-values.ts';
-import { readListFile } from '../text-files.ts';
+/** The commands of `charge`: billing rules, what they cost a call, prices now and from a time on, and price lists. */
+import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
+import { perMillion, priceDecimals, type WrittenRates } from '../../../../shared/billing/price.ts';
+import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
+import { usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planNewRule,
   planReprice,
 } from '../../../../shared/operate/prices/announce-price.ts';
-import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { addOff, addShow, type RowGroup } from './rows.ts';
+import {
+  explainCharge,
+  listCharges,
+  type ChargeExplanation,
+  type ExplainInput,
+  type ChargeList,
+} from '../../../../shared/operate/prices/list-charges.ts';
+import {
+  planImport,
+  type ImportInput,
+  type ImportPlan,
+  type NewCharge,
+} from '../../../../shared/operate/prices/import-charges.ts';
+import { priceWords, productStep, shownProducts } from '../../../../shared/operate/requests/find-request.ts';
+import { carryOutWrites } from '../../../../shared/operate/rows.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { changes, countProgress, shows, writes, type CommandGroup } from '../command.ts';
+import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
+import {
+  parseDecimalText,
+  parseList,
+  parsePrice,
+  parsePricePair,
+  parseTime,
+  parseTokens,
+  type PricePair,
+} from '../option-values.ts';
+import { textTable, type Column, type Terminal } from '../terminal.ts';
+import { readListFile } from '../text-files.ts';
+import { attributesMean, offCommand, parseAttributes, showCommand, type RowGroup } from './rows.ts';
 
-const notes = `
-FILE is a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, models.dev's api.json
-(whose names are provider/model here), or a CSV with the columns model, input_cost_per_token and output_cost_per_token,
-and further ones as the first list names them. Prices of the cache, tiers and maxima are taken over. Models that a rule
-prices already are left alone.`;
-
-export function addChargeCommands(program: Command, context: CommandContext): void {
-  const { onTables, writing } = context;
-  const charge = program
-    .command('charge')
-    .description('billing rules: what models cost')
-    .addHelpText('after', notes);
-
-  listing(
-    charge.command('list').description('list the rules in the order in which they are looked at'),
-  ).action(onTables(async ({ ports, terminal }) => printCharges(terminal, await listCharges(ports))));
-
-  addExplainCommand(charge, context);
-  addChargeEdits(charge, context);
-
-  writing(
-    charge
-      .command('import')
-      .description('make rules from a price list in US dollars')
-      .argument('<file>', 'JSON or CSV')
-      .requiredOption('--rate <yuan>', 'yuan for one US dollar', parseDecimalText)
-      .option('--markup <percent>', 'added on top, in percent', parseDecimalText, '0')
-      .option(
-        '--only-served',
-        'only models that a channel serves, also under the names that a mapper gives them',
-      )
-      .option('--prefix <text>', 'only entries whose names begin so; it is cut off', (text: string) => text)
-      .option('--models <names>', 'only these, by their names without the prefix', parseList)
-      .option('--free <names>', 'models that may be free, where the list has no price above 0', parseList),
-    async ({ ports, terminal }, file: string, options: Omit<ImportInput, 'list'>) => {
-      const plan = await planImport(ports, { list: await readListFile(file), ...options });
-      return writes({
-        plan,
-        preview: (terminal) => printImportPlan(terminal, plan),
-        carryOut: () => carryOutWrites(ports, plan, countProgress(terminal, 'rules written')),
-        print: ({ print }, written) => print(`${written.length} rules are written; live within 10 seconds.`),
-        facts: () => importFacts(plan),
-      });
-    },
-  );
-}
+const rules: RowGroup = {
+  table: 'charges',
+  noun: 'a rule',
+  keyOf(written) {
+    if (/^-?\d+$/.test(written)) return Number(written);
+    throw usageFailure(`${written} is no id of a rule: see \`charge list\``);
+  },
+  examples: { show: ['charge show 4'], set: [], off: ['charge off 4 --dry-run'] },
+};
 
 interface ExplainOptions {
   input: number;
@@ -94,97 +58,252 @@ interface ExplainOptions {
   at?: number;
 }
 
-const tokensOf = ({
-  input,
-  cached,
-  cacheWrite,
-  cacheWrite1h,
-  output,
-}: ExplainOptions): ExplainInput['tokens'] => ({
-  prompt_tokens: input,
-  completion_tokens: output,
+export const chargeCommands: CommandGroup = {
+  name: 'charge',
+  does: 'billing rules: what models cost',
+  notes: `
+FILE is a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, models.dev's api.json
+(whose names are provider/model here), or a CSV with the columns model, input_cost_per_token and output_cost_per_token,
+and further ones as the first list names them. Prices of the cache, tiers and maxima are taken over. Models that a rule
+prices already are left alone.`,
+  commands: [
+    shows('list', {
+      does: 'list the rules in the order in which they are looked at',
+      lists: true,
+      examples: ['charge list', 'charge list --csv'],
+      run: async ({ ports, terminal }) => printCharges(terminal, await listCharges(ports)),
+    }),
+    shows('explain', {
+      does: 'what a call costs by the rules in the table: the sum, line by line',
+      needs: { '--input <tokens>': ['all input tokens, cached and written ones included', parseTokens] },
+      takes: {
+        '<model>': 'public name',
+        '--cached <tokens>': ["of the input: read from the upstream's cache", parseTokens, 0],
+        '--cache-write <tokens>': ['of the input: written to it', parseTokens, 0],
+        '--cache-write-1h <tokens>': ['of the input: written to it for an hour', parseTokens, 0],
+        '--output <tokens>': ['output tokens, reasoning included', parseTokens, 0],
+        '--at <time>': ['when the call begins; default: now', parseTime],
+      },
+      examples: ['charge explain gpt-4o --input 1200 --cached 1024 --output 350'],
+      async run({ ports, terminal }, model: string, options: ExplainOptions) {
+        const wanted = { model, tokens: tokensOf(options), atMs: options.at };
+        printExplanation(terminal, model, await explainCharge(ports, wanted));
+      },
+    }),
+    showCommand(rules),
+    changes('set', {
+      does: 'set attributes of a rule, or make one, as the table has them: prices per 1,000 tokens',
+      takes: {
+        '<id>': 'as `charge list` shows it; new: the next free one',
+        '<attributes...>': attributesMean,
+        '--from <time>': 'let a rule of its own begin then, and leave this one until then',
+        ...waiting,
+      },
+      examples: [
+        'charge set 4 input=0.018 output=0.072',
+        'charge set 4 --from 2026-11-30T00:00:00+08:00 input=0.02',
+        'charge set new type=token-billing models=gpt-4o input=0.018 output=0.072',
+      ],
+      async plan(run, id: string, attributes: string[], options: WaitOption & { from?: string }) {
+        return configWriting(run, await planSet(run.ports, id, { attributes, from: options.from }), options);
+      },
+    }),
+    changes('price', {
+      does: 'give one model another price; of a rule with other models it gets one of its own',
+      takes: {
+        '<model>': 'public name',
+        '<in/out>': ['yuan per million tokens of input and output, such as 18/72', parsePricePair],
+        '--cached <yuan>': ['per million tokens of input read from the cache', parsePrice],
+        '--from <time>': 'when it begins (default: at once)',
+        ...waiting,
+      },
+      examples: [
+        'charge price gpt-4o 18/72',
+        'charge price gpt-4o 18/72 --cached 1.8 --from 2026-11-30T00:00:00+08:00',
+      ],
+      async plan(run, model: string, pair: PricePair, options: PriceOptions) {
+        const { from, cached } = options;
+        const attributes = { ...pair, ...(cached !== undefined && { cached_input: cached }) };
+        return configWriting(run, await planReprice(run.ports, { model, attributes, from }), options);
+      },
+    }),
+    offCommand(rules),
+    changes('import', {
+      does: 'make rules from a price list in US dollars',
+      needs: { '--rate <yuan>': ['yuan for one US dollar', parseDecimalText] },
+      takes: {
+        '<file>': 'JSON or CSV',
+        '--markup <percent>': ['added on top, in percent', parseDecimalText, '0'],
+        '--only-served': 'only models that a channel serves, also under the names that a mapper gives them',
+        '--prefix <text>': 'only entries whose names begin so; it is cut off',
+        '--models <names>': ['only these, by their names without the prefix', parseList],
+        '--free <names>': ['models that may be free, where the list has no price above 0', parseList],
+      },
+      examples: [
+        'charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run',
+        'charge import api.json --rate 7.2 --prefix vendor/ --models model-a,model-b',
+        'charge import prices.csv --rate 7.2 --yes',
+      ],
+      async plan({ ports, terminal }, file: string, options: Omit<ImportInput, 'list'>) {
+        const plan = await planImport(ports, { list: await readListFile(file), ...options });
+        const { charges, missing } = plan;
+        return writes({
+          plan,
+          preview: (shown) => printImportPlan(shown, plan),
+          carryOut: () => carryOutWrites(ports, plan, countProgress(terminal, 'rules written')),
+          print: ({ print }, written) =>
+            print(`${written.length} rules are written; live within 10 seconds.`),
+          facts: () => ({ charges, missing }),
+        });
+      },
+    }),
+  ],
+};
+
+type PriceOptions = WaitOption & { from?: string; cached?: number };
+
+async function planSet(
+  ports: Parameters<typeof planSetRow>[0] & Parameters<typeof planAnnouncePrice>[0],
+  written: string,
+  { attributes, from }: { attributes: string[]; from: string | undefined },
+) {
+  const values = parseAttributes(attributes);
+  if (from !== undefined && written !== 'new') {
+    const id = Number(rules.keyOf(written));
+    return (await planAnnouncePrice(ports, { id, from, attributes: values })).plan;
+  }
+  const all = { ...values, ...(from !== undefined && { from }) };
+  if (written === 'new') return (await planNewRule(ports, all)).plan;
+  return planSetRow(ports, { table: 'charges', key: rules.keyOf(written), attributes: all });
+}
+
+const tokensOf = (options: ExplainOptions): ExplainInput['tokens'] => ({
+  prompt_tokens: options.input,
+  completion_tokens: options.output,
   prompt_tokens_details: {
-    cached_tokens: cached,
-    cache_write_tokens: cacheWrite,
-    cache_write_1h_tokens: cacheWrite1h,
+    cached_tokens: options.cached,
+    cache_write_tokens: options.cacheWrite,
+    cache_write_1h_tokens: options.cacheWrite1h,
   },
 });
 
-function addExplainCommand(charge: Command, { onTables }: CommandContext): void {
-  charge
-    .command('explain')
-    .description('what a call costs by the rules in the table: the sum, line by line')
-    .argument('<model>', 'public name')
-    .requiredOption('--input <tokens>', 'all input tokens, cached and written ones included', parseTokens)
-    .option('--cached <tokens>', "of the input: read from the upstream's cache", parseTokens, 0)
-    .option('--cache-write <tokens>', 'of the input: written to it', parseTokens, 0)
-    .option('--cache-write-1h <tokens>', 'of the input: written to it for an hour', parseTokens, 0)
-    .option('--output <tokens>', 'output tokens, reasoning included', parseTokens, 0)
-    .option('--at <time>', 'when the call begins; default: now', parseTime)
-    .action(
-      onTables(async ({ ports, terminal }, model: string, options: ExplainOptions) => {
-        const tokens = tokensOf(options);
-        const explanation = await explainCharge(ports, { model, tokens, atMs: options.at });
-        printExplanation(terminal, model, explanation);
-      }),
-    );
+const modelsShown = 6;
+
+type Rule = NewCharge & { anonymous?: unknown };
+
+/** For people in yuan per million tokens. */
+const columns: Column<Rule>[] = [
+  ['id', 'ID', ({ id }) => id],
+  ['type', 'TYPE', ({ type }) => type],
+  ['from', 'FROM', ({ from }) => (from === undefined ? undefined : isoTime(from))],
+  ['', 'INPUT/M', (charge) => (charge.type === 'token-billing' ? inputPrices(charge) : '-')],
+  ['', 'OUTPUT/M', (charge) => outputPrices(charge)],
+  [
+    'models',
+    'MODELS',
+    ({ models }) => models,
+    ({ models }) =>
+      models.slice(0, modelsShown).join(' ') +
+      (models.length > modelsShown ? ` and ${models.length - modelsShown} more` : ''),
+  ],
+  ['input', '', ({ input }) => input],
+  ['output', '', ({ output }) => output],
+  ['cached_input', '', (charge) => charge.cached_input],
+  ['cache_write', '', (charge) => charge.cache_write],
+  ['cache_write_1h', '', (charge) => charge.cache_write_1h],
+  ['tiers', '', ({ tiers }) => tiers],
+  ['max_output_tokens', '', (charge) => charge.max_output_tokens],
+  ['anonymous', '', ({ anonymous }) => anonymous],
+];
+
+/** Dates stand in it only if a rule has one. */
+export const chargeTable = (charges: NewCharge[]): string[][] =>
+  textTable(
+    charges.some(({ from }) => from !== undefined) ? columns : columns.filter(([name]) => name !== 'from'),
+    charges,
+  );
+
+function outputPrices({ type, output, tiers = [] }: NewCharge): string {
+  if (type === 'non-billing') return '-';
+  if (type === 'times-billing') return `${output} per call`;
+  return [perMillion(output), ...tiers.map((tier) => `above ${tier.above}: ${perMillion(tier.output)}`)].join(
+    ', ',
+  );
 }
 
-// Commands that change one billing rule: now, or from a time on.
+/** The price of input, with the prices of cached and written input that the rule has. */
+function inputPrices({ tiers = [], ...base }: NewCharge): string {
+  const higher = tiers.map((tier) => `, above ${tier.above}: ${rateWords(tier)}`);
+  return rateWords(base) + higher.join('');
+}
 
-const charges: RowGroup = {
-  table: 'charges',
-  noun: 'a rule',
-  keyOf(written) {
-    if (/^-?\d+$/.test(written)) return Number(written);
-    throw usageFailure(`${written} is no id of a rule: see \`charge list\``);
-  },
-};
+function rateWords({ input, cached_input, cache_write, cache_write_1h }: WrittenRates): string {
+  const cache = Object.entries({ cached: cached_input, write: cache_write, 'write 1h': cache_write_1h })
+    .filter(([, price]) => price !== undefined)
+    .map(([name, price = 0]) => `${name} ${perMillion(price)}`);
+  return cache.length > 0 ? `${perMillion(input)} (${cache.join(', ')})` : perMillion(input);
+}
 
-function addChargeEdits(charge: Command, context: CommandContext): void {
-  addShow(charge, context, charges);
-  context.writing(
-    waiting(
-      charge
-        .command('set')
-        .description('set attributes of a rule, or make one, as the table has them: prices per 1,000 tokens')
-        .argument('<id>', 'as `charge list` shows it; new: the next free one')
-        .argument('<attributes...>', attributesMean)
-        .option('--from <time>', 'let a rule of its own begin then, and leave this one until then'),
-    ),
-    async (run, ...[written, attributes, options]: [string, string[], WaitOption & { from?: string }]) => {
-      const { ports } = run;
-      const { from } = options;
-      const values = parseAttributes(attributes);
-      if (from !== undefined && written !== 'new') {
-        const id = Number(charges.keyOf(written));
-        const { plan } = await planAnnouncePrice(ports, { id, from, attributes: values });
-        return configWriting(run, plan, options);
-      }
-      const all = { ...values, ...(from !== undefined && { from }) };
-      if (written === 'new') return configWriting(run, (await planNewRule(ports, all)).plan, options);
-      const key = charges.keyOf(written);
-      return configWriting(run, await planSetRow(ports, { table: 'charges', key, attributes: all }), options);
-    },
-  );
-  context.writing(
-    waiting(
-      charge
-        .command('price')
-        .description('give one model another price; of a rule with other models it gets one of its own')
-        .argument('<model>', 'public name')
-        .argument('<in/out>', 'yuan per million tokens of input and output, such as 18/72', parsePricePair)
-        .option('--cached <yuan>', 'per million tokens of input read from the cache', parsePrice)
-        .option('--from <time>', 'when it begins (default: at once)'),
-    ),
-    async (
-      run,
-      ...[model, pair, options]: [string, PricePair, WaitOption & { from?: string; cached?: number }]
-    ) => {
-      const { from, cached } = options;
-      const attributes = { ...pair, ...(cached !== undefined && { cached_input: cached }) };
-      return configWriting(run, await planReprice(run.ports, { model, attributes, from }), options);
-    },
-  );
-  addOff(charge, context, charges);
+function printCharges(terminal: Terminal, { charges, shadowed, problems }: ChargeList): void {
+  if (terminal.format === 'text' && charges.length > 0) terminal.printTable(chargeTable(charges));
+  else
+    terminal.printList(charges, {
+      columns,
+      json: withTime,
+      empty: 'no rules: every model is free, unless the setting unpriced_models refuses it',
+    });
+  for (const { id, by, byId, models } of shadowed)
+    terminal.remark(
+      `${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} prices ${models.join(', ')}`,
+    );
+  problems.forEach(terminal.remark);
+}
+
+function printImportPlan(terminal: Terminal, { charges, missing, suspicious }: ImportPlan): void {
+  if (missing.length > 0) terminal.remark(`not in the list: ${missing.join(', ')}`);
+  if (charges.length > 0) terminal.printTable(chargeTable(charges));
+  if (suspicious !== undefined)
+    terminal.warn([`more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`]);
+  if (charges.length === 0) terminal.print('nothing to write');
+}
+
+/** As in the table: a time is ISO 8601. */
+const withTime = ({ from, ...charge }: ChargeList['charges'][number]) => ({
+  ...charge,
+  ...(from !== undefined && { from: isoTime(from) }),
+});
+
+/** The sum of a call, line by line. */
+function printExplanation(
+  { format, print, printJson, printTable, remark }: Terminal,
+  model: string,
+  { atMs, rule, price, above, products, cost, text, problems }: ChargeExplanation,
+): void {
+  problems.forEach(remark);
+  if (format === 'json')
+    return printJson({
+      model,
+      at: isoTime(atMs),
+      rule: rule ? withTime(rule) : null,
+      above,
+      sum: products.map(([kind, tokens, rate]) => ({
+        kind,
+        tokens,
+        price: formatDecimal(rate, priceDecimals),
+      })),
+      total: formatYuan(cost),
+      price: text,
+    });
+  const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
+  print(`${model} at ${isoTime(atMs)}${since}`);
+  printTable([
+    ['  price', priceWords(price)],
+    ...(above > 0 ? [['  tier', `for more than ${above} input tokens`]] : []),
+    ...shownProducts(products).map((product) => {
+      const [what, words] = productStep(product);
+      return [`  ${what}`, words];
+    }),
+    ['  total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
+    ['  ledger', text],
+  ]);
 }

@@ -1,213 +1,193 @@
-/** The commands `check` and `config`: the rows that operators edit, and their published versions. */
-import type { Command } from 'commander';
+/** The commands of `check`, `config` and `version`: the rows that operators edit, compared, checked, written, and their published versions. */
+import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { planApply, planRollback, type ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
 import {
   checkFile,
   checkTables,
   diffConfig,
   exportRows,
+  type CheckedRows,
+  type ConfigDiff,
 } from '../../../../shared/operate/config/check-rows.ts';
-import { listVersions, showVersion, versionAt } from '../../../../shared/operate/config/versions.ts';
+import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
+import {
+  listVersions,
+  showVersion,
+  versionAt,
+  type ListedVersions,
+  type ShownVersion,
+} from '../../../../shared/operate/config/versions.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
-import { type CommandContext, type Run, listing, countProgress } from '../command.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { changes, countProgress, shows, type CommandGroup, type Run } from '../command.ts';
 import {
   configWriting,
+  printDifferences,
+  problemWords,
   waiting,
   type WaitOption,
-  printChecked,
-  printDiff,
-  printVersion,
-  printVersions,
-  problemWords,
-} from '../print-config.ts';
-import { parseCount, parseNumber, parseMoment } from '../option-values.ts';
+} from '../config-writing.ts';
+import { parseCount, parseMoment, parseNumber } from '../option-values.ts';
+import type { Column, Terminal } from '../terminal.ts';
 import { readTextFile, writeTextFile } from '../text-files.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { chargeTable } from './charge.ts';
 
 const notes = `
 The tables channels, charges, plans and settings are the configuration. Each edit of them is published as a numbered
 version within seconds; \`version --help\` says how long they are kept. A file is {"channels": [...], "charges": [...], "plans": [...],
 "settings": [...]}, as \`config export\` writes it; tables that it does not name are left alone.`;
 
-export function addConfigCommands(program: Command, context: CommandContext): void {
-  const { onTables } = context;
-  listing(
-    program
-      .command('check')
-      .description('say which rows have problems or warnings; exit code 1 when a row has a problem'),
-  )
-    .option('--file <file>', 'the rows of this JSON file, put over those of the tables: before an edit')
-    .option('--alone', 'the rows of the file alone; reads no table')
-    .addHelpText('after', notes)
-    .action(onTables(check));
+export const checkCommand = shows('check', {
+  does: 'say which rows have problems or warnings; exit code 1 when a row has a problem',
+  lists: true,
+  takes: {
+    '--file <file>': 'the rows of this JSON file, put over those of the tables: before an edit',
+    '--alone': 'the rows of the file alone; reads no table',
+  },
+  notes,
+  examples: ['check', 'check --file rows.json'],
+  async run({ ports, terminal }, { file, alone = false }: { file?: string; alone?: boolean }) {
+    if (alone && file === undefined) throw usageFailure('--alone goes with --file');
+    const checked =
+      file === undefined
+        ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
+        : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
+    printChecked(terminal, checked);
+  },
+});
 
-  const config = program
-    .command('config')
-    .description('the configuration as a whole: versions, differences, files, rollback')
-    .addHelpText('after', notes);
-
-  listing(config.command('show').description('list the published versions, or show what one of them serves'))
-    .option('--version <n>', 'what this version serves', parseNumber)
-    .option('--limit <n>', 'versions at most', parseCount, 10)
-    .action(onTables(show));
-
-  listing(
-    config
-      .command('diff')
-      .description(
-        'show what changed: from version A to B, from A to the newest, or from the newest to the tables',
-      ),
-  )
-    .argument('[A]', 'number of a version', parseNumber)
-    .argument('[B]', 'number of a version (default: the newest)', parseNumber)
-    .action(
-      onTables(async ({ ports, terminal }, from: number | undefined, to: number | undefined) =>
-        printDiff(terminal, await diffConfig(ports, { from, to })),
-      ),
-    );
-
-  config
-    .command('export')
-    .description('write the four tables to one JSON file, for version control')
-    .argument('<file>', 'the file, which is written over')
-    .option('--skip-bad', 'leave rows with a problem out')
-    .action(onTables(exportFile));
-
-  addWriting(config, context);
-}
-
-interface CheckOptions {
-  file?: string;
-  alone?: boolean;
-}
-
-async function check({ ports, terminal }: Run, { file, alone = false }: CheckOptions): Promise<void> {
-  if (alone && file === undefined) throw usageFailure('--alone goes with --file');
-  const checked =
-    file === undefined
-      ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
-      : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
-  printChecked(terminal, checked);
-}
+const diffCommand = (does: string, examples: readonly string[]) =>
+  shows('diff', {
+    does,
+    lists: true,
+    takes: {
+      '[A]': ['number of a version', parseNumber],
+      '[B]': ['number of a version (default: the newest)', parseNumber],
+    },
+    examples,
+    run: async ({ ports, terminal }, from: number | undefined, to: number | undefined) =>
+      printDiff(terminal, await diffConfig(ports, { from, to })),
+  });
 
 interface ShowOptions {
   version?: number;
-  /** Number of versions to list. */
   limit: number;
 }
 
-async function show({ ports, terminal }: Run, { version, limit }: ShowOptions): Promise<void> {
-  if (version !== undefined && terminal.format === 'csv')
-    throw usageFailure('--csv lists versions: what one of them serves is printed with --json');
-  if (version !== undefined) return printVersion(terminal, await showVersion(ports, version));
-  const onProgress = countProgress(terminal, 'versions read');
-  printVersions(terminal, await listVersions(ports, limit, onProgress));
-}
+const limit = { '--limit <n>': ['versions at most', parseCount, 10] } as const;
 
-async function exportFile({ ports, terminal }: Run, path: string, options: { skipBad?: boolean }) {
-  const { text, rows, problems } = await exportRows(ports);
-  problems.map(problemWords).forEach(terminal.remark);
-  if (problems.length > 0 && !options.skipBad)
-    throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
-  await writeTextFile(path, text);
-  if (terminal.format === 'json') terminal.printJson({ file: path, rows });
-  else terminal.print(`${rows} rows are in ${path}.`);
-}
-
-function addWriting(config: Command, { writing }: CommandContext): void {
-  writing(
-    waiting(
-      config
-        .command('apply')
-        .description('make the tables hold the rows of a file; writes only what differs')
-        .argument('<file>', 'JSON, as `config export` writes it')
-        .option('--prune', 'delete rows that the file does not have, of the tables that it names'),
+export const configCommands: CommandGroup = {
+  name: 'config',
+  does: 'the configuration as a whole: versions, differences, files, rollback',
+  notes,
+  commands: [
+    shows('show', {
+      does: 'list the published versions, or show what one of them serves',
+      lists: true,
+      takes: { '--version <n>': ['what this version serves', parseNumber], ...limit },
+      examples: ['config show', 'config show --version 11'],
+      async run({ ports, terminal }, { version, limit: most }: ShowOptions) {
+        if (version === undefined) return printVersions(terminal, await listed({ ports, terminal }, most));
+        if (terminal.format === 'csv')
+          throw usageFailure('--csv lists versions: what one of them serves is printed with --json');
+        return printVersion(terminal, await showVersion(ports, version));
+      },
+    }),
+    diffCommand(
+      'show what changed: from version A to B, from A to the newest, or from the newest to the tables',
+      ['config diff 11 12'],
     ),
-    async (run, path: string, options: WaitOption & { prune?: boolean }) => {
-      const file = { name: path, text: await readTextFile(path) };
-      return configWriting(run, await planApply(run.ports, file, options), options);
-    },
-  );
+    shows('export', {
+      does: 'write the four tables to one JSON file, for version control',
+      takes: {
+        '<file>': 'the file, which is written over',
+        '--skip-bad': 'leave rows with a problem out',
+      },
+      examples: ['config export rows.json'],
+      async run({ ports, terminal }, path: string, options: { skipBad?: boolean }) {
+        const { text, rows, problems } = await exportRows(ports);
+        problems.map(problemWords).forEach(terminal.remark);
+        if (problems.length > 0 && !options.skipBad)
+          throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
+        await writeTextFile(path, text);
+        if (terminal.format === 'json') terminal.printJson({ file: path, rows });
+        else terminal.print(`${rows} rows are in ${path}.`);
+      },
+    }),
+    changes('apply', {
+      does: 'make the tables hold the rows of a file; writes only what differs',
+      takes: {
+        '<file>': 'JSON, as `config export` writes it',
+        '--prune': 'delete rows that the file does not have, of the tables that it names',
+        ...waiting,
+      },
+      examples: ['config apply rows.json --dry-run'],
+      async plan(run, path: string, options: WaitOption & { prune?: boolean }) {
+        const file = { name: path, text: await readTextFile(path) };
+        return configWriting(run, await planApply(run.ports, file, options), options);
+      },
+    }),
+    changes('rollback', {
+      does: 'write the rows of an earlier version back to the tables',
+      takes: { '<version>': ['as `config show` lists them', parseNumber], ...waiting },
+      examples: ['config rollback 11'],
+      plan: async (run, version: number, options: WaitOption) =>
+        configWriting(run, await planRollback(run.ports, version), options),
+    }),
+  ],
+};
 
-  writing(
-    waiting(
-      config
-        .command('rollback')
-        .description('write the rows of an earlier version back to the tables')
-        .argument('<version>', 'as `config show` lists them', parseNumber),
-    ),
-    async (run, version: number, options: WaitOption) =>
-      configWriting(run, await planRollback(run.ports, version), options),
-  );
-}
-
-// The commands of `version`: published versions of the configuration. `config show`, `diff` and `rollback` do the same.
-
-const versionCommandsNotes = `
+/** `config show`, `diff` and `rollback` do the same. */
+export const versionCommands: CommandGroup = {
+  name: 'version',
+  does: 'published versions of the configuration: list, compare, roll back',
+  notes: `
 Each edit of channels, charges, plans or settings is published as a numbered version within seconds. All versions that served
-within the last 7 days are kept, and at least the newest 50; of a flood of edits the newest 1,000.`;
-
-export function addVersionCommands(program: Command, context: CommandContext): void {
-  const { onTables } = context;
-  const version = program
-    .command('version')
-    .description('published versions of the configuration: list, compare, roll back')
-    .addHelpText('after', versionCommandsNotes);
-
-  listing(version.command('list').description('list the published versions, newest first'))
-    .option('--limit <n>', 'versions at most', parseCount, 10)
-    .action(
-      onTables(async ({ ports, terminal }, { limit }: { limit: number }) =>
-        printVersions(terminal, await listVersions(ports, limit, countProgress(terminal, 'versions read'))),
-      ),
-    );
-
-  version
-    .command('show')
-    .description('show what a version serves')
-    .argument('<version>', 'as `version list` lists them', parseNumber)
-    .action(
-      onTables(async ({ ports, terminal }, number: number) =>
+within the last 7 days are kept, and at least the newest 50; of a flood of edits the newest 1,000.`,
+  commands: [
+    shows('list', {
+      does: 'list the published versions, newest first',
+      lists: true,
+      takes: limit,
+      examples: ['version list', 'version list --limit 100 --csv'],
+      run: async (run, options: { limit: number }) =>
+        printVersions(run.terminal, await listed(run, options.limit)),
+    }),
+    shows('show', {
+      does: 'show what a version serves',
+      takes: { '<version>': ['as `version list` lists them', parseNumber] },
+      examples: ['version show 11'],
+      run: async ({ ports, terminal }, number: number) =>
         printVersion(terminal, await showVersion(ports, number)),
-      ),
-    );
-
-  listing(
-    version
-      .command('diff')
-      .description('what changed: from version A to B, from A to the newest, from the newest to the tables'),
-  )
-    .argument('[A]', 'number of a version', parseNumber)
-    .argument('[B]', 'number of a version (default: the newest)', parseNumber)
-    .action(
-      onTables(async ({ ports, terminal }, from: number | undefined, to: number | undefined) =>
-        printDiff(terminal, await diffConfig(ports, { from, to })),
-      ),
-    );
-
-  context.writing(
-    waiting(
-      version
-        .command('rollback')
-        .description('write the rows of an earlier version back to the tables')
-        .argument('[version]', 'as `version list` lists them', parseNumber)
-        .option(
-          '--to <time>',
+    }),
+    diffCommand('what changed: from version A to B, from A to the newest, from the newest to the tables', [
+      'version diff 11 12',
+      'version diff',
+    ]),
+    changes('rollback', {
+      does: 'write the rows of an earlier version back to the tables',
+      takes: {
+        '[version]': ['as `version list` lists them', parseNumber],
+        '--to <time>': [
           'the version that served then; without a zone: the time of this machine',
           parseMoment,
-        ),
-    ),
-    async (run, number: number | undefined, options: RollbackOptions) =>
-      configWriting(run, await rollback(run, number, options), options),
-  );
-}
+        ],
+        ...waiting,
+      },
+      examples: ['version rollback 11 --dry-run', 'version rollback --to 2026-11-20T14:00'],
+      plan: async (run, number: number | undefined, options: WaitOption & { to?: number }) =>
+        configWriting(run, await planBack(run, number, options.to), options),
+    }),
+  ],
+};
 
-type RollbackOptions = WaitOption & { to?: number };
+const listed = ({ ports, terminal }: Run, most: number): Promise<ListedVersions> =>
+  listVersions(ports, most, countProgress(terminal, 'versions read'));
 
-async function rollback(
+async function planBack(
   { ports, terminal }: Run,
   number: number | undefined,
-  { to }: RollbackOptions,
+  to: number | undefined,
 ): Promise<ConfigPlan> {
   if ((number === undefined) === (to === undefined)) throw usageFailure('give either a version or --to');
   if (to === undefined) return planRollback(ports, number ?? 0);
@@ -215,3 +195,104 @@ async function rollback(
   terminal.print(`version ${version}, published ${isoTime(publishedAt * 1000)}, served at ${isoTime(to)}`);
   return planRollback(ports, version);
 }
+
+/** Throws a Failure when there are problems. */
+function printChecked(terminal: Terminal, checked: CheckedRows): void {
+  const { format, print } = terminal;
+  const { rows, problems, warnings } = checked;
+  if (format === 'json') terminal.printJson(checked);
+  else if (format === 'csv')
+    terminal.printCsv(['table', 'key', 'problem', 'warning'], [...problems, ...warnings]);
+  else {
+    for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
+    for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
+  }
+  const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
+  if (problems.length > 0) throw new Failure(summary);
+  if (format === 'text') print(`${summary}.`);
+}
+
+function printDiff(terminal: Terminal, { from, to, differences }: ConfigDiff): void {
+  const { format, print } = terminal;
+  if (format === 'json') return terminal.printJson(differences);
+  if (format === 'csv')
+    return terminal.printCsv(
+      ['table', 'key', 'change', 'attribute', 'before', 'after'],
+      differences.flatMap(({ table, key, change, attributes }) =>
+        attributes.map(({ name, before, after }) => ({ table, key, change, attribute: name, before, after })),
+      ),
+    );
+  print(`from ${from} to ${to}:`);
+  printDifferences(terminal, differences);
+  if (differences.length === 0) print('no difference.');
+}
+
+const versionColumns: Column<ListedVersions['versions'][number]>[] = [
+  ['version', 'VERSION', ({ version }) => version],
+  [
+    'published_at',
+    'PUBLISHED',
+    ({ publishedAt }) => publishedAt,
+    ({ publishedAt }) => isoTime(publishedAt * 1000),
+  ],
+  ['', 'CHANNELS', ({ rows }) => rows.channels],
+  ['', 'CHARGES', ({ rows }) => rows.charges],
+  ['', 'PLANS', ({ rows }) => rows.plans],
+  ['', 'SETTINGS', ({ rows }) => rows.settings],
+  ['by', 'BY', ({ by = [] }) => by],
+  ['format', '', ({ format }) => format],
+  ['digest', '', ({ digest }) => digest],
+  ['rows', '', ({ rows }) => rows],
+];
+
+function printVersions(terminal: Terminal, { served, versions, kept, edited }: ListedVersions): void {
+  const { print, remark } = terminal;
+  const empty = 'nothing was published yet: the relay serves no model';
+  terminal.printList(versions, { columns: versionColumns, empty });
+  if (served !== undefined) print(`version ${served} is served.`);
+  if (kept > versions.length) remark(`${kept} versions are kept: see --limit`);
+  if (edited)
+    remark('The tables hold edits that are not published: within seconds they are, see `config diff`.');
+}
+
+function printVersion(
+  { format, print, printJson, printTable }: Terminal,
+  { snapshot, settings }: ShownVersion,
+): void {
+  if (format === 'json') return printJson(snapshot);
+  const { version, publishedAt, charges, plans, models } = snapshot;
+  print(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
+  print(`models: ${models.join(' ') || 'none'}`);
+  const tables = [
+    channelTable(snapshot),
+    chargeTable(charges),
+    planTable(plans),
+    [['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])],
+  ];
+  for (const table of tables) {
+    print('');
+    printTable(table);
+  }
+}
+
+const planTable = (plans: Snapshot['plans']): string[][] => [
+  ['PLAN', 'PRICE', 'ENTRIES'],
+  ...plans.map(({ level, price, items }) => [
+    String(level),
+    String(price),
+    items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
+  ]),
+];
+
+const channelTable = ({ channels }: Snapshot): string[][] => [
+  ['CHANNEL', 'TYPE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'MODELS'],
+  ...channels.map(({ id, type, priority, weight, endpoint, secret, models }) => [
+    id,
+    type,
+    String(priority),
+    String(weight),
+    endpoint,
+    [secret ?? []].flat().join(' ') || '-',
+    models.join(' '),
+  ]),
+];

@@ -1,15 +1,10 @@
 /** The command `console`: pages in a browser on this machine, with the operator's own credentials. */
-import type { Command } from 'commander';
-import { viewOverview } from '../../../../shared/operate/overview.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { serveConsole, type ServedConsole } from '../../console/serve.ts';
-import type { CommandContext, Run } from '../command.ts';
-import { parseNumber } from '../option-values.ts';
+import { viewOverview } from '../../../../shared/operate/overview.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
-
-const notes = `
-It listens on 127.0.0.1 alone. The address works once, within a minute; the session ends after 30 minutes without a
-request, or with Ctrl-C. Nothing is written that a page did not show and ask before.`;
+import { serveConsole } from '../../console/serve.ts';
+import { operating, reading, shows } from '../command.ts';
+import { parseNumber } from '../option-values.ts';
 
 interface ConsoleCommandOptions {
   readOnly?: boolean;
@@ -17,47 +12,45 @@ interface ConsoleCommandOptions {
   check?: boolean;
 }
 
-export function addConsoleCommand(program: Command, { onTables }: CommandContext): void {
-  program
-    .command('console')
-    .description('pages in a browser: overview, customers, channels, prices, requests, versions, audit')
-    .option('--read-only', 'show no forms that write; needs the policy support alone')
-    .option('--port <n>', 'on this port of 127.0.0.1 (default: a free one)', parseNumber, 0)
-    .option('--check', 'read what the first pages read, then end')
-    .addHelpText('after', notes)
-    .action(async (...words: [ConsoleCommandOptions, Command]) => {
-      let served: ServedConsole | undefined;
-      const opened = onTables<typeof words>(async (run, options) => {
-        served = await open(run, options);
-      });
-      await opened(...words);
-      await served?.ended;
+export const consoleCommand = shows('console', {
+  does: 'pages in a browser: overview, customers, channels, prices, requests, versions, audit',
+  takes: {
+    '--read-only': 'show no forms that write; needs the policy support alone',
+    '--port <n>': ['on this port of 127.0.0.1 (default: a free one)', parseNumber, 0],
+    '--check': 'read what the first pages read, then end',
+  },
+  notes: `
+It listens on 127.0.0.1 alone. The address works once, within a minute; the session ends after 30 minutes without a
+request, or with Ctrl-C. Nothing is written that a page did not show and ask before.`,
+  examples: ['console', 'console --stack relay --read-only'],
+  policies: operating,
+  optionPolicies: { '--read-only': reading },
+  async run({ ports, terminal }, { readOnly = false, port, check }: ConsoleCommandOptions) {
+    await readFirst(ports, readOnly);
+    const isJson = terminal.format === 'json';
+    if (check) {
+      if (isJson) terminal.printJson({ allowed: true });
+      else terminal.print('The credentials allow what the console does.');
+      return undefined;
+    }
+    const { stack, local } = ports.target;
+    const served = await serveConsole(ports, {
+      readOnly,
+      port,
+      where: `${stack}${local ? ', local tables' : ''}`,
+      name: await ports.operator(),
+      onFault: (error, path) =>
+        terminal.remark(
+          `/${path}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+        ),
     });
-}
-
-/** Undefined: it was only to be checked. */
-async function open(
-  { ports, terminal }: Run,
-  { readOnly = false, port, check }: ConsoleCommandOptions,
-): Promise<ServedConsole | undefined> {
-  await readFirst(ports, readOnly);
-  const isJson = terminal.format === 'json';
-  if (check) {
-    if (isJson) terminal.printJson({ allowed: true });
-    else terminal.print('The credentials allow what the console does.');
-    return undefined;
-  }
-  const { stack, local } = ports.target;
-  const onFault = (error: unknown, path: string): void =>
-    terminal.remark(`/${path}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-  const where = `${stack}${local ? ', local tables' : ''}`;
-  const served = await serveConsole(ports, { readOnly, port, where, name: await ports.operator(), onFault });
-  if (isJson) terminal.printJson({ address: served.address });
-  else terminal.print(`The console, for one browser and within a minute: ${served.address}`);
-  terminal.remark('Ctrl-C ends it, as do 30 minutes without a request.');
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => served.stop());
-  return served;
-}
+    if (isJson) terminal.printJson({ address: served.address });
+    else terminal.print(`The console, for one browser and within a minute: ${served.address}`);
+    terminal.remark('Ctrl-C ends it, as do 30 minutes without a request.');
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => served.stop());
+    return served;
+  },
+});
 
 /** Who may not read or write learns it before a browser is opened. */
 async function readFirst(ports: OperatorPorts, readOnly: boolean): Promise<void> {

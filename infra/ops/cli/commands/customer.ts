@@ -1,5 +1,9 @@
 /** The commands of `customer`: who buys from this relay. Balances, refunds and plans in detail are commands of `account`. */
-import { Option, type Command } from 'commander';
+import { Option } from 'commander';
+import { formatYuan, parseYuan } from '../../../../shared/billing/amount.ts';
+import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
+import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import {
   planCloseAccount,
   planEditAccount,
@@ -9,125 +13,185 @@ import {
   listCustomers,
   balanceOrders,
   sortCustomers,
-  type BalanceOrder,
   listSpending,
-  type SpendingOrder,
   type CustomerPage,
   type ListedCustomer,
+  type BalanceOrder,
   type SpendingCustomer,
+  type SpendingOrder,
   type SpendingPage,
 } from '../../../../shared/operate/customers/customer-list.ts';
 import {
-  viewCustomer,
   useDays,
+  viewCustomer,
   type CustomerUse,
   type CustomerView,
 } from '../../../../shared/operate/customers/customer-view.ts';
 import {
   carryOutNewCustomer,
   planNewCustomer,
-  type NewCustomerInput,
-  type CustomerMade,
-  type NewCustomerPlan,
   accountLink,
   welcomeMessage,
+  type CustomerMade,
+  type NewCustomerInput,
+  type NewCustomerPlan,
 } from '../../../../shared/operate/customers/new-customer.ts';
+import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import { usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../../../shared/operate/rows.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import {
-  type CommandContext,
-  type Run,
+  changes,
+  countProgress,
   limiting,
   limitOf,
-  listing,
+  rowWrites,
+  shows,
   writes,
-  countProgress,
+  type CommandGroup,
+  type Run,
 } from '../command.ts';
 import { parseList, parseNumber } from '../option-values.ts';
-import { formatYuan, parseYuan } from '../../../../shared/billing/amount.ts';
-import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
-import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
-import { reservedOf } from '../../../../shared/billing/quota-item.ts';
-import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
-import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { hashText, hintText, shortHash } from '../print-keys.ts';
-import type { Terminal } from '../terminal.ts';
-
-const notes = `
-A customer is a row of the table accounts, with keys and grants. \`account\` has the rest: grant, refund, plan.
-\`customer new\` may be repeated after it broke off: what it grants is granted once.`;
-
-export function addCustomerCommands(program: Command, context: CommandContext): void {
-  const { onTables } = context;
-  const customer = program
-    .command('customer')
-    .description('customers: new ones, who spends, who runs dry, switch off, close')
-    .addHelpText('after', notes);
-
-  addNew(customer, context);
-
-  limiting(
-    listing(customer.command('list').description('balance, plan, spent this month, last call')),
-    'customers',
-  )
-    .addOption(
-      new Option(
-        '--sort <by>',
-        'name; balance: smallest first; spent: most first, this month; dry: whose balance ends first; last: latest call first; idle: longest without a call first',
-      )
-        .choices(['name', 'spent', 'dry', ...balanceOrders])
-        .default('name'),
-    )
-    .option('--name <text>', 'only those whose name contains it (not with spent and dry)')
-    .option('--after <next>', 'the next page, as the page before said (sorted by name)')
-    .action(onTables(list));
-
-  customer
-    .command('show')
-    .description('show balance, plan use, calls under way, keys, the last grants and 30 days of use')
-    .argument('<account>', 'as `customer list` shows it')
-    .action(
-      onTables(async ({ ports, terminal }, name: string) =>
-        printCustomer(terminal, await viewCustomer(ports, name)),
-      ),
-    );
-
-  addSwitches(customer, context);
-  addClose(customer, context);
-}
+import type { Column, Terminal } from '../terminal.ts';
+import { hashText, hintText, shortHash } from './key.ts';
 
 /** `wait`: seconds. */
-interface NewOptions extends Omit<NewCustomerInput, 'account'> {
-  wait: number;
-  link?: boolean;
+type NewOptions = Omit<NewCustomerInput, 'account'> & { wait: number; link?: boolean };
+
+const named = { '<account>': 'as `customer list` shows it' };
+
+/** `customer show` and `account show`. */
+export const showCustomer = (takes: Readonly<Record<string, string>>, example: string) =>
+  shows('show', {
+    does: 'show balance, plan use, calls under way, keys, the last grants and 30 days of use',
+    takes,
+    examples: [example],
+    run: async ({ ports, terminal }, name: string) =>
+      printCustomer(terminal, await viewCustomer(ports, name)),
+  });
+
+interface Edit {
+  does: string;
+  takes?: Readonly<Record<string, string>>;
+  example: string;
+  attributesOf: (text: string | undefined) => RawRow;
+  said: string;
 }
 
-function addNew(customer: Command, { writing }: CommandContext): void {
-  writing(
-    customer
-      .command('new')
-      .description('make the account, its first grant and a key; print a message to send')
-      .argument('<name>', 'of the account, in all tables; it cannot be changed later')
-      .option('--grant <yuan>', 'how much it begins with (default: nothing)')
-      .option('--contact <mail>', 'where alerts of its balance go')
-      .option('--note <text>', 'for operators; the customer does not see it')
-      .option('--reason <text>', 'of the grant; shown to the customer in their usage')
-      .option('--models <a,b>', 'the only models the key may call (default: every model)', parseList)
-      .option('--link', 'put a link into the message that opens the account page with the key')
-      .option('--wait <seconds>', 'how long to wait until the grant is applied', parseNumber, 15),
-    async ({ ports, terminal }, account: string, { wait, link = false, ...input }: NewOptions) => {
-      const plan = await planNewCustomer(ports, { account, ...input });
-      return writes({
-        plan,
-        carryOut: () => carryOutNewCustomer(ports, plan, wait * 1000),
-        print: (shown, made) => printNewCustomer(shown, plan, { ...made, isLinked: link }),
-        facts: (made) => newCustomerFacts(terminal, plan, made && { ...made, isLinked: link }),
-      });
+const editCommand = (name: string, { does, takes = {}, example, attributesOf, said }: Edit) =>
+  changes(name, {
+    does,
+    takes: { ...named, ...takes },
+    examples: [example],
+    async plan(run, account: string, text: unknown) {
+      const attributes = attributesOf(typeof text === 'string' ? text : undefined);
+      const plan = await planEditAccount(run.ports, { account, attributes });
+      return rowWrites(run, plan, { said: `${account}: ${said}.`, facts: { account } });
     },
-  );
-}
+  });
+
+export const customerCommands: CommandGroup = {
+  name: 'customer',
+  does: 'customers: new ones, who spends, who runs dry, switch off, close',
+  notes: `
+A customer is a row of the table accounts, with keys and grants. \`account\` has the rest: grant, refund, plan.
+\`customer new\` may be repeated after it broke off: what it grants is granted once.`,
+  commands: [
+    changes('new', {
+      does: 'make the account, its first grant and a key; print a message to send',
+      takes: {
+        '<name>': 'of the account, in all tables; it cannot be changed later',
+        '--grant <yuan>': 'how much it begins with (default: nothing)',
+        '--contact <mail>': 'where alerts of its balance go',
+        '--note <text>': 'for operators; the customer does not see it',
+        '--reason <text>': 'of the grant; shown to the customer in their usage',
+        '--models <a,b>': ['the only models the key may call (default: every model)', parseList],
+        '--link': 'put a link into the message that opens the account page with the key',
+        '--wait <seconds>': ['how long to wait until the grant is applied', parseNumber, 15],
+      },
+      examples: [
+        'customer new acme --grant 50 --contact ops@acme.example --link',
+        'customer new acme --models gpt-4o,gpt-4o-mini --note "contract 4711" --yes',
+      ],
+      async plan({ ports, terminal }, account: string, { wait, link = false, ...input }: NewOptions) {
+        const plan = await planNewCustomer(ports, { account, ...input });
+        return writes({
+          plan,
+          carryOut: async () => ({
+            ...(await carryOutNewCustomer(ports, plan, wait * 1000)),
+            isLinked: link,
+          }),
+          print: (shown, made) => printNewCustomer(shown, plan, made),
+          facts: (made) => newCustomerFacts(terminal, plan, made),
+        });
+      },
+    }),
+    shows('list', {
+      does: 'balance, plan, spent this month, last call',
+      lists: true,
+      takes: {
+        ...limiting('customers'),
+        '--sort <by>': new Option(
+          '--sort <by>',
+          'name; balance: smallest first; spent: most first, this month; dry: whose balance ends first; last: latest call first; idle: longest without a call first',
+        )
+          .choices(['name', 'spent', 'dry', ...balanceOrders])
+          .default('name'),
+        '--name <text>': 'only those whose name contains it (not with spent and dry)',
+        '--after <next>': 'the next page, as the page before said (sorted by name)',
+      },
+      examples: [
+        'customer list --sort spent --limit 10',
+        'customer list --sort dry',
+        'customer list --sort balance --limit 20',
+        'customer list --csv',
+      ],
+      run: async (run, options: ListOptions) => printCustomers(run.terminal, await listed(run, options)),
+    }),
+    showCustomer(named, 'customer show acme'),
+    editCommand('note', {
+      does: 'set the note of a customer, for operators alone',
+      takes: { '[text]': 'what to remember (default: the note is removed)' },
+      example: 'customer note acme "pays by invoice"',
+      attributesOf: (text) => ({ note: text }),
+      said: 'the note is written',
+    }),
+    editCommand('disable', {
+      does: 'refuse every key of a customer from now on (within 30 s)',
+      example: 'customer disable acme --yes',
+      attributesOf: () => ({ enabled: false }),
+      said: 'every key is refused within 30 seconds',
+    }),
+    editCommand('enable', {
+      does: 'let the keys of a customer work again',
+      example: 'customer enable acme',
+      attributesOf: () => ({ enabled: true, _closed: undefined }),
+      said: 'its keys work within 30 seconds',
+    }),
+    changes('close', {
+      does: 'end a customer: refuse all keys, say what is left and how to pay it back; deletes nothing',
+      takes: named,
+      examples: ['customer close acme'],
+      async plan({ ports }, account: string) {
+        const plan = await planCloseAccount(ports, account);
+        return writes({
+          plan,
+          carryOut: () => carryOutWrites(ports, plan),
+          print: (terminal) => printClosed(terminal, plan),
+          facts: () => ({
+            account,
+            available: formatYuan(plan.available),
+            reserved: formatYuan(plan.reserved),
+            keys_disabled: plan.keys,
+            next: plan.next,
+          }),
+        });
+      },
+    }),
+  ],
+};
 
 interface ListOptions {
   sort: 'name' | SpendingOrder | BalanceOrder;
@@ -136,99 +200,83 @@ interface ListOptions {
   after?: string;
 }
 
-async function list({ ports, terminal }: Run, { sort, name, after, ...options }: ListOptions): Promise<void> {
+async function listed(
+  { ports, terminal }: Run,
+  { sort, name, after, ...options }: ListOptions,
+): Promise<CustomerPage | SpendingPage> {
   const limit = limitOf(terminal.format, options.limit);
   if (sort === 'name') {
     let page = await listCustomers(ports, { name, after, limit });
+    if (limit !== Infinity) return page;
     // A table of more than one request goes on in its own order.
-    const nextOf = (): string | undefined => (limit === Infinity ? page.next : undefined);
-    for (let next = nextOf(); next !== undefined; next = nextOf()) {
-      const more = await listCustomers(ports, { name, after: next, limit });
+    while (page.next !== undefined) {
+      const more = await listCustomers(ports, { name, after: page.next, limit });
       const problems = [...page.problems, ...more.problems];
       page = { ...more, customers: [...page.customers, ...more.customers], problems };
     }
-    return printCustomers(terminal, page);
+    return page;
   }
   if (after !== undefined) throw usageFailure('--after goes with --sort name');
-  if (sort !== 'spent' && sort !== 'dry') {
-    const progress = countProgress(terminal, 'accounts read');
-    return printCustomers(terminal, await sortCustomers(ports, { order: sort, name, limit }, progress));
-  }
+  if (sort !== 'spent' && sort !== 'dry')
+    return sortCustomers(ports, { order: sort, name, limit }, countProgress(terminal, 'accounts read'));
   if (name !== undefined) throw usageFailure(`--name does not go with --sort ${sort}`);
-  printCustomers(terminal, await listSpending(ports, { order: sort, limit }));
+  return listSpending(ports, { order: sort, limit });
 }
 
-function addSwitches(customer: Command, { writing }: CommandContext): void {
-  const edit = (command: Command, attributesOf: (text: string | undefined) => RawRow, said: string) =>
-    writing(command, async ({ ports }, account: string, text: unknown) => {
-      const written = typeof text === 'string' ? text : undefined;
-      const plan = await planEditAccount(ports, { account, attributes: attributesOf(written) });
-      return writes({
-        plan,
-        carryOut: () => carryOutWrites(ports, plan),
-        print: ({ print }) => print(`${account}: ${said}.`),
-        facts: () => ({ account }),
-      });
-    });
-  edit(
-    customer
-      .command('note')
-      .description('set the note of a customer, for operators alone')
-      .argument('<account>', 'as `customer list` shows it')
-      .argument('[text]', 'what to remember (default: the note is removed)'),
-    (text) => ({ note: text }),
-    'the note is written',
-  );
-  edit(
-    customer
-      .command('disable')
-      .description('refuse every key of a customer from now on (within 30 s)')
-      .argument('<account>', 'as `customer list` shows it'),
-    () => ({ enabled: false }),
-    'every key is refused within 30 seconds',
-  );
-  edit(
-    customer
-      .command('enable')
-      .description('let the keys of a customer work again')
-      .argument('<account>', 'as `customer list` shows it'),
-    () => ({ enabled: true, _closed: undefined }),
-    'its keys work within 30 seconds',
-  );
-}
+type Shown = ListedCustomer & Partial<Pick<SpendingCustomer, 'daysLeft'>>;
 
-function addClose(customer: Command, { writing }: CommandContext): void {
-  writing(
-    customer
-      .command('close')
-      .description(
-        'end a customer: refuse all keys, say what is left and how to pay it back; deletes nothing',
-      )
-      .argument('<account>', 'as `customer list` shows it'),
-    async ({ ports }, account: string) => {
-      const plan = await planCloseAccount(ports, account);
-      return writes({
-        plan,
-        carryOut: () => carryOutWrites(ports, plan),
-        print: (terminal) => printClosed(terminal, plan),
-        facts: () => closeFacts(plan),
-      });
-    },
-  );
-}
+const columnsOf = (month: string): Column<Shown>[] => [
+  ['account', 'ACCOUNT', ({ account }) => account],
+  ['state', 'STATE', ({ state }) => state],
+  ['available', 'AVAILABLE', ({ item }) => (item ? formatYuan(item.available) : null)],
+  ['reserved', '', ({ item }) => (item ? formatYuan(reservedOf(item)) : null)],
+  ['spent_this_month', `SPENT ${month}`, (row) => formatYuan(row.month.amounts.charged ?? 0n)],
+  ['granted_this_month', '', (row) => formatYuan(row.month.amounts.granted ?? 0n)],
+  ['calls_this_month', 'CALLS', (row) => row.month.counts.calls ?? 0],
+  ['plan', 'PLAN', ({ plan }) => plan?.level ?? null, ({ plan }) => (plan ? `level ${plan.level}` : '-')],
+  ['last_call', 'LAST CALL', ({ lastCall }) => (lastCall === undefined ? null : isoTime(lastCall * 1000))],
+  [
+    'days_left',
+    'DAYS LEFT',
+    ({ daysLeft }) => (daysLeft === undefined ? undefined : Number(daysText(daysLeft))),
+    ({ daysLeft }) => (daysLeft === undefined ? '-' : daysText(daysLeft)),
+  ],
+  ['note', 'NOTE', ({ note }) => note, ({ note }) => note ?? ''],
+  ['problem', '', ({ problem, unknown }) => problem ?? unknown],
+];
 
-// Prints one customer: what the console's page of it shows.
+const daysText = (days: number): string => (days < 10 ? days.toFixed(1) : days.toFixed(0));
+
+function printCustomers(terminal: Terminal, page: CustomerPage | SpendingPage): void {
+  const customers: Shown[] = page.customers;
+  terminal.printList(customers, {
+    columns: columnsOf(page.month),
+    empty: 'no customers: make one with `npx --no relay-ops customer new <name>`',
+  });
+  page.problems.forEach(terminal.remark);
+  for (const { account, problem, unknown } of customers)
+    if (problem !== undefined || unknown !== undefined) terminal.remark(`${account}: ${problem ?? unknown}`);
+  if ('active' in page) {
+    if (page.active > customers.length)
+      terminal.remark(`${page.active} customers had a call or a grant this month: see --limit`);
+  } else if (page.next !== undefined)
+    terminal.remark(
+      `${page.count === undefined ? 'more' : `${page.count} in all`}: add --after '${page.next}'`,
+    );
+  else if (page.count !== undefined && page.count > customers.length)
+    terminal.remark(`the first ${customers.length} of ${page.count}: see --limit`);
+}
 
 const keysShown = 20;
 const grantsShown = 5;
 const modelsShown = 5;
 
-export function printCustomer(terminal: Terminal, view: CustomerView): void {
-  if (terminal.format === 'json') terminal.printJson(customerJson(view));
-  else printText(terminal, view);
+function printCustomer(terminal: Terminal, view: CustomerView): void {
+  const isText = terminal.format !== 'json';
+  if (isText) printText(terminal, view);
+  else terminal.printJson(customerJson(view));
   terminal.warn(view.warnings);
   const { account, keys, hasAllKeys, grants, hasAllGrants } = view;
-  const isText = terminal.format !== 'json';
   if (!hasAllKeys || (isText && keys.length > keysShown))
     terminal.remark(`there may be more keys: see \`key list --account ${shellWord(account)}\``);
   if (!hasAllGrants || (isText && grants.length > grantsShown))
@@ -237,6 +285,7 @@ export function printCustomer(terminal: Terminal, view: CustomerView): void {
 
 function customerJson(view: CustomerView) {
   const { account, isOff, item, plan, attributes, written, keys, hasAllKeys, grants, hasAllGrants } = view;
+  const { from, to, sum, days, models } = view.use;
   return {
     account,
     state: isOff ? 'off' : 'on',
@@ -254,18 +303,16 @@ function customerJson(view: CustomerView) {
     all_keys: hasAllKeys,
     grants: grants.map((grant) => Object.assign({}, grant, { amount: amountText(grant) })),
     all_grants: hasAllGrants,
-    use: useJson(view.use),
+    // Whole days of UTC, the first and the last included.
+    use: {
+      from,
+      to,
+      ...figuresJson(sum),
+      days: days.map(({ day, figures }) => Object.assign({ day }, figuresJson(figures))),
+      models: models.map(({ model, figures }) => Object.assign({ model }, figuresJson(figures))),
+    },
   };
 }
-
-/** Whole days of UTC, the first and the last included. */
-const useJson = ({ from, to, sum, days, models }: CustomerUse) => ({
-  from,
-  to,
-  ...figuresJson(sum),
-  days: days.map(({ day, figures }) => ({ day, ...figuresJson(figures) })),
-  models: models.map(({ model, figures }) => ({ model, ...figuresJson(figures) })),
-});
 
 const figuresJson = ({ counts, amounts }: DailyFigures) => ({
   calls: counts.calls ?? 0,
@@ -278,25 +325,27 @@ const figuresJson = ({ counts, amounts }: DailyFigures) => ({
 
 function printText(terminal: Terminal, view: CustomerView): void {
   const { account, isOff, item, plan, attributes, written, keys, grants, use } = view;
+  const { isWhole, models } = use;
   terminal.print(`account ${account}${isOff ? ', switched off' : ''}`);
   terminal.printTable([
     ['  available', `${formatYuan(item.available)} yuan`],
     ['  reserved', `${formatYuan(reservedOf(item))} yuan, for ${item.open.size} calls under way`],
     ['  spent', `${formatYuan(item.spent)} yuan, ${item.settled} calls`],
     ['  granted', `${formatYuan(item.granted)} yuan`],
-    ['  used', `${useText(use.sum)}, ${use.isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
-    ...use.models
-      .slice(0, modelsShown)
-      .map(({ model, figures }) => ['', `${model}: ${useText(figures)}${tokensText(figures)}`]),
-    ...(use.models.length > modelsShown
-      ? [['', `and ${use.models.length - modelsShown} models more: --json has all, also by day`]]
+    ['  used', `${useText(use.sum)}, ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
+    ...models.slice(0, modelsShown).map((each) => ['', modelText(each)]),
+    ...(models.length > modelsShown
+      ? [['', `and ${models.length - modelsShown} models more: --json has all, also by day`]]
       : []),
     ['  plan', plan ? planText(plan) : 'none'],
     ...(plan?.items ?? []).map((entry) => [
       '',
       `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited' : entry.value} calls, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
-    ...Object.entries(attributes).map(([name, value]) => [`  ${name}`, cellText(value)]),
+    ...Object.entries(attributes).map(([name, value]) => [
+      `  ${name}`,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
     ...(written._at === undefined ? [] : [['  written', writtenText(written)]]),
     ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? '  keys' : '', keyText(key)]),
     ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? '  grants' : '', grantText(grant)]),
@@ -306,8 +355,14 @@ function printText(terminal: Terminal, view: CustomerView): void {
 const useText = ({ counts, amounts }: DailyFigures): string =>
   `${formatYuan(amounts.charged ?? 0n)} yuan, ${counts.calls ?? 0} calls, ${counts.failures ?? 0} failed`;
 
-const tokensText = ({ counts }: DailyFigures): string =>
-  `, ${counts.prompt_tokens ?? 0} tokens in (${counts.cached_tokens ?? 0} cached), ${counts.completion_tokens ?? 0} out`;
+const modelText = ({ model, figures }: CustomerUse['models'][number]): string => {
+  const {
+    prompt_tokens: input = 0,
+    cached_tokens: cached = 0,
+    completion_tokens: output = 0,
+  } = figures.counts;
+  return `${model}: ${useText(figures)}, ${input} tokens in (${cached} cached), ${output} out`;
+};
 
 const planText = ({ level, until }: AccountPlan): string =>
   `level ${level}${until === null ? '' : `, until ${isoTime(until * 1000)}`}`;
@@ -330,105 +385,13 @@ const writtenText = ({ _by, _at }: CustomerView['written']): string =>
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const cellText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
-
-// Prints customers.
-
-type Shown = ListedCustomer & Partial<Pick<SpendingCustomer, 'daysLeft'>>;
-
-const columns =
-  'account state available reserved spent_this_month granted_this_month calls_this_month plan last_call days_left note problem'.split(
-    ' ',
-  );
-
-function printCustomers(terminal: Terminal, page: CustomerPage | SpendingPage): void {
-  const customers: Shown[] = page.customers;
-  terminal.printList({
-    columns,
-    rows: customers.map(printCustomersCustomerJson),
-    table: () => [
-      [
-        'ACCOUNT',
-        'STATE',
-        'AVAILABLE',
-        `SPENT ${page.month}`,
-        'CALLS',
-        'PLAN',
-        'LAST CALL',
-        'DAYS LEFT',
-        'NOTE',
-      ],
-      ...customers.map(cellsOf),
-    ],
-    empty: 'no customers: make one with `npx --no relay-ops customer new <name>`',
-  });
-  page.problems.forEach(terminal.remark);
-  for (const { account, problem, unknown } of customers)
-    if (problem !== undefined || unknown !== undefined) terminal.remark(`${account}: ${problem ?? unknown}`);
-  if ('active' in page) {
-    if (page.active > customers.length)
-      terminal.remark(`${page.active} customers had a call or a grant this month: see --limit`);
-  } else if (page.next !== undefined)
-    terminal.remark(
-      `${page.count === undefined ? 'more' : `${page.count} in all`}: add --after '${page.next}'`,
-    );
-  else if (page.count !== undefined && page.count > customers.length)
-    terminal.remark(`the first ${customers.length} of ${page.count}: see --limit`);
-}
-
-const daysText = (days: number): string => (days < 10 ? days.toFixed(1) : days.toFixed(0));
-
-function cellsOf({ account, state, item, month, plan, lastCall, daysLeft, note }: Shown): string[] {
-  return [
-    account,
-    state,
-    item ? formatYuan(item.available) : '-',
-    formatYuan(month.amounts.charged ?? 0n),
-    String(month.counts.calls ?? 0),
-    plan ? `level ${plan.level}` : '-',
-    lastCall === undefined ? '-' : isoTime(lastCall * 1000),
-    daysLeft === undefined ? '-' : daysText(daysLeft),
-    note ?? '',
-  ];
-}
-
-function printCustomersCustomerJson({
-  account,
-  state,
-  item,
-  month,
-  plan,
-  lastCall,
-  daysLeft,
-  note,
-  problem,
-  unknown,
-}: Shown) {
-  return {
-    account,
-    state,
-    available: item ? formatYuan(item.available) : null,
-    reserved: item ? formatYuan(reservedOf(item)) : null,
-    spent_this_month: formatYuan(month.amounts.charged ?? 0n),
-    granted_this_month: formatYuan(month.amounts.granted ?? 0n),
-    calls_this_month: month.counts.calls ?? 0,
-    plan: plan?.level ?? null,
-    last_call: lastCall === undefined ? null : isoTime(lastCall * 1000),
-    ...(daysLeft !== undefined && { days_left: Number(daysText(daysLeft)) }),
-    ...(note !== undefined && { note }),
-    ...((problem ?? unknown) !== undefined && { problem: problem ?? unknown }),
-  };
-}
-
-// Prints a customer that was made, and the message for it. Only this file shows its key: once.
-
-interface PrintNewCustomerShown extends CustomerMade {
+interface Made extends CustomerMade {
   isLinked: boolean;
 }
 
 const messageOf = (
   { account, grant, baseUrl, pages }: NewCustomerPlan,
-  { secretKey, isLinked }: PrintNewCustomerShown,
+  { secretKey, isLinked }: Made,
 ): string[] =>
   welcomeMessage({
     account,
@@ -439,12 +402,8 @@ const messageOf = (
     amount: grant && formatYuan(grant.amount),
   });
 
-const noAccountPage = 'There is no link: the setting account_page is false.';
-
-const linkOf = ({ baseUrl, pages }: NewCustomerPlan, { secretKey }: PrintNewCustomerShown): string | null =>
-  (pages.account ? accountLink({ baseUrl, secretKey }) : undefined) ?? null;
-
-function printNewCustomer(terminal: Terminal, plan: NewCustomerPlan, made: PrintNewCustomerShown): void {
+/** Shows the key: once. */
+function printNewCustomer(terminal: Terminal, plan: NewCustomerPlan, made: Made): void {
   const { print, remark, reveal } = terminal;
   reveal(made.secretKey);
   const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;
@@ -455,34 +414,29 @@ function printNewCustomer(terminal: Terminal, plan: NewCustomerPlan, made: Print
   for (const line of messageOf(plan, made)) print(line === '' ? '' : `  ${line}`);
   print('');
   if (plan.baseUrl === undefined) remark('The address of the relay is not known here: put it in.');
-  if (made.isLinked && !plan.pages.account) remark(noAccountPage);
+  if (made.isLinked && !plan.pages.account) remark('There is no link: the setting account_page is false.');
   if (made.grant?.problem !== undefined) remark(made.grant.problem);
   else if (made.grant?.isApplied === false)
     remark('The grant is not applied yet. It will be within minutes: see `customer show`.');
 }
 
 /** @param made undefined: it was not made */
-function newCustomerFacts(
-  { reveal }: Terminal,
-  plan: NewCustomerPlan,
-  made: PrintNewCustomerShown | undefined,
-): object {
-  const { account, grant, contact } = plan;
+function newCustomerFacts({ reveal }: Terminal, plan: NewCustomerPlan, made: Made | undefined): object {
+  const { account, grant, contact, baseUrl, pages } = plan;
   const facts = { account, contact: contact ?? null, granted: grant ? formatYuan(grant.amount) : null };
   if (!made) return facts;
-  reveal(made.secretKey);
+  const { secretKey, hash, hint, isLinked } = made;
+  reveal(secretKey);
   return {
     ...facts,
     applied: made.grant?.isApplied ?? null,
-    key: made.secretKey,
-    hash: made.hash,
-    hint: made.hint,
+    key: secretKey,
+    hash,
+    hint,
     message: messageOf(plan, made).join('\n'),
-    ...(made.isLinked && { link: linkOf(plan, made) }),
+    ...(isLinked && { link: (pages.account ? accountLink({ baseUrl, secretKey }) : undefined) ?? null }),
   };
 }
-
-// Prints what is left to do for an account that was closed.
 
 function printClosed({ print }: Terminal, { account, next }: CloseAccountPlan): void {
   print(`${account} is closed; its rows, grants and ledger stay.`);
@@ -490,11 +444,3 @@ function printClosed({ print }: Terminal, { account, next }: CloseAccountPlan): 
   print('To pay back what is left:');
   for (const [at, step] of next.entries()) print(`  ${at + 1}. ${step}`);
 }
-
-const closeFacts = ({ account, available, reserved, keys, next }: CloseAccountPlan) => ({
-  account,
-  available: formatYuan(available),
-  reserved: formatYuan(reserved),
-  keys_disabled: keys,
-  next,
-});

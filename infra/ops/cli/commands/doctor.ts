@@ -1,34 +1,30 @@
 /** The command `doctor`: what the AWS account and region mean for the relay, and what to set. Changes nothing. */
-import type { Command } from 'commander';
-import { examineAccount, type StageFile, type Finding } from '../../../../shared/operate/doctor.ts';
+import { examineAccount, type Finding, type StageFile } from '../../../../shared/operate/doctor.ts';
+import { Failure } from '../../../../shared/operate/plan.ts';
 import { publishedOptions, readOutputs } from '../../../stack/options/published-options.ts';
 import { readOptions, stageNamed, type Stage } from '../../../stack/options/read-options.ts';
 import { regionProblem } from '../../../stack/options/streaming-regions.ts';
-import { type CommandContext, listing } from '../command.ts';
+import { shows } from '../command.ts';
+import type { Terminal } from '../terminal.ts';
 import { inRepository, readTextFile, readTextFileIfAny } from '../text-files.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
-import { csvRows, type Terminal } from '../terminal.ts';
 
-const notes = `
+export const doctorCommand = shows('doctor', {
+  does: 'look at quotas, region, model access and options; exit code 1 when something needs attention',
+  lists: true,
+  takes: {
+    '--options <file>': 'the options of the stage (default: relay.json, or relay.<stage>.json)',
+  },
+  notes: `
 Reads the region, the deployed stack and its options, quotas of Lambda, DynamoDB and Parameter Store, and access to the
 models that channels call with the functions' own role. Each line says what was found; where something needs attention,
-the next line is what to write or run, word for word.`;
-
-export function addDoctorCommand(program: Command, { onTables }: CommandContext): void {
-  listing(program.command('doctor'))
-    .description(
-      'look at quotas, region, model access and options; exit code 1 when something needs attention',
-    )
-    .option('--options <file>', 'the options of the stage (default: relay.json, or relay.<stage>.json)')
-    .addHelpText('after', notes)
-    .action(
-      onTables(async ({ ports, terminal }, { options }: { options?: string }) => {
-        const file = await readStageFile(ports.target.stack, options);
-        const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
-        printFindings(terminal, await examineAccount(ports, examination));
-      }),
-    );
-}
+the next line is what to write or run, word for word.`,
+  examples: ['doctor --stack relay', 'doctor --stack relay-test --json'],
+  async run({ ports, terminal }, { options }: { options?: string }) {
+    const file = await readStageFile(ports.target.stack, options);
+    const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
+    printFindings(terminal, await examineAccount(ports, examination));
+  },
+});
 
 /** @param named the file, when it has another name than the stack says */
 async function readStageFile(stack: string, named: string | undefined): Promise<StageFile> {
@@ -38,20 +34,13 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
   const deploy = suffix === undefined ? 'npm run deploy' : `npm run deploy -- --stage ${suffix}`;
   // The tool may run in any folder; the files of stages lie in the repository.
   const text = named === undefined ? await readTextFileIfAny(inRepository(name)) : await readTextFile(name);
-  if (text === undefined) return { name, deploy, options: undefined };
+  const file = { name, deploy, options: undefined };
+  if (text === undefined) return file;
   try {
-    return {
-      name,
-      deploy,
-      options: publishedOptions(readOptions({ ...stage, file: name }, parse(name, text))),
-    };
+    const options = publishedOptions(readOptions({ ...stage, file: name }, parse(name, text)));
+    return { ...file, options };
   } catch (error) {
-    return {
-      name,
-      deploy,
-      options: undefined,
-      problem: error instanceof Error ? error.message : String(error),
-    };
+    return { ...file, problem: error instanceof Error ? error.message : String(error) };
   }
 }
 
@@ -73,8 +62,6 @@ function parse(name: string, text: string): unknown {
   }
 }
 
-// Prints what `doctor` found.
-
 const stateWidth = 'does not apply'.length;
 
 /** Throws a Failure when something needs attention. */
@@ -82,10 +69,8 @@ function printFindings({ format, print, printJson, printCsv }: Terminal, finding
   if (format === 'json') printJson(findings);
   else if (format === 'csv')
     printCsv(
-      csvRows(
-        ['state', 'check', 'found', 'where', 'line'],
-        findings.map(({ set, ...found }) => ({ ...found, ...set })),
-      ),
+      ['state', 'check', 'found', 'where', 'line'],
+      findings.map(({ set, ...found }) => ({ ...found, ...set })),
     );
   else
     for (const { check, state, found, set } of findings) {

@@ -1,23 +1,5 @@
-/** The command `init`. */
-import { type Command, InvalidArgumentError } from 'commander';
-import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
-import {
-  defaultChannelType,
-  channelSetups,
-  channelTypes,
-  type ChannelTypeName,
-} from '../../../../shared/upstreams/types/channel-types.ts';
-import {
-  addOwnAttributes,
-  ownAttributesIn,
-  parseDecimalText,
-  parseList,
-  parseModelPrice,
-  parseNumber,
-  optionOf,
-  parsePricePair,
-} from '../option-values.ts';
-import { type CommandContext, type Run, writes, type Writing } from '../command.ts';
+/** The command `init`: prepares an empty stack for its first answer: prices, a channel, a grant and a key, by options or by questions. */
+import { InvalidArgumentError, type Command } from 'commander';
 import {
   carryOutGrant,
   planGrantAmount,
@@ -26,10 +8,10 @@ import {
 } from '../../../../shared/operate/customers/grants.ts';
 import {
   planAddChannel,
-  type AddChannelPlan,
-  type ChannelInput,
   carryOutStoreSecret,
   planStoreSecret,
+  type AddChannelPlan,
+  type ChannelInput,
   type StoreSecretPlan,
 } from '../../../../shared/operate/channels/edit-channel.ts';
 import { offeredModels } from '../../../../shared/operate/channels/sync-models.ts';
@@ -43,53 +25,88 @@ import {
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import {
-  type FirstPricesPlan,
-  type TypedPrice,
   planFirstPrices,
   type FirstPrices,
+  type FirstPricesPlan,
+  type TypedPrice,
 } from '../../../../shared/operate/prices/first-prices.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { namesLike } from '../../../../shared/upstreams/channel-type.ts';
-import { grantFacts, printGrant } from './account.ts';
-import { newKeyFacts, printNewKey } from '../print-keys.ts';
-import { type Terminal, readSecret } from '../terminal.ts';
+import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
+import {
+  channelSetups,
+  channelTypes,
+  defaultChannelType,
+  type ChannelTypeName,
+} from '../../../../shared/upstreams/types/channel-types.ts';
+import { changes, writes, type Run } from '../command.ts';
+import {
+  parseDecimalText,
+  parseList,
+  parseModelPrice,
+  parseNumber,
+  parsePricePair,
+} from '../option-values.ts';
+import { readSecret, type Terminal } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
+import { grantFacts, printGrant } from './account.ts';
+import { ownAttributesIn, ownOption, ownOptions, typeMeans } from './channel.ts';
+import { newKeyFacts, printNewKey } from './key.ts';
 
-const notes = `
-Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
-Calls of models without a price are refused: each model wants --price, --prices or --free. Prices are yuan per
-million tokens.`;
-
-export function addInitCommand(program: Command, { writing }: CommandContext): void {
-  const init = program
-    .command('init')
-    .description('set up a first upstream, its prices, account and key; prints the key and a curl line')
-    .option('--type <type>', `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`)
-    .option('--id <id>', 'name of the channel (default: its type)')
-    .option('--endpoint <url>', 'base address of the upstream (default: that of its type)');
-  addOwnAttributes(init)
-    .option('--models <a,b>', 'models to serve', parseList)
-    .option('--price <model=in/out>', 'yuan per million tokens; may be repeated', parseModelPrice)
-    .option('--prices <file>', 'public price list in US dollars, as `charge import` reads it')
-    .option('--rate <yuan>', 'yuan for one US dollar, with --prices', parseDecimalText)
-    .option('--markup <percent>', 'added on top, with --prices', parseDecimalText)
-    .option('--free <a,b>', 'models whose calls cost nothing', parseList)
-    .option('--secret <reference>', "a reference to the upstream's key, which is stored already")
-    .option('--no-secret', 'the upstream wants no key')
-    .option(
-      '--secret-env <NAME>',
-      "environment variable that has the upstream's key; locally the row names it",
-    )
-    .option('--account <name>', 'who pays')
-    .option('--amount <yuan>', 'granted to the account, once (default: 0)')
-    .option('--wait <seconds>', 'how long to wait until it is live', parseNumber, 30)
-    .addHelpText('after', notes);
-  writing(init, (run, options: InitOptions, command: Command) =>
-    planInit(run, { ...options, attributes: ownAttributesIn(command) }),
-  );
+interface InitOptions {
+  type?: string;
+  id?: string;
+  endpoint?: string;
+  attributes: NonNullable<ChannelInput['attributes']>;
+  /** A secret reference; false: the upstream needs no key. */
+  secret?: string | false;
+  secretEnv?: string;
+  models?: string[];
+  price?: Record<string, TypedPrice>;
+  /** A file. */
+  prices?: string;
+  rate?: string;
+  markup?: string;
+  free?: string[];
+  account?: string;
+  amount?: string;
+  /** Seconds. */
+  wait: number;
 }
 
-// Prepares an empty stack for its first answer: prices, a channel, a grant and a key. Reads no row itself.
+export const initCommand = changes('init', {
+  does: 'set up a first upstream, its prices, account and key; prints the key and a curl line',
+  takes: {
+    '--type <type>': typeMeans,
+    '--id <id>': 'name of the channel (default: its type)',
+    '--endpoint <url>': 'base address of the upstream (default: that of its type)',
+    ...ownOptions,
+    '--models <a,b>': ['models to serve', parseList],
+    '--price <model=in/out>': ['yuan per million tokens; may be repeated', parseModelPrice],
+    '--prices <file>': 'public price list in US dollars, as `charge import` reads it',
+    '--rate <yuan>': ['yuan for one US dollar, with --prices', parseDecimalText],
+    '--markup <percent>': ['added on top, with --prices', parseDecimalText],
+    '--free <a,b>': ['models whose calls cost nothing', parseList],
+    '--secret <reference>': "a reference to the upstream's key, which is stored already",
+    '--no-secret': 'the upstream wants no key',
+    '--secret-env <NAME>': "environment variable that has the upstream's key; locally the row names it",
+    '--account <name>': 'who pays',
+    '--amount <yuan>': 'granted to the account, once (default: 0)',
+    '--wait <seconds>': ['how long to wait until it is live', parseNumber, 30],
+  },
+  notes: `
+Asks for what the options do not say. Where nobody is there to answer, the upstream's key is read from standard input.
+Calls of models without a price are refused: each model wants --price, --prices or --free. Prices are yuan per
+million tokens.`,
+  examples: [
+    'init --stack relay',
+    'init --secret-env OPENAI_API_KEY --models gpt-4o-mini --price gpt-4o-mini=1.08/4.32 --account me --amount 10 --yes',
+    'init --stack relay --models gpt-4o-mini --prices prices.json --rate 7.2 --markup 20 --account me',
+    'init --endpoint http://127.0.0.1:11434/v1 --no-secret --models llama3 --free llama3 --account me --yes',
+  ],
+  plan: (run, options: InitOptions, command: Command) =>
+    planInit(run, { ...options, attributes: ownAttributesIn(command) }),
+});
 
 interface InitPlans extends Pick<InitOptions, 'wait'> {
   secret: UpstreamSecret;
@@ -107,7 +124,7 @@ interface Made extends MadeKey {
   curl: string;
 }
 
-async function planInit(run: Run, options: InitOptions): Promise<Writing<Made>> {
+async function planInit(run: Run, options: InitOptions) {
   const { ports, terminal } = run;
   const answer = answerFrom(terminal);
   const upstream = await askUpstream(answer, options);
@@ -210,29 +227,6 @@ function printInit(terminal: Terminal, { secret, grant, key }: InitPlans, made: 
   terminal.print(`\n${made.curl}`);
 }
 
-// Collects the input of `init` from options or, if a person is present, from answers. Writes nothing.
-
-interface InitOptions {
-  type?: string;
-  id?: string;
-  endpoint?: string;
-  attributes: NonNullable<ChannelInput['attributes']>;
-  /** A secret reference; false: the upstream needs no key. */
-  secret?: string | false;
-  secretEnv?: string;
-  models?: string[];
-  price?: Record<string, TypedPrice>;
-  /** A file. */
-  prices?: string;
-  rate?: string;
-  markup?: string;
-  free?: string[];
-  account?: string;
-  amount?: string;
-  /** Seconds. */
-  wait: number;
-}
-
 interface Question {
   /** The option that gives the answer. */
   name: string;
@@ -280,7 +274,7 @@ async function askAttributes(answer: Answer, type: ChannelTypeName, options: Ini
     if (needless?.({ endpoint: '', ...answers })) continue;
     const given = attribute === 'endpoint' ? endpoint : options.attributes[attribute];
     answers[attribute] = await answer(given, {
-      name: optionOf(attribute),
+      name: ownOption(attribute),
       question,
       ...(usual && { usual }),
     });
@@ -324,8 +318,6 @@ async function askSecret(
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
   return { reference: storing.reference, value, storing };
 }
-
-// The part of `init` that asks what the models cost. Nothing is free but what is named so. Writes nothing.
 
 async function askPrices(
   { ports, terminal }: Run,

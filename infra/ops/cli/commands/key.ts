@@ -1,212 +1,410 @@
-/** The commands of `key`: API keys of clients. A new key is printed once and stored nowhere. */
-import type { Command } from 'commander';
-import { checkKey, listKeys } from '../../../../shared/operate/keys/list-keys.ts';
+/** The commands of `key`: API keys of clients: made, listed, checked, limited, ended, and what follows from a leak. A new key is shown once. */
+import { formatYuan } from '../../../../shared/billing/amount.ts';
+import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import {
+  checkKey,
+  findKey,
+  shownHash,
+  listKeys,
+  type KeyCheck,
+  type KeyView,
+} from '../../../../shared/operate/keys/list-keys.ts';
 import {
   carryOutCreateKey,
   planCreateKey,
-  type NewKeyInput,
   planDisableKey,
-  carryOutRotateKey,
-  planRotateKey,
   planEditKey,
   planEnableKey,
   planMoveKey,
+  carryOutRotateKey,
+  planRotateKey,
+  type MadeKey,
+  type NewKeyInput,
+  type NewKeyPlan,
   type EditKeyPlan,
 } from '../../../../shared/operate/keys/edit-key.ts';
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
-import { type CommandContext, writes, listing, type Run } from '../command.ts';
-import { newKeyFacts, printKeyCheck, printKeys, printNewKey } from '../print-keys.ts';
-import { addLeaked } from './leaked-key.ts';
-import { parseHours, parseList, parseNumber, parseLimit } from '../option-values.ts';
-import { usageFailure } from '../../../../shared/operate/plan.ts';
+import {
+  viewKeyUse,
+  carryOutLeakedKey,
+  planLeakedKey,
+  leakedMessage,
+  leakedRefund,
+  refundCommand,
+  type KeyUse,
+  type LeakedKeyMade,
+  type LeakedKeyPlan,
+} from '../../../../shared/operate/keys/leaked-key.ts';
+import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
-
-export function addKeyCommands(program: Command, context: CommandContext): void {
-  const { onTables } = context;
-  const key = program
-    .command('key')
-    .description('API keys of clients')
-    .addHelpText(
-      'after',
-      '\nA key is shown once, when it is made; the tables hold only its hash.\nCommands that take a <key> accept its hash (the first 4 characters or more) or its hint, as `key list` shows them.',
-    );
-
-  addKeyCreate(key, context);
-
-  listing(key.command('list').description('list keys and what the relay makes of them'))
-    .option('--account <name>', 'only those of this account')
-    .action(
-      onTables(async ({ ports, terminal }, options: { account?: string }) =>
-        printKeys(terminal, await listKeys(ports, options)),
-      ),
-    );
-
-  key
-    .command('check')
-    .description('say what the relay answers to a key, and why; exit code 0 when it is usable, else 1')
-    .argument('[key]', 'the whole key (default: read from standard input, which keeps it out of the history)')
-    .action(
-      onTables(async ({ ports, terminal }, written: string | undefined) => {
-        const secretKey = written ?? (await terminal.readInput('Paste the key'));
-        printKeyCheck(terminal, await checkKey(ports, secretKey));
-      }),
-    );
-
-  addKeyEnds(key, context);
-  addKeyEdits(key, context);
-  addLeaked(key, context);
-}
-
-function addKeyCreate(key: Command, { writing }: CommandContext): void {
-  writing(
-    key
-      .command('create')
-      .description('make a key for an account, and the account if there is none')
-      .requiredOption('--account <name>', 'who pays')
-      .option('--models <a,b>', 'the only models it may call (default: every model)', parseList)
-      .option('--official', 'may call in official mode, which deducts nothing')
-      .option('--expires <time>', 'ISO 8601, such as 2027-01-01T00:00:00Z (default: never)')
-      .option('--max-concurrency <n>', 'requests at the same time', parseNumber)
-      .option('--rpm <n>', 'requests a minute', parseNumber)
-      .option('--store', 'may store responses, whatever the setting store says')
-      .option('--no-store', 'may store none, whatever the setting store says'),
-    async ({ ports, terminal }, options: NewKeyInput) => {
-      const plan = await planCreateKey(ports, options);
-      return writes({
-        plan,
-        carryOut: () => carryOutCreateKey(ports, plan),
-        print: (terminal, made) => printNewKey(terminal, { ...plan, ...made }),
-        facts: (made) => newKeyFacts(terminal, plan, made),
-      });
-    },
-  );
-}
-
-function addKeyEnds(key: Command, { writing }: CommandContext): void {
-  writing(
-    key
-      .command('disable')
-      .description('refuse a key from now on (within 30 s)')
-      .argument('<key>', 'hash or hint'),
-    async ({ ports }, written: string) => {
-      const plan = await planDisableKey(ports, written);
-      return writes({
-        plan,
-        carryOut: () => carryOutWrites(ports, plan),
-        print: ({ print }) => print(`${plan.name} is disabled; the relay refuses it within 30 seconds.`),
-        facts: () => ({ key: plan.name }),
-      });
-    },
-  );
-
-  writing(
-    key
-      .command('rotate')
-      .description('make a new key with the same rights; the old one expires')
-      .argument('<key>', 'hash or hint')
-      .option('--grace <time>', 'how long the old key still works, such as 48h or 7d', parseHours, 24),
-    async ({ ports, terminal }, written: string, { grace }: { grace: number }) => {
-      const plan = await planRotateKey(ports, { written, graceHours: grace });
-      return writes({
-        plan,
-        carryOut: () => carryOutRotateKey(ports, plan),
-        print(terminal, made) {
-          printNewKey(terminal, { ...plan, ...made });
-          terminal.remark(`${plan.oldName} works until ${plan.oldWorksUntil}.`);
-        },
-        facts: (made) => ({
-          ...newKeyFacts(terminal, plan, made),
-          old: plan.oldName,
-          old_works_until: plan.oldWorksUntil,
-        }),
-      });
-    },
-  );
-}
-
-// Commands that change what a key may do, and who pays for it.
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { changes, countProgress, rowWrites, shows, writes, type CommandGroup, type Run } from '../command.ts';
+import { parseHours, parseLimit, parseList, parseNumber, parseTime } from '../option-values.ts';
+import { namedValues, type Column, type Terminal } from '../terminal.ts';
 
 type Limit = number | 'none';
 
-/** Undefined removes the attribute. */
-const limitOf = (limit: Limit): number | undefined => (limit === 'none' ? undefined : limit);
+const named = { '<key>': 'hash or hint' };
+const rowsRead = 'ledger rows read';
+const dayMs = 86_400_000;
 
-const edit = ({ ports }: Run, plan: EditKeyPlan) =>
-  writes({
-    plan,
-    carryOut: () => carryOutWrites(ports, plan),
-    print: ({ print }) => print('It is written; live within 30 seconds.'),
-    facts: () => ({ key: plan.name, rights: plan.rights }),
+export const keyCommands: CommandGroup = {
+  name: 'key',
+  does: 'API keys of clients',
+  notes:
+    '\nA key is shown once, when it is made; the tables hold only its hash.\nCommands that take a <key> accept its hash (the first 4 characters or more) or its hint, as `key list` shows them.',
+  commands: [
+    changes('create', {
+      does: 'make a key for an account, and the account if there is none',
+      needs: { '--account <name>': 'who pays' },
+      takes: {
+        '--models <a,b>': ['the only models it may call (default: every model)', parseList],
+        '--official': 'may call in official mode, which deducts nothing',
+        '--expires <time>': 'ISO 8601, such as 2027-01-01T00:00:00Z (default: never)',
+        '--max-concurrency <n>': ['requests at the same time', parseNumber],
+        '--rpm <n>': ['requests a minute', parseNumber],
+        '--store': 'may store responses, whatever the setting store says',
+        '--no-store': 'may store none, whatever the setting store says',
+      },
+      examples: [
+        'key create --account acme',
+        'key create --account acme --models gpt-4o,gpt-4o-mini --rpm 60 --expires 2027-01-01T00:00:00Z',
+      ],
+      async plan({ ports, terminal }, options: NewKeyInput) {
+        const plan = await planCreateKey(ports, options);
+        return writes({
+          plan,
+          carryOut: () => carryOutCreateKey(ports, plan),
+          print: (shown, made) => printNewKey(shown, { ...plan, ...made }),
+          facts: (made) => newKeyFacts(terminal, plan, made),
+        });
+      },
+    }),
+    shows('list', {
+      does: 'list keys and what the relay makes of them',
+      lists: true,
+      takes: { '--account <name>': 'only those of this account' },
+      examples: ['key list --account acme', 'key list --csv'],
+      async run({ ports, terminal }, options: { account?: string }) {
+        terminal.printList(await listKeys(ports, options), {
+          columns: keyColumns,
+          json: keyJson,
+          empty: 'no keys: make one with `npx --no relay-ops key create --account <name>`',
+        });
+      },
+    }),
+    shows('check', {
+      does: 'say what the relay answers to a key, and why; exit code 0 when it is usable, else 1',
+      takes: {
+        '[key]': 'the whole key (default: read from standard input, which keeps it out of the history)',
+      },
+      examples: ['echo "$KEY" | key check'],
+      async run({ ports, terminal }, written: string | undefined) {
+        const secretKey = written ?? (await terminal.readInput('Paste the key'));
+        printKeyCheck(terminal, await checkKey(ports, secretKey));
+      },
+    }),
+    changes('disable', {
+      does: 'refuse a key from now on (within 30 s)',
+      takes: named,
+      examples: ['key disable 3f9a1c --stack relay --yes'],
+      async plan(run, written: string) {
+        const plan = await planDisableKey(run.ports, written);
+        const said = `${plan.name} is disabled; the relay refuses it within 30 seconds.`;
+        return rowWrites(run, plan, { said, facts: { key: plan.name } });
+      },
+    }),
+    changes('rotate', {
+      does: 'make a new key with the same rights; the old one expires',
+      takes: {
+        ...named,
+        '--grace <time>': ['how long the old key still works, such as 48h or 7d', parseHours, 24],
+      },
+      examples: ['key rotate sk-AbCd...wXyZ --grace 7d'],
+      async plan({ ports, terminal }, written: string, { grace }: { grace: number }) {
+        const plan = await planRotateKey(ports, { written, graceHours: grace });
+        return writes({
+          plan,
+          carryOut: () => carryOutRotateKey(ports, plan),
+          print(shown, made) {
+            printNewKey(shown, { ...plan, ...made });
+            shown.remark(`${plan.oldName} works until ${plan.oldWorksUntil}.`);
+          },
+          facts: (made) => ({
+            ...newKeyFacts(terminal, plan, made),
+            old: plan.oldName,
+            old_works_until: plan.oldWorksUntil,
+          }),
+        });
+      },
+    }),
+    changes('enable', {
+      does: 'let a disabled key work again',
+      takes: named,
+      examples: ['key enable 3f9a1c'],
+      plan: async (run, written: string) => editing(run, await planEnableKey(run.ports, written)),
+    }),
+    changes('move', {
+      does: 'let another account pay for a key; earlier calls stay where they are',
+      takes: { ...named, '<account>': 'who pays from now on' },
+      examples: ['key move 3f9a1c other'],
+      plan: async (run, written: string, account: string) =>
+        editing(run, await planMoveKey(run.ports, { written, account })),
+    }),
+    changes('limits', {
+      does: 'set how many calls a key may make a minute, and at once',
+      takes: {
+        ...named,
+        '--rpm <n>': ['requests a minute, or none', parseLimit],
+        '--concurrency <n>': ['requests at the same time, or none', parseLimit],
+      },
+      examples: ['key limits 3f9a1c --rpm 60 --concurrency 5', 'key limits 3f9a1c --rpm none'],
+      async plan(run, written: string, { rpm, concurrency }: { rpm?: Limit; concurrency?: Limit }) {
+        const attributes: RawRow = {
+          ...(rpm !== undefined && { rpm: limitIn(rpm) }),
+          ...(concurrency !== undefined && { max_concurrency: limitIn(concurrency) }),
+        };
+        if (Object.keys(attributes).length === 0) throw usageFailure('give --rpm, --concurrency or both');
+        return editing(run, await planEditKey(run.ports, written, attributes));
+      },
+    }),
+    changes('budget', {
+      does: "set the most a key may spend of its account's balance a day or a month",
+      takes: {
+        ...named,
+        '[yuan]': 'such as 20',
+        '--per <period>': ['day or month', String, 'month'],
+        '--none': 'no budget',
+      },
+      examples: ['key budget 3f9a1c 20 --per month', 'key budget 3f9a1c --none'],
+      async plan(run, written: string, yuan: string | undefined, options: { per: string; none?: boolean }) {
+        if ((options.none === true) === (yuan !== undefined))
+          throw usageFailure('give either yuan or --none');
+        const budget = yuan === undefined ? undefined : { amount: Number(yuan), period: options.per };
+        return editing(run, await planEditKey(run.ports, written, { budget }));
+      },
+    }),
+    changes('models', {
+      does: 'set the only models a key may call',
+      takes: { ...named, '[a,b]': ['public names', parseList], '--all': 'every model' },
+      examples: ['key models 3f9a1c gpt-4o,gpt-4o-mini', 'key models 3f9a1c --all'],
+      async plan(run, written: string, models: string[] | undefined, options: { all?: boolean }) {
+        if ((options.all === true) === (models !== undefined))
+          throw usageFailure('give either models or --all');
+        return editing(run, await planEditKey(run.ports, written, { models }));
+      },
+    }),
+    shows('use', {
+      does: 'what a key called and spent since a time, by hour and model',
+      lists: true,
+      takes: { ...named, '--since <time>': ['ISO 8601 (default: a day ago)', parseTime] },
+      examples: ['key use 3f9a1c --since 2026-11-20', 'key use 3f9a1c --csv'],
+      async run({ ports, terminal }, written: string, { since }: { since?: number }) {
+        const { hash, account } = await findKey(ports, written);
+        const sinceMs = since ?? ports.clock.now() - dayMs;
+        if (account === '') throw usageFailure('the row of this key has no account, so it called nothing');
+        const wanted = { account, hash, sinceMs };
+        printKeyUse(terminal, await viewKeyUse(ports, wanted, countProgress(terminal, rowsRead)));
+      },
+    }),
+    changes('leaked', {
+      does: 'refuse a key at once, make its successor, say what it was used for, what to tell the customer, what to refund',
+      takes: {
+        ...named,
+        '--since <time>': ['its use from then on is shown: ISO 8601 (default: a day ago)', parseTime],
+        '--no-successor': 'make no new key',
+      },
+      examples: ['key leaked 3f9a1c --since 2026-11-20T09:00:00Z'],
+      plan: planLeaked,
+    }),
+  ],
+};
+
+/** Undefined removes the attribute. */
+const limitIn = (limit: Limit): number | undefined => (limit === 'none' ? undefined : limit);
+
+const editing = (run: Run, plan: EditKeyPlan) =>
+  rowWrites(run, plan, {
+    said: 'It is written; live within 30 seconds.',
+    facts: { key: plan.name, rights: plan.rights },
   });
 
-const keyMeans = 'hash or hint';
-
-function addKeyEdits(key: Command, { writing }: CommandContext): void {
-  writing(
-    key.command('enable').description('let a disabled key work again').argument('<key>', keyMeans),
-    async (run, written: string) => edit(run, await planEnableKey(run.ports, written)),
-  );
-
-  writing(
-    key
-      .command('move')
-      .description('let another account pay for a key; earlier calls stay where they are')
-      .argument('<key>', keyMeans)
-      .argument('<account>', 'who pays from now on'),
-    async (run, written: string, account: string) =>
-      edit(run, await planMoveKey(run.ports, { written, account })),
-  );
-
-  writing(
-    key
-      .command('limits')
-      .description('set how many calls a key may make a minute, and at once')
-      .argument('<key>', keyMeans)
-      .option('--rpm <n>', 'requests a minute, or none', parseLimit)
-      .option('--concurrency <n>', 'requests at the same time, or none', parseLimit),
-    async (run, written: string, { rpm, concurrency }: { rpm?: Limit; concurrency?: Limit }) => {
-      const attributes: RawRow = {
-        ...(rpm !== undefined && { rpm: limitOf(rpm) }),
-        ...(concurrency !== undefined && { max_concurrency: limitOf(concurrency) }),
-      };
-      if (Object.keys(attributes).length === 0) throw usageFailure('give --rpm, --concurrency or both');
-      return edit(run, await planEditKey(run.ports, written, attributes));
+async function planLeaked(
+  { ports, terminal }: Run,
+  written: string,
+  { since, successor }: { since?: number; successor: boolean },
+) {
+  const plan = await planLeakedKey(ports, { written, sinceMs: since, alone: !successor });
+  const onProgress = countProgress(terminal, rowsRead);
+  const isText = terminal.format === 'text';
+  const known = plan.earlier && {
+    successor: undefined,
+    use: await viewKeyUse(ports, plan.use, onProgress),
+  };
+  return writes({
+    plan,
+    preview: (shown) => {
+      if (known && isText) printLeaked(shown, plan, known);
     },
-  );
-
-  addKeyScope(key, { writing });
+    carryOut: () =>
+      carryOutLeakedKey(ports, plan, {
+        onProgress,
+        // At once: what is read afterwards may take long, or fail.
+        onMade: ({ secretKey }) => {
+          if (!isText) return;
+          terminal.reveal(secretKey);
+          terminal.print(`The successor is made: ${secretKey}`);
+        },
+      }),
+    print: (shown, made) => printLeaked(shown, plan, made),
+    facts: (made) => leakedFacts(terminal, plan, made ?? known),
+  });
 }
 
-function addKeyScope(key: Command, { writing }: Pick<CommandContext, 'writing'>): void {
-  writing(
-    key
-      .command('budget')
-      .description("set the most a key may spend of its account's balance a day or a month")
-      .argument('<key>', keyMeans)
-      .argument('[yuan]', 'such as 20')
-      .option('--per <period>', 'day or month', 'month')
-      .option('--none', 'no budget'),
-    async (
-      run,
-      ...[written, yuan, options]: [string, string | undefined, { per: string; none?: boolean }]
-    ) => {
-      if ((options.none === true) === (yuan !== undefined)) throw usageFailure('give either yuan or --none');
-      const budget = yuan === undefined ? undefined : { amount: Number(yuan), period: options.per };
-      return edit(run, await planEditKey(run.ports, written, { budget }));
-    },
-  );
+/** This many characters of a hash identify a key. */
+const shownHashCharacters = 12;
+const hintCharacters = 'sk-AbCd...wXyZ'.length;
 
-  writing(
-    key
-      .command('models')
-      .description('set the only models a key may call')
-      .argument('<key>', keyMeans)
-      .argument('[a,b]', 'public names', parseList)
-      .option('--all', 'every model'),
-    async (run, ...[written, models, options]: [string, string[] | undefined, { all?: boolean }]) => {
-      if ((options.all === true) === (models !== undefined))
-        throw usageFailure('give either models or --all');
-      return edit(run, await planEditKey(run.ports, written, { models }));
-    },
-  );
+export function printNewKey(
+  { print, reveal }: Terminal,
+  { secretKey, account, rights }: MadeKey & Pick<NewKeyPlan, 'account' | 'rights'>,
+): void {
+  reveal(secretKey);
+  print(`\n  ${secretKey}\n`);
+  print('Copy it now: only its hash is stored, so nobody can show it again.');
+  print(`Account ${account}; ${rights}. It works within 5 seconds.`);
+}
+
+/** @param made undefined: it was not made */
+export function newKeyFacts(
+  { reveal }: Terminal,
+  { account, rights }: Pick<NewKeyPlan, 'account' | 'rights'>,
+  made: MadeKey | undefined,
+) {
+  if (!made) return { account, rights };
+  reveal(made.secretKey);
+  return { account, rights, key: made.secretKey, hash: made.hash, hint: made.hint };
+}
+
+const keyColumns: Column<KeyView>[] = [
+  ['', 'HINT', ({ row }) => hintText(row['hint'])],
+  [
+    'hash',
+    'HASH',
+    ({ row, state }) => (state === 'invalid' ? hashText(row['hash']) : row['hash']),
+    ({ row }) => shortHash(row['hash']),
+  ],
+  ['hint', '', ({ row, state }) => (state === 'invalid' ? hintText(row['hint']) : row['hint'])],
+  ['account', 'ACCOUNT', ({ row }) => row['account'], ({ row }) => textOf(row['account'])],
+  ['state', 'STATE', ({ state }) => state],
+  ['why', 'WHY', ({ why }) => why],
+];
+
+/** A row that cannot be read may hold a secret anywhere, also as its hash: no attribute of it is shown that is not known. */
+function keyJson(key: KeyView): object {
+  const values = namedValues(keyColumns, key);
+  if (key.state === 'invalid') return values;
+  const kept = Object.entries(key.row).filter(([name]) => !name.startsWith('_') || marks.has(name));
+  return { ...values, row: Object.fromEntries(kept) };
+}
+
+/** The notes that this tool and the relay write. */
+const marks = new Set(['_created', '_replaces', '_by', '_at', '_problem', '_warning']);
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+/** Anything longer than a hint is none. */
+export const hintText = (hint: unknown): string => textOf(hint).slice(0, hintCharacters) || '-';
+export const hashText = (hash: unknown): string => shownHash(textOf(hash));
+export const shortHash = (hash: unknown): string => hashText(hash).slice(0, shownHashCharacters);
+
+const stateWords: Partial<Record<KeyCheck['state'], string>> = {
+  kind: 'of the wrong kind',
+  account_off: 'refused with its account',
+};
+
+/** Throws a Failure for a key that is not usable. */
+function printKeyCheck(terminal: Terminal, { state, why, name }: KeyCheck): void {
+  const isJson = terminal.format === 'json';
+  if (isJson) terminal.printJson({ state, why });
+  if (state !== 'usable')
+    throw new Failure(`${name ?? 'this'} is ${stateWords[state] ?? state}: ${why}
+The relay answers 401 invalid_api_key.`);
+  if (!isJson) terminal.print(`${name} is usable: ${why}`);
+}
+
+type Hour = Pick<DailyFigures, 'counts' | 'amounts'>;
+
+const figureColumns = [
+  ['calls', 'CALLS', ({ counts }) => counts.calls ?? 0],
+  ['failures', 'FAILED', ({ counts }) => counts.failures ?? 0],
+  ['prompt_tokens', 'INPUT', ({ counts }) => counts.prompt_tokens ?? 0],
+  ['completion_tokens', 'OUTPUT', ({ counts }) => counts.completion_tokens ?? 0],
+  ['charged', 'CHARGED', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
+] as const satisfies Column<Hour>[];
+
+const hourColumns: Column<KeyUse['hours'][number]>[] = [
+  ['hour', 'HOUR', ({ hour }) => hour],
+  ['model', 'MODEL', ({ model }) => model],
+  ...figureColumns.map(([name, head, value]): Column<KeyUse['hours'][number]> => [
+    name,
+    head,
+    ({ figures }) => value(figures),
+  ]),
+];
+
+function printKeyUse(terminal: Terminal, { hours, sum, sinceMs, problems }: KeyUse): void {
+  terminal.printList(hours, { columns: hourColumns, empty: `it called nothing since ${isoTime(sinceMs)}` });
+  problems.forEach(terminal.remark);
+  const calls = sum.counts.calls ?? 0;
+  if (terminal.format === 'text' && calls > 0)
+    terminal.print(`${calls} calls, ${formatYuan(sum.amounts.charged ?? 0n)} yuan in all.`);
+}
+
+function printLeaked(
+  terminal: Terminal,
+  plan: LeakedKeyPlan,
+  { successor, use, problem }: LeakedKeyMade,
+): void {
+  const { print, remark } = terminal;
+  const hash = plan.use.hash.slice(0, 12);
+  const refused = plan.earlier ? 'was refused before' : 'is refused within 30 seconds';
+  print(`${plan.name} ${refused}. Its use since ${isoTime(plan.use.sinceMs)}:`);
+  if (use) printKeyUse(terminal, use);
+  else remark(`it could not be read: ${problem}. Ask again: key leaked ${hash}`);
+  if (!plan.earlier)
+    remark(
+      `Calls that still run, and those of the next 30 seconds, are not in it: look again before you refund (key use ${hash}).`,
+    );
+  print('');
+  const once = successor ? '; the new key is stored nowhere and is not shown again' : '';
+  print(`Send this to the customer${once}:`);
+  print('');
+  for (const line of leakedMessage({ plan, secretKey: successor?.secretKey, use }))
+    print(line === '' ? '' : `  ${line}`);
+  print('');
+  const refund = leakedRefund({ plan, use });
+  if (use && use.refunded > 0n) print(`${formatYuan(use.refunded)} yuan of it were refunded already.`);
+  if (refund !== undefined) print(`To give back what it spent (choose the amount): ${refundCommand(refund)}`);
+}
+
+/** @param made undefined: nothing was done */
+function leakedFacts({ reveal }: Terminal, plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): object {
+  const facts = { account: plan.account, leaked: plan.name };
+  if (!made) return facts;
+  const { successor, use, problem } = made;
+  if (successor) reveal(successor.secretKey);
+  const refund = leakedRefund({ plan, use });
+  return {
+    ...facts,
+    since: isoTime(plan.use.sinceMs),
+    ...(use && {
+      sum: namedValues(figureColumns, use.sum),
+      refunded: formatYuan(use.refunded),
+      hours: use.hours.map((hour) => namedValues(hourColumns, hour)),
+    }),
+    ...(problem !== undefined && { problem }),
+    ...(plan.earlier && { leaked_at: plan.earlier.at, successor: plan.earlier.successor ?? null }),
+    ...(successor && { key: successor.secretKey, hash: successor.hash, hint: successor.hint }),
+    message: leakedMessage({ plan, secretKey: successor?.secretKey, use }).join('\n'),
+    refund: refund ? refundCommand(refund) : null,
+  };
 }

@@ -1,99 +1,95 @@
 /** The commands of `payment`: references for checkouts, and payments that wait for a decision. */
-import type { Command } from 'commander';
+import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { paymentText, type Payment } from '../../../../shared/billing/payments.ts';
 import {
   carryOutDecision,
   planAssignPayment,
   planRejectPayment,
   linkPayment,
-  type LinkInput,
   listPayments,
+  type LinkInput,
   type PaymentLink,
 } from '../../../../shared/operate/payments.ts';
-import { type CommandContext, writes, listing } from '../command.ts';
+import { changes, operating, shows, writes, type CommandGroup } from '../command.ts';
 import { parseDecimalText } from '../option-values.ts';
-import { formatYuan } from '../../../../shared/billing/amount.ts';
-import { paymentText, type Payment } from '../../../../shared/billing/payments.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Column, Terminal } from '../terminal.ts';
 
-export function addPaymentCommands(program: Command, { onTables, writing }: CommandContext): void {
-  const payment = program
-    .command('payment')
-    .description('money in by machine: links for customers, parked payments')
-    .addHelpText(
-      'after',
-      '\nA parked payment was paid but granted to nobody yet: `payment list --parked` says why. docs/payments.md shows the set-up.',
-    );
-
-  payment
-    .command('link')
-    .description('sign a reference that makes a payment at Stripe a top-up of an account')
-    .argument('<account>', 'as in the table accounts')
-    .requiredOption('--amount <number>', 'in the currency, such as 10 or 10.50', parseDecimalText)
-    .requiredOption('--currency <code>', 'three letters, with a rate in the setting payments')
-    .action(
-      onTables(async ({ ports, terminal }, account: string, options: Omit<LinkInput, 'account'>) =>
+export const paymentCommands: CommandGroup = {
+  name: 'payment',
+  does: 'money in by machine: links for customers, parked payments',
+  notes:
+    '\nA parked payment was paid but granted to nobody yet: `payment list --parked` says why. docs/payments.md shows the set-up.',
+  commands: [
+    shows('link', {
+      does: 'sign a reference that makes a payment at Stripe a top-up of an account',
+      needs: {
+        '--amount <number>': ['in the currency, such as 10 or 10.50', parseDecimalText],
+        '--currency <code>': 'three letters, with a rate in the setting payments',
+      },
+      takes: { '<account>': 'as in the table accounts' },
+      examples: ['payment link acme --amount 10 --currency usd'],
+      policies: operating,
+      run: async ({ ports, terminal }, account: string, options: Omit<LinkInput, 'account'>) =>
         printLink(terminal, await linkPayment(ports, { account, ...options })),
-      ),
-    );
-
-  listing(payment.command('list').description('list payments, the newest first'))
-    .option('--parked', 'only those that wait for a decision')
-    .action(
-      onTables(async ({ ports, terminal }, options: { parked?: boolean }) =>
-        printPayments(terminal, await listPayments(ports, options)),
-      ),
-    );
-
-  writing(
-    payment
-      .command('assign')
-      .description('grant a parked payment to an account, exactly once')
-      .argument('<payment>', 'as in payment list')
-      .argument('<account>', 'as in the table accounts'),
-    async ({ ports }, id: string, account: string) => {
-      const plan = await planAssignPayment(ports, { id, account });
-      return writes({
-        plan,
-        carryOut: () => carryOutDecision(ports, plan),
-        print: ({ print }) => print(`payment ${id} is granted to ${account}.`),
-        facts: () => ({ payment: id, account }),
-      });
-    },
-  );
-
-  writing(
-    payment
-      .command('reject')
-      .description('grant a parked payment to nobody')
-      .argument('<payment>', 'as in payment list'),
-    async ({ ports }, id: string) => {
-      const plan = await planRejectPayment(ports, id);
-      return writes({
-        plan,
-        carryOut: () => carryOutDecision(ports, plan),
-        print: ({ print }) => print(`payment ${id} is rejected.`),
-        facts: () => ({ payment: id }),
-      });
-    },
-  );
-}
-
-// Prints payments and links.
+    }),
+    shows('list', {
+      does: 'list payments, the newest first',
+      lists: true,
+      takes: { '--parked': 'only those that wait for a decision' },
+      examples: ['payment list --parked'],
+      run: async ({ ports, terminal }, options: { parked?: boolean }) =>
+        terminal.printList(await listPayments(ports, options), {
+          columns,
+          json: paymentJson,
+          empty: 'no payments',
+        }),
+    }),
+    changes('assign', {
+      does: 'grant a parked payment to an account, exactly once',
+      takes: { '<payment>': 'as in payment list', '<account>': 'as in the table accounts' },
+      examples: ['payment assign pi_3Qx acme'],
+      async plan({ ports }, id: string, account: string) {
+        const plan = await planAssignPayment(ports, { id, account });
+        return writes({
+          plan,
+          carryOut: () => carryOutDecision(ports, plan),
+          print: ({ print }) => print(`payment ${id} is granted to ${account}.`),
+          facts: () => ({ payment: id, account }),
+        });
+      },
+    }),
+    changes('reject', {
+      does: 'grant a parked payment to nobody',
+      takes: { '<payment>': 'as in payment list' },
+      examples: ['payment reject pi_3Qx'],
+      async plan({ ports }, id: string) {
+        const plan = await planRejectPayment(ports, id);
+        return writes({
+          plan,
+          carryOut: () => carryOutDecision(ports, plan),
+          print: ({ print }) => print(`payment ${id} is rejected.`),
+          facts: () => ({ payment: id }),
+        });
+      },
+    }),
+  ],
+};
 
 function printLink(terminal: Terminal, link: PaymentLink): void {
   const { account, reference, granted, live } = link;
+  const { print, remark } = terminal;
   if (terminal.format === 'json')
     return terminal.printJson({ ...link, minor: Number(link.minor), granted: formatYuan(granted) });
   const mode = live ? '' : ' in test mode';
-  terminal.print(
+  print(
     `reference for a payment of ${paymentText(link)}${mode}, for which account ${account} is granted ${formatYuan(granted)} yuan:`,
   );
-  terminal.print(reference);
-  terminal.remark(
+  print(reference);
+  remark(
     'For a Payment Link with exactly this price, append ?client_reference_id=<reference> to its address.',
   );
-  terminal.remark('Or make a checkout, whose address is in the field url of the answer:');
-  checkoutCommand(link).forEach(terminal.remark);
+  remark('Or make a checkout, whose address is in the field url of the answer:');
+  checkoutCommand(link).forEach(remark);
 }
 
 /** Values hold nothing that a shell would read. */
@@ -107,24 +103,28 @@ const checkoutCommand = ({ reference, minor, currency, returnUrl }: PaymentLink)
     '-d "line_items[0][price_data][product_data][name]=Balance"',
   ].map((line, at, lines) => `  ${line}${at < lines.length - 1 ? ' \\' : ''}`);
 
-const printPayments = (terminal: Terminal, payments: Payment[]): void =>
-  terminal.printList({
-    columns: ['id', 'at', 'paid', 'state', 'account', 'live', 'rate', 'problem', 'reversals'],
-    rows: payments.map(paymentJson),
-    table: () => [
-      ['PAYMENT', 'AT', 'PAID', 'STATE', 'ACCOUNT', 'REFUNDED', 'WHY'],
-      ...payments.map((payment) => [
-        payment.id,
-        payment.at,
-        payment.paid ? paymentText(payment.paid) : '-',
-        payment.live === false ? `${payment.state}, test mode` : payment.state,
-        payment.account ?? '-',
-        reversalsText(payment),
-        payment.state === 'parked' ? (payment.problem ?? '') : '',
-      ]),
-    ],
-    empty: 'no payments',
-  });
+const columns: Column<Payment>[] = [
+  ['id', 'PAYMENT', ({ id }) => id],
+  ['at', 'AT', ({ at }) => at],
+  ['paid', 'PAID', ({ paid }) => (paid ? paymentText(paid) : null)],
+  [
+    'state',
+    'STATE',
+    ({ state }) => state,
+    ({ live, state }) => (live === false ? `${state}, test mode` : state),
+  ],
+  ['account', 'ACCOUNT', ({ account }) => account],
+  ['live', '', ({ live }) => live],
+  ['rate', '', ({ rate }) => rate],
+  ['', 'REFUNDED', (payment) => reversalsText(payment)],
+  [
+    'problem',
+    'WHY',
+    ({ problem }) => problem,
+    ({ state, problem }) => (state === 'parked' ? (problem ?? '') : ''),
+  ],
+  ['reversals', '', (payment) => paymentJson(payment).reversals],
+];
 
 const reversalsText = ({ reversals }: Payment): string =>
   Object.values(reversals)

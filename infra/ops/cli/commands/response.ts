@@ -1,19 +1,18 @@
-/** The commands of `response`: stored responses of customers. Content is shown only to who says why, which is recorded. */
-import type { Command } from 'commander';
+/** The commands of `response` and `account responses`: stored responses. Content is shown only to who says why, which is recorded. */
 import {
   accountResponses,
+  storedKinds,
   carryOutDeleteResponse,
   planDeleteResponse,
   findResponse,
   carryOutShowContent,
   planShowContent,
-  storedKinds,
   type AccountResponses,
 } from '../../../../shared/operate/responses.ts';
-import { type CommandContext, listing, writes, countProgress } from '../command.ts';
 import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { csvRows, type Terminal } from '../terminal.ts';
+import { changes, countProgress, operating, shows, writes, type CommandGroup } from '../command.ts';
+import type { Terminal } from '../terminal.ts';
 
 interface ResponseOptions {
   account?: string;
@@ -24,83 +23,78 @@ interface ShowOptions extends ResponseOptions {
   reason?: string;
 }
 
-export function addResponseCommands(program: Command, { onTables, writing }: CommandContext): void {
-  const response = program
-    .command('response')
-    .description('stored responses of customers')
-    .addHelpText(
-      'after',
-      '\nThe account of a response is found in the ledger; calls that are free and not counted have no row there: name it with\n--account. What is shown with --content is recorded in the table runtime, with who read it.',
-    );
+const taken = {
+  '<id>': 'resp-..., or its request id',
+  '--account <name>': 'whose it is (default: that of its ledger row)',
+};
+const exampleId = 'resp-01jd3k5m7n9p1r3t5v7x9z1b3d';
 
-  response
-    .command('show')
-    .description('show where a stored response stands; its content only if that is asked for')
-    .argument('<id>', 'resp-..., or its request id')
-    .option('--account <name>', 'whose it is (default: that of its ledger row)')
-    .option('--content', 'show its items too; this is recorded')
-    .option('--reason <text>', 'why they are read, with --content')
-    .action(
-      onTables(async ({ ports, terminal }, id: string, options: ShowOptions) => {
+export const responseCommands: CommandGroup = {
+  name: 'response',
+  does: 'stored responses of customers',
+  notes:
+    '\nThe account of a response is found in the ledger; calls that are free and not counted have no row there: name it with\n--account. What is shown with --content is recorded in the table runtime, with who read it.',
+  commands: [
+    shows('show', {
+      does: 'show where a stored response stands; its content only if that is asked for',
+      takes: {
+        ...taken,
+        '--content': 'show its items too; this is recorded',
+        '--reason <text>': 'why they are read, with --content',
+      },
+      examples: [`response show ${exampleId}`, `response show ${exampleId} --content --reason "ticket 4711"`],
+      policies: operating,
+      async run({ ports, terminal }, id: string, options: ShowOptions) {
         const head = await findResponse(ports, { id, account: options.account });
         if (!options.content) return printResponse(terminal, head);
         const plan = await planShowContent(ports, head, options.reason);
         const found = await carryOutShowContent(ports, plan);
         plan.effect.forEach(terminal.remark);
         return printContent(terminal, found);
-      }),
-    );
+      },
+    }),
+    changes('delete', {
+      does: 'delete a stored response and its events, for good',
+      takes: taken,
+      examples: [`response delete ${exampleId} --account acme --yes`],
+      async plan({ ports }, id: string, { account }: ResponseOptions) {
+        const plan = planDeleteResponse(await findResponse(ports, { id, account }));
+        return writes({
+          plan,
+          carryOut: () => carryOutDeleteResponse(ports, plan),
+          print: ({ print }) => plan.changes.forEach((deleted) => print(`${deleted.id} is deleted`)),
+          facts: () => ({ ...plan.changes[0] }),
+        });
+      },
+    }),
+  ],
+};
 
-  writing(
-    response
-      .command('delete')
-      .description('delete a stored response and its events, for good')
-      .argument('<id>', 'resp-..., or its request id')
-      .option('--account <name>', 'whose it is (default: that of its ledger row)'),
-    async ({ ports }, id: string, { account }: ResponseOptions) => {
-      const plan = planDeleteResponse(await findResponse(ports, { id, account }));
-      return writes({
-        plan,
-        carryOut: () => carryOutDeleteResponse(ports, plan),
-        print: ({ print }) => plan.changes.forEach((deleted) => print(`${deleted.id} is deleted`)),
-        facts: () => ({ ...plan.changes[0] }),
-      });
-    },
-  );
-}
-
-/** The command `account responses`. */
-export function addAccountResponses(account: Command, { onTables }: CommandContext): void {
-  listing(account.command('responses'))
-    .description('count what is stored for an account, and its bytes; no content is read')
-    .argument('<account>', 'as in the table accounts')
-    .action(
-      onTables(async ({ ports, terminal }, name: string) => {
-        const onProgress = countProgress(terminal, 'items read');
-        printAccountResponses(terminal, await accountResponses(ports, name, onProgress));
-      }),
-    );
-}
-
-// Prints stored responses. Only `printContent` shows what customers wrote and were answered.
+export const accountResponsesCommand = shows('responses', {
+  does: 'count what is stored for an account, and its bytes; no content is read',
+  lists: true,
+  takes: { '<account>': 'as in the table accounts' },
+  examples: ['account responses acme'],
+  policies: operating,
+  async run({ ports, terminal }, account: string) {
+    const onProgress = countProgress(terminal, 'items read');
+    printAccountResponses(terminal, await accountResponses(ports, account, onProgress));
+  },
+});
 
 function printResponse(terminal: Terminal, head: ResponseHead): void {
   if (terminal.format === 'json') return terminal.printJson(head);
-  terminal.print(`response ${head.id}`);
-  terminal.printTable(factsOf(head));
-}
-
-function factsOf({ background, ...head }: ResponseHead): string[][] {
   const [previous] = head.ancestors;
-  return [
+  terminal.print(`response ${head.id}`);
+  terminal.printTable([
     ['  account', head.account],
     ['  status', head.status],
     ['  created', timeOf(head.createdAt)],
     ['  expires', timeOf(head.expires)],
     ['  turn', previous === undefined ? `${head.turn}` : `${head.turn}, after ${previous}`],
     ['  conversation', `${head.conversationLength} characters as JSON`],
-    ['  background', background ? backgroundText(background) : 'no'],
-  ];
+    ['  background', head.background ? backgroundText(head.background) : 'no'],
+  ]);
 }
 
 function backgroundText({ streamed, run, until, events }: NonNullable<ResponseHead['background']>): string {
@@ -122,10 +116,8 @@ function printAccountResponses(terminal: Terminal, view: AccountResponses): void
   const { account, sums, expired, lastExpires } = view;
   if (terminal.format === 'csv')
     return terminal.printCsv(
-      csvRows(
-        ['kind', 'count', 'bytes'],
-        storedKinds.map((kind) => ({ kind, ...sums[kind] })),
-      ),
+      ['kind', 'count', 'bytes'],
+      storedKinds.map((kind) => ({ kind, ...sums[kind] })),
     );
   terminal.print(`stored for account ${account}`);
   terminal.printTable([

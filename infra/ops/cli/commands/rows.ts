@@ -1,18 +1,18 @@
-/** Adds `show`, `set` and `off` to groups of tables whose rows are the configuration. */
-import type { Command } from 'commander';
+/** The commands `show`, `set` and `off` of a row of any table of the configuration; and `plan` and `setting`, which have nothing more. */
+import { keyAttributes, type ConfigTable } from '../../../../shared/config/rows/read-table.ts';
 import {
   planSetRow,
   planRemoveRow,
+  listRows,
   showRow,
   type ShownRow,
-  listRows,
 } from '../../../../shared/operate/config/write-rows.ts';
-import { keyAttributes, type ConfigTable } from '../../../../shared/config/rows/read-table.ts';
-import { type CommandContext, listing } from '../command.ts';
-import { configWriting, waiting, type WaitOption } from '../print-config.ts';
-import { attributesMean, parseAttributes, parseCount, jsonOrText } from '../option-values.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
-import type { Terminal } from '../terminal.ts';
+import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
+import { changes, shows, type CommandDefinition, type CommandGroup } from '../command.ts';
+import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
+import { parseCount } from '../option-values.ts';
+import type { Column, Terminal } from '../terminal.ts';
 
 export interface RowGroup {
   table: ConfigTable;
@@ -20,71 +20,76 @@ export interface RowGroup {
   noun: string;
   /** Reads the key that is typed. */
   keyOf: (written: string) => string | number;
+  examples: Readonly<Record<'show' | 'set' | 'off', readonly string[]>>;
 }
 
-export function addShow(
-  group: Command,
-  { onTables }: CommandContext,
-  { table, noun, keyOf }: RowGroup,
-): void {
-  const keyName = keyAttributes[table];
-  group
-    .command('show')
-    .description(`show all attributes of ${noun} as they are written, and who wrote it`)
-    .argument(`<${keyName}>`, 'as `list` shows it')
-    .action(
-      onTables(async ({ ports, terminal }, written: string) =>
-        printRow(terminal, keyName, await showRow(ports, { table, key: keyOf(written) })),
-      ),
-    );
-}
+export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
+  shows('show', {
+    does: `show all attributes of ${noun} as they are written, and who wrote it`,
+    takes: { [`<${keyAttributes[table]}>`]: 'as `list` shows it' },
+    examples: examples.show,
+    run: async ({ ports, terminal }, written: string) =>
+      printRow(terminal, keyAttributes[table], await showRow(ports, { table, key: keyOf(written) })),
+  });
 
-export function addSet(group: Command, { writing }: CommandContext, { table, noun, keyOf }: RowGroup): void {
-  writing(
-    waiting(
-      group
-        .command('set')
-        .description(`set attributes of ${noun}, or make it; shows the difference, asks, writes`)
-        .argument(`<${keyAttributes[table]}>`, 'as `list` shows it, or a new one')
-        .argument('<attributes...>', attributesMean),
-    ),
-    async (run, ...[written, attributes, options]: [string, string[], WaitOption]) => {
+export const attributesMean =
+  'NAME=VALUE each, named as in docs/tables.md; a value is JSON or else text, models may be a,b; NAME= removes it';
+
+export const setCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
+  changes('set', {
+    does: `set attributes of ${noun}, or make it; shows the difference, asks, writes`,
+    takes: {
+      [`<${keyAttributes[table]}>`]: 'as `list` shows it, or a new one',
+      '<attributes...>': attributesMean,
+      ...waiting,
+    },
+    examples: examples.set,
+    plan: async (run, written: string, attributes: string[], options: WaitOption) => {
       const row = { table, key: keyOf(written), attributes: parseAttributes(attributes) };
       return configWriting(run, await planSetRow(run.ports, row), options);
     },
-  );
-}
+  });
 
 /** For tables whose rows have no switch: the row is deleted, and comes back by a rollback. */
-export function addOff(
-  group: Command,
-  { writing }: CommandContext,
-  { table, noun, keyOf, verb = 'off' }: RowGroup & { verb?: string },
-): void {
-  writing(
-    waiting(
-      group
-        .command(verb)
-        .description(`delete ${noun}; \`version rollback\` brings it back`)
-        .argument(`<${keyAttributes[table]}>`, 'as `list` shows it'),
-    ),
-    async (run, written: string, options: WaitOption) =>
+export const offCommand = ({ table, noun, keyOf, examples }: RowGroup, verb = 'off'): CommandDefinition =>
+  changes(verb, {
+    does: `delete ${noun}; \`version rollback\` brings it back`,
+    takes: { [`<${keyAttributes[table]}>`]: 'as `list` shows it', ...waiting },
+    examples: examples.off,
+    plan: async (run, written: string, options: WaitOption) =>
       configWriting(run, await planRemoveRow(run.ports, { table, key: keyOf(written) }), options),
+  });
+
+/** Attributes whose text is a list of names. */
+const lists = new Set(['models']);
+
+/** `input=0.018`, `models=gpt-4o,gpt-4o-mini`, `from=`. */
+export function parseAttributes(written: readonly string[]): RawRow {
+  if (written.length === 0) throw usageFailure('give one attribute at least, such as input=0.018');
+  return Object.fromEntries(
+    written.map((pair) => {
+      const [, name, value] = /^([a-z][a-z0-9_]*)=(.*)$/s.exec(pair) ?? [];
+      if (name === undefined || value === undefined)
+        throw usageFailure('an attribute is written NAME=VALUE, such as input=0.018');
+      return [name, valueOf(name, value)];
+    }),
   );
 }
 
-// Prints rows of the configuration as they are written, and what is known against them.
-
-interface Shape {
-  /** The key attribute. */
-  keyName: string;
-  /** Attributes that lists show. */
-  columns: readonly string[];
-  empty: string;
+function valueOf(name: string, value: string): unknown {
+  if (value === '') return undefined;
+  const read = jsonOrText(value);
+  return lists.has(name) && typeof read === 'string' ? read.split(',').map((item) => item.trim()) : read;
 }
 
-const textOf = (value: unknown): string =>
-  value === undefined ? '-' : typeof value === 'string' ? value : JSON.stringify(value);
+/** Text that is no JSON is meant as it stands. */
+function jsonOrText(value: string): unknown {
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+}
 
 const rowJson = (keyName: string, { key, row, problem, warning, by, at }: ShownRow): object => ({
   [keyName]: key,
@@ -95,24 +100,44 @@ const rowJson = (keyName: string, { key, row, problem, warning, by, at }: ShownR
   ...(at !== undefined && { written_at: at }),
 });
 
-function printRows(terminal: Terminal, rows: ShownRow[], { keyName, columns, empty }: Shape): void {
-  terminal.printList({
-    columns: [keyName, ...columns, 'problem', 'warning', 'written_by', 'written_at'],
-    rows: rows.map((each) => rowJson(keyName, each)),
-    table: () => [
-      [keyName, ...columns].map((name) => name.toUpperCase()),
-      ...rows.map(({ key, row }) => [
-        String(key),
-        ...columns.map((name) => (row ? textOf(row[name]) : '(not shown)')),
-      ]),
-    ],
-    empty,
+const attributeText = (value: unknown): string =>
+  value === undefined ? '-' : typeof value === 'string' ? value : JSON.stringify(value);
+
+interface Shape {
+  does: string;
+  /** Attributes that are shown. */
+  attributes: readonly string[];
+  empty: string;
+}
+
+function listCommand(table: ConfigTable, { does, attributes, empty }: Shape): CommandDefinition {
+  const keyName = keyAttributes[table];
+  const columns: Column<ShownRow>[] = [
+    [keyName, keyName.toUpperCase(), ({ key }) => key],
+    ...attributes.map((name): Column<ShownRow> => [
+      name,
+      name.toUpperCase(),
+      ({ row }) => row?.[name],
+      ({ row }) => (row ? attributeText(row[name]) : '(not shown)'),
+    ]),
+    ['problem', '', ({ problem }) => problem],
+    ['warning', '', ({ warning }) => warning],
+    ['written_by', '', ({ by }) => by],
+    ['written_at', '', ({ at }) => at],
+  ];
+  return shows('list', {
+    does,
+    lists: true,
+    async run({ ports, terminal }) {
+      const rows = await listRows(ports, table);
+      terminal.printList(rows, { columns, empty, json: (row) => rowJson(keyName, row) });
+      if (terminal.format !== 'text') return;
+      for (const { key, problem, warning } of rows) {
+        if (problem !== undefined) terminal.remark(`${key} is not used: ${problem}`);
+        if (warning !== undefined) terminal.remark(`${key}: ${warning}`);
+      }
+    },
   });
-  if (terminal.format !== 'text') return;
-  for (const { key, problem, warning } of rows) {
-    if (problem !== undefined) terminal.remark(`${key} is not used: ${problem}`);
-    if (warning !== undefined) terminal.remark(`${key}: ${warning}`);
-  }
 }
 
 /** Throws a Failure for a row that is not used: none of its values is shown, as one may be a secret. */
@@ -124,71 +149,73 @@ function printRow(terminal: Terminal, keyName: string, shown: ShownRow): void {
     [keyName, String(key)],
     ...Object.entries(row)
       .filter(([name]) => name !== keyName)
-      .map(([name, value]) => [`  ${name}`, textOf(value)]),
+      .map(([name, value]) => [`  ${name}`, attributeText(value)]),
   ]);
   if (by !== undefined) terminal.print(`written by ${by}${at === undefined ? '' : ` at ${at}`}`);
   if (warning !== undefined) terminal.warn([warning]);
 }
 
-// The commands of `plan`: subscription levels, and what calls they cover.
+const plans: RowGroup = {
+  table: 'plans',
+  noun: 'a plan',
+  keyOf: parseCount,
+  examples: {
+    show: ['plan show 1'],
+    set: ['plan set 1 price=30', `plan set 1 'items=[{"id": "chat", "value": 100, "models": ["gpt-4o"]}]'`],
+    off: ['plan off 1'],
+  },
+};
 
-const plans: RowGroup = { table: 'plans', noun: 'a plan', keyOf: parseCount };
-
-const notes = `
+/** Subscription levels, and what calls they cover. */
+export const planCommands: CommandGroup = {
+  name: 'plan',
+  does: 'subscription levels: what they cost and cover',
+  notes: `
 A plan covers calls of the accounts that hold it (\`account plan\`), while the setting subscription.enabled is true. Its items
-are a list: '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}]'; value: calls a month, -1 unlimited.`;
+are a list: '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}]'; value: calls a month, -1 unlimited.`,
+  commands: [
+    listCommand('plans', {
+      does: 'list the plans and what they cover',
+      attributes: ['price', 'items'],
+      empty: 'no plans: calls are paid from balances',
+    }),
+    showCommand(plans),
+    setCommand(plans),
+    offCommand(plans),
+  ],
+};
 
-export function addPlanCommands(program: Command, context: CommandContext): void {
-  const plan = program
-    .command('plan')
-    .description('subscription levels: what they cost and cover')
-    .addHelpText('after', notes);
-  listing(plan.command('list').description('list the plans and what they cover')).action(
-    context.onTables(async ({ ports, terminal }) =>
-      printRows(terminal, await listRows(ports, 'plans'), {
-        keyName: 'level',
-        columns: ['price', 'items'],
-        empty: 'no plans: calls are paid from balances',
-      }),
-    ),
-  );
-  addShow(plan, context, plans);
-  addSet(plan, context, plans);
-  addOff(plan, context, plans);
-}
+const settings: RowGroup = {
+  table: 'settings',
+  noun: 'a setting',
+  keyOf: (written) => written,
+  examples: { show: ['setting show limits'], set: [], off: ['setting unset contact'] },
+};
 
-// The commands of `setting`.
-
-const settings: RowGroup = { table: 'settings', noun: 'a setting', keyOf: (written) => written };
-
-export function addSettingCommands(program: Command, context: CommandContext): void {
-  const setting = program
-    .command('setting')
-    .description('settings of the whole relay; docs/tables.md has all of them')
-    .addHelpText('after', '\nA setting without a row has its default. `unset` deletes the row.');
-  listing(setting.command('list').description('list the settings that have a row')).action(
-    context.onTables(async ({ ports, terminal }) =>
-      printRows(terminal, await listRows(ports, 'settings'), {
-        keyName: 'name',
-        columns: ['value'],
-        empty: 'no settings: all have their defaults',
-      }),
-    ),
-  );
-  addShow(setting, context, settings);
-  context.writing(
-    waiting(
-      setting
-        .command('set')
-        .description('set a setting; shows the difference, asks, writes')
-        .argument('<name>', 'as in docs/tables.md')
-        .argument('<value>', 'JSON, or else text'),
-    ),
-    async (run, ...[name, value, options]: [string, string, WaitOption]) => {
-      const attributes = { value: jsonOrText(value) };
-      const plan = await planSetRow(run.ports, { table: 'settings', key: name, attributes });
-      return configWriting(run, plan, options);
-    },
-  );
-  addOff(setting, context, { ...settings, verb: 'unset' });
-}
+export const settingCommands: CommandGroup = {
+  name: 'setting',
+  does: 'settings of the whole relay; docs/tables.md has all of them',
+  notes: '\nA setting without a row has its default. `unset` deletes the row.',
+  commands: [
+    listCommand('settings', {
+      does: 'list the settings that have a row',
+      attributes: ['value'],
+      empty: 'no settings: all have their defaults',
+    }),
+    showCommand(settings),
+    changes('set', {
+      does: 'set a setting; shows the difference, asks, writes',
+      takes: { '<name>': 'as in docs/tables.md', '<value>': 'JSON, or else text', ...waiting },
+      examples: [
+        'setting set unpriced_models refuse',
+        `setting set limits '{"account_rpm": 600, "account_concurrency": 50}'`,
+      ],
+      plan: async (run, name: string, value: string, options: WaitOption) => {
+        const attributes = { value: jsonOrText(value) };
+        const plan = await planSetRow(run.ports, { table: 'settings', key: name, attributes });
+        return configWriting(run, plan, options);
+      },
+    }),
+    offCommand(settings, 'unset'),
+  ],
+};

@@ -1,0 +1,89 @@
+/** What every command does that writes rows of the configuration: shows the difference, writes, waits until it is published. */
+import { keyAttributes } from '../../../shared/config/rows/read-table.ts';
+import { awaitPublished, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
+import type { PublishedVersion, RowWrite } from '../../../shared/operate/operator-ports.ts';
+import {
+  nameOf,
+  type Finding,
+  type AttributeChange,
+  type RowDifference,
+} from '../../../shared/operate/config/row-changes.ts';
+import { carryOutWrites } from '../../../shared/operate/rows.ts';
+import { isoTime } from '../../../shared/wire/iso-time.ts';
+import { countProgress, type Run, type Writing } from './command.ts';
+import { parseNumber } from './option-values.ts';
+import type { Terminal } from './terminal.ts';
+
+const shownCharactersMax = 160;
+
+/** Seconds. */
+export interface WaitOption {
+  wait: number;
+}
+
+export const waiting = {
+  '--wait <seconds>': ['how long to wait until it is published', parseNumber, 30],
+} as const;
+
+export const configWriting = (
+  { ports, terminal }: Run,
+  plan: ConfigPlan,
+  { wait }: WaitOption,
+): Writing<{ written: RowWrite[]; version: PublishedVersion | undefined }> => ({
+  plan,
+  preview(shown) {
+    printDifferences(shown, plan.differences);
+    for (const { finding, written } of plan.problems)
+      shown.remark(`${problemWords(finding)}${written ? '' : ' (in the tables already)'}`);
+  },
+  async carryOut() {
+    const written = await carryOutWrites(ports, plan, countProgress(terminal, 'rows written'));
+    return { written, version: await awaitPublished(ports, wait) };
+  },
+  print({ print }, { written, version }) {
+    const published =
+      version && `version ${version.version} is published (${isoTime(version.publishedAt * 1000)}); `;
+    print(`${written.length} rows are written.`);
+    print(`${published ?? ''}live within 10 seconds.`);
+  },
+  facts: (made) => ({
+    differences: plan.differences,
+    ...(made && { rows: made.written.length, version: made.version?.version ?? null }),
+  }),
+});
+
+export const problemWords = (finding: Finding): string => `problem: ${nameOf(finding)}: ${finding.problem}`;
+
+const signs = { added: '+', removed: '-', changed: '~' };
+
+export function printDifferences({ print }: Terminal, differences: RowDifference[]): void {
+  for (const difference of differences) {
+    const { table, change, attributes } = difference;
+    print(`${signs[change]} ${nameOf(difference)}`);
+    if (change === 'removed') continue;
+    for (const attribute of attributes)
+      if (attribute.name !== keyAttributes[table]) print(`    ${attribute.name}: ${changeWords(attribute)}`);
+  }
+}
+
+function changeWords({ before, after }: AttributeChange): string {
+  const [old, next] = [before, after].map((value) => value !== undefined && shorten(JSON.stringify(value)));
+  if (!old) return next || 'not shown: the row has a problem, and this may be a secret';
+  return listWords(before, after) ?? `${old} -> ${next || '(gone)'}`;
+}
+
+/** Of lists of texts only what was added and removed, because long lists of models differ in a few. */
+function listWords(before: unknown, after: unknown): string | undefined {
+  if (!isTexts(before) || !isTexts(after)) return undefined;
+  const words = [
+    ...after.filter((text) => !before.includes(text)).map((text) => `+ ${text}`),
+    ...before.filter((text) => !after.includes(text)).map((text) => `- ${text}`),
+  ];
+  return words.length > 0 ? words.join('  ') : undefined;
+}
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string');
+
+const shorten = (text: string): string =>
+  text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}…` : text;
