@@ -7,10 +7,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { consoleHandle, type ConsoleHandle, guardHeaders, formBytesMax, isSame } from './console.ts';
+import { consoleHandle, type ConsoleHandle } from './console.ts';
+import { formBytesMax, guardHeaders, isSame } from './guard.ts';
 import type { Identity } from './visit/visit.ts';
 
-interface ServeOptions {
+export interface ServeOptions {
   readOnly: boolean;
   /** 0: one that is free. */
   port: number;
@@ -158,16 +159,17 @@ async function send(reply: Response, response: ServerResponse): Promise<void> {
   response.end(Buffer.from(await reply.arrayBuffer()));
 }
 
-// The one session of a console on loopback: a token in the address that works once and within a minute becomes a cookie.
-// The cookie's path is a secret too: cookies know no ports, so another server of this machine is never sent it.
-
 export const tokenMs = 60_000;
 export const idleMs = 30 * 60_000;
 const cookieName = 'relay_console';
 
 /** `hex`: so many random bytes. `name`: whose session it is, as pages show it. */
-type SessionParts = { now: () => number; hex: (bytes: number) => string; name: string };
+export type SessionParts = { now: () => number; hex: (bytes: number) => string; name: string };
 
+/**
+ * The one session of a console on loopback: a token in the address that works once and within a minute becomes a cookie.
+ * The cookie's path is a secret too: cookies know no ports, so another server of this machine is never sent it.
+ */
 export class Session {
   readonly token: string;
   /** The path of all pages: `/3fa9.../`. */

@@ -1,10 +1,10 @@
 /** The commands of `key`: API keys of clients: made, listed, checked, limited, ended, and what follows from a leak. A new key is shown once. */
+import { shownHash } from '../../../../shared/config/rows/key-row.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
   checkKey,
   findKey,
-  shownHash,
   listKeys,
   type KeyCheck,
   type KeyView,

@@ -1,9 +1,9 @@
-/** Numbers and amounts as pages show them: short to read, exact in the title. */
+/** Numbers, amounts, times and margins as pages show them: short to read, exact in the title. */
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/amount.ts';
-import { html, type Markup, type Content } from './markup.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { html, type Content, type Markup } from '../../markup.ts';
 
 /** 12345678 -> `12,345,678`. */
 export const grouped = (count: number | bigint): string =>
@@ -56,8 +56,6 @@ export function bytes(count: number): string {
   return count < 1024 ** 2 ? `${(count / 1024).toFixed(1)} KB` : `${(count / 1024 ** 2).toFixed(2)} MB`;
 }
 
-// Times as pages show them: how long ago, with the exact time as the title; and who wrote a row.
-
 const steps: readonly (readonly [limitMs: number, unitMs: number, name: string])[] = [
   [90_000, 1000, 's'],
   [90 * 60_000, 60_000, 'min'],
@@ -102,8 +100,6 @@ export function written(
   const words = who.startsWith('arn:') ? who.slice(who.indexOf('/') + 1) : who;
   return html`${writtenTime(at, nowMs)} ${who === '' ? '' : html`by <span title="${who}">${words}</span>`}`;
 }
-
-// The margin of sums: what was charged less what was paid, of the calls whose cost is known.
 
 export function margin(figures: DailyFigures): Content {
   const { earned } = marginOf(figures);

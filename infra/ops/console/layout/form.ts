@@ -1,8 +1,11 @@
-/** Forms: each field with its label, its help and its error beside it. Works without script. */
-import { html, nothing, type Content, type Markup } from './markup.ts';
+/**
+ * Forms: each field with its label, its help and its error beside it; the fields of a row, and the row that was typed into them.
+ * Works without script.
+ */
 import { parseDecimal } from '../../../../shared/billing/amount.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
+import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 
 export interface Field {
   name: string;
@@ -10,14 +13,14 @@ export interface Field {
   alsoNamed?: string;
   label: string;
   /** Absent: one line of text. */
-  kind?: 'text' | 'number' | 'area' | 'choice' | 'hidden' | 'check';
+  kind?: 'text' | 'area' | 'choice' | 'hidden' | 'check';
   value?: string | undefined;
   help?: Content;
   /** Of a `choice`: value and words. */
   choices?: readonly (readonly [value: string, words: string])[];
   required?: boolean;
   /** How much of the width it takes. Absent: all of it. */
-  width?: 'half' | 'third';
+  width?: 'third';
   /** What a phone's keyboard shows. */
   input?: 'decimal' | 'numeric' | 'email';
   placeholder?: string;
@@ -34,22 +37,20 @@ export interface Tried {
   isOvertaken?: boolean;
 }
 
-export interface FormOf {
+interface FormOf {
   action: string;
   formToken: string;
   fields: readonly Field[];
   verb: string;
-  cancel?: string;
+  cancel?: string | undefined;
   tried?: Tried | undefined;
-  /** For a small form beside other things. */
-  isInline?: boolean;
 }
 
-export function form({ action, formToken, fields, verb, cancel, tried, isInline }: FormOf): Markup {
+export function form({ action, formToken, fields, verb, cancel, tried }: FormOf): Markup {
   const problem = tried?.problem;
   const placed = problem === undefined ? undefined : errorsByField(problem, fields);
   const first = fields.find(({ name }) => placed?.has(name))?.name;
-  return html`<form method="post" action="${action}" class="${isInline ? 'inline' : 'stacked'}">
+  return html`<form method="post" action="${action}" class="stacked">
     <input type="hidden" name="form_token" value="${formToken}" />
     ${problem !== undefined && placed ? problemOf(placed.size === 0 ? problem : fieldsWords(placed.size)) : nothing}
     ${fields.map((field) => fieldOf(withTried(field, tried), { error: placed?.get(field.name), isFirst: field.name === first }))}
@@ -168,29 +169,76 @@ export const search = ({
     <div class="buttons"><button type="submit">${verb}</button></div>
   </form>`;
 
-// The relay's marks of a row, at the fields that they name.
-
-export interface RowMarks {
-  problem?: string | undefined;
-  warning?: string | undefined;
+/** A field of a row: how its attribute is shown, and what becomes of what is typed. Absent: as text, and none where it is empty. */
+export interface RowField extends Omit<Field, 'value'> {
+  shown?: (value: unknown, row: RawRow) => string;
+  typed?: (text: string, field: (name: string) => string) => unknown;
 }
 
-export function withMarks(fields: readonly Field[], { problem = '', warning = '' }: RowMarks): Field[] {
-  const [bad, warned] = [problem, warning].map((words) => errorsByField(words, fields));
-  return fields.map((field): Field => {
-    const [what, why] = [bad?.get(field.name), warned?.get(field.name)];
-    if (what !== undefined) return { ...field, mark: { kind: 'bad', words: what } };
-    return why === undefined ? field : { ...field, mark: { kind: 'warning', words: why } };
-  });
-}
+/** As one of three in a line. */
+export const third = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
+  name,
+  label,
+  help,
+  width: 'third',
+  input: 'decimal',
+  typed: typedNumber,
+  ...more,
+});
 
-/** The marks that name no field: they belong to the whole form. */
-export const marksElsewhere = ({ problem, warning }: RowMarks, fields: readonly Field[]): string[] =>
-  [problem, warning].filter(
-    (words): words is string => words !== undefined && errorsByField(words, fields).size === 0,
+/** Names on lines of their own. */
+export const namesField = (name: string, label: string, help: string): RowField => ({
+  name,
+  label,
+  help,
+  kind: 'area',
+  shown: (value) => shownValue(value).replaceAll(', ', '\n'),
+  typed: typedList,
+});
+
+export const choiceField = (
+  name: string,
+  label: string,
+  choices: NonNullable<Field['choices']>,
+  more: Partial<RowField> = {},
+): RowField => ({ name, label, kind: 'choice', choices, ...more });
+
+export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
+  fields.map((field) =>
+    Object.assign({}, field, { value: (field.shown ?? shownValue)(row[field.name], row) }),
   );
 
-// What was typed into the fields of a row: numbers and lists as typed, JSON where an attribute is a map.
+/** The attributes of these fields, as they were typed. */
+export const typedRow = (fields: readonly RowField[], field: (name: string) => string): RawRow =>
+  Object.fromEntries(fields.map(({ name, typed: read = typed }) => [name, read(field(name), field)]));
+
+/** Which row was looked at: it is refused where somebody else wrote it meanwhile. */
+export const seenField = (mark: string): Field => ({ name: 'seen', label: '', kind: 'hidden', value: mark });
+
+/** What of a row has no field of its own, as JSON. */
+export const othersField = (row: RawRow, own: readonly RowField[], help: Content): Field => {
+  const others = otherAttributes(row, own);
+  return {
+    name: 'others',
+    label: 'Other attributes',
+    kind: 'area',
+    value: Object.keys(others).length === 0 ? '' : JSON.stringify(others, plain, 2),
+    help,
+  };
+};
+
+const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
+
+const otherAttributes = (row: RawRow, own: readonly RowField[]): RawRow =>
+  Object.fromEntries(
+    Object.entries(row).filter(
+      ([name]) => name !== 'id' && !name.startsWith('_') && !own.some((each) => each.name === name),
+    ),
+  );
+
+/** All attributes without a field of their own as removed, to put what was typed over them. */
+export const removedOthers = (row: RawRow, own: readonly RowField[]): RawRow =>
+  Object.fromEntries(Object.keys(otherAttributes(row, own)).map((name) => [name, undefined]));
 
 /** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
 export const typed = (text: string): string | undefined => (text === '' ? undefined : text);
@@ -219,14 +267,23 @@ export function typedJson(name: string, text: string): Record<string, unknown> {
   throw usageFailure(`${name}: found no JSON, wanted a map such as {"params": {...}}`);
 }
 
-/** What of a row has no field of its own. */
-export const otherAttributes = (row: RawRow, own: readonly string[]): RawRow =>
-  Object.fromEntries(
-    Object.entries(row).filter(
-      ([name]) => name !== 'id' && !name.startsWith('_') && !own.some((each) => each === name),
-    ),
-  );
+/** The relay's marks of a row, at the fields that they name. */
+export interface RowMarks {
+  problem?: string | undefined;
+  warning?: string | undefined;
+}
 
-/** All of these attributes as removed, to put what was typed over them. */
-export const removed = (row: RawRow): RawRow =>
-  Object.fromEntries(Object.keys(row).map((name) => [name, undefined]));
+export function withMarks(fields: readonly Field[], { problem = '', warning = '' }: RowMarks): Field[] {
+  const [bad, warned] = [problem, warning].map((words) => errorsByField(words, fields));
+  return fields.map((field): Field => {
+    const [what, why] = [bad?.get(field.name), warned?.get(field.name)];
+    if (what !== undefined) return { ...field, mark: { kind: 'bad', words: what } };
+    return why === undefined ? field : { ...field, mark: { kind: 'warning', words: why } };
+  });
+}
+
+/** The marks that name no field: they belong to the whole form. */
+export const marksElsewhere = ({ problem, warning }: RowMarks, fields: readonly Field[]): string[] =>
+  [problem, warning].filter(
+    (words): words is string => words !== undefined && errorsByField(words, fields).size === 0,
+  );

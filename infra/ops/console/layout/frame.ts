@@ -1,6 +1,6 @@
-/** The frame of every page: navigation, breadcrumbs, and in the footer what the page cost to make. */
+/** The frame of every page: navigation, breadcrumbs, notices, and in the footer what the page cost to make. */
+import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { bytes, milliseconds } from './figures.ts';
-import { html, nothing, type Content, type Markup } from './markup.ts';
 
 const sections = [
   ['', 'Overview'],
@@ -14,13 +14,14 @@ const sections = [
   ['audit', 'Audit'],
 ] as const;
 
-type Section = (typeof sections)[number][0];
-
 export interface Page {
   title: string;
-  section: Section;
-  /** Path and words of the pages above this one. */
+  /** A path of the section that it belongs to. Absent: its own. */
+  section?: string;
+  /** Path and words of the pages above this one, below the section's own. Absent: it is not below another. */
   above?: readonly (readonly [path: string, words: string])[];
+  /** The page that an action came from, in place of those above. */
+  back?: string;
   body: Content;
   /** What can be done here, beside the title. */
   actions?: Content;
@@ -45,8 +46,11 @@ interface Framing {
 }
 
 export function frame(page: Page, framing: Framing): Markup {
-  const { title, section, above = [], body, actions, refreshSeconds } = page;
+  const { title, above, back, body, actions, refreshSeconds } = page;
   const { base, path, where, name, readOnly, style, scripts } = framing;
+  const [section, sectionWords] = sectionOf(page.section ?? back ?? path);
+  const crumbs =
+    back === undefined ? above && [[section, sectionWords] as const, ...above] : [[back, 'Back'] as const];
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -85,7 +89,7 @@ export function frame(page: Page, framing: Framing): Markup {
           </ul>
         </nav>
         <main id="content" tabindex="-1">
-          ${above.length === 0 ? nothing : crumbs([...above], title)}
+          ${crumbs === undefined ? nothing : crumbsOf(crumbs, title)}
           <div class="head">
             <h1>${title}</h1>
             ${actions === undefined ? nothing : html`<div class="actions">${actions}</div>`}
@@ -97,7 +101,7 @@ export function frame(page: Page, framing: Framing): Markup {
     </html> `;
 }
 
-const crumbs = (above: (readonly [string, string])[], title: string): Markup =>
+const crumbsOf = (above: readonly (readonly [path: string, words: string])[], title: string): Markup =>
   html`<nav class="crumbs" aria-label="Breadcrumbs">
     <ol>
       ${above.map(([path, words]) => html`<li><a href="${path === '' ? './' : path}">${words}</a></li>`)}
@@ -111,8 +115,6 @@ const costLine = ({ cost }: Framing): Markup =>
       read</span
     >
     <span>${milliseconds(cost.elapsedMs)}</span>`;
-
-// Notices: what is wrong, and what to do next.
 
 type Tone = 'bad' | 'warning' | 'good' | 'calm';
 
@@ -152,7 +154,12 @@ export const emptyState = (title: string, next: Content): Markup =>
 /** A command of the CLI that does the same, or what the console does not. */
 export const command = (words: string): Markup => html`<pre class="command"><code>${words}</code></pre>`;
 
-// The part of the navigation that a path belongs to.
+/** The part of the navigation that a path belongs to. */
+export const sectionOf = (path: string): (typeof sections)[number] =>
+  sections.find(([each]) => each !== '' && path.startsWith(each)) ?? sections[0];
 
-export const sectionOf = (path: string): Section =>
-  sections.map(([each]) => each).find((each) => each !== '' && path.startsWith(each)) ?? '';
+/** The same in the place of what is not there. */
+export const emptyBox = (title: string, next: Content): Markup =>
+  html`<div class="empty">${emptyState(title, next)}</div>`;
+
+export const lead = (words: Content): Markup => html`<p class="lead">${words}</p>`;

@@ -1,8 +1,8 @@
 /** A plot over time: data as JSON in the page for uPlot, and the same as a table for everybody else. */
 import { raw } from 'hono/html';
-import { html, type Markup } from './markup.ts';
+import { html, type Markup } from '../../markup.ts';
 
-interface PlotOf {
+export interface PlotOf {
   /** Unique on its page; letters and minus. */
   id: string;
   title: string;
@@ -32,9 +32,7 @@ export function plot({ id, title, unit, times, series, height = 150 }: PlotOf): 
 const jsonBlock = (json: string): Markup =>
   raw(json.replaceAll('<', '\\u003c').replaceAll('>', '\\u003e').replaceAll('&', '\\u0026'));
 
-// The figures of a plot as a table: for who sees no picture.
-
-interface Series {
+export interface Series {
   label: string;
   /** Absent: there is no point at that time. */
   values: readonly (number | null)[];
@@ -46,7 +44,7 @@ interface Series {
 /** More points than a table of a page shows. */
 const tableRowsMax = 24;
 
-function figuresOf(times: readonly number[], series: readonly Series[], title: string): Markup {
+export function figuresOf(times: readonly number[], series: readonly Series[], title: string): Markup {
   const from = Math.max(0, times.length - tableRowsMax);
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${title}, figures">
     <table class="data">

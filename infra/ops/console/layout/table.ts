@@ -1,12 +1,11 @@
-/** Tables: numbers to the right, a caption for readers, an empty state that says what to do next. */
-import { html, nothing, type Content, type Markup } from './markup.ts';
+/** Tables: numbers to the right, a caption for readers, an empty state that says what to do next; and what stands beside them. */
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
-import { grouped, milliseconds, percent, short, yuan, margin } from './figures.ts';
+import { html, nothing, type Content, type Markup } from '../../markup.ts';
+import { grouped, margin, milliseconds, percent, short, yuan } from './figures.ts';
 
 export interface Column<Row> {
   title: string;
-  /** The content, or content with a value to sort by. */
   show: (row: Row) => Content;
   /** Right-aligned, with figures of one width. */
   isNumber?: boolean;
@@ -21,16 +20,40 @@ export interface Column<Row> {
   isHead?: boolean;
 }
 
+type Show<Row> = Column<Row>['show'];
+type More<Row> = Omit<Column<Row>, 'title' | 'show'>;
+
+export const column = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): Column<Row> => ({
+  title,
+  show,
+  ...more,
+});
+
+/** It names the row. */
+export const head = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): Column<Row> =>
+  column(title, show, { isHead: true, ...more });
+
+export const number = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): Column<Row> =>
+  column(title, show, { isNumber: true, ...more });
+
+export const actions = <Row>(show: Show<Row>): Column<Row> => column('Actions', show, { isActions: true });
+
+/** A text on several lines. */
+export const wide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
+
+/** A text of which the beginning is shown; the title has all of it. */
+export const cut = (whole: string, shown: Content = whole): Markup =>
+  html`<span class="cut" title="${whole}">${shown}</span>`;
+
 interface TableOf<Row> {
   caption: string;
   columns: readonly Column<Row>[];
-  rows: readonly Row[];
   empty: Content;
   /** Rows with a mark: a problem or a warning. */
   markOf?: (row: Row) => 'bad' | 'warning' | undefined;
 }
 
-export function table<Row>({ caption, rows, empty, markOf, ...given }: TableOf<Row>): Markup {
+export function table<Row>(rows: readonly Row[], { caption, empty, markOf, ...given }: TableOf<Row>): Markup {
   if (rows.length === 0) return html`<div class="empty">${empty}</div>`;
   const columns = given.columns.filter(({ has }) => !has || rows.some(has));
   const canFilter = rows.length > 8;
@@ -41,14 +64,14 @@ export function table<Row>({ caption, rows, empty, markOf, ...given }: TableOf<R
       </caption>
       <thead>
         <tr>
-          ${columns.map((column) => headOf(column))}
+          ${columns.map((each) => headOf(each))}
         </tr>
       </thead>
       <tbody>
         ${rows.map(
           (row) =>
             html`<tr class="${markOf?.(row) ?? ''}">
-              ${columns.map((column) => bodyOf(column, row))}
+              ${columns.map((each) => bodyOf(each, row))}
             </tr>`,
         )}
       </tbody>
@@ -72,6 +95,33 @@ function bodyOf<Row>({ show, isNumber, isHead, sortBy }: Column<Row>, row: Row):
   if (isHead) return html`<th scope="row" ${sort}>${show(row)}</th>`;
   return html`<td class="${isNumber ? 'number' : ''}" ${sort}>${show(row)}</td>`;
 }
+
+type CountName = keyof DailyFigures['counts'];
+
+/** Columns of sums: calls, tokens, times and amounts stand in every table under the same titles, and sort the same. */
+export function figureColumns<Row>(of: (row: Row) => DailyFigures) {
+  const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
+  const tokens = (title: string, name: CountName, about = 'tokens'): Column<Row> =>
+    number(title, (row) => short(count(row, name)), { about, sortBy: (row) => count(row, name) });
+  const within = (row: Row): number | undefined => firstContentWithin(of(row), 0.95);
+  return {
+    calls: number('Calls', (row) => grouped(count(row, 'calls')), { sortBy: (row) => count(row, 'calls') }),
+    failed: number('Failed', (row) => percent(count(row, 'failures'), count(row, 'calls')), {
+      sortBy: (row) => count(row, 'failures') / Math.max(1, count(row, 'calls')),
+    }),
+    input: tokens('Input', 'prompt_tokens'),
+    cached: tokens('Cached', 'cached_tokens', 'tokens of the input'),
+    output: tokens('Output', 'completion_tokens'),
+    firstContent: number('First content, 95 %', (row) => withinWords(within(row)), {
+      sortBy: (row) => within(row) ?? 0,
+    }),
+    charged: number('Charged', (row) => yuan(of(row).amounts.charged ?? 0n)),
+    margin: number('Margin', (row) => margin(of(row)), { about: 'of the calls whose cost is known' }),
+  } satisfies Record<string, Column<Row>>;
+}
+
+export const withinWords = (bound: number | undefined): string =>
+  bound === undefined ? '–' : `≤ ${milliseconds(bound)}`;
 
 /** Names and values beside each other. */
 export const facts = (entries: readonly (readonly [name: string, value: Content])[]): Markup =>
@@ -121,50 +171,15 @@ export const pager = ({ count, next, first }: { count: Content; next?: string; f
 export const badge = (words: string, mark: 'good' | 'bad' | 'warning' | 'calm' = 'calm'): Markup =>
   html`<span class="badge ${mark}">${words}</span>`;
 
-// Columns of sums: calls, tokens, times and amounts stand in every table under the same titles, and sort the same.
-
-type CountName = keyof DailyFigures['counts'];
-
-export function figureColumns<Row>(of: (row: Row) => DailyFigures) {
-  const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
-  const tokens = (title: string, name: CountName, about = 'tokens'): Column<Row> => ({
-    title,
-    isNumber: true,
-    about,
-    show: (row) => short(count(row, name)),
-    sortBy: (row) => count(row, name),
-  });
-  return {
-    calls: {
-      title: 'Calls',
-      isNumber: true,
-      show: (row) => grouped(count(row, 'calls')),
-      sortBy: (row) => count(row, 'calls'),
-    },
-    failed: {
-      title: 'Failed',
-      isNumber: true,
-      show: (row) => percent(count(row, 'failures'), count(row, 'calls')),
-      sortBy: (row) => count(row, 'failures') / Math.max(1, count(row, 'calls')),
-    },
-    input: tokens('Input', 'prompt_tokens'),
-    cached: tokens('Cached', 'cached_tokens', 'tokens of the input'),
-    output: tokens('Output', 'completion_tokens'),
-    firstContent: {
-      title: 'First content, 95 %',
-      isNumber: true,
-      show(row) {
-        const within = firstContentWithin(of(row), 0.95);
-        return within === undefined ? '–' : `≤ ${milliseconds(within)}`;
-      },
-      sortBy: (row) => firstContentWithin(of(row), 0.95) ?? 0,
-    },
-    charged: { title: 'Charged', isNumber: true, show: (row) => yuan(of(row).amounts.charged ?? 0n) },
-    margin: {
-      title: 'Margin',
-      isNumber: true,
-      about: 'of the calls whose cost is known',
-      show: (row) => margin(of(row)),
-    },
-  } satisfies Record<string, Column<Row>>;
-}
+/** The same page in other orders or times. */
+export const tabs = (
+  label: string,
+  entries: readonly (readonly [path: string, words: string])[],
+  current: string,
+): Markup =>
+  html`<nav class="tabs" aria-label="${label}">
+    ${entries.map(
+      ([path, words]) =>
+        html`<a href="${path}" ${path === current ? html`aria-current="page"` : nothing}>${words}</a>`,
+    )}
+  </nav>`;

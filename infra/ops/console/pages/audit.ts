@@ -1,19 +1,19 @@
 /** Audit: marks of rows and balances at once; all charges of one customer as work that says how long it is. */
+import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { configFindings } from '../../../../shared/operate/config/row-changes.ts';
 import {
   auditBalances,
-  type AuditedBalances,
   auditLedger,
+  type AuditedBalances,
 } from '../../../../shared/operate/ledger/audit-ledger.ts';
-import { formatYuan } from '../../../../shared/billing/amount.ts';
-import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
+import { html, type Markup } from '../../markup.ts';
 import { bytes, grouped } from '../layout/figures.ts';
 import { form, type Tried } from '../layout/form.ts';
-import { type Page, command, emptyState } from '../layout/frame.ts';
-import { html, type Markup } from '../layout/markup.ts';
-import { pager, table } from '../layout/table.ts';
-import type { Proposal, Routes, Visit } from '../visit/visit.ts';
+import { command, emptyState, lead, type Page } from '../layout/frame.ts';
+import { column, head, pager, table, wide } from '../layout/table.ts';
+import { customerLink, customerPath, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
 const rowBytes = 600;
@@ -25,77 +25,65 @@ export function auditPages(routes: Routes): void {
 }
 
 async function auditPage(visit: Visit, tried?: Tried): Promise<Page> {
+  const { ports, identity, query } = visit;
   const [findings, balances] = await Promise.all([
-    configFindings(visit.ports),
-    auditBalances(visit.ports, { after: visit.query('after') || undefined, limit: balancesOfPage }),
+    configFindings(ports),
+    auditBalances(ports, { after: query('after') || undefined, limit: balancesOfPage }),
   ]);
   return {
     title: 'Audit',
-    section: 'audit',
     body: html`<h2>Rows</h2>
-      ${table({
+      ${table(findings, {
         caption: 'Rows with a problem or a warning',
-        rows: findings,
         markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
         empty: emptyState(
           'All rows of the configuration are good',
           'Keys, accounts and grants: relay-ops check.',
         ),
         columns: [
-          { title: 'Row', isHead: true, show: ({ table: of, key }) => `${of} ${key}` },
-          { title: 'Mark', show: ({ problem }) => (problem === undefined ? '_warning' : '_problem') },
-          {
-            title: 'What',
-            show: ({ problem, warning }) => html`<span class="wide">${problem ?? warning}</span>`,
-          },
+          head('Row', ({ table: of, key }) => `${of} ${key}`),
+          column('Mark', ({ problem }) => (problem === undefined ? '_warning' : '_problem')),
+          column('What', ({ problem, warning }) => wide(problem ?? warning)),
         ],
       })}
       <h2>Balances</h2>
       ${balanceTable(balances, visit)}
       <h2>Money of a customer</h2>
-      <p class="lead">
-        Recomputes each charge from its row and compares balance, grants, rows and sums. It reads all rows of
-        the customer, and says how many before it begins.
-      </p>
+      ${lead('Recomputes each charge from its row and compares balance, grants, rows and sums. It reads all rows of the customer, and says how many before it begins.')}
       ${form({
         action: 'audit',
-        formToken: visit.identity.formToken,
-        fields: [{ name: 'account', label: 'Customer', required: true, value: visit.query('account') }],
+        formToken: identity.formToken,
+        fields: [{ name: 'account', label: 'Customer', required: true, value: query('account') }],
         verb: 'Look at what it reads',
         tried,
       })}
       <h2>Every charge of all customers</h2>
-      <p class="lead">That reads the whole ledger: minutes for a million rows, so no page does it.</p>
+      ${lead('That reads the whole ledger: minutes for a million rows, so no page does it.')}
       ${command('relay-ops audit')}`,
   };
 }
 
-const balanceTable = ({ count, findings, next }: AuditedBalances, { query }: Visit): Markup => {
+function balanceTable({ count, findings, next }: AuditedBalances, { query }: Visit): Markup {
   const isFirst = query('after') === '';
-  const words = `Looked at ${grouped(count)} customers${next === undefined ? (isFirst ? ', all there are' : ', the last ones') : ''}`;
-  return html`${table({
+  const words = next === undefined ? (isFirst ? ', all there are' : ', the last ones') : '';
+  return html`${table(findings, {
     caption: 'Balances that do not add up',
-    rows: findings,
     markOf: () => 'bad',
     empty: emptyState(
       count === 0 ? 'No customer yet' : 'These balances add up',
       'What was granted is what was spent, is reserved and is left. Charges are not recomputed.',
     ),
     columns: [
-      {
-        title: 'Customer',
-        isHead: true,
-        show: ({ account }) => html`<a href="customers/${encodeURIComponent(account)}">${account}</a>`,
-      },
-      { title: 'What', show: ({ finding }) => html`<span class="wide">${finding}</span>` },
+      head('Customer', ({ account }) => customerLink(account)),
+      column('What', ({ finding }) => wide(finding)),
     ],
   })}
   ${pager({
-    count: words,
+    count: `Looked at ${grouped(count)} customers${words}`,
     ...(!isFirst && { first: 'audit' }),
     ...(next !== undefined && { next: `audit?${new URLSearchParams({ after: next }).toString()}` }),
   })}`;
-};
+}
 
 async function proposeAudit({ ports, field }: Visit): Promise<Proposal> {
   const account = field('account');
@@ -123,26 +111,21 @@ async function proposeAudit({ ports, field }: Visit): Promise<Proposal> {
     reads: true,
     async carryOut(onProgress) {
       let read = 0;
-      const audit = await auditLedger(
-        ports,
-        { account, waitMs: 0 },
-        {
-          rowsRead(count) {
-            read += count;
-            onProgress(`${grouped(read)} of ${grouped(rows)} rows`);
-          },
-          auditing: () => undefined,
-          waitingFor: () => undefined,
-        },
-      );
+      const onRead = (count: number): void => {
+        read += count;
+        onProgress(`${grouped(read)} of ${grouped(rows)} rows`);
+      };
+      const progress = { rowsRead: onRead, auditing: () => undefined, waitingFor: () => undefined };
+      const audit = await auditLedger(ports, { account, waitMs: 0 }, progress);
+      const audited = `${grouped(audit.rows)} rows of ${account}`;
       return {
         lines: [
           audit.findings.length === 0
-            ? `All ${grouped(audit.rows)} rows of ${account} add up.`
-            : `${audit.findings.length} findings in ${grouped(audit.rows)} rows of ${account}.`,
+            ? `All ${audited} add up.`
+            : `${audit.findings.length} findings in ${audited}.`,
         ],
         warnings: audit.findings,
-        next: [[`customers/${encodeURIComponent(account)}`, `To ${account}`]],
+        next: [[customerPath(account), `To ${account}`]],
       };
     },
   };

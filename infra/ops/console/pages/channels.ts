@@ -1,89 +1,74 @@
-/** Channels: in the order in which they are tried, with what they did and when, and what is known against them now. */
+/** Channels: in the order in which they are tried, with what they did and what is known against them; and one of them. */
+import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
+  isFailing,
   viewChannels,
+  type RestingPlace,
   type ChannelsView,
   type ChannelWithSums,
-  isFailing,
 } from '../../../../shared/operate/channels/list-channels.ts';
-import { figureColumns, badge, table, facts } from '../layout/table.ts';
-import { type Page, command, emptyState, warnings, notice } from '../layout/frame.ts';
-import { html, nothing, type Markup, shownValue } from '../layout/markup.ts';
-import type { Routes, Visit } from '../visit/visit.ts';
-import { lastCallWords, lastFailureWords, restWords } from './channel-words.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
-import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
-import { written } from '../layout/figures.ts';
+import { utcDay } from '../../../../shared/wire/iso-time.ts';
+import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { span, written } from '../layout/figures.ts';
 import { actionButton } from '../layout/form.ts';
-import { channelPath, channelRow } from './channel-forms.ts';
+import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
+import { badge, column, cut, facts, figureColumns, head, number, table } from '../layout/table.ts';
+import type { Routes, Visit } from '../visit/visit.ts';
 
 export function channelPages(routes: Routes): void {
   routes.page('/channels', list);
+  routes.page('/channels/:id', one);
 }
 
-async function list(visit: Visit): Promise<Page> {
-  const view = await viewChannels(visit.ports);
-  const { days, knownFrom, problems } = view;
-  return {
-    title: 'Channels',
-    section: 'channels',
-    actions: visit.options.readOnly
-      ? nothing
-      : html`<a class="button main" href="channels-new">New channel</a>`,
-    body: html`${warnings(problems)}
-      <p class="lead">
-        In the order in which calls try them: the highest priority first, then shares by weight. Figures are
-        of ${days.from} to today,
-        UTC${knownFrom === undefined ? nothing : `; last calls and failures are known since ${knownFrom}`}.
-      </p>
-      ${channelTable(view, visit)}`,
-  };
+export const channelPath = (id: string): string => `channels/${encodeURIComponent(id)}`;
+
+export async function channelRow({ ports }: Visit, id: string): Promise<RawRow | undefined> {
+  const rows = await ports.tables.scan('channels');
+  return rows.find((row) => row['id'] === id);
 }
 
-const figures = figureColumns<ChannelWithSums>(({ sum }) => sum);
+const restKinds: Record<RestingPlace['kind'], string> = {
+  rate_limit: 'rate limit',
+  credentials: 'key refused or unpaid',
+  failing: 'fails',
+  failures: 'failed lately',
+};
 
-const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): Markup =>
-  table({
-    caption: 'Channels',
-    rows: channels,
-    markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
-    empty: html`${emptyState('No channel yet', 'A channel is an upstream that serves models.')}
-    ${command('relay-ops channel add --help')}`,
-    columns: [
-      {
-        title: 'Channel',
-        isHead: true,
-        show: ({ id }) => html`<a href="channels/${encodeURIComponent(id)}">${id}</a>`,
-      },
-      { title: 'State', show: (channel) => stateOf(channel, nowMs) },
-      { title: 'Priority', isNumber: true, show: ({ priority }) => priority ?? '–' },
-      { title: 'Weight', isNumber: true, show: ({ weight }) => weight ?? '–' },
-      { title: 'Models', isNumber: true, show: ({ models }) => models?.length ?? '–' },
-      {
-        title: 'Last call',
-        show: (channel) => lastCallWords(channel, { nowMs, knownFrom }),
-        sortBy: ({ activity }) => activity.lastCall ?? '',
-      },
-      {
-        title: 'Last failure',
-        show: ({ activity }) => lastFailureWords(activity, nowMs),
-        sortBy: ({ activity }) => activity.lastFailure ?? '',
-      },
-      figures.calls,
-      figures.failed,
-      figures.firstContent,
-      figures.charged,
-      figures.margin,
-      {
-        title: 'Mark',
-        has: ({ problem, warning }) => (problem ?? warning) !== undefined,
-        show: ({ problem, warning }) =>
-          problem === undefined && warning === undefined
-            ? ''
-            : html`<span class="cut" title="${problem ?? warning}">${problem ?? warning}</span>`,
-      },
-    ],
-  });
+/** What is known against a channel. */
+export function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number): string {
+  const of = model === undefined ? '' : `${model}: `;
+  if (kind === 'failures')
+    return `${of}${failures} ${failures === 1 ? 'failure' : 'failures'}, ${span(nowMs - atMs)} ago`;
+  return atMs > nowMs
+    ? `${of}${restKinds[kind]}, rests ${span(atMs - nowMs)}`
+    : `${of}${restKinds[kind]}, to be probed`;
+}
+
+const dayMs = 86_400_000;
+
+/** `yesterday`, with the day as its title. Days are what is known. */
+function dayWords(day: string, nowMs: number): Content {
+  const days = Math.round((Date.parse(utcDay(nowMs)) - Date.parse(day)) / dayMs);
+  const words = days === 0 ? 'today' : days === 1 ? 'yesterday' : `${days} days ago`;
+  return html`<time datetime="${day}" title="${day}, UTC" data-sort="${day}">${words}</time>`;
+}
+
+interface Now {
+  nowMs: number;
+  knownFrom: string | undefined;
+}
+
+/** When it was last called; of one that is on and was not, since when that is known. */
+function lastCallWords({ state, activity, isIdle }: ChannelWithSums, { nowMs, knownFrom }: Now): Content {
+  if (activity.lastCall !== undefined) return dayWords(activity.lastCall, nowMs);
+  if (state !== 'on' || knownFrom === undefined) return '–';
+  return isIdle ? badge(`idle since ${knownFrom}`, 'warning') : `none since ${knownFrom}`;
+}
+
+const lastFailureWords = ({ activity: { lastFailure } }: ChannelWithSums, nowMs: number): Content =>
+  lastFailure === undefined ? '–' : dayWords(lastFailure, nowMs);
 
 export function stateOf(
   { state, rests, activity }: Pick<ChannelWithSums, 'state' | 'rests' | 'activity'>,
@@ -97,111 +82,138 @@ export function stateOf(
   return first ? badge(restWords(first, nowMs), 'warning') : badge('ready', 'good');
 }
 
-// One channel: what it is, what is known against it now, and what its models did.
-
-export function channelPage(routes: Routes): void {
-  routes.page('/channels/:id', one);
+async function list(visit: Visit): Promise<Page> {
+  const view = await viewChannels(visit.ports);
+  const { days, knownFrom, problems } = view;
+  return {
+    title: 'Channels',
+    actions: visit.options.readOnly
+      ? nothing
+      : html`<a class="button main" href="channels-new">New channel</a>`,
+    body: html`${warnings(problems)}
+    ${lead(
+      html`In the order in which calls try them: the highest priority first, then shares by weight. Figures
+      are of ${days.from} to today,
+      UTC${knownFrom === undefined ? nothing : `; last calls and failures are known since ${knownFrom}`}.`,
+    )}
+    ${channelTable(view, visit)}`,
+  };
 }
+
+const figures = figureColumns<{ sum: DailyFigures }>(({ sum }) => sum);
+
+const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): Markup =>
+  table(channels, {
+    caption: 'Channels',
+    markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
+    empty: html`${emptyState('No channel yet', 'A channel is an upstream that serves models.')}
+    ${command('relay-ops channel add --help')}`,
+    columns: [
+      head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
+      column('State', (channel) => stateOf(channel, nowMs)),
+      number('Priority', ({ priority }) => priority ?? '–'),
+      number('Weight', ({ weight }) => weight ?? '–'),
+      number('Models', ({ models }) => models?.length ?? '–'),
+      column('Last call', (channel) => lastCallWords(channel, { nowMs, knownFrom }), {
+        sortBy: ({ activity }) => activity.lastCall ?? '',
+      }),
+      column('Last failure', (channel) => lastFailureWords(channel, nowMs), {
+        sortBy: ({ activity }) => activity.lastFailure ?? '',
+      }),
+      figures.calls,
+      figures.failed,
+      figures.firstContent,
+      figures.charged,
+      figures.margin,
+      column('Mark', ({ problem, warning = '' }) => ((problem ?? warning) ? cut(problem ?? warning) : ''), {
+        has: ({ problem, warning }) => (problem ?? warning) !== undefined,
+      }),
+    ],
+  });
 
 async function one(visit: Visit): Promise<Page> {
   const id = visit.part('id');
-  const view = await viewChannels(visit.ports);
-  const channel = view.channels.find((each) => each.id === id);
+  const { channels, knownFrom, days, served } = await viewChannels(visit.ports);
+  const channel = channels.find((each) => each.id === id);
   if (!channel) throw usageFailure(`there is no channel ${id}`);
   const row = (await channelRow(visit, id)) ?? {};
-  const path = channelPath(id);
-  const token = visit.identity.formToken;
+  const { problem, warning, rests } = channel;
   return {
     title: id,
-    section: 'channels',
-    above: [['channels', 'Channels']],
-    actions: visit.options.readOnly
-      ? nothing
-      : html`<a class="button main" href="${path}/edit">Edit</a>${
-            channel.state === 'bad'
-              ? actionButton(`${path}/switch`, token, 'Switch off')
-              : html`${actionButton(`${path}/test`, token, 'Test')}${actionButton(`${path}/probe`, token, 'Probe')}${actionButton(`${path}/switch`, token, channel.state === 'on' ? 'Switch off' : 'Switch on')}`
-          }`,
-    body: html`${channel.problem === undefined ? nothing : notice('bad', html`<strong>_problem</strong> ${channel.problem}`)}
-      ${channel.warning === undefined ? nothing : notice('warning', html`<strong>_warning</strong> ${channel.warning}`)}
-      ${factsOf(channel, row, { ...visit, knownFrom: view.knownFrom })}
+    above: [],
+    actions: visit.options.readOnly ? nothing : actionsOf(channel, visit),
+    body: html`${problem === undefined ? nothing : notice('bad', html`<strong>_problem</strong> ${problem}`)}
+      ${warning === undefined ? nothing : notice('warning', html`<strong>_warning</strong> ${warning}`)}
+      ${factsOf(channel, row, { nowMs: visit.nowMs, knownFrom })}
       ${
-        channel.rests.length === 0
+        rests.length === 0
           ? nothing
           : html`<h2>Known against it now</h2>
               <ul>
-                ${channel.rests.map((each) => html`<li>${restWords(each, visit.nowMs)}</li>`)}
+                ${rests.map((each) => html`<li>${restWords(each, visit.nowMs)}</li>`)}
               </ul>`
       }
-      <h2>Models <span class="soft">${view.days.from} to today, UTC</span></h2>
+      <h2>Models <span class="soft">${days.from} to today, UTC</span></h2>
       ${modelTable(
         channel,
-        view.served.filter((each) => each.channel === id),
+        served.filter((each) => each.channel === id),
       )}`,
   };
 }
 
-interface Now {
-  nowMs: number;
-  knownFrom: string | undefined;
+/** One whose row has a problem can be stopped alone. */
+function actionsOf({ id, state }: ChannelWithSums, { identity }: Visit): Markup {
+  const path = channelPath(id);
+  const button = (action: string, words: string): Markup =>
+    actionButton(`${path}/${action}`, identity.formToken, words);
+  return html`<a class="button main" href="${path}/edit">Edit</a>${
+      state === 'bad' ? nothing : html`${button('test', 'Test')}${button('probe', 'Probe')}`
+    }${button('switch', state === 'off' ? 'Switch on' : 'Switch off')}`;
 }
 
 function factsOf(channel: ChannelWithSums, row: RawRow, now: Now): Markup {
-  const { nowMs } = now;
   const { priority, weight, endpoint, secret } = channel;
   const isBad = channel.state === 'bad';
-  const { _can: can } = row;
-  const last = written(row, nowMs);
+  const can = isBad ? undefined : row['_can'];
+  const last = written(row, now.nowMs);
+  const secretWords = secret?.length === 0 ? 'none is sent' : html`<code>${secret?.join(', ')}</code>`;
+  const hidden = 'not shown while the row has a problem';
   return facts([
-    ['State', stateOf(channel, nowMs)],
+    ['State', stateOf(channel, now.nowMs)],
     ['Last call', lastCallWords(channel, now)],
-    ['Last failure', lastFailureWords(channel.activity, nowMs)],
+    ['Last failure', lastFailureWords(channel, now.nowMs)],
     ['Priority', priority ?? '–'],
     ['Weight', weight ?? '–'],
-    [
-      'Endpoint',
-      endpoint === undefined ? 'not shown while the row has a problem' : html`<code>${endpoint}</code>`,
-    ],
-    [
-      'Secret',
-      isBad ? 'not shown' : secret?.length === 0 ? 'none is sent' : html`<code>${secret?.join(', ')}</code>`,
-    ],
-    ...(can === undefined || isBad ? [] : [['Probe found', html`<code>${shownValue(can)}</code>`] as const]),
+    ['Endpoint', endpoint === undefined ? hidden : html`<code>${endpoint}</code>`],
+    ['Secret', isBad ? 'not shown' : secretWords],
+    ...(can === undefined ? [] : [['Probe found', html`<code>${shownValue(can)}</code>`] as const]),
     ...(last === undefined ? [] : [['Last written', last] as const]),
   ]);
 }
 
-interface ModelOfChannel {
-  model: string;
-  isServed: boolean;
-  sum: DailyFigures;
-}
-
-const channelFigures = figureColumns<ModelOfChannel>(({ sum }) => sum);
-
 function modelTable({ models = [] }: ChannelWithSums, served: readonly ServedDay[]): Markup {
   const byModel = Map.groupBy(served, ({ model }) => model);
-  const names = [...new Set([...byModel.keys(), ...models])];
-  const rows = names.map((model) => ({
+  const rows = [...new Set([...byModel.keys(), ...models])].map((model) => ({
     model,
     isServed: models.includes(model),
-    sum: (byModel.get(model) ?? []).reduce((sum, { figures }) => addFigures(sum, figures), noFigures),
+    sum: (byModel.get(model) ?? []).reduce((sum, day) => addFigures(sum, day.figures), noFigures),
   }));
-  return table({
-    caption: 'Models of the channel',
-    rows: rows.toSorted((a, b) => (b.sum.counts.calls ?? 0) - (a.sum.counts.calls ?? 0)),
-    empty: emptyState('No model', 'A channel without models serves nothing: edit it.'),
-    columns: [
-      {
-        title: 'Model',
-        isHead: true,
-        show: ({ model, isServed }) => html`${model} ${isServed ? nothing : badge('no longer served')}`,
-      },
-      channelFigures.calls,
-      channelFigures.failed,
-      channelFigures.firstContent,
-      channelFigures.charged,
-      channelFigures.margin,
-    ],
-  });
+  return table(
+    rows.toSorted((a, b) => (b.sum.counts.calls ?? 0) - (a.sum.counts.calls ?? 0)),
+    {
+      caption: 'Models of the channel',
+      empty: emptyState('No model', 'A channel without models serves nothing: edit it.'),
+      columns: [
+        head(
+          'Model',
+          ({ model, isServed }) => html`${model} ${isServed ? nothing : badge('no longer served')}`,
+        ),
+        figures.calls,
+        figures.failed,
+        figures.firstContent,
+        figures.charged,
+        figures.margin,
+      ],
+    },
+  );
 }

@@ -4,19 +4,19 @@ import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import {
   useDays,
-  type CustomerUse,
   viewCustomer,
+  type CustomerUse,
   type CustomerView,
 } from '../../../../shared/operate/customers/customer-view.ts';
-import { figureColumns, facts, table, tiles, type Column } from '../layout/table.ts';
-import { counted, grouped, percent, yuan, written } from '../layout/figures.ts';
-import { type Page, emptyState, warnings } from '../layout/frame.ts';
-import { html, nothing, shownValue, type Markup } from '../layout/markup.ts';
-import { plot } from '../layout/plot.ts';
-import type { Routes, Visit } from '../visit/visit.ts';
-import { keyTable } from './keys.ts';
-import { grantTable } from './grants.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
+import { html, nothing, shownValue, type Markup } from '../../markup.ts';
+import { counted, grouped, percent, written, yuan } from '../layout/figures.ts';
+import { emptyBox, emptyState, warnings, type Page } from '../layout/frame.ts';
+import { plot } from '../layout/plot.ts';
+import { facts, figureColumns, head, table, tiles, type Column } from '../layout/table.ts';
+import { customerPath, type Routes, type Visit } from '../visit/visit.ts';
+import { grantTable } from './grants.ts';
+import { keyTable } from './keys.ts';
 
 export function customerPage(routes: Routes): void {
   routes.page('/customers/:account', one);
@@ -26,11 +26,11 @@ async function one(visit: Visit): Promise<Page> {
   const account = visit.part('account');
   const view = await viewCustomer(visit.ports, account);
   const { readOnly } = visit.options;
-  const path = `customers/${encodeURIComponent(account)}`;
+  const path = customerPath(account);
+  const named = encodeURIComponent(account);
   return {
     title: account,
-    section: 'customers',
-    above: [['customers', 'Customers']],
+    above: [],
     actions: readOnly
       ? nothing
       : html`<a class="button main" href="${path}/grant">Top up</a
@@ -51,42 +51,37 @@ async function one(visit: Visit): Promise<Page> {
           ? nothing
           : html`<p class="soft">
               There may be more: the table of keys is larger than one page reads.
-              <a href="keys?text=${encodeURIComponent(account)}">Look further</a>
+              <a href="keys?text=${named}">Look further</a>
             </p>`
       }
       <h2>Grants</h2>
       ${grantTable(view, visit)}
       <p>
-        <a href="requests?account=${encodeURIComponent(account)}">Requests</a> ·
-        <a href="statements?account=${encodeURIComponent(account)}">Statement</a> ·
-        <a href="audit?account=${encodeURIComponent(account)}">Audit</a>
+        <a href="requests?account=${named}">Requests</a> ·
+        <a href="statements?account=${named}">Statement</a> ·
+        <a href="audit?account=${named}">Audit</a>
       </p>`,
   };
 }
 
-/** `Last 30 days`, or from which day on. */
-const useTitle = ({ isWhole, from }: CustomerUse): string =>
-  isWhole ? `Last ${useDays} days` : `Since ${from}`;
-
 function balanceTiles({ item, plan, use }: CustomerView): Markup {
   const { counts, amounts } = use.sum;
+  const calls = counts.calls ?? 0;
   const reserved = reservedOf(item);
+  const underWay = html`${yuan(reserved)} more in ${counted(item.open.size, 'call')} under way`;
   return tiles([
     {
       name: 'Balance',
       value: yuan(item.available),
-      note:
-        reserved > 0n
-          ? html`${yuan(reserved)} more in ${counted(item.open.size, 'call')} under way`
-          : 'nothing under way',
+      note: reserved > 0n ? underWay : 'nothing under way',
       ...(item.available <= 0n && { mark: 'bad' as const }),
     },
     { name: 'Granted', value: yuan(item.granted), note: 'since the beginning' },
     { name: 'Spent', value: yuan(item.spent), note: counted(item.settled, 'call') },
     {
-      name: useTitle(use),
+      name: use.isWhole ? `Last ${useDays} days` : `Since ${use.from}`,
       value: yuan(amounts.charged ?? 0n),
-      note: `${counted(counts.calls ?? 0, 'call')}, ${percent(counts.failures ?? 0, counts.calls ?? 0)} failed`,
+      note: `${counted(calls, 'call')}, ${percent(counts.failures ?? 0, calls)} failed`,
     },
     {
       name: 'Plan',
@@ -116,13 +111,11 @@ function usage({ use }: CustomerView): Markup {
   const { days, models } = use;
   if (days.length === 0)
     return html`<h2>Use</h2>
-      <div class="empty">
-        ${emptyState(
-          `No call in ${useDays} days`,
-          'Use by day and model appears here some seconds after the first call.',
-        )}
-      </div>`;
+      ${emptyBox(`No call in ${useDays} days`, 'Use by day and model appears here some seconds after the first call.')}`;
   const times = days.map(({ day }) => Date.parse(`${day}T00:00:00Z`) / 1000);
+  const charged = days.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n));
+  const counts = (name: 'calls' | 'failures'): number[] =>
+    days.map(({ figures }) => figures.counts[name] ?? 0);
   return html`<h2>${use.isWhole ? `Use of the last ${useDays} days` : `Use since ${use.from}`}</h2>
     ${
       use.isWhole
@@ -135,14 +128,7 @@ function usage({ use }: CustomerView): Markup {
         title: 'Charged',
         unit: '¥ a day',
         times,
-        series: [
-          {
-            label: 'charged',
-            values: days.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n)),
-            kind: 'bars',
-            tone: 'third',
-          },
-        ],
+        series: [{ label: 'charged', values: charged, kind: 'bars', tone: 'third' }],
       })}
       ${plot({
         id: 'calls-by-day',
@@ -150,33 +136,18 @@ function usage({ use }: CustomerView): Markup {
         unit: 'a day',
         times,
         series: [
-          {
-            label: 'calls',
-            values: days.map(({ figures }) => figures.counts.calls ?? 0),
-            kind: 'bars',
-            tone: 'first',
-          },
-          {
-            label: 'failed',
-            values: days.map(({ figures }) => figures.counts.failures ?? 0),
-            kind: 'bars',
-            tone: 'bad',
-          },
+          { label: 'calls', values: counts('calls'), kind: 'bars', tone: 'first' },
+          { label: 'failed', values: counts('failures'), kind: 'bars', tone: 'bad' },
         ],
       })}
     </div>
-    ${table({
-      caption: 'Use by model',
-      rows: models,
-      empty: nothing,
-      columns: modelColumns,
-    })}`;
+    ${table(models, { caption: 'Use by model', empty: nothing, columns: modelColumns })}`;
 }
 
 const columns = figureColumns<{ figures: DailyFigures }>((row) => row.figures);
 
 const modelColumns: Column<CustomerUse['models'][number]>[] = [
-  { title: 'Model', isHead: true, show: ({ model }) => model },
+  head('Model', ({ model }) => model),
   columns.calls,
   columns.failed,
   columns.input,

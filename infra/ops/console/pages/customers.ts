@@ -2,17 +2,28 @@
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import {
   listCustomers,
-  type ListedCustomer,
   listSpending,
+  type ListedCustomer,
   type SpendingCustomer,
   type SpendingOrder,
 } from '../../../../shared/operate/customers/customer-list.ts';
-import { figureColumns, badge, pager, table, type Column } from '../layout/table.ts';
-import { grouped, yuan, when } from '../layout/figures.ts';
+import { html, nothing, type Content, type Markup } from '../../markup.ts';
+import { grouped, when, yuan } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
-import { type Page, emptyState, warnings } from '../layout/frame.ts';
-import { html, nothing, type Content, type Markup } from '../layout/markup.ts';
-import type { Routes, Visit } from '../visit/visit.ts';
+import { emptyState, lead, warnings, type Page } from '../layout/frame.ts';
+import {
+  badge,
+  column,
+  cut,
+  figureColumns,
+  head,
+  number,
+  pager,
+  table,
+  tabs,
+  type Column,
+} from '../layout/table.ts';
+import { customerLink, type Routes, type Visit } from '../visit/visit.ts';
 
 const pageRows = 50;
 
@@ -21,52 +32,34 @@ export function customerPages(routes: Routes): void {
 }
 
 const orders = [
-  ['', 'All'],
-  ['spent', 'Spent most'],
-  ['dry', 'Running dry'],
+  ['customers', 'All'],
+  ['customers?order=spent', 'Spent most'],
+  ['customers?order=dry', 'Running dry'],
 ] as const;
 
 async function list(visit: Visit): Promise<Page> {
   const order = visit.query('order');
   const name = visit.query('name');
   const isSpending = order === 'spent' || order === 'dry';
-  const body = isSpending ? await spending(visit, order) : await byName(visit, name);
+  const find = { action: 'customers', verb: 'Find' };
   return {
     title: 'Customers',
-    section: 'customers',
     actions: visit.options.readOnly
       ? nothing
       : html`<a class="button main" href="customers-new">New customer</a>`,
-    body: html`<nav class="tabs" aria-label="Order">
-        ${orders.map(
-          ([each, words]) =>
-            html`<a
-              href="customers${each === '' ? '' : `?order=${each}`}"
-              ${each === (isSpending ? order : '') ? html`aria-current="page"` : nothing}
-              >${words}</a
-            >`,
-        )}
-      </nav>
-      ${
-        isSpending
-          ? nothing
-          : search({
-              action: 'customers',
-              verb: 'Find',
-              fields: [{ name: 'name', label: 'Part of a name', value: name }],
-            })
-      }
-      ${body}`,
+    body: html`${tabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}
+    ${isSpending ? nothing : search({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
+    ${isSpending ? await spending(visit, order) : await byName(visit, name)}`,
   };
 }
 
 async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Markup> {
-  const page = await listCustomers(ports, {
+  const after = query('after');
+  const { customers, count, next, problems } = await listCustomers(ports, {
     ...(name !== '' && { name }),
-    ...(query('after') !== '' && { after: query('after') }),
+    ...(after !== '' && { after }),
     limit: pageRows,
   });
-  const { customers, count, next, problems } = page;
   const words =
     count === undefined
       ? html`${customers.length} customers, in the order of the table; there are more`
@@ -76,9 +69,8 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
     ...(next !== undefined && { after: next }),
   });
   return html`${warnings(problems)}
-  ${table({
+  ${table(customers, {
     caption: 'Customers',
-    rows: customers,
     columns: columnsOf<ListedCustomer>(nowMs),
     markOf: ({ state }) => (state === 'bad' ? 'bad' : undefined),
     empty:
@@ -91,7 +83,7 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
       ? nothing
       : pager({
           count: words,
-          ...(query('after') !== '' && { first: 'customers' }),
+          ...(after !== '' && { first: 'customers' }),
           ...(next !== undefined && { next: `customers?${at.toString()}` }),
         })
   }`;
@@ -100,44 +92,46 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
 async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<Markup> {
   const page = await listSpending(ports, { order, limit: pageRows });
   const { customers, active, looked, month, problems } = page;
-  return html`<p class="lead">
-      ${
-        order === 'dry'
-          ? `Whose balance lasts shortest at the pace of ${month}, of the ${looked} who spent most. Plans are not counted.`
-          : `Who spent most in ${month} (UTC).`
-      }
-    </p>
-    ${warnings(problems)}
-    ${table({
-      caption: order === 'dry' ? 'Customers by how long their balance lasts' : 'Customers by what they spent',
-      rows: customers,
-      columns: columnsOf<SpendingCustomer>(nowMs, {
-        title: 'Lasts',
-        isNumber: true,
+  const isDry = order === 'dry';
+  return html`${lead(
+    isDry
+      ? `Whose balance lasts shortest at the pace of ${month}, of the ${looked} who spent most. Plans are not counted.`
+      : `Who spent most in ${month} (UTC).`,
+  )}
+  ${warnings(problems)}
+  ${table(customers, {
+    caption: isDry ? 'Customers by how long their balance lasts' : 'Customers by what they spent',
+    columns: columnsOf<SpendingCustomer>(
+      nowMs,
+      number('Lasts', ({ daysLeft }) => lastsWords(daysLeft), {
         about: 'at the pace of this month',
-        show: ({ daysLeft }) => lastsWords(daysLeft),
         sortBy: ({ daysLeft }) => daysLeft ?? Number.MAX_SAFE_INTEGER,
       }),
-      markOf: ({ daysLeft }) =>
-        daysLeft !== undefined && daysLeft < 3 ? (daysLeft < 1 ? 'bad' : 'warning') : undefined,
-      empty: emptyState(
-        `Nobody spent anything in ${month}`,
-        html`<a href="customers">Show all customers</a>`,
-      ),
-    })}
-    ${pager({ count: html`${customers.length} of ${grouped(active)} customers with calls or grants in ${month}` })}`;
+    ),
+    markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
+    empty: emptyState(`Nobody spent anything in ${month}`, html`<a href="customers">Show all customers</a>`),
+  })}
+  ${pager({ count: html`${customers.length} of ${grouped(active)} customers with calls or grants in ${month}` })}`;
 }
 
 function lastsWords(days: number | undefined): Content {
   if (days === undefined) return '–';
   if (days === 0) return badge('empty', 'bad');
-  return days < 1
-    ? badge('under a day', 'bad')
-    : days > 999
-      ? 'years'
-      : Math.floor(days) === 1
-        ? '1 day'
-        : `${Math.floor(days)} days`;
+  if (days < 1) return badge('under a day', 'bad');
+  if (days > 999) return 'years';
+  return Math.floor(days) === 1 ? '1 day' : `${Math.floor(days)} days`;
+}
+
+function stateOf({ state, problem }: ListedCustomer): Markup {
+  if (state === 'on') return badge('on', 'good');
+  return state === 'off'
+    ? badge('off')
+    : html`<span title="${problem ?? ''}">${badge('not used', 'bad')}</span>`;
+}
+
+function balanceOf({ item, unknown }: ListedCustomer): Content {
+  if (unknown !== undefined) return html`<span title="${unknown}">${badge('unknown', 'bad')}</span>`;
+  return item ? yuan(item.available) : '–';
 }
 
 const month = figureColumns<ListedCustomer>((row) => row.month);
@@ -146,44 +140,16 @@ const columnsOf = <Customer extends ListedCustomer>(
   nowMs: number,
   more?: Column<Customer>,
 ): Column<Customer>[] => [
-  {
-    title: 'Customer',
-    isHead: true,
-    show: ({ account }) => html`<a href="customers/${encodeURIComponent(account)}">${account}</a>`,
-  },
-  {
-    title: 'State',
-    show: ({ state, problem }) =>
-      state === 'on'
-        ? badge('on', 'good')
-        : state === 'off'
-          ? badge('off')
-          : html`<span title="${problem ?? ''}">${badge('not used', 'bad')}</span>`,
-  },
-  {
-    title: 'Balance',
-    isNumber: true,
-    show: ({ item, unknown }) =>
-      unknown === undefined
-        ? item
-          ? yuan(item.available)
-          : '–'
-        : html`<span title="${unknown}">${badge('unknown', 'bad')}</span>`,
-    sortBy: ({ item }) => (item ? formatYuan(item.available) : ''),
-  },
+  head('Customer', ({ account }) => customerLink(account)),
+  column('State', stateOf),
+  number('Balance', balanceOf, { sortBy: ({ item }) => (item ? formatYuan(item.available) : '') }),
   ...(more ? [more] : []),
   { ...month.charged, title: 'This month', about: 'charged, UTC' },
   { ...month.calls, about: 'this month' },
   { ...month.failed, about: 'this month' },
-  { title: 'Plan', show: ({ plan }) => (plan ? `level ${plan.level}` : '–') },
-  {
-    title: 'Last call',
-    show: ({ lastCall }) => (lastCall === undefined ? '–' : when(lastCall * 1000, nowMs)),
+  column('Plan', ({ plan }) => (plan ? `level ${plan.level}` : '–')),
+  column('Last call', ({ lastCall }) => (lastCall === undefined ? '–' : when(lastCall * 1000, nowMs)), {
     sortBy: ({ lastCall }) => lastCall ?? 0,
-  },
-  {
-    title: 'Note',
-    has: ({ note }) => note !== undefined,
-    show: ({ note }) => html`<span class="cut" title="${note ?? ''}">${note ?? ''}</span>`,
-  },
+  }),
+  column('Note', ({ note = '' }) => cut(note), { has: ({ note }) => note !== undefined }),
 ];

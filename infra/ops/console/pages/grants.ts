@@ -1,62 +1,59 @@
-/** The top-up of a customer, by the plan of `account grant`. */
+/** Grants of a customer: made, listed, and what became of one. */
+import { formatYuan } from '../../../../shared/billing/amount.ts';
 import {
   carryOutGrant,
   planGrantAmount,
   type GrantMade,
   type GrantPlan,
 } from '../../../../shared/operate/customers/grants.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { type Field, type Tried, typed } from '../layout/form.ts';
-import { type Page, emptyState } from '../layout/frame.ts';
-import { ofPlan, type Proposal, type Routes, type Visit, customerPath, formPage } from '../visit/visit.ts';
 import type { CustomerView } from '../../../../shared/operate/customers/customer-view.ts';
-import { html, nothing, type Markup } from '../layout/markup.ts';
-import { badge, table } from '../layout/table.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { html, nothing, type Markup } from '../../markup.ts';
 import { writtenTime } from '../layout/figures.ts';
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { typed } from '../layout/form.ts';
+import { emptyState } from '../layout/frame.ts';
+import { badge, column, head, number, table, wide } from '../layout/table.ts';
+import { customerPath, formPage, ofPlan, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
-const appliedWaitMs = 10_000;
+export const appliedWaitMs = 10_000;
 
 export function grantFormPage(routes: Routes): void {
   routes.form('/customers/:account/grant', { page: grantPage, propose: proposeGrant });
 }
 
-/** The id is made with the form, or by the page that led here: a form that is sent twice grants once. */
-const grantFields = ({ ports, nowMs, query }: Visit, tried: Tried | undefined): Field[] => [
-  {
-    name: 'amount',
-    label: 'Amount, yuan',
-    input: 'decimal',
-    required: true,
-    placeholder: '50',
-    value: query('amount'),
-    help: 'At most 9 decimals. Below 0 is a correction.',
-  },
-  {
-    name: 'reason',
-    label: 'Reason',
-    help: 'The customer sees it in their usage.',
-    placeholder: 'paid by card',
-    value: query('reason'),
-  },
-  {
-    name: 'id',
-    label: '',
-    kind: 'hidden',
-    value:
-      tried?.fields['id'] ||
-      query('id') ||
-      `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`,
-  },
-];
-
-const grantPage = async (visit: Visit, tried?: Tried): Promise<Page> =>
-  formPage(visit, tried, {
-    title: 'Top up',
-    account: visit.part('account'),
-    fields: grantFields(visit, tried),
-    verb: 'Go on',
-  });
+const grantPage = formPage(({ ports, nowMs, part, query }, tried) => ({
+  title: 'Top up',
+  above: [[customerPath(part('account')), part('account')]],
+  fields: [
+    {
+      name: 'amount',
+      label: 'Amount, yuan',
+      input: 'decimal',
+      required: true,
+      placeholder: '50',
+      value: query('amount'),
+      help: 'At most 9 decimals. Below 0 is a correction.',
+    },
+    {
+      name: 'reason',
+      label: 'Reason',
+      help: 'The customer sees it in their usage.',
+      placeholder: 'paid by card',
+      value: query('reason'),
+    },
+    {
+      name: 'id',
+      label: '',
+      kind: 'hidden',
+      // Made with the form, or by the page that led here: a form that is sent twice grants once.
+      value:
+        tried?.fields['id'] ||
+        query('id') ||
+        `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`,
+    },
+  ],
+  cancel: customerPath(part('account')),
+}));
 
 async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
   const account = part('account');
@@ -75,42 +72,12 @@ async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
   };
 }
 
-// The newest grants of a customer.
-
-export const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
-  html`${table({
-    caption: 'Grants',
-    rows: grants,
-    markOf: ({ problem }) => (problem === undefined ? undefined : 'bad'),
-    empty: emptyState('No grant yet', 'A balance begins with a top-up.'),
-    columns: [
-      { title: 'Grant', isHead: true, show: ({ grantId }) => html`<code>${grantId}</code>` },
-      {
-        title: 'Amount',
-        isNumber: true,
-        show: ({ amount }) => html`${amount}<span class="unit">¥</span>`,
-        sortBy: ({ amount }) => amount,
-      },
-      {
-        title: 'Applied',
-        show: ({ applied, problem }) =>
-          problem === undefined
-            ? applied === undefined
-              ? badge('waits', 'warning')
-              : writtenTime(applied, nowMs)
-            : html`${badge('not used', 'bad')} <span class="wide">${problem}</span>`,
-      },
-    ],
-  })}
-  ${hasAllGrants ? nothing : html`<p class="soft">The newest ${grants.length}; the statement has all of a month.</p>`}`;
-
-// What became of a grant or a refund, in sentences.
-
+/** What became of a grant or a refund, in sentences. */
 export function grantLines(
   { grantId, amount }: Pick<GrantPlan, 'grantId' | 'amount'>,
   { made, isApplied, available }: GrantMade,
 ): string[] {
-  const isMade = made.some(({ table }) => table === 'grants');
+  const isMade = made.some(({ table: of }) => of === 'grants');
   const now = available === undefined ? '' : `: ${formatYuan(available)} yuan are available now`;
   return [
     isMade
@@ -119,3 +86,22 @@ export function grantLines(
     isApplied ? `It is applied${now}.` : 'It is not applied yet. It will be within minutes.',
   ];
 }
+
+/** The newest grants of a customer. */
+export const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
+  html`${table(grants, {
+    caption: 'Grants',
+    markOf: ({ problem }) => (problem === undefined ? undefined : 'bad'),
+    empty: emptyState('No grant yet', 'A balance begins with a top-up.'),
+    columns: [
+      head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
+      number('Amount', ({ amount }) => html`${amount}<span class="unit">¥</span>`, {
+        sortBy: ({ amount }) => amount,
+      }),
+      column('Applied', ({ applied, problem }) => {
+        if (problem !== undefined) return html`${badge('not used', 'bad')} ${wide(problem)}`;
+        return applied === undefined ? badge('waits', 'warning') : writtenTime(applied, nowMs);
+      }),
+    ],
+  })}
+  ${hasAllGrants ? nothing : html`<p class="soft">The newest ${grants.length}; the statement has all of a month.</p>`}`;

@@ -1,23 +1,26 @@
-/** Keys: found by customer, hint or hash. */
+/** Keys: found by customer, hint or hash, checked, rotated, disabled. Nothing of a key but its hint and hash is stored. */
 import { shownHash } from '../../../../shared/config/rows/key-row.ts';
-import { findKeys, type KeyView, checkKey, findKey } from '../../../../shared/operate/keys/list-keys.ts';
-import { counted, writtenTime } from '../layout/figures.ts';
-import { search, type Tried } from '../layout/form.ts';
-import { type Page, emptyState } from '../layout/frame.ts';
-import { html, nothing, shownValue, type Content, type Markup } from '../layout/markup.ts';
-import { pager, badge, table } from '../layout/table.ts';
-import { type Routes, type Visit, ownForm, ofPlan, type Proposal } from '../visit/visit.ts';
+import { checkKey, findKey, findKeys, type KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import {
+  planDisableKey,
   carryOutRotateKey,
   planRotateKey,
-  planDisableKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
+import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { counted, writtenTime } from '../layout/figures.ts';
+import { search } from '../layout/form.ts';
+import { emptyState, lead, type Page } from '../layout/frame.ts';
+import { actions, badge, column, cut, head, pager, table } from '../layout/table.ts';
+import { customerLink, formPage, ofPlan, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 const pageRows = 100;
 
 export function keyPages(routes: Routes): void {
   routes.page('/keys', list);
+  routes.form('/keys/check', { page: checkPage, propose: proposeCheck, reads: true });
+  routes.form('/keys/:hash/disable', { page: disablePage, propose: proposeDisable });
+  routes.form('/keys/:hash/rotate', { page: rotatePage, propose: proposeRotate });
 }
 
 async function list(visit: Visit): Promise<Page> {
@@ -29,25 +32,21 @@ async function list(visit: Visit): Promise<Page> {
     ...(text !== '' && { text }),
     ...(next !== undefined && { after: next }),
   });
+  const label = 'Customer, hint or hash';
+  const choose = html`Keys belong to customers: <a href="customers">choose one</a>, then make a key.`;
   return {
     title: 'Keys',
-    section: 'keys',
     actions: html`<a class="button" href="keys/check">Check a key</a>`,
     body: html`${search({
       action: 'keys',
       verb: 'Find',
-      fields: [
-        { name: 'text', label: 'Customer, hint or hash', value: text, placeholder: 'acme or sk-AbCd' },
-      ],
+      fields: [{ name: 'text', label, value: text, placeholder: 'acme or sk-AbCd' }],
     })}
     ${keyTable(keys, visit, {
       withAccount: true,
       empty:
         text === ''
-          ? emptyState(
-              'No key yet',
-              html`Keys belong to customers: <a href="customers">choose one</a>, then make a key.`,
-            )
+          ? emptyState('No key yet', choose)
           : emptyState('No key fits', html`<a href="keys">Show all keys</a>`),
     })}
     ${pager({
@@ -60,8 +59,6 @@ async function list(visit: Visit): Promise<Page> {
   };
 }
 
-// Keys as a table: by their hints, since nothing else of them is stored.
-
 const marks: Record<KeyView['state'], 'good' | 'bad' | 'warning' | 'calm'> = {
   usable: 'good',
   unknown: 'bad',
@@ -72,88 +69,43 @@ const marks: Record<KeyView['state'], 'good' | 'bad' | 'warning' | 'calm'> = {
 };
 const words: Partial<Record<KeyView['state'], string>> = { usable: 'works', invalid: 'not used' };
 
-export function keyTable(
+export const keyTable = (
   keys: readonly KeyView[],
   { options, nowMs }: Visit,
   { empty, withAccount = false }: { empty: Content; withAccount?: boolean },
-): Markup {
-  return table({
+): Markup =>
+  table(keys, {
     caption: 'Keys',
-    rows: keys,
     empty,
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
     columns: [
-      {
-        title: 'Key',
-        isHead: true,
-        show: ({ row }) => html`<code>${shownValue(row['hint']) || 'no hint'}</code>`,
-      },
-      { title: 'State', show: ({ state }) => badge(words[state] ?? state, marks[state]) },
+      head('Key', ({ row }) => html`<code>${shownValue(row['hint']) || 'no hint'}</code>`),
+      column('State', ({ state }) => badge(words[state] ?? state, marks[state])),
       ...(withAccount
-        ? [
-            {
-              title: 'Customer',
-              show: ({ row }: KeyView) =>
-                html`<a href="customers/${encodeURIComponent(shownValue(row['account']))}"
-                  >${shownValue(row['account'])}</a
-                >`,
-            },
-          ]
+        ? [column('Customer', ({ row }: KeyView) => customerLink(shownValue(row['account'])))]
         : []),
-      { title: 'May', show: ({ why }) => html`<span class="cut" title="${why}">${why}</span>` },
-      {
-        title: 'Made',
-        show: ({ row }) => writtenTime(row['_created'], nowMs),
-      },
-      {
-        title: 'Hash',
-        show: ({ row }) =>
-          html`<code title="${shownHash(shownValue(row['hash']))}"
-            >${shownHash(shownValue(row['hash'])).slice(0, 8)}</code
-          >`,
-      },
-      ...(options.readOnly
-        ? []
-        : [
-            {
-              title: 'Actions',
-              isActions: true,
-              show: ({ row, state }: KeyView) => {
-                const path = `keys/${encodeURIComponent(shownValue(row['hash']))}`;
-                return state === 'usable'
-                  ? html`<a href="${path}/rotate">Rotate</a> · <a href="${path}/disable">Disable</a> ·
-                      <a href="${path}/leaked">Leaked</a>`
-                  : nothing;
-              },
-            },
-          ]),
+      column('May', ({ why }) => cut(why)),
+      column('Made', ({ row }) => writtenTime(row['_created'], nowMs)),
+      column('Hash', ({ row }) => hashOf(shownHash(shownValue(row['hash'])))),
+      ...(options.readOnly ? [] : [actions(actionsOf)]),
     ],
   });
+
+const hashOf = (hash: string): Markup => html`<code title="${hash}">${hash.slice(0, 8)}</code>`;
+
+function actionsOf({ row, state }: KeyView): Markup {
+  const path = `keys/${encodeURIComponent(shownValue(row['hash']))}`;
+  return state === 'usable'
+    ? html`<a href="${path}/rotate">Rotate</a> · <a href="${path}/disable">Disable</a> ·
+        <a href="${path}/leaked">Leaked</a>`
+    : nothing;
 }
 
-// What is done to a key: checked, rotated, disabled.
-
-export function keyFormPages(routes: Routes): void {
-  routes.form('/keys/check', { page: checkPage, propose: proposeCheck, reads: true });
-  routes.form('/keys/:hash/disable', { page: disablePage, propose: proposeDisable });
-  routes.form('/keys/:hash/rotate', { page: rotatePage, propose: proposeRotate });
-}
-
-const disablePage = async (visit: Visit, tried?: Tried): Promise<Page> => {
-  const { name, hint } = await findKey(visit.ports, visit.part('hash'));
-  return {
-    title: `Disable ${hint}`,
-    section: 'keys',
-    above: [['keys', 'Keys']],
-    body: html`<p>${name}: calls with it are refused within 30 seconds. Its row stays.</p>
-      ${ownForm(visit, {
-        fields: [],
-        verb: 'Go on',
-        cancel: 'keys',
-        tried,
-      })}`,
-  };
-};
+const disablePage = formPage(async ({ ports, part }) => {
+  const { name, hint } = await findKey(ports, part('hash'));
+  const intro = html`<p>${name}: calls with it are refused within 30 seconds. Its row stays.</p>`;
+  return { title: `Disable ${hint}`, intro, cancel: 'keys' };
+});
 
 async function proposeDisable({ ports, part }: Visit): Promise<Proposal> {
   const plan = await planDisableKey(ports, part('hash'));
@@ -166,29 +118,16 @@ async function proposeDisable({ ports, part }: Visit): Promise<Proposal> {
   };
 }
 
-const rotatePage = async (visit: Visit, tried?: Tried): Promise<Page> => {
-  const { name, hint } = await findKey(visit.ports, visit.part('hash'));
+const rotatePage = formPage(async ({ ports, part }) => {
+  const { name, hint } = await findKey(ports, part('hash'));
+  const label = 'The old key works for, hours';
   return {
     title: `Rotate ${hint}`,
-    section: 'keys',
-    above: [['keys', 'Keys']],
-    body: html`<p>A new key with the same rights; ${name} works on for a while.</p>
-      ${ownForm(visit, {
-        fields: [
-          {
-            name: 'grace',
-            label: 'The old key works for, hours',
-            value: '24',
-            input: 'decimal',
-            help: '0 refuses it at once.',
-          },
-        ],
-        verb: 'Go on',
-        cancel: 'keys',
-        tried,
-      })}`,
+    intro: html`<p>A new key with the same rights; ${name} works on for a while.</p>`,
+    fields: [{ name: 'grace', label, value: '24', input: 'decimal', help: '0 refuses it at once.' }],
+    cancel: 'keys',
   };
-};
+});
 
 async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
   const graceHours = field('grace') === '' ? Number.NaN : Number(field('grace'));
@@ -209,19 +148,15 @@ async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
   };
 }
 
-const checkPage = async (visit: Visit, tried?: Tried): Promise<Page> => ({
+const checkPage = formPage((_, tried) => ({
   title: 'Check a key',
-  section: 'keys',
-  above: [['keys', 'Keys']],
-  body: html`<p class="lead">Whether the relay accepts a key, and why. It is hashed, and kept nowhere.</p>
-    ${ownForm(visit, {
-      fields: [{ name: 'key', label: 'The whole key', required: true, placeholder: 'sk-...' }],
-      verb: 'Check it',
-      cancel: 'keys',
-      // What was typed is a secret, so it is not shown again.
-      tried: tried && { ...tried, fields: {} },
-    })}`,
-});
+  intro: lead('Whether the relay accepts a key, and why. It is hashed, and kept nowhere.'),
+  fields: [{ name: 'key', label: 'The whole key', required: true, placeholder: 'sk-...' }],
+  verb: 'Check it',
+  cancel: 'keys',
+  // What was typed is a secret, so it is not shown again.
+  tried: tried && { ...tried, fields: {} },
+}));
 
 async function proposeCheck({ ports, field }: Visit): Promise<Proposal> {
   const { state, why, name } = await checkKey(ports, field('key'));

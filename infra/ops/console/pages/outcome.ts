@@ -1,9 +1,9 @@
-/** The page that asks before anything is written. */
-import { type Page, notice, warnings, sectionOf, outcome } from '../layout/frame.ts';
-import { html, nothing, type Markup } from '../layout/markup.ts';
-import type { Kept, Visit, Outcome, Proposal, Run } from '../visit/visit.ts';
+/** The pages of an action: what asks before a write, what says that it was done or how far it is, and what did not work out. */
 import { Failure } from '../../../../shared/operate/plan.ts';
+import { html, nothing, type Markup } from '../../markup.ts';
 import { span } from '../layout/figures.ts';
+import { notice, outcome, sectionOf, warnings, type Page } from '../layout/frame.ts';
+import type { Kept, Outcome, Run, Visit } from '../visit/visit.ts';
 
 export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: Kept): Page {
   const { title, back, effect, questions, refusal, details, verb, grave } = proposal;
@@ -11,8 +11,7 @@ export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: 
   const again = isTyped ? html`<a href="${path}?again=${id}">Change the values</a>` : nothing;
   return {
     title,
-    section: sectionOf(back),
-    above: [[back, 'Back']],
+    back,
     body: html`${refusal === undefined ? nothing : notice('bad', refusal)}
       ${warnings(proposal.warnings ?? [])}
       <h2>What happens</h2>
@@ -35,8 +34,6 @@ export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: 
   };
 }
 
-// The page that says what was done, or how far it is.
-
 const refreshSeconds = 2;
 
 interface Shown {
@@ -45,34 +42,31 @@ interface Shown {
   secret: Outcome['secret'];
 }
 
-export function resultPage({ nowMs }: Visit, { kept: { proposal }, run, secret }: Shown): Page {
-  const frame = {
-    title: proposal.title,
-    section: sectionOf(proposal.back),
-    above: [[proposal.back, 'Back']] as const,
-  };
-  if (!run.ended)
-    return {
-      ...frame,
-      body: notice(
-        'calm',
-        `Under way for ${span(nowMs - run.startedMs)}${run.words === '' ? '' : `: ${run.words}`}. This page loads itself again; closing it stops nothing.`,
-      ),
-      refreshSeconds,
-    };
-  if ('error' in run.ended) return { ...frame, body: failed(run.ended.error, proposal), status: 409 };
-  const { lines, details, message = secret?.message, next = [] } = run.ended.outcome;
+export function resultPage({ nowMs }: Visit, { kept, run, secret }: Shown): Page {
+  const { title, back } = kept.proposal;
+  if (!run.ended) {
+    const words = run.words === '' ? '' : `: ${run.words}`;
+    const body = notice(
+      'calm',
+      `Under way for ${span(nowMs - run.startedMs)}${words}. This page loads itself again; closing it stops nothing.`,
+    );
+    return { title, back, body, refreshSeconds };
+  }
+  if ('error' in run.ended) {
+    const { error } = run.ended;
+    const body = unfortunate(error instanceof Failure ? error.message : fault, back, 'Back');
+    return { title, back, body, status: 409 };
+  }
+  const { lines, details, message = secret?.message, next = [], warnings: said = [] } = run.ended.outcome;
   return {
-    ...frame,
+    title,
+    back,
     secret: secret?.value,
     body: html`${outcome(lines.map((line) => html`<p>${line}</p>`))}
       ${secret === undefined ? nothing : secretOf(secret)}
-      ${message === undefined ? nothing : messageOf(message)} ${warnings(run.ended.outcome.warnings ?? [])}
-      ${details ?? nothing}
+      ${message === undefined ? nothing : messageOf(message)} ${warnings(said)} ${details ?? nothing}
       <p>
-        ${[...next, [proposal.back, 'Back'] as const].map(
-          ([path, words]) => html`<a href="${path}">${words}</a> &nbsp; `,
-        )}
+        ${[...next, [back, 'Back'] as const].map(([path, words]) => html`<a href="${path}">${words}</a> &nbsp; `)}
       </p>`,
   };
 }
@@ -88,27 +82,22 @@ const messageOf = (lines: readonly string[]): Markup =>
   html`<h2>To send</h2>
     <pre class="command">${lines.join('\n')}</pre>`;
 
-function failed(error: unknown, { back }: Proposal): Markup {
-  const words =
-    error instanceof Failure
-      ? error.message
-      : 'Something went wrong that should not. What it was stands in the terminal that started the console.';
-  return html`${notice('bad', words)}
-    <p><a href="${back}">Back</a></p>`;
-}
+/** Says nothing of the inside. */
+const fault =
+  'Something went wrong that should not. What it was stands in the terminal that started the console.';
 
-// Pages for what did not work out: expected failures say what to do, others say nothing of the inside.
+const unfortunate = (words: string, path: string, link: string): Markup =>
+  html`${notice('bad', words)}
+    <p><a href="${path}">${link}</a></p>`;
 
 const statuses = { 1: 409, 2: 404, 3: 403 } as const;
 
-/** Of a page that cannot be shown. */
+/** Of a page that cannot be shown: an expected failure says what to do. */
 export function failurePage({ message, exitCode }: Failure, path: string): Page {
-  const section = sectionOf(path);
+  const [section] = sectionOf(path);
   return {
     title: exitCode === 3 ? 'Not allowed' : 'Not found, or not possible',
-    section,
-    body: html`${notice('bad', message)}
-      <p><a href="${section === '' ? './' : section}">Back to the list</a></p>`,
+    body: unfortunate(message, section === '' ? './' : section, 'Back to the list'),
     status: statuses[exitCode],
   };
 }
@@ -116,11 +105,7 @@ export function failurePage({ message, exitCode }: Failure, path: string): Page 
 export const faultPage = (): Page => ({
   title: 'A mistake of this console',
   section: '',
-  body: html`${notice(
-      'bad',
-      'Something went wrong that should not. What it was stands in the terminal that started the console.',
-    )}
-    <p><a href="./">To the overview</a></p>`,
+  body: unfortunate(fault, './', 'To the overview'),
   status: 500,
 });
 
@@ -134,7 +119,6 @@ export const missingPage = (): Page => ({
 export const notePage = (status: number, words: string): Page => ({
   title: 'Not done',
   section: '',
-  body: html`${notice('bad', words)}
-    <p><a href="./">To the overview</a></p>`,
+  body: unfortunate(words, './', 'To the overview'),
   status,
 });

@@ -1,19 +1,30 @@
 /** The first page: calls, spend, failures and time to first content by minute, and what needs a look. */
+import { yuanNumber } from '../../../../shared/billing/amount.ts';
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
 import {
   viewOverview,
+  type ModelSum,
   type OverviewView,
   type TrafficPoint,
-  type ModelSum,
 } from '../../../../shared/operate/overview.ts';
-import { grouped, milliseconds, percent, short, yuan, when, marginText } from '../layout/figures.ts';
-import { type Page, emptyState, notice, warnings } from '../layout/frame.ts';
-import { html, nothing, type Markup } from '../layout/markup.ts';
-import { tiles, figureColumns, badge, table } from '../layout/table.ts';
-import type { Routes, Visit } from '../visit/visit.ts';
-import { yuanNumber } from '../../../../shared/billing/amount.ts';
+import { html, nothing, type Markup } from '../../markup.ts';
+import { grouped, marginText, percent, short, when, yuan } from '../layout/figures.ts';
+import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
 import { plot } from '../layout/plot.ts';
-import { restWords } from './channel-words.ts';
+import {
+  badge,
+  column,
+  figureColumns,
+  head,
+  number,
+  table,
+  tabs,
+  tiles,
+  wide,
+  withinWords,
+} from '../layout/table.ts';
+import type { Routes, Visit } from '../visit/visit.ts';
+import { channelPath, restWords } from './channels.ts';
 
 const spans = [1, 6, 24] as const;
 
@@ -24,29 +35,25 @@ export function overviewPages(routes: Routes): void {
 async function overview(visit: Visit): Promise<Page> {
   const hours = spans.find((each) => String(each) === visit.query('hours')) ?? 1;
   const view = await viewOverview(visit.ports, { hours });
-  const { total } = view;
-  const calls = total.counts.calls ?? 0;
+  const { served, total } = view;
   return {
     title: 'Overview',
-    section: '',
     actions: html`<span class="soft"
-      >${view.served ? html`version ${view.served.version}, ${when(view.served.publishedAt * 1000, visit.nowMs)}` : nothing}</span
+      >${served ? html`version ${served.version}, ${when(served.publishedAt * 1000, visit.nowMs)}` : nothing}</span
     >`,
-    body: html`${view.served ? nothing : unpublished} ${warnings(view.problems)}
-      <nav class="tabs" aria-label="Time">
-        ${spans.map(
-          (each) =>
-            html`<a href="./?hours=${each}" ${each === hours ? html`aria-current="page"` : nothing}
-              >Last ${each === 1 ? 'hour' : `${each} hours`}</a
-            >`,
-        )}
-      </nav>
+    body: html`${served ? nothing : unpublished} ${warnings(view.problems)}
+      ${tabs(
+        'Time',
+        spans.map((each) => [`./?hours=${each}`, `Last ${each === 1 ? 'hour' : `${each} hours`}`]),
+        `./?hours=${hours}`,
+      )}
       ${tilesOf(view)}
       ${
-        calls === 0
-          ? html`<div class="empty">
-              ${emptyState('No call ended in this time', 'Choose a longer time, or make a call: figures appear here some seconds after it ended.')}
-            </div>`
+        (total.counts.calls ?? 0) === 0
+          ? emptyBox(
+              'No call ended in this time',
+              'Choose a longer time, or make a call: figures appear here some seconds after it ended.',
+            )
           : plotsOf(view.points)
       }
       <div class="columns">
@@ -74,16 +81,12 @@ function tilesOf({ total, channels, findings }: OverviewView): Markup {
   const { counts, amounts } = total;
   const calls = counts.calls ?? 0;
   const failures = counts.failures ?? 0;
-  const within = firstContentWithin(total, 0.95);
   const resting = channels.filter(({ rests }) => rests.some(({ kind }) => kind !== 'failures')).length;
   const on = channels.filter(({ state }) => state === 'on').length;
   const problems = findings.filter(({ problem }) => problem !== undefined).length;
+  const tokens = (counts.prompt_tokens ?? 0) + (counts.completion_tokens ?? 0);
   return tiles([
-    {
-      name: 'Calls',
-      value: grouped(calls),
-      note: `${short((counts.prompt_tokens ?? 0) + (counts.completion_tokens ?? 0))} tokens`,
-    },
+    { name: 'Calls', value: grouped(calls), note: `${short(tokens)} tokens` },
     { name: 'Charged', value: yuan(amounts.charged ?? 0n), note: marginText(total) },
     {
       name: 'Failed',
@@ -93,7 +96,7 @@ function tilesOf({ total, channels, findings }: OverviewView): Markup {
     },
     {
       name: 'First content, 95 %',
-      value: within === undefined ? '–' : html`≤ ${milliseconds(within)}`,
+      value: withinWords(firstContentWithin(total, 0.95)),
       note: 'of calls that had some',
     },
     {
@@ -110,8 +113,6 @@ function tilesOf({ total, channels, findings }: OverviewView): Markup {
     },
   ]);
 }
-
-// Plots of the overview: calls, spend, time to first content.
 
 function plotsOf(points: readonly TrafficPoint[]): Markup {
   const times = points.map(({ startMs }) => startMs / 1000);
@@ -151,12 +152,9 @@ function plotsOf(points: readonly TrafficPoint[]): Markup {
   </div>`;
 }
 
-// Tables of the overview: channels now, rows to look at, models of the day.
-
 const channelTable = ({ channels }: OverviewView, { nowMs }: Visit): Markup =>
-  table({
+  table(channels, {
     caption: 'Channels and what is known against them now',
-    rows: channels,
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
     empty: emptyState(
       'No channel yet',
@@ -164,57 +162,43 @@ const channelTable = ({ channels }: OverviewView, { nowMs }: Visit): Markup =>
         <code>ops init</code> for the first one.`,
     ),
     columns: [
-      {
-        title: 'Channel',
-        isHead: true,
-        show: ({ id }) => html`<a href="channels/${encodeURIComponent(id)}">${id}</a>`,
-      },
-      {
-        title: 'Now',
-        show: ({ state, rests }) =>
-          state === 'bad'
-            ? badge('not used', 'bad')
-            : state === 'off'
-              ? badge('off')
-              : rests[0]
-                ? badge(restWords(rests[0], nowMs), 'warning')
-                : badge('ready', 'good'),
-      },
-      { title: 'Priority', isNumber: true, show: ({ priority }) => priority ?? '–' },
-      { title: 'Models', isNumber: true, show: ({ models }) => models?.length ?? '–' },
+      head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
+      column('Now', ({ state, rests }) => {
+        if (state === 'bad') return badge('not used', 'bad');
+        if (state === 'off') return badge('off');
+        return rests[0] ? badge(restWords(rests[0], nowMs), 'warning') : badge('ready', 'good');
+      }),
+      number('Priority', ({ priority }) => priority ?? '–'),
+      number('Models', ({ models }) => models?.length ?? '–'),
     ],
   });
 
 const findingTable = ({ findings }: OverviewView): Markup =>
-  table({
+  table(findings.slice(0, 30), {
     caption: 'Rows with a problem or a warning',
-    rows: findings.slice(0, 30),
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
     empty: emptyState('All rows are good', 'No row of the configuration has a problem or a warning.'),
     columns: [
-      { title: 'Row', isHead: true, show: ({ table: name, key }) => rowLink(name, key) },
-      {
-        title: 'What',
-        show: ({ problem, warning }) => html`<span class="wide">${problem ?? warning}</span>`,
-      },
+      head('Row', ({ table: name, key }) =>
+        name === 'channels' || name === 'charges'
+          ? html`<a href="${name}/${encodeURIComponent(key)}">${name} ${key}</a>`
+          : html`${name} ${key}`,
+      ),
+      column('What', ({ problem, warning }) => wide(problem ?? warning)),
     ],
   });
 
-const rowLink = (name: string, key: string): Markup =>
-  name === 'channels' || name === 'charges'
-    ? html`<a href="${name}/${encodeURIComponent(key)}">${name} ${key}</a>`
-    : html`${name} ${key}`;
-
 const figures = figureColumns<ModelSum>((row) => row.figures);
+const modelsMax = 25;
 
 /** Those that were called most, unless all are asked for. */
-const modelTable = (models: readonly ModelSum[], isWhole: boolean): Markup =>
-  html`${table({
+function modelTable(models: readonly ModelSum[], isWhole: boolean): Markup {
+  const byCalls = models.toSorted((a, b) => (b.figures.counts.calls ?? 0) - (a.figures.counts.calls ?? 0));
+  return html`${table(isWhole ? models : byCalls.slice(0, modelsMax), {
     caption: 'Models of today',
-    rows: isWhole ? models : mostCalled(models),
     empty: emptyState('No call yet today', 'Sums of the day appear here with the first call that ends.'),
     columns: [
-      { title: 'Model', isHead: true, show: ({ model }) => model },
+      head('Model', ({ model }) => model),
       figures.calls,
       figures.failed,
       figures.input,
@@ -231,10 +215,4 @@ const modelTable = (models: readonly ModelSum[], isWhole: boolean): Markup =>
           The ${modelsMax} that were called most. <a href="./?models=all">All ${models.length} models</a>
         </p>`
   }`;
-
-const modelsMax = 25;
-
-const mostCalled = (models: readonly ModelSum[]): ModelSum[] =>
-  models
-    .toSorted((a, b) => (b.figures.counts.calls ?? 0) - (a.figures.counts.calls ?? 0))
-    .slice(0, modelsMax);
+}

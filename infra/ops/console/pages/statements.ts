@@ -1,28 +1,25 @@
 /** Statements: a customer's month from its opening to its closing balance, as `statement` of the command line has it. */
-import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
+import { shellWord } from '../../../../shared/operate/plan.ts';
 import { viewStatement, type Statement, type StatementDay } from '../../../../shared/operate/statement.ts';
-import { figureColumns, table, tiles, type Column } from '../layout/table.ts';
+import { utcMonth } from '../../../../shared/wire/iso-time.ts';
+import { html, nothing, type Markup } from '../../markup.ts';
 import { counted, exactYuan, grouped } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
-import { type Page, command, emptyState, notice } from '../layout/frame.ts';
-import { html, nothing, type Markup } from '../layout/markup.ts';
-import type { Routes, Visit } from '../visit/visit.ts';
-import { utcMonth } from '../../../../shared/wire/iso-time.ts';
-import { shellWord } from '../../../../shared/operate/plan.ts';
+import { command, emptyBox, emptyState, lead, notice, type Page } from '../layout/frame.ts';
+import { column, figureColumns, head, number, table, tiles, wide, type Column } from '../layout/table.ts';
+import { customerLink, type Routes, type Visit } from '../visit/visit.ts';
 
 export function statementPages(routes: Routes): void {
   routes.page('/statements', statement);
 }
 
-async function statement(visit: Visit): Promise<Page> {
-  const account = visit.query('account');
-  const month = visit.query('month') || utcMonth(visit.nowMs);
-  // A page does not wait: it says that sums follow, and is loaded again.
-  const view = account === '' ? undefined : await viewStatement(visit.ports, { account, month, waitMs: 0 });
+async function statement({ ports, nowMs, query }: Visit): Promise<Page> {
+  const account = query('account');
+  const month = query('month') || utcMonth(nowMs);
   return {
     title: 'Statements',
-    section: 'statements',
     body: html`${search({
       action: 'statements',
       verb: 'Show',
@@ -32,11 +29,13 @@ async function statement(visit: Visit): Promise<Page> {
       ],
     })}
     ${
-      view === undefined
-        ? html`<div class="empty">
-            ${emptyState('Which customer?', html`Type a name, or choose one of the <a href="customers">customers</a>.`)}
-          </div>`
-        : shown(view)
+      account === ''
+        ? emptyBox(
+            'Which customer?',
+            html`Type a name, or choose one of the <a href="customers">customers</a>.`,
+          )
+        : // A page does not wait: it says that sums follow, and is loaded again.
+          shown(await viewStatement(ports, { account, month, waitMs: 0 }))
     }`,
   };
 }
@@ -44,8 +43,7 @@ async function statement(visit: Visit): Promise<Page> {
 function shown(view: Statement): Markup {
   const { account, month, opening, granted, charged, closing, grants, days, sum, isRunning } = view;
   return html`<h2>
-      <a href="customers/${encodeURIComponent(account)}">${account}</a>, ${month}
-      ${isRunning ? html`<span class="soft">until now</span>` : nothing}
+      ${customerLink(account)}, ${month} ${isRunning ? html`<span class="soft">until now</span>` : nothing}
     </h2>
     ${doubts(view)}
     ${tiles([
@@ -59,33 +57,26 @@ function shown(view: Statement): Markup {
       },
     ])}
     <h2>By model</h2>
-    ${table({
+    ${table(byModel(days), {
       caption: 'The month by model',
-      rows: byModel(days),
       empty: emptyState('No call in this month', 'Calls count where they began, in UTC.'),
-      columns: [{ title: 'Model', isHead: true, show: ({ model }) => model }, ...columns],
+      columns: [head('Model', ({ model }) => model), ...columns],
     })}
     <h2>Top-ups and corrections</h2>
-    ${table({
+    ${table(grants, {
       caption: 'Top-ups and corrections of the month',
-      rows: grants,
       empty: 'None in this month.',
       columns: grantColumns,
     })}
     <details>
       <summary>By day and model: ${counted(days.length, 'line')}</summary>
-      ${table({
+      ${table(days, {
         caption: 'The month by day and model',
-        rows: days,
         empty: nothing,
-        columns: [
-          { title: 'Day', isHead: true, show: ({ day }) => day },
-          { title: 'Model', show: ({ model }) => model },
-          ...columns,
-        ],
+        columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...columns],
       })}
     </details>
-    <p class="lead">To send it to the customer, as a page and as a table:</p>
+    ${lead('To send it to the customer, as a page and as a table:')}
     ${command(`relay-ops statement ${shellWord(account)} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
 
@@ -110,14 +101,11 @@ interface StatementLine {
 }
 
 const figures = figureColumns<StatementLine>((row) => row.figures);
-const columns: Column<StatementLine & Partial<StatementDay>>[] = [
+const columns: Column<StatementLine>[] = [
   figures.calls,
-  {
-    title: 'On a plan',
-    isNumber: true,
+  number('On a plan', (row) => grouped(row.figures.counts.plan_calls ?? 0), {
     about: 'calls without a charge',
-    show: (row) => grouped(row.figures.counts.plan_calls ?? 0),
-  },
+  }),
   figures.input,
   figures.cached,
   figures.output,
@@ -133,8 +121,8 @@ const byModel = (days: readonly StatementDay[]): StatementLine[] =>
     .toSorted((a, b) => Number((b.figures.amounts.charged ?? 0n) - (a.figures.amounts.charged ?? 0n)));
 
 const grantColumns: Column<WrittenGrant>[] = [
-  { title: 'Grant', isHead: true, show: ({ grantId }) => html`<code>${grantId}</code>` },
-  { title: 'Applied', show: ({ applied }) => applied ?? '' },
-  { title: 'Reason', show: ({ reason }) => html`<span class="wide">${reason ?? ''}</span>` },
-  { title: 'Amount', isNumber: true, show: ({ amount }) => html`${amount}<span class="unit">¥</span>` },
+  head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
+  column('Applied', ({ applied }) => applied ?? ''),
+  column('Reason', ({ reason }) => wide(reason ?? '')),
+  number('Amount', ({ amount }) => html`${amount}<span class="unit">¥</span>`),
 ];

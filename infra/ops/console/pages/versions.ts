@@ -3,13 +3,13 @@ import { planRollback } from '../../../../shared/operate/config/write-rows.ts';
 import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
 import { publishedMax, publishedVersions } from '../../../../shared/operate/config/versions.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { html, nothing } from '../../markup.ts';
 import { when } from '../layout/figures.ts';
-import { actionButton, search, type Tried } from '../layout/form.ts';
-import { ownForm, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
-import { type Page, command, emptyState } from '../layout/frame.ts';
-import { html, nothing } from '../layout/markup.ts';
-import { badge, table } from '../layout/table.ts';
+import { actionButton, search } from '../layout/form.ts';
+import { command, emptyBox, emptyState, lead, type Page } from '../layout/frame.ts';
+import { actions, badge, column, head, table } from '../layout/table.ts';
 import { differenceTable, rowProposal } from '../visit/row-proposal.ts';
+import { formPage, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 export function versionPages(routes: Routes): void {
   routes.page('/versions', list);
@@ -17,62 +17,45 @@ export function versionPages(routes: Routes): void {
   routes.form('/versions/:version/rollback', { page: rollbackPage, propose: proposeRollback });
 }
 
-async function list(visit: Visit): Promise<Page> {
-  const { options, identity, nowMs } = visit;
-  const { served, versions } = await publishedVersions(visit.ports);
+async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
+  const { served, versions } = await publishedVersions(ports);
+  const isListed = (number: number): boolean => versions.some(({ version }) => version === number);
+  type Version = (typeof versions)[number];
   return {
     title: 'Versions',
-    section: 'versions',
     actions: html`<a class="button" href="versions/diff">Edits not published</a>`,
-    body: html`<p class="lead">
-        Each edit of channels, prices, plans and settings is published as a version.
-      </p>
-      ${table({
-        caption: 'Versions',
-        rows: versions,
-        empty: emptyState('Nothing was published', 'The first valid row is published within seconds.'),
-        columns: [
-          {
-            title: 'Version',
-            isHead: true,
-            show: ({ version }) => version,
-            sortBy: ({ version }) => version,
-          },
-          {
-            title: 'Published',
-            show: ({ publishedAt }) => when(publishedAt * 1000, nowMs),
-            sortBy: ({ publishedAt }) => publishedAt,
-          },
-          { title: 'State', show: ({ version }) => (version === served ? badge('serves', 'good') : nothing) },
-          {
-            title: 'What changed',
-            show: ({ version }) =>
-              version > 1 && versions.some((each) => each.version === version - 1)
-                ? html`<a href="versions/diff?from=${version - 1}&to=${version}"
-                    >compare with ${version - 1}</a
-                  >`
-                : '–',
-          },
-          ...(options.readOnly
-            ? []
-            : [
-                {
-                  title: 'Actions',
-                  isActions: true,
-                  show: ({ version }: { version: number }) =>
-                    version === served
-                      ? nothing
-                      : actionButton(`versions/${version}/rollback`, identity.formToken, 'Roll back to it'),
-                },
-              ]),
-        ],
-      })}
-      ${
-        versions.length < publishedMax
-          ? nothing
-          : html`<p class="soft">The newest ${publishedMax}. Older ones:</p>
-              ${command('relay-ops version list --limit 1000')}`
-      }`,
+    body: html`${lead('Each edit of channels, prices, plans and settings is published as a version.')}
+    ${table(versions, {
+      caption: 'Versions',
+      empty: emptyState('Nothing was published', 'The first valid row is published within seconds.'),
+      columns: [
+        head('Version', ({ version }) => version, { sortBy: ({ version }) => version }),
+        column('Published', ({ publishedAt }) => when(publishedAt * 1000, nowMs), {
+          sortBy: ({ publishedAt }) => publishedAt,
+        }),
+        column('State', ({ version }) => (version === served ? badge('serves', 'good') : nothing)),
+        column('What changed', ({ version }) =>
+          version > 1 && isListed(version - 1)
+            ? html`<a href="versions/diff?from=${version - 1}&to=${version}">compare with ${version - 1}</a>`
+            : '–',
+        ),
+        ...(options.readOnly
+          ? []
+          : [
+              actions(({ version }: Version) =>
+                version === served
+                  ? nothing
+                  : actionButton(`versions/${version}/rollback`, identity.formToken, 'Roll back to it'),
+              ),
+            ]),
+      ],
+    })}
+    ${
+      versions.length < publishedMax
+        ? nothing
+        : html`<p class="soft">The newest ${publishedMax}. Older ones:</p>
+            ${command('relay-ops version list --limit 1000')}`
+    }`,
   };
 }
 
@@ -80,12 +63,11 @@ async function list(visit: Visit): Promise<Page> {
 const numberIn = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
 
 async function diff({ ports, query }: Visit): Promise<Page> {
-  const [from, to] = [numberIn(query('from')), numberIn(query('to'))];
-  const { differences, ...names } = await diffConfig(ports, { from, to });
+  const [from, to] = [query('from'), query('to')];
+  const { differences, ...names } = await diffConfig(ports, { from: numberIn(from), to: numberIn(to) });
   return {
     title: `${names.from} and ${names.to}`,
-    section: 'versions',
-    above: [['versions', 'Versions']],
+    above: [],
     body: html`${search({
       action: 'versions/diff',
       verb: 'Compare',
@@ -93,33 +75,24 @@ async function diff({ ports, query }: Visit): Promise<Page> {
         {
           name: 'from',
           label: 'From version',
-          value: query('from'),
+          value: from,
           help: 'Empty: the newest, with the tables.',
         },
-        { name: 'to', label: 'To version', value: query('to'), help: 'Empty: the newest.' },
+        { name: 'to', label: 'To version', value: to, help: 'Empty: the newest.' },
       ],
     })}
     ${
       differences.length === 0
-        ? html`<div class="empty">
-            ${emptyState('No difference', `${names.from} and ${names.to} have the same rows.`)}
-          </div>`
+        ? emptyBox('No difference', `${names.from} and ${names.to} have the same rows.`)
         : differenceTable(differences)
     }`,
   };
 }
 
-const rollbackPage = async (visit: Visit, tried?: Tried): Promise<Page> => ({
-  title: `Roll back to version ${visit.part('version')}`,
-  section: 'versions',
-  above: [['versions', 'Versions']],
-  body: ownForm(visit, {
-    fields: [],
-    verb: 'Go on',
-    cancel: 'versions',
-    tried,
-  }),
-});
+const rollbackPage = formPage(({ part }) => ({
+  title: `Roll back to version ${part('version')}`,
+  cancel: 'versions',
+}));
 
 async function proposeRollback(visit: Visit): Promise<Proposal> {
   const version = numberIn(visit.part('version'));

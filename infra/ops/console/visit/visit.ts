@@ -1,9 +1,14 @@
-/** What a page of the console is given: who asks, the ports, and what was asked. Holds no Hono, so pages are functions. */
-import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
-import { type Tried, form, type FormOf, type Field } from '../layout/form.ts';
-import type { Page } from '../layout/frame.ts';
+/**
+ * What a page of the console is given and registers, and actions between their form and their end: proposed, confirmed, carried
+ * out, shown. Kept in memory, few and not for long; each is carried out once, however often its button is pressed. Secrets of a
+ * result are shown once. Holds no Hono, so pages are functions.
+ */
 import type { Plan } from '../../../../shared/operate/plan.ts';
-import { type Markup, html } from '../layout/markup.ts';
+import type { RowWrite } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import { form, type Field, type Tried } from '../layout/form.ts';
+import type { Page } from '../layout/frame.ts';
+import { html, type Content, type Markup } from '../../markup.ts';
 
 /** Who asks. Whoever puts the console behind a login makes one for each session. */
 export interface Identity {
@@ -40,10 +45,8 @@ export interface Visit {
   fields: Readonly<Record<string, string>>;
 }
 
-// What pages register: pages to read, and forms that lead to a proposal. Paths are below the console's base.
-
 /** Shows a page; with `tried`, the same page after its form was refused. */
-type PageView = (visit: Visit, tried?: Tried) => Promise<Page>;
+export type PageView = (visit: Visit, tried?: Tried) => Promise<Page>;
 
 export interface FormRoute {
   /** The form alone on its page, or the page that it is part of. */
@@ -54,13 +57,50 @@ export interface FormRoute {
   reads?: boolean;
 }
 
+/** What pages register: pages to read, and forms that lead to a proposal. Paths are below the console's base. */
 export interface Routes {
   page(path: string, view: PageView): void;
   form(path: string, route: FormRoute): void;
 }
 
-// Actions between their form and their end: proposed, confirmed, carried out, shown. Kept in memory, few and not for long;
-// each is carried out once, however often its button is pressed. Secrets of a result are shown once.
+interface FormParts {
+  title: string;
+  above?: Page['above'];
+  /** Before the fields. */
+  intro?: Content;
+  fields?: readonly Field[];
+  /** Absent: `Go on`. */
+  verb?: string;
+  cancel?: string;
+  /** What may be shown again of what was typed. Absent: all of it. */
+  tried?: Tried | undefined;
+}
+
+/** A page that is a form alone. It is sent to where it stands, by whom it was made for. */
+export const formPage =
+  (partsOf: (visit: Visit, tried: Tried | undefined) => FormParts | Promise<FormParts>): PageView =>
+  async (visit, tried) => {
+    const {
+      title,
+      above = [],
+      intro = '',
+      fields = [],
+      verb = 'Go on',
+      cancel,
+      ...own
+    } = await partsOf(visit, tried);
+    const parts = { fields, verb, cancel, tried: 'tried' in own ? own.tried : tried };
+    return {
+      title,
+      above,
+      body: html`${intro} ${form({ ...parts, action: visit.path, formToken: visit.identity.formToken })}`,
+    };
+  };
+
+export const customerPath = (account: string): string => `customers/${encodeURIComponent(account)}`;
+
+export const customerLink = (account: string): Markup =>
+  html`<a href="${customerPath(account)}">${account}</a>`;
 
 /** What a form leads to: the effect and the questions of a plan of `shared/operate`. */
 export interface Proposal {
@@ -199,44 +239,4 @@ export class Proposals {
       if (!isRunning && (keptMs < oldest || this.#kept.size >= keptMax)) this.#kept.delete(id);
     }
   }
-}
-
-// A form that is sent to the page it stands on, by whom it was made for.
-
-export const ownForm = (
-  { path, identity }: Pick<Visit, 'path' | 'identity'>,
-  parts: Omit<FormOf, 'action' | 'formToken'>,
-): Markup => form({ ...parts, action: path, formToken: identity.formToken });
-
-// The page around a form of a customer.
-
-export const customerPath = (account: string): string => `customers/${encodeURIComponent(account)}`;
-
-interface FormPage {
-  title: string;
-  /** Undefined: of no customer yet. */
-  account?: string;
-  lead?: string;
-  fields: readonly Field[];
-  verb: string;
-}
-
-export function formPage({ identity, path }: Visit, tried: Tried | undefined, parts: FormPage): Page {
-  const { title, account, lead, fields, verb } = parts;
-  const back = account === undefined ? 'customers' : customerPath(account);
-  return {
-    title,
-    section: 'customers',
-    above: [['customers', 'Customers'], ...(account === undefined ? [] : [[back, account] as const])],
-    body: html`${lead === undefined ? '' : html`<p class="lead">${lead}</p>`}
-    ${ownForm(
-      { path, identity },
-      {
-        fields,
-        verb,
-        cancel: back,
-        tried,
-      },
-    )}`,
-  };
 }

@@ -1,0 +1,97 @@
+/**
+ * Decides whether a request may reach a page at all: by Host (DNS rebinding), by Origin (other sites), by size; and reads the
+ * form that this session made, and no other. Never looks at what a page does.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { ConsoleOptions, Identity } from './visit/visit.ts';
+
+/**
+ * Every answer of the console has these. Nothing is loaded but from the console itself, nothing frames it, nothing is stored:
+ * a page may show a new key.
+ */
+export const guardHeaders: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'self'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  // With no-referrer, browsers send `Origin: null` with the console's own forms.
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
+  'cache-control': 'no-store',
+};
+
+/** A form of this console is far smaller: 300 models of a billing rule are some 10 KB. */
+export const formBytesMax = 256 * 1024;
+const addressLengthMax = 4096;
+
+export interface Refusal {
+  status: 400 | 403 | 405 | 413 | 414 | 421;
+  why: string;
+}
+
+/** Everything that can be said without the body. Undefined: it may go on. */
+export function refusalOf(request: Request, { hosts }: ConsoleOptions): Refusal | undefined {
+  const { headers, method, url } = request;
+  const host = headers.get('host') ?? new URL(url).host;
+  if (!hosts.includes(host))
+    return { status: 421, why: 'This address is not the console’s own. Open the address that it printed.' };
+  if (url.length > addressLengthMax) return { status: 414, why: 'The address is too long.' };
+  const site = headers.get('sec-fetch-site');
+  if (method === 'GET') return undefined;
+  // HEAD would take a new key, which is shown once, and show it to nobody.
+  if (method !== 'POST') return { status: 405, why: 'Pages are read with GET and written with POST.' };
+  // A browser sends Origin with every form; a request without one is not from a page of this console.
+  const origin = headers.get('origin');
+  if (origin === null || !hosts.some((each) => origin === `http://${each}` || origin === `https://${each}`))
+    return { status: 403, why: 'This form was sent by another site.' };
+  if (site !== null && site !== 'same-origin')
+    return { status: 403, why: 'This form was sent by another site.' };
+  if (headers.get('content-type')?.split(';')[0] !== 'application/x-www-form-urlencoded')
+    return { status: 400, why: 'This is not a form of the console.' };
+  if (Number(headers.get('content-length') ?? 0) > formBytesMax) return tooLarge;
+  return undefined;
+}
+
+const tooLarge: Refusal = { status: 413, why: 'The form is too large.' };
+
+const fieldsMax = 200;
+
+/** The fields of a form that this session made. The last of several with one name counts. */
+export async function formOf(
+  request: Request,
+  { formToken }: Identity,
+): Promise<Record<string, string> | Refusal> {
+  const text = await boundedText(request);
+  if (text === undefined) return tooLarge;
+  const fields = [...new URLSearchParams(text)];
+  if (fields.length > fieldsMax) return tooLarge;
+  const form = Object.fromEntries(fields.map(([name, value]) => [name, value.trim()]));
+  if (!isSame(form['form_token'] ?? '', formToken))
+    return {
+      status: 403,
+      why: 'This form is of another session. Nothing was written: load the page again, then repeat.',
+    };
+  return form;
+}
+
+export const isRefusal = (form: Record<string, string> | Refusal): form is Refusal =>
+  typeof form['status'] === 'number';
+
+async function boundedText(request: Request): Promise<string | undefined> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of request.body ?? []) {
+    bytes += piece.byteLength;
+    if (bytes > formBytesMax) return undefined;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+/** In a time that says nothing about where two texts differ. */
+export function isSame(a: string, b: string): boolean {
+  const [first, second] = [a, b].map((text) => createHash('sha256').update(text).digest());
+  return first !== undefined && second !== undefined && timingSafeEqual(first, second);
+}
