@@ -1,6 +1,7 @@
 /** View: everything that is known of a request: its lines in the log, its ledger row, the configuration of its time. */
 import { Failure, deniedExitCode } from '../plan.ts';
 import type { OperatorPorts, LoggedLine } from '../operator-ports.ts';
+import type { PassedOverLine, RequestLog, TriedLine } from '../../relay/ports/telemetry.ts';
 import { askedId, type AskedId, findRequest, type FoundRequest, type RequestStep } from './find-request.ts';
 
 export interface ExplainedRequest {
@@ -137,140 +138,82 @@ function missingLines(timeMs: number, nowMs: number): string {
     : `${when}: it may still run, or take some seconds to be found`;
 }
 
-/** Reads fields of log lines. A line of another version may lack any of them. */
+/** The line of a request as the function wrote it, with what its metrics add. */
+export type RequestLine = Partial<RequestLog> & { FirstContentMs?: number };
 
-export type Fields = Readonly<Record<string, unknown>>;
-
-/** Lines of other versions may lack any of it. */
-export const text = (fields: Fields | undefined, name: string): string => {
-  const value = fields?.[name];
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-};
-export const listOf = (fields: Fields, name: string): Fields[] => {
-  const value = fields[name];
-  return Array.isArray(value)
-    ? value.filter((each): each is Fields => typeof each === 'object' && each !== null)
-    : [];
-};
-const objectOf = (fields: Fields | undefined, name: string): Fields | undefined => {
-  const value = fields?.[name];
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
-};
-const words = (...parts: string[]): string => parts.filter((part) => part !== '').join(', ');
-const withWord = (before: string, value: string, after = ''): string =>
-  value === '' ? '' : `${before}${value}${after}`;
+export const lineOf = ({ line }: LoggedRequest): RequestLine => line?.fields ?? {};
 
 // View: what happened to a request, from its line in the log, as steps in the order of time.
 
 export function storySteps({ line, events }: LoggedRequest): RequestStep[] {
   // A background response has a line of its acceptance first: who called and what was answered is in those of its end.
   if (!line) return [['logged', events.join(', ')]];
-  const { fields } = line;
-  return [
+  const fields: RequestLine = line.fields;
+  const { passed_over = [], attempts = [], sent = [], dropped = [], facts = {}, reason } = fields;
+  const wanted = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
+  const steps: [string, string | undefined][] = [
     ['called', calledWords(fields)],
-    ...reservedStep(fields),
-    ...candidateSteps(fields),
-    ...fieldSteps(fields),
-    ...reasonStep(fields),
+    ['wanted', wanted.join(', ')],
+    ['held', wanted.length > 0 ? undefined : heldWords(fields)],
+    ...passed_over.map((one): RequestStep => ['passed over', passedWords(one)]),
+    ...attempts.map((one): RequestStep => [`tried${said(' +', one.at, ' ms') ?? ''}`, triedWords(one)]),
+    ['fields', sent.join(' ')],
+    ['not sent', dropped.join(' ')],
+    ['because', reason],
     ['answered', answeredWords(fields)],
-    ...(events.length > 0 ? [['also logged', events.join(', ')] satisfies RequestStep] : []),
+    ['also logged', events.join(', ')],
   ];
+  return steps.flatMap(([what, words]) => (words ? [[what, words] satisfies RequestStep] : []));
 }
 
-const calledWords = (fields: Fields): string =>
+const words = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join(', ');
+
+const said = (before: string, value: string | number | undefined, after = ''): string | undefined =>
+  value === undefined ? undefined : `${before}${value}${after}`;
+
+const calledWords = ({ endpoint = '-', model, alias, account, key_hint }: RequestLine): string =>
   words(
-    text(fields, 'endpoint') || '-',
-    withWord('model ', text(fields, 'model')),
-    withWord('by the alias ', text(fields, 'alias')),
-    withWord('account ', text(fields, 'account')) || 'no account: the key is unknown',
-    withWord('key ', text(fields, 'key_hint')),
+    endpoint,
+    said('model ', model),
+    said('by the alias ', alias),
+    said('account ', account) ?? 'no account: the key is unknown',
+    said('key ', key_hint),
   );
 
-function reservedStep(line: Fields): RequestStep[] {
-  const reserved = objectOf(line, 'reserved');
-  const facts = objectOf(line, 'facts');
-  if (facts)
-    return [
-      [
-        'wanted',
-        Object.entries(facts)
-          .map(([name, value]) => `${name} ${String(value)}`)
-          .join(', '),
-      ],
-    ];
-  if (!reserved) return [];
-  const slot = text(reserved, 'plan_slot');
-  return [
-    [
-      'held',
-      words(
-        slot === '' ? `${text(reserved, 'yuan')} yuan` : `a call of the plan entry ${slot}`,
-        withWord('at most ', text(reserved, 'max_tokens'), ' output tokens'),
-        withWord('lowered by the ', text(reserved, 'limited_by')),
-      ),
-    ],
-  ];
-}
-
-function fieldSteps(line: Fields): RequestStep[] {
-  const named = (field: string): string => {
-    const value = line[field];
-    return Array.isArray(value) ? value.map(String).join(' ') : '';
-  };
-  const [sent, dropped] = [named('sent'), named('dropped')];
-  return [
-    ...(sent === '' ? [] : [['fields', sent] satisfies RequestStep]),
-    ...(dropped === '' ? [] : [['not sent', dropped] satisfies RequestStep]),
-  ];
-}
-
-const reasonStep = (line: Fields): RequestStep[] => {
-  const reason = text(line, 'reason');
-  return reason === '' ? [] : [['because', reason]];
-};
-
-const answeredWords = (line: Fields): string =>
+const heldWords = ({ reserved }: RequestLine): string | undefined =>
+  reserved &&
   words(
-    `status ${text(line, 'status') || '-'}${withWord(' ', text(line, 'code'))}`,
-    withWord('first text after ', text(line, 'first_text_ms'), ' ms'),
-    withWord('', text(line, 'length'), ' characters'),
-    withWord('over after ', text(line, 'duration_ms'), ' ms'),
-    line['end'] === 'client_gone' ? 'the client had left' : '',
+    said('a call of the plan entry ', reserved.plan_slot) ?? `${reserved.yuan} yuan`,
+    said('at most ', reserved.max_tokens, ' output tokens'),
+    said('lowered by the ', reserved.limited_by),
   );
 
-// View: the candidates of a request, those that were passed over first.
+const answeredWords = ({ status, code, first_text_ms, length, duration_ms, end }: RequestLine): string =>
+  words(
+    `status ${status ?? '-'}${said(' ', code) ?? ''}`,
+    said('first text after ', first_text_ms, ' ms'),
+    said('', length, ' characters'),
+    said('over after ', duration_ms, ' ms'),
+    end === 'client_gone' ? 'the client had left' : undefined,
+  );
 
-const candidateSteps = (line: Fields): RequestStep[] => [
-  ...listOf(line, 'passed_over').map((one): RequestStep => [
-    'passed over',
-    words(
-      placeOf(one),
-      standingWords[text(one, 'why')] ?? text(one, 'why'),
-      withWord('', text(one, 'kind')),
-      withWord('for ', text(one, 'seconds'), ' s more'),
-    ),
-  ]),
-  ...listOf(line, 'attempts').map((one): RequestStep => [
-    `tried${withWord(' +', text(one, 'at'), ' ms')}`,
-    words(
-      placeOf(one),
-      withWord('', text(one, 'outcome')),
-      withWord(
-        text(one, 'outcome') === 'answered' ? 'first content after ' : 'after ',
-        text(one, 'ms'),
-        ' ms',
-      ),
-      withWord('status ', text(one, 'status')),
-      withWord('it said ', text(one, 'code')),
-      withWord('broke off at +', text(one, 'broke_at'), ' ms'),
-      withWord('asked in ', text(one, 'forms'), ' forms'),
-      withWord('was ', text(one, 'stood')),
-    ),
-  ]),
-];
+const passedWords = ({ why, kind, seconds, ...one }: PassedOverLine): string =>
+  words(placeOf(one), standingWords[why] ?? why, kind, said('for ', seconds, ' s more'));
 
-const placeOf = (one: Fields): string =>
-  `channel ${text(one, 'channel')}${withWord(' (secret ', text(one, 'secret'), ')')}`;
+const triedWords = ({ outcome, ms, status, code, broke_at, forms, stood, ...one }: TriedLine): string =>
+  words(
+    placeOf(one),
+    outcome,
+    said(outcome === 'answered' ? 'first content after ' : 'after ', ms, ' ms'),
+    said('status ', status),
+    said('it said ', code),
+    said('broke off at +', broke_at, ' ms'),
+    said('asked in ', forms, ' forms'),
+    said('was ', stood),
+  );
+
+const placeOf = ({ channel, secret }: Pick<TriedLine, 'channel' | 'secret'>): string =>
+  `channel ${channel}${said(' (secret ', secret, ')') ?? ''}`;
 
 const standingWords: Readonly<Record<string, string>> = {
   blocked: 'its upstream said when it may be asked again',

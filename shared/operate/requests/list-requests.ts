@@ -1,7 +1,7 @@
 /** View: the requests of a time, from the log. */
-import type { LoggedLine, LogSearch, OperatorPorts, LogCondition, LogSource } from '../operator-ports.ts';
+import type { LogSearch, OperatorPorts, LogCondition, LogSource } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
-import { text } from './explain-request.ts';
+import type { RequestLine } from './explain-request.ts';
 
 export interface ListedRequest {
   id: string;
@@ -25,19 +25,20 @@ export async function listRequests(
   return { requests: lines.map(listed), scannedBytes };
 }
 
-function listed({ atMs, fields }: LoggedLine): ListedRequest {
-  const of = (name: string): string => text(fields, name);
+const cell = (value: string | number | undefined): string => String(value ?? '');
+
+function listed({ atMs, fields: line }: { atMs: number; fields: RequestLine }): ListedRequest {
   return {
-    id: of('request_id'),
+    id: cell(line.request_id),
     at: new Date(atMs).toISOString(),
-    account: of('account'),
-    model: of('model'),
-    channel: of('channel'),
-    status: of('status'),
-    code: of('code'),
-    reason: of('reason'),
-    firstContentMs: of('FirstContentMs'),
-    durationMs: of('duration_ms'),
+    account: cell(line.account),
+    model: cell(line.model),
+    channel: cell(line.channel),
+    status: cell(line.status),
+    code: cell(line.code),
+    reason: cell(line.reason),
+    firstContentMs: cell(line.FirstContentMs),
+    durationMs: cell(line.duration_ms),
   };
 }
 

@@ -1,5 +1,5 @@
 /** View: what an operator does about a request that was refused, failed or was slow. */
-import { listOf, text, type Fields, type LoggedRequest } from './explain-request.ts';
+import { lineOf, type LoggedRequest } from './explain-request.ts';
 import { slowMs } from './list-requests.ts';
 import { shellWord } from '../plan.ts';
 
@@ -7,8 +7,6 @@ interface Known {
   account: string;
   model: string;
   channel: string;
-  code: string;
-  reason: string;
   /** The last channel that was tried and not asked, for want of its secret. */
   unread: string | undefined;
 }
@@ -123,35 +121,25 @@ const advice: readonly [RegExp, (known: Known) => string][] = [
 ];
 
 /** Undefined: there is nothing to do. */
-export function nextStep({ line }: LoggedRequest): string | undefined {
-  const fields = line?.fields ?? {};
-  const of = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '');
-  const known = {
-    account: of('account') || 'ACCOUNT',
-    model: of('model'),
-    channel: of('channel') === 'none' || of('channel') === '' ? 'CHANNEL' : of('channel'),
-    code: of('code'),
-    reason: of('reason'),
-    unread: unreadSecretOf(fields),
-  };
-  const { channel, code, reason } = known;
+export function nextStep(logged: LoggedRequest): string | undefined {
+  const line = lineOf(logged);
+  const { account = 'ACCOUNT', model = '', code = '', reason = '', attempts = [] } = line;
+  const channel = !line.channel || line.channel === 'none' ? 'CHANNEL' : line.channel;
+  // An upstream that was asked and refused the key has said something.
+  const unread = attempts.findLast((one) => one.outcome === 'upstream_secret' && !one.code)?.channel;
   if (code !== '' || reason !== '') {
-    const said = `${code} ${reason}${known.unread === undefined ? '' : ' unread'}`;
+    const said = `${code} ${reason}${unread === undefined ? '' : ' unread'}`;
     const [, say] = advice.find(([pattern]) => pattern.test(said)) ?? [];
-    return say?.(known) ?? 'the customer changes the request: the error that it got names the field';
+    return (
+      say?.({ account, model, channel, unread }) ??
+      'the customer changes the request: the error that it got names the field'
+    );
   }
-  if (Number(fields['FirstContentMs']) > slowMs)
+  if (line.FirstContentMs !== undefined && line.FirstContentMs > slowMs)
     return `it began late: ${ops(`requests --channel ${channel} --status slow --since 1h`)} shows whether it is the channel; its row in channels has priority and weight`;
-  if (Number(fields['retries']) > 0)
-    return `another channel answered, so the customer saw nothing of it; how often: ${ops(`channel test ${text(listOf(fields, 'attempts')[0], 'channel') || channel}`)}`;
-  if (fields['end'] === 'client_gone')
+  if (line.retries)
+    return `another channel answered, so the customer saw nothing of it; how often: ${ops(`channel test ${attempts[0]?.channel ?? channel}`)}`;
+  if (line.end === 'client_gone')
     return 'the client left before the end: its own time-out, or somebody stopped it. What was made is charged.';
   return undefined;
 }
-
-/** An upstream that was asked and refused the key has said something. */
-const unreadSecretOf = (line: Fields): string | undefined =>
-  listOf(line, 'attempts')
-    .filter((one) => text(one, 'outcome') === 'upstream_secret' && text(one, 'code') === '')
-    .map((one) => text(one, 'channel'))
-    .at(-1);
