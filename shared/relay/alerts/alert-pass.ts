@@ -83,25 +83,14 @@ export const alertPass = (ports: AlertPassPorts) => async (): Promise<void> => {
       failures.push(error);
     });
   };
+  const tell = (causesAt: (nowMs: number) => DateCause[]): Promise<void> =>
+    attempt('alert_dates', () => tellNew(ports, causesAt(ports.clock.now())));
   for await (const page of ports.accounts.accounts()) {
-    const nowMs = ports.clock.now();
-    await attempt('alert_dates', () =>
-      tellNew(
-        ports,
-        page.flatMap((row) => planCauses(row, settings, nowMs)),
-      ),
-    );
+    await tell((nowMs) => page.flatMap((row) => planCauses(row, settings, nowMs)));
     await attempt('alert_balances', () => lookAt(ports, page));
   }
-  for await (const page of ports.accounts.keys()) {
-    const nowMs = ports.clock.now();
-    await attempt('alert_dates', () =>
-      tellNew(
-        ports,
-        page.flatMap((row) => keyCauses(row, settings, nowMs)),
-      ),
-    );
-  }
+  for await (const page of ports.accounts.keys())
+    await tell((nowMs) => page.flatMap((row) => keyCauses(row, settings, nowMs)));
   if (failures.length > 0) throw failures[0];
 };
 

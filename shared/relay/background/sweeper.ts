@@ -45,89 +45,70 @@ const overlapSeconds = 130;
  * @param graceSeconds how long after the end of its lease a reservation stays open
  */
 export function sweeper(ports: SweeperPorts, graceSeconds: number): () => Promise<SweepResult> {
+  const { clock, registry, scan } = ports;
+  const nowSeconds = (): number => Math.floor(clock.now() / 1000);
   return async () => {
-    const nowSeconds = Math.floor(ports.clock.now() / 1000);
-    const sweep = new Sweep(ports, graceSeconds);
-    const dueSeconds = nowSeconds - graceSeconds;
-    const before = await ports.registry.progress();
+    /** What stays open, by item. */
+    const open = new Map<string, OpenEntry[]>();
+    let expired = 0;
+    const expire = async (scanned: ScannedQuota): Promise<void> => {
+      const closed = await closeDue(ports, scanned, { nowSeconds: nowSeconds(), graceSeconds });
+      open.set(scanned.item, closed.open);
+      expired += closed.expired;
+    };
+    const beganSeconds = nowSeconds();
+    const dueSeconds = beganSeconds - graceSeconds;
     const toSeconds = dueSeconds - overlapSeconds;
-    if (before) {
-      // The sweep before may have run by a clock that was ahead.
-      const fromSeconds = Math.min(before.toSeconds, toSeconds);
-      for await (const items of ports.registry.due(fromSeconds, dueSeconds)) await sweep.lookAt(items);
+    const before = await registry.progress();
+    // The sweep before may have run by a clock that was ahead.
+    const fromSeconds = before && Math.min(before.toSeconds, toSeconds);
+    if (fromSeconds !== undefined)
+      for await (const items of registry.due(fromSeconds, dueSeconds)) {
+        const unseen = [...new Set(items)].filter((item) => !open.has(item));
+        for await (const scanned of scan.read(unseen)) await expire(scanned);
+      }
+    const pass = nextPass(before, beganSeconds);
+    let { passAfter } = pass;
+    for (let pages = 0; pass.due && pages < passPagesMax; pages += 1) {
+      const page = await scan.open(passAfter);
+      for (const scanned of page.quotas) await expire(scanned);
+      passAfter = page.next;
+      if (passAfter === undefined) break;
     }
-    const pass = await sweep.pass(nextPass(before, nowSeconds));
-    await ports.registry.register(sweep.lookups());
-    await ports.registry.keepProgress({ toSeconds, ...pass });
-    return sweep.result();
+    const lookedSeconds = nowSeconds() - graceSeconds;
+    await registry.register([...open].flatMap(([item, left]) => lookupOf(item, left, lookedSeconds)));
+    await registry.keepProgress({ toSeconds, passBeganSeconds: pass.passBeganSeconds, passAfter });
+    return { open: [...open.values()].flat().length, expired };
   };
 }
 
-type Pass = Pick<SweepProgress, 'passBeganSeconds' | 'passAfter'>;
-
 /** `due`: pages are left, or it is time for another pass. */
-function nextPass(before: SweepProgress | undefined, nowSeconds: number): Pass & { due: boolean } {
+function nextPass(
+  before: SweepProgress | undefined,
+  nowSeconds: number,
+): Pick<SweepProgress, 'passBeganSeconds' | 'passAfter'> & { due: boolean } {
   if (before?.passAfter !== undefined) return { ...before, due: true };
   const due = before === undefined || before.passBeganSeconds + passEverySeconds <= nowSeconds;
   return { passBeganSeconds: due ? nowSeconds : before.passBeganSeconds, due };
 }
 
-/** One run of the sweeper. */
-class Sweep {
-  readonly #ports: SweeperPorts;
-  readonly #graceSeconds: number;
-  /** What stays open, by item. */
-  readonly #open = new Map<string, OpenEntry[]>();
-  #expired = 0;
-
-  constructor(ports: SweeperPorts, graceSeconds: number) {
-    this.#ports = ports;
-    this.#graceSeconds = graceSeconds;
+/** Closes what is due in an item. What stays open in it, and how much had crashed. */
+async function closeDue(
+  ports: SweeperPorts,
+  scanned: ScannedQuota,
+  { nowSeconds, graceSeconds }: { nowSeconds: number; graceSeconds: number },
+): Promise<{ open: OpenEntry[]; expired: number }> {
+  const item = readItem(ports, scanned);
+  const open = new Map(item?.open);
+  let expired = 0;
+  for (const write of item ? closeExpired(item, nowSeconds, graceSeconds) : []) {
+    const closed = await close(ports, write);
+    // A background call that never began was cancelled or deleted, or its event came to nothing: nothing crashed.
+    if (closed === 'closed' && !write.entry.queued) expired += 1;
+    if (closed !== 'failed') open.delete(write.id);
+    if (typeof closed === 'object' && closed.left) open.set(write.id, closed.left);
   }
-
-  async lookAt(items: readonly string[]): Promise<void> {
-    const unseen = [...new Set(items)].filter((item) => !this.#open.has(item));
-    for await (const scanned of this.#ports.scan.read(unseen)) await this.#expire(scanned);
-  }
-
-  async pass({ due, ...pass }: Pass & { due: boolean }): Promise<Pass> {
-    let after = pass.passAfter;
-    const pagesMax = due ? passPagesMax : 0;
-    for (let pages = 0; pages < pagesMax; pages += 1) {
-      const page = await this.#ports.scan.open(after);
-      for (const scanned of page.quotas) await this.#expire(scanned);
-      after = page.next;
-      if (after === undefined) break;
-    }
-    return { passBeganSeconds: pass.passBeganSeconds, passAfter: after };
-  }
-
-  /** When to look at the items again in which something stays open. */
-  lookups(): Lookup[] {
-    const nowSeconds = Math.floor(this.#ports.clock.now() / 1000);
-    return [...this.#open].flatMap(([item, entries]) =>
-      lookupOf(item, entries, nowSeconds - this.#graceSeconds),
-    );
-  }
-
-  result(): SweepResult {
-    const open = [...this.#open.values()].reduce((sum, entries) => sum + entries.length, 0);
-    return { open, expired: this.#expired };
-  }
-
-  async #expire(scanned: ScannedQuota): Promise<void> {
-    const item = readItem(this.#ports, scanned);
-    const open = new Map(item?.open);
-    const nowSeconds = Math.floor(this.#ports.clock.now() / 1000);
-    for (const write of item ? closeExpired(item, nowSeconds, this.#graceSeconds) : []) {
-      const closed = await close(this.#ports, write);
-      // A background call that never began was cancelled or deleted, or its event came to nothing: nothing crashed.
-      if (closed === 'closed' && !write.entry.queued) this.#expired += 1;
-      if (closed !== 'failed') open.delete(write.id);
-      if (typeof closed === 'object' && closed.left) open.set(write.id, closed.left);
-    }
-    this.#open.set(scanned.item, [...open.values()]);
-  }
+  return { open: [...open.values()], expired };
 }
 
 function readItem(ports: SweeperPorts, scanned: ScannedQuota): QuotaItem | undefined {

@@ -27,8 +27,10 @@ import { Backoff } from '../money/backoff.ts';
 import { StoreBusy } from '../ports/store-errors.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
 
-interface PaymentsPorts extends Omit<PaidFactPorts, 'payments'>, RecordPorts {
+interface PaymentsPorts extends RecordPorts {
   config: ConfigSource;
+  hmac: Hmac;
+  secrets: Pick<SecretStore, 'read'>;
 }
 
 const stripePath = '/hooks/payments/stripe';
@@ -113,12 +115,6 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
 // Whose a paid checkout is. The account comes from a reference that this relay signed and from nothing else. What cannot
 // be granted is kept with the reason, for an operator.
 
-interface PaidFactPorts {
-  hmac: Hmac;
-  secrets: Pick<SecretStore, 'read'>;
-  payments: Pick<PaymentStore, 'hasAccount'>;
-}
-
 /** Reasons for which payments are parked. They stand in rows and in the log, so they quote nothing. */
 const problems = {
   unsigned: 'no reference of this relay came with the payment',
@@ -132,7 +128,7 @@ const problems = {
 
 /** Undefined: a checkout of another shop, which the setting says to ignore. */
 async function paidFact(
-  ports: PaidFactPorts,
+  ports: PaymentsPorts,
   checkout: PaidCheckout & { live: boolean; at: string },
   settings: StripeSettings,
 ): Promise<PaidFact | undefined> {
@@ -154,7 +150,7 @@ async function paidFact(
 }
 
 async function referenceOf(
-  ports: PaidFactPorts,
+  ports: PaymentsPorts,
   { references }: PaidCheckout,
   { linkSecrets }: StripeSettings,
 ): Promise<PaymentReference | 'unsigned' | 'forged'> {
