@@ -1,6 +1,6 @@
 /** Decides what is reported about accounts. */
 import { dynamoAlertAccounts, dynamoAlertStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
-import { backgroundClient, documentsOn } from '../shared/adapters/dynamodb/operator-store.ts';
+import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../shared/adapters/system/node-ports.ts';
 import { backgroundMetrics } from '../shared/adapters/telemetry/metrics.ts';
@@ -17,7 +17,7 @@ import {
 function alertsJob() {
   const { aws, local, stack, version } = readEnvironment();
   const log = jsonLog(version);
-  const client = documentsOn(backgroundClient(aws));
+  const client = tableClient(aws, backgroundTimes);
   const marks = dynamoAlertStore(client, stack);
   const accounts = dynamoAlertAccounts({ client, clock, stack, local });
   const parts = { clock, ids: timeSortedIds(clock), marks, accounts };

@@ -5,7 +5,7 @@ import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
 import { backgroundMetrics } from '../shared/adapters/telemetry/metrics.ts';
 import { jsonLog } from '../shared/adapters/telemetry/json-log.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
-import { requestSigner } from '../shared/adapters/transport/request-signer.ts';
+import { requestSigner } from '../shared/adapters/aws/signature.ts';
 import { canary } from '../shared/relay/background/canary.ts';
 
 const requestMsMax = 25_000;

@@ -1,5 +1,5 @@
 /** Publishes the configuration, and marks rows with mistakes. */
-import { backgroundClient, documentsOn, tablesOn } from '../shared/adapters/dynamodb/operator-store.ts';
+import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { dynamoAccountRows } from '../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../shared/adapters/dynamodb/row-tables.ts';
 import { dynamoConfigStore } from '../shared/adapters/dynamodb/config-store.ts';
@@ -17,7 +17,7 @@ function configJob() {
   const { aws, envSecrets, local, publicHost, stack, version } = environment;
   const log = jsonLog(version);
   const metrics = configMetrics(stack);
-  const client = documentsOn(backgroundClient(aws));
+  const client = tableClient(aws, backgroundTimes);
   const secrets = cachedSecretStore({ environment, clock });
   const marks = dynamoRowMarks({ client, stack, log });
   const snapshots = dynamoConfigStore(client, stack, clock);
@@ -28,7 +28,7 @@ function configJob() {
     metrics,
     tables: dynamoConfigTables(client, stack),
     snapshots,
-    learned: dynamoLearnedFactsReader({ client: tablesOn(client), clock, stack }),
+    learned: dynamoLearnedFactsReader({ client, clock, stack }),
     secretCheck: secretCheck({ secrets, clock, local }),
     marks,
     local,

@@ -1,5 +1,5 @@
 /** Applies every grant exactly once: when its row is written, or later if the table stream missed it. */
-import { backgroundClient } from '../shared/adapters/dynamodb/operator-store.ts';
+import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { dynamoGrantStore } from '../shared/adapters/dynamodb/grant-store.ts';
 import { readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock, systemRandom } from '../shared/adapters/system/node-ports.ts';
@@ -16,7 +16,7 @@ function grantsJob() {
   const { aws, stack, version } = readEnvironment();
   const log = jsonLog(version);
   const metrics = backgroundMetrics(stack);
-  const grants = dynamoGrantStore(backgroundClient(aws), stack);
+  const grants = dynamoGrantStore(tableClient(aws, backgroundTimes), stack);
   const applier = grantApplier({ clock: systemClock, random: systemRandom, grants, metrics, log });
   return {
     take: applier.apply,

@@ -1,5 +1,5 @@
 /** Writes the ledger row of every close, checks that the account balances, and registers what is open. */
-import { backgroundClient } from '../shared/adapters/dynamodb/operator-store.ts';
+import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { dynamoLedgerStore } from '../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoOpenRegistry } from '../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { readEnvironment, readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
@@ -15,7 +15,7 @@ function ledgerJob() {
   const { aws, stack, version } = readEnvironment();
   const log = jsonLog(version);
   const metrics = backgroundMetrics(stack);
-  const client = backgroundClient(aws);
+  const client = tableClient(aws, backgroundTimes);
   const ledger = dynamoLedgerStore(client, stack);
   const registry = dynamoOpenRegistry(client, stack);
   const watch = openWatch({ clock: systemClock, registry }, readSweepGraceSeconds());

@@ -1,6 +1,6 @@
 /** Delivers notices about accounts. */
 import { dynamoAlertAccounts, dynamoNoticeStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
-import { backgroundClient, documentsOn } from '../shared/adapters/dynamodb/operator-store.ts';
+import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { httpsNoticeSender } from '../shared/adapters/transport/notice-sender.ts';
 import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readAlertAccess, readEnvironment } from '../shared/adapters/system/environment.ts';
@@ -8,7 +8,7 @@ import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
 import { backgroundMetrics } from '../shared/adapters/telemetry/metrics.ts';
 import { jsonLog } from '../shared/adapters/telemetry/json-log.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
-import { requestSigner } from '../shared/adapters/transport/request-signer.ts';
+import { requestSigner } from '../shared/adapters/aws/signature.ts';
 import { notifier } from '../shared/relay/alerts/notifier.ts';
 import { alertSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { streamOrSchedule, tableStreamHandler, noticeIdOf } from '../shared/adapters/entry/table-streams.ts';
@@ -18,7 +18,7 @@ function notifyJob() {
   const { aws, local, stack, version } = environment;
   const log = jsonLog(version);
   const metrics = backgroundMetrics(stack);
-  const client = documentsOn(backgroundClient(aws));
+  const client = tableClient(aws, backgroundTimes);
   const sender = httpsNoticeSender({
     ...readAlertAccess(),
     region: aws.region,

@@ -1,5 +1,5 @@
 /** Closes reservations whose invocation can no longer be running, and counts the open ones. */
-import { backgroundClient, documentClient, tablesOn } from '../shared/adapters/dynamodb/operator-store.ts';
+import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { dynamoOpenRegistry, dynamoQuotaScan } from '../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { dynamoQuotaStore } from '../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { readEnvironment, readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
@@ -11,14 +11,14 @@ import { sweeper } from '../shared/relay/background/sweeper.ts';
 function sweeperJob(): () => Promise<void> {
   const { aws, stack, version } = readEnvironment();
   const metrics = backgroundMetrics(stack);
-  const client = backgroundClient(aws);
+  const client = tableClient(aws, backgroundTimes);
   const sweep = sweeper(
     {
       clock: systemClock,
       random: systemRandom,
       registry: dynamoOpenRegistry(client, stack),
       scan: dynamoQuotaScan(client, stack),
-      quotas: dynamoQuotaStore(tablesOn(documentClient(aws)), stack),
+      quotas: dynamoQuotaStore(tableClient(aws), stack),
       metrics,
       log: jsonLog(version, requestMetrics(stack)),
     },

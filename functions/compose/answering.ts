@@ -18,22 +18,16 @@ import { readEnvironment, readSealKeys, type Environment } from '../../shared/ad
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
-import { requestSigner } from '../../shared/adapters/transport/request-signer.ts';
+import { requestSigner } from '../../shared/adapters/aws/signature.ts';
+import type { SearchSettings } from '../../shared/config/settings.ts';
+import type { RunToStart } from '../../shared/relay/ports/stored.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
 import type { Handle, HostedHandle } from '../../shared/relay/http/http.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
-import {
-  laterIdempotency,
-  laterKeyCounters,
-  laterRefusalCounts,
-  laterSearch,
-  laterTracing,
-  laterTurnStates,
-  laterStored,
-} from './late-adapters.ts';
+import { lateTracing, lazily } from './late-adapters.ts';
 
 /** How long an environment that starts waits for the configuration; its first request waits for the same read. */
 const prepareMsMax = 2_000;
@@ -51,27 +45,59 @@ export function answeringPorts(environment: Environment, clock: Clock) {
   const config = dynamoConfigSource({ client, clock, log, stack });
   const secrets = cachedSecretStore({ environment, clock });
   const transport = httpsUpstreamTransport({ local, sign: requestSigner({ aws, clock }) });
+  const tables = { client, clock, stack };
+  const stored = async () =>
+    (await import('../../shared/adapters/dynamodb/responses/response-store.ts')).dynamoStored(tables);
   return {
     clock,
     log,
     config,
-    keys: dynamoKeyStore({ client, clock, stack }),
+    keys: dynamoKeyStore(tables),
     secrets,
     transport,
-    searchProvider: laterSearch({ transport, secrets }),
+    searchProvider: (settings: SearchSettings) =>
+      lazily(async () => {
+        const file = await import('../../shared/adapters/transport/search-providers.ts');
+        return file.searchProviders({ transport, secrets })(settings);
+      }),
     concurrencyGiven,
     quotas: dynamoQuotaStore(client, stack),
-    counters: laterKeyCounters({ client, stack }),
-    health: new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns }),
-    idempotency: laterIdempotency({ client, clock, stack }),
+    counters: lazily(async () => {
+      const file = await import('../../shared/adapters/dynamodb/key-budgets.ts');
+      return file.dynamoKeyCounters(client, stack);
+    }),
+    health: new DynamoChannelHealth({ ...tables, view: config.cooldowns }),
+    idempotency: lazily(async () => {
+      const file = await import('../../shared/adapters/dynamodb/idempotency-store.ts');
+      return file.dynamoIdempotencyStore(client, clock, stack);
+    }),
     inflate: zlibInflate,
     sealer: aesSealer(readSealKeys()),
     // Without a key accounts are kept apart as well; only somebody who guesses names could then recognise them.
     pseudonym: hmacPseudonym(environment.pseudonymKey ?? stack),
-    turnStates: laterTurnStates({ client, clock, stack }),
-    refusals: laterRefusalCounts({ client, stack }),
-    learned: new DynamoLearnedFacts({ client, clock, stack, view: config.learned }),
-    stored: laterStored({ client, clock, stack }, { transport, region: aws.region, functionName }),
+    turnStates: lazily(async () => {
+      const file = await import('../../shared/adapters/dynamodb/turn-states.ts');
+      return file.dynamoTurnStateStore(tables);
+    }),
+    refusals: lazily(async () => {
+      const file = await import('../../shared/adapters/dynamodb/refusal-counts.ts');
+      return file.dynamoRefusalCounts(client, stack);
+    }),
+    learned: new DynamoLearnedFacts({ ...tables, view: config.learned }),
+    stored: {
+      responses: lazily(async () => (await stored()).responses),
+      runs: lazily(async () => (await stored()).runs),
+      events: lazily(async () => (await stored()).events),
+      results: lazily(async () => (await stored()).results),
+      // Without the function nothing here runs what nobody waits for.
+      startRun:
+        functionName === undefined
+          ? undefined
+          : async (response: RunToStart) => {
+              const file = await import('../../shared/adapters/aws/function-invoker.ts');
+              await file.functionInvoker({ transport, region: aws.region, functionName })(response);
+            },
+    },
     random: systemRandom,
   };
 }
@@ -91,7 +117,7 @@ export function answeringHandles(
     const ports = { ...shared, log };
     const handleOf = (given: ChatPorts): Handle => withCors(answerWith(given, endpoint), config);
     const handle = tracing
-      ? laterTracing({ settings: tracing, route: endpoint, ports, handleOf, stack, version })
+      ? lateTracing({ settings: tracing, route: endpoint, ports, handleOf, stack, version })
       : handleOf(ports);
     return { handle, prepare, clock, ids: timeSortedIds(clock), log, originSecrets, local };
   };

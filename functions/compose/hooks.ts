@@ -1,5 +1,5 @@
 /** Handles what providers of payments report. */
-import { attributesOn, documentClient, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/secret-store.ts';
@@ -18,11 +18,11 @@ import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 export function hooksHandle(environment: Environment = readEnvironment()): HostedHandle {
   const { aws, local, originSecrets, stack, version } = environment;
   const log = jsonLog(version);
-  const client = documentClient(aws);
+  const client = tableClient(aws);
   const handle = paymentsHandle({
-    config: dynamoConfigSource({ client: tablesOn(client), clock, log, stack }),
+    config: dynamoConfigSource({ client, clock, log, stack }),
     secrets: cachedSecretStore({ environment, clock }),
-    payments: dynamoPaymentStore(attributesOn(client), stack),
+    payments: dynamoPaymentStore(client, stack),
     hmac: nodeHmac,
     clock,
     random: systemRandom,

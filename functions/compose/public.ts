@@ -13,7 +13,7 @@ import { accountHandle } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { withCors } from '../../shared/relay/http/cors.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
-import { laterAccounts, laterRefusalCounts } from './late-adapters.ts';
+import { lazily } from './late-adapters.ts';
 
 export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {
   const { aws, local, originSecrets, stack, version } = environment;
@@ -21,8 +21,14 @@ export function publicHandle(environment: Environment = readEnvironment()): Host
   const client = tableClient(aws);
   const config = dynamoConfigSource({ client, clock, log, stack });
   const keys = dynamoKeyStore({ client, clock, stack });
-  const accounts = laterAccounts({ aws, stack });
-  const refusals = laterRefusalCounts({ client, stack });
+  const accounts = lazily(async () => {
+    const file = await import('../../shared/adapters/dynamodb/account-reader.ts');
+    return file.dynamoAccountReader(client, stack);
+  });
+  const refusals = lazily(async () => {
+    const file = await import('../../shared/adapters/dynamodb/refusal-counts.ts');
+    return file.dynamoRefusalCounts(client, stack);
+  });
   const account = accountHandle({ config, keys, accounts, refusals, clock, log });
   const health = new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns });
   const handle = withCors(catalogHandle({ config, clock, log, version, account, health }), config);

@@ -2,8 +2,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
-import { describeStack, queryStacks, StackRefusal } from '../../shared/adapters/aws/deployed-stack.ts';
+import { describeStack, queryStacks } from '../../shared/adapters/aws/deployed-stack.ts';
 import { readOutputs, type PublishedOptions, writtenOptions } from '../stack/options/published-options.ts';
+import { AwsRefusal } from '../../shared/adapters/aws/aws-request.ts';
 import { BedrockModels, modelArns, optionNamed, type StageOptions } from '../stack/options/option-table.ts';
 
 interface Place {
@@ -103,13 +104,13 @@ const withoutPermission =
 /** @param what the stack and its region */
 function unreadable(error: unknown, what: string): Error {
   const cause = { cause: error };
-  if (!(error instanceof StackRefusal)) {
+  if (!(error instanceof AwsRefusal)) {
     const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
     return new Error(`${what} could not be read: CloudFormation does not answer (${code ?? message})`, cause);
   }
-  const isForbidden = /AccessDenied|UnauthorizedOperation/.test(error.code);
+  const isForbidden = /AccessDenied|UnauthorizedOperation/.test(error.name);
   return new Error(
-    `${what} could not be read: ${isForbidden ? withoutPermission : `${error.code}: ${error.message}`}`,
+    `${what} could not be read: ${isForbidden ? withoutPermission : `${error.name}: ${error.message}`}`,
     cause,
   );
 }

@@ -1,11 +1,8 @@
 /** The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import {
-  type CredentialProvider,
-  readEnvironment,
-  type Environment,
-} from '../../shared/adapters/system/environment.ts';
+import { RenewedCredentials } from '../../shared/adapters/aws/aws-calls.ts';
 import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
+import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
@@ -19,9 +16,9 @@ import { readServerOptions } from './server-options.ts';
 // Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
 // They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
 
-function defaultCredentials(): CredentialProvider {
+function defaultCredentials(): RenewedCredentials {
   const { config } = new DynamoDBClient({});
-  return (options) => config.credentials(options);
+  return new RenewedCredentials((options) => config.credentials(options));
 }
 
 /** Each request reads and writes a few items, and all of them may do so at once. */

@@ -6,7 +6,7 @@ import {
   dynamoNoticeStore,
 } from '../../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
 import { joinWrite, type PartsWrite, splitWrite } from '../../shared/billing/shards.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
@@ -40,8 +40,8 @@ alertStoresContract('on DynamoDB', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = own.endpoint;
   const client = documentClient(localAccess);
   return {
-    marks: dynamoAlertStore(client, 'relay'),
-    notices: dynamoNoticeStore(client, 'relay'),
+    marks: dynamoAlertStore(tablesOn(client), 'relay'),
+    notices: dynamoNoticeStore(tablesOn(client), 'relay'),
     async [Symbol.asyncDispose]() {
       client.destroy();
       await own.stop();
@@ -53,7 +53,12 @@ it('on DynamoDB a balance is the sum over all parts of the account, joined ones 
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const store = countedClient();
   const { client } = store;
-  const accounts = dynamoAlertAccounts({ client, clock: new VirtualClock(), stack: 'relay', local: false });
+  const accounts = dynamoAlertAccounts({
+    client: tablesOn(client),
+    clock: new VirtualClock(),
+    stack: 'relay',
+    local: false,
+  });
   await store.put('quotas', { account: 'whole', available: 4, granted: 10, spent: 6 });
   await store.put('quotas', { account: 'split', available: 1, granted: 100, spent: 20, parts: 2, made: 3 });
   await store.put('quotas', { account: 'split#1', available: 2, granted: 0, spent: 30, moved: 50 });
@@ -67,7 +72,12 @@ it('on DynamoDB a balance is the sum over all parts of the account, joined ones 
 it('on DynamoDB a balance stays that of the account while it is split, spent in parts, charged late and joined', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const { client } = countedClient();
-  const accounts = dynamoAlertAccounts({ client, clock: new VirtualClock(), stack: 'relay', local: false });
+  const accounts = dynamoAlertAccounts({
+    client: tablesOn(client),
+    clock: new VirtualClock(),
+    stack: 'relay',
+    local: false,
+  });
   const quotas = dynamoQuotaStore(tablesOn(client), 'relay');
   const move = async (write: PartsWrite | undefined) => write && quotas.move(write);
   const account = 'busy';
@@ -103,7 +113,7 @@ it('on DynamoDB a limit is read from the row of the account, exactly, and kept f
   const store = countedClient();
   const { client, calls } = store;
   const clock = new VirtualClock();
-  const accounts = dynamoAlertAccounts({ client, clock, stack: 'relay', local: false });
+  const accounts = dynamoAlertAccounts({ client: tablesOn(client), clock, stack: 'relay', local: false });
   await store.put('accounts', { account: 'acme', alert_below: 0.1 });
   await store.put('accounts', { account: 'wrong', alert_below: -1 });
   expect(await accounts.alertBelow('acme')).toBe(100_000_000n);

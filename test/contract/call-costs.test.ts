@@ -2,7 +2,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
@@ -142,7 +142,7 @@ async function costsOf(call: string, kind: Kind) {
   const quotas = dynamoQuotaStore(tablesOn(documents), 'relay');
   const counters = dynamoKeyCounters(tablesOn(documents), 'relay');
   const reservations = new Reservations({ clock, random, log, quotas, counters });
-  const ledger = dynamoLedgerStore(client, 'relay');
+  const ledger = dynamoLedgerStore(tablesOn(client), 'relay');
   const project = ledgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
   const request = requestOf(call, kind);
 

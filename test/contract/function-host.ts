@@ -6,7 +6,7 @@ import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import type { FunctionError } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/function-url.ts';
-import { documentClient } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { documentClient } from '../support/sdk-tables.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 

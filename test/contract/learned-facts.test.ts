@@ -1,7 +1,7 @@
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LearnedFact } from '../../shared/config/learned-fact.ts';
-import { documentClient, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import {
   DynamoLearnedFacts,
   dynamoLearnedFactsReader,

@@ -7,7 +7,7 @@ import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { publishConfiguration } from '../../infra/local/start-stack.ts';
-import { documentsOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { documentsOn } from '../support/sdk-tables.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { untilPublished } from '../support/published.ts';
 

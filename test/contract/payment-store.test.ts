@@ -4,6 +4,7 @@ import { formatYuan } from '../../shared/billing/amount.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { MemoryPaymentStore } from '../support/memory-payment-store.ts';
 import { paymentStoreContract } from './payment-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 
 paymentStoreContract('in memory', async () => {
   const store = new MemoryPaymentStore(['acme']);
@@ -24,7 +25,7 @@ paymentStoreContract('on DynamoDB', async () => {
   const client = emulatorClient(emulator.endpoint);
   await client.send(new PutItemCommand({ TableName: 'relay-accounts', Item: { account: { S: 'acme' } } }));
   return {
-    store: dynamoPaymentStore(client, 'relay'),
+    store: dynamoPaymentStore(tablesOn(client), 'relay'),
     async grants() {
       const { Items = [] } = await client.send(new ScanCommand({ TableName: 'relay-grants' }));
       return Items.map(

@@ -1,6 +1,6 @@
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import {
   entryAttribute,
   closeRecordAttribute,

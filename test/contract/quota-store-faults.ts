@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';

@@ -1,6 +1,6 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { documentClient } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { documentClient } from '../support/sdk-tables.ts';
 import { dynamoIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
 import type { IdempotencyStore } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';

@@ -3,7 +3,7 @@ import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storedReading } from '../../shared/endpoints/responses/stored-input.ts';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import { prices } from '../../shared/operate/cost.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored.ts';
 import { Follower } from '../../shared/relay/stored/follow.ts';

@@ -2,7 +2,7 @@ import { paginateQuery } from '@aws-sdk/client-dynamodb';
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import { ResponseTooLarge } from '../../shared/relay/ports/stored.ts';
 import { endMark, eventsKept } from '../../shared/relay/stored/reads.ts';
@@ -269,7 +269,7 @@ describe('the table of responses', () => {
       },
     };
     const { responses } = dynamoStored({
-      client: raced as unknown as TableClient,
+      client: raced as TableClient,
       clock: opened.clock,
       stack: 'relay',
     });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import { dynamoTurnStateStore } from '../../shared/adapters/dynamodb/turn-states.ts';
 import { startEmulator } from '../support/emulator.ts';
 import { MemoryTurnStateStore } from '../support/memory-turn-state-store.ts';

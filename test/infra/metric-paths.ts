@@ -6,7 +6,7 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import { backgroundMetrics, requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { recordFact } from '../../shared/relay/payments/payments-handle.ts';
@@ -89,7 +89,7 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
       account: undefined,
     } as const;
     const ports = {
-      payments: dynamoPaymentStore(client, 'relay'),
+      payments: dynamoPaymentStore(tablesOn(client), 'relay'),
       clock: new VirtualClock(),
       random: { next: () => 0.5 },
       log: functionLog(),

@@ -32,12 +32,8 @@ describe('the packages', () => {
   it('of the functions are these, each with a decision', () => {
     expect(Object.keys(dependencies ?? {})).toEqual([
       '@aws-sdk/client-dynamodb',
-      '@aws-sdk/client-secrets-manager',
-      '@aws-sdk/client-ssm',
-      '@aws-sdk/lib-dynamodb',
       '@aws-sdk/util-dynamodb',
       '@middy/core',
-      '@smithy/signature-v4',
       'zod',
     ]);
   });

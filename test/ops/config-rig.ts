@@ -8,6 +8,7 @@ import { dynamoConfigTables, dynamoRowMarks } from '../../shared/adapters/dynamo
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun } from './run-ops.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 
 type Row = Record<string, unknown>;
 
@@ -31,10 +32,10 @@ export class ConfigRig {
       metrics: { compiled: () => undefined, badRows: () => undefined, failed: () => undefined },
       local: true,
       envSecrets: ['*'],
-      snapshots: dynamoConfigStore(documents, 'relay', systemClock),
+      snapshots: dynamoConfigStore(tablesOn(documents), 'relay', systemClock),
       learned: { all: async () => [] },
-      tables: dynamoConfigTables(documents, 'relay'),
-      marks: dynamoRowMarks({ client: documents, stack: 'relay', log }),
+      tables: dynamoConfigTables(tablesOn(documents), 'relay'),
+      marks: dynamoRowMarks({ client: tablesOn(documents), stack: 'relay', log }),
       secretCheck: { unusable: async () => new Map() },
     });
   }

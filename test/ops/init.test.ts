@@ -13,7 +13,7 @@ const baseUrl = 'https://d111.cloudfront.net/v1';
 let rig: ConfigRig;
 let aws: AwsOnLoopback;
 let upstream: ScriptedUpstream;
-/** For the SDK: an account of AWS whose services are all on this machine. */
+/** For the tool and the SDK: an account of AWS whose services are all on this machine. */
 let account: Record<string, string>;
 beforeAll(async () => {
   [rig, aws, upstream] = await Promise.all([ConfigRig.start(), startAws(baseUrl), startScriptedUpstream()]);
@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 afterEach(() => vi.unstubAllEnvs());
 
-const environment = () => ({ AWS_ENDPOINT_URL_CLOUDFORMATION: aws.endpoint });
+const environment = () => ({ ...account, AWS_ENDPOINT_URL_CLOUDFORMATION: aws.endpoint });
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
 const keyIn = (output: string) => String(/sk-[\w-]{48}/.exec(output)?.[0]);
 
@@ -51,16 +51,16 @@ describe('secret put', () => {
     expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe(secret);
 
     for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);
-    const again = await runOps(words, {}, 'another');
+    const again = await runOps(words, account, 'another');
     expect(again.code).toBe(2);
     expect(again.errors).toContain('there is a secret /relay/relay-two/openai already');
-    expect(await runOps([...words, '--replace'], {}, 'another')).toMatchObject({ code: 0 });
+    expect(await runOps([...words, '--replace'], account, 'another')).toMatchObject({ code: 0 });
     expect(aws.stored.get('SecureString /relay/relay-two/openai')).toBe('another');
 
-    const managed = await runOps([...words, '--secretsmanager'], {}, secret);
+    const managed = await runOps([...words, '--secretsmanager'], account, secret);
     expect(managed.output).toContain('\nsecretsmanager:relay-two/openai\n');
-    expect(await runOps([...words, '--secretsmanager'], {}, 'x')).toMatchObject({ code: 2 });
-    await runOps([...words, '--secretsmanager', '--replace'], {}, 'third');
+    expect(await runOps([...words, '--secretsmanager'], account, 'x')).toMatchObject({ code: 2 });
+    await runOps([...words, '--secretsmanager', '--replace'], account, 'third');
     expect(aws.stored.get('secret relay-two/openai')).toBe('third');
     for (const { output, errors } of [run, again, managed]) expect(output + errors).not.toContain(secret);
   });
@@ -70,7 +70,7 @@ describe('secret put', () => {
     ['two words', 'openai', `export KEY=${secret} x`, 'the value has blanks'],
     ['a name that is a path', '../other/x y', secret, 'a name has the characters'],
   ])('refuses %s', async (_case, name, value, message) => {
-    const run = await runOps(['secret', 'put', name, '--stack', 'relay-two'], {}, value);
+    const run = await runOps(['secret', 'put', name, '--stack', 'relay-two'], account, value);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
     expect(run.errors).not.toContain(secret);
@@ -197,8 +197,11 @@ describe('init', () => {
       const target = { stack: 'relay', local: false };
       const secrets = awsSecretWriter({
         target,
-        place: {},
-        environment: {},
+        aws: async () => ({
+          region: 'eu-west-1',
+          credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+        }),
+        environment: account,
         explain: (error) => explainStoreError(error, target),
       });
       expect(await secrets.read('ssm:/relay/relay/openai')).toBe(secret);

@@ -6,7 +6,7 @@ import {
   PutCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
@@ -48,9 +48,9 @@ export class LedgerRig {
       metrics: { count: () => undefined },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },
     };
-    const grants = dynamoGrantStore(this.#client, 'relay');
+    const grants = dynamoGrantStore(tablesOn(this.#client), 'relay');
     const random = { next: () => 0.5 };
-    const ledger = dynamoLedgerStore(this.#client, 'relay');
+    const ledger = dynamoLedgerStore(tablesOn(this.#client), 'relay');
     this.#keepLedger = ledgerProjector({ ...ports, clock, random, ledger });
     this.#grants = grantApplier({ ...ports, clock, random, grants });
   }

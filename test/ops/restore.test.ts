@@ -16,6 +16,7 @@ import { grantApplier } from '../../shared/relay/background/grant-applier.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { idAt, LedgerRig, yuan } from './ledger-rig.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
 
 type TableName = (typeof tableNames)[number];
 type Items = Record<string, AttributeValue>[];
@@ -97,7 +98,7 @@ async function runGrants(): Promise<void> {
   await grantApplier({
     clock: { now: () => Date.parse('2026-11-12T12:00:00Z'), sleep: async () => undefined },
     random: { next: () => 0.5 },
-    grants: dynamoGrantStore(client, restored),
+    grants: dynamoGrantStore(tablesOn(client), restored),
     metrics: { count: () => undefined },
     log: { request: () => undefined, event: () => undefined, fault: () => undefined },
   }).applyMissed();

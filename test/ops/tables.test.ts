@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { explainStoreError } from '../../infra/ops/session/session.ts';
 import { openStore } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { dynamoRowTables } from '../../shared/adapters/dynamodb/row-tables.ts';
 import type { RawRow, RowTables } from '../../shared/operate/operator-ports.ts';
@@ -13,7 +12,7 @@ const author = { _by: 'local', _at: '2026-11-22T09:00:00Z' };
 beforeAll(async () => {
   emulator = await startEmulator();
   const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
-  const store = await openStore(target, (error) => explainStoreError(error, target));
+  const store = await openStore(target);
   tables = dynamoRowTables(store, async () => author);
 });
 afterAll(async () => emulator.stop());

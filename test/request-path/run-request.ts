@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
-import { documentsOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { documentsOn } from '../support/sdk-tables.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { delta, done, finish, usage } from '../support/core-rig.ts';

@@ -8,7 +8,7 @@ import {
   type CreateTableCommandInput,
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
-import { withoutLines } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { withoutLines } from './sdk-tables.ts';
 import {
   tableSchemas,
   type KeyAttribute,

@@ -1,7 +1,7 @@
 import { GetItemCommand, UpdateItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { answeringHandle } from '../../functions/compose/answering.ts';
 import { startFaultProxy, type FaultProxy, startSecretDouble, type SecretDouble } from './fault-proxy.ts';
-import { documentsOn, tablesOn } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { documentsOn, tablesOn } from './sdk-tables.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { systemClock } from '../../shared/adapters/system/node-ports.ts';

@@ -4,9 +4,6 @@
  * `accept: application/vnd.amazon.eventstream` streams are AWS event streams.
  */
 import { crc32 } from 'node:zlib';
-import { SignatureV4 } from '@smithy/signature-v4';
-import { Sha256 } from '../../../shared/adapters/transport/sha256.ts';
-import { localClientSettings } from '../host/local-options.ts';
 import { messagesRefusal } from './anthropic.ts';
 import { claudeModels, type ClaudeModel } from './messages/request.ts';
 import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
@@ -23,6 +20,8 @@ import {
   type VendorReply,
   type VendorRequest,
 } from './vendor.ts';
+import { signer } from '../../../shared/adapters/aws/signature.ts';
+import { localClientSettings } from '../host/local-options.ts';
 
 export function bedrockDouble(now: () => number = Date.now): Vendor {
   const openai = openaiEndpoints(/^(openai\.gpt-5\.6|qwen\.qwen3-coder)(-[\w.:]+)?$/);
@@ -39,7 +38,7 @@ export function bedrockDouble(now: () => number = Date.now): Vendor {
     ],
     rules: Object.keys({ ...signing, ...modelRules, ...gateRules(claude), ...messagesRules }),
     async serve(request) {
-      const signed = await readSignature(request);
+      const signed = readSignature(request);
       const called = { ...signed, model: textIn(objectIn(request.text)?.['model']) };
       const refused = refusedBy(signing, signed, exception) ?? refusedBy(modelRules, called, exception);
       if (refused) return refused;
@@ -141,7 +140,7 @@ interface SignedRequest {
 
 const { credentials } = localClientSettings('');
 
-async function readSignature(request: VendorRequest): Promise<SignedRequest> {
+function readSignature(request: VendorRequest): SignedRequest {
   const found = request.headers['authorization'];
   const [, scope = '', names = ''] =
     /^AWS4-HMAC-SHA256 Credential=(\S+), SignedHeaders=(\S+), /.exec(found ?? '') ?? [];
@@ -149,23 +148,24 @@ async function readSignature(request: VendorRequest): Promise<SignedRequest> {
   const signedAt = dateOf(request.headers['x-amz-date'] ?? '');
   const facts = { accessKey, region, service, signedAt, ...(found !== undefined && { found }) };
   if (accessKey === '' || Number.isNaN(signedAt)) return facts;
-  const signer = new SignatureV4({ service, region, credentials, sha256: Sha256 });
-  const [hostname = ''] = (request.headers['host'] ?? '').split(':');
-  const covered = names.split(';').filter((name) => !['x-amz-date', 'x-amz-content-sha256'].includes(name));
-  const { headers } = await signer.sign(
-    {
-      method: request.method,
-      protocol: 'http:',
-      hostname,
-      path: request.signedPath ?? request.path,
-      query: {},
-      headers: Object.fromEntries(covered.map((name) => [name, request.headers[name] ?? ''])),
-      body: request.text,
-    },
-    { signingDate: new Date(signedAt) },
-  );
-  return { ...facts, ...(headers['authorization'] !== undefined && { expected: headers['authorization'] }) };
+  const covered = names.split(';').filter((name) => name !== 'host' && !signedByItself.has(name));
+  const { authorization } = signer(
+    service,
+    region,
+  )({
+    method: request.method,
+    host: request.headers['host'] ?? '',
+    path: request.signedPath ?? request.path,
+    headers: Object.fromEntries(covered.map((name) => [name, request.headers[name] ?? ''])),
+    body: request.text,
+    credentials,
+    atMs: signedAt,
+  });
+  return { ...facts, ...(authorization !== undefined && { expected: authorization }) };
 }
+
+/** What signing adds to the headers. */
+const signedByItself = new Set(['x-amz-date', 'x-amz-security-token']);
 
 /** `20261122T000256Z` in milliseconds; NaN for anything else. */
 const dateOf = (text: string): number =>

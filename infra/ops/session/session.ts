@@ -1,14 +1,15 @@
 /** Opens the operators' ports for the tables of a target. Every face uses it; it prints nothing. */
 import { insightsCallLog } from '../../../shared/adapters/aws/insights-call-log.ts';
-import { callerIdentity, signedAwsAccount } from '../../../shared/adapters/aws/aws-account.ts';
+import { callerIdentity } from '../../../shared/adapters/aws/aws-request.ts';
+import { signedAwsAccount } from '../../../shared/adapters/aws/aws-account.ts';
 import { dynamoConfigVersions } from '../../../shared/adapters/dynamodb/config-store.ts';
 import { dynamoLedgerReader } from '../../../shared/adapters/dynamodb/ledger-reader.ts';
 import { dynamoResponseRows } from '../../../shared/adapters/dynamodb/responses/response-rows.ts';
-import { explainedPaymentStore } from '../../../shared/adapters/dynamodb/payment-store.ts';
+import { dynamoPaymentStore } from '../../../shared/adapters/dynamodb/payment-store.ts';
 import { dynamoRowPages } from '../../../shared/adapters/dynamodb/row-pages.ts';
 import { dynamoRowTables } from '../../../shared/adapters/dynamodb/row-tables.ts';
 import {
-  awsAccessOf,
+  explained,
   localStackOf,
   openStore,
   tableLimitsOf,
@@ -43,38 +44,41 @@ export async function openSession(
   const explain = (error: unknown, where?: string): Failure =>
     explainDenied(error, store.region) ?? explainStoreError(error, target, where);
   const place = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
-  const store = await openStore(target, explain, place);
-  const caller = { stack: target.stack, environment, aws: () => awsAccessOf(store) };
-  const accessKey = async () => (await store.explained(store.client.config.credentials())).accessKeyId;
+  const store = await openStore(target, place);
+  const told = <Port extends object>(port: Port): Port => explained(port, explain);
+  const caller = { stack: target.stack, environment, aws: store.aws };
+  const { accessKey } = told({ accessKey: async () => (await store.aws()).credentials.accessKeyId });
   const operator = target.local ? async () => 'local' : callerIdentity(caller, accessKey);
   const author = rowAuthor(operator);
+  const local = told({ stack: () => localStackOf(store) });
+  const limits = told({ tableLimits: () => tableLimitsOf(store) });
   const ports: OperatorPorts = {
     target,
     clock: systemClock,
     random: { secretKey: newSecretKey, hex: randomHex },
     hmac: nodeHmac,
-    tables: dynamoRowTables(store, author),
-    pages: dynamoRowPages(store),
-    ledger: dynamoLedgerReader(store),
+    tables: told(dynamoRowTables(store, author)),
+    pages: told(dynamoRowPages(store)),
+    ledger: told(dynamoLedgerReader(store)),
     traffic: store.traffic,
-    payments: explainedPaymentStore(store, author),
-    responses: dynamoResponseRows(store, systemClock),
-    config: dynamoConfigVersions(store),
-    secrets: awsSecretWriter({ target, place, environment, explain }),
+    payments: told(dynamoPaymentStore(store.tables, target.stack, author)),
+    responses: told(dynamoResponseRows(store, systemClock)),
+    config: told(dynamoConfigVersions(store)),
+    secrets: awsSecretWriter({ ...caller, target, explain }),
     upstreams: httpsUpstreamTransport(target),
-    baseUrl: async () => (target.local ? (await localStackOf(store)).baseUrl : findBaseUrl(caller)),
+    baseUrl: async () => (target.local ? (await local.stack()).baseUrl : findBaseUrl(caller)),
     log: insightsCallLog({
       ...caller,
       explain,
       place: () =>
         target.local
-          ? localStackOf(store).then(({ log }) => log)
+          ? local.stack().then(({ log }) => log)
           : findLogGroups(caller).catch((error: unknown) => {
               throw explain(error, 'CloudFormation');
             }),
     }),
     operator,
-    account: signedAwsAccount({ ...caller, explain, tableLimits: () => tableLimitsOf(store) }),
+    account: signedAwsAccount({ ...caller, explain, ...limits }),
   };
   return { ports, region: store.region };
 }

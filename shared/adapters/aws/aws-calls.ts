@@ -1,14 +1,14 @@
 /**
  * Calls of AWS's JSON services without the SDK's layers, for what callers wait for: one signed request on a kept
  * connection, its checksum checked. Must never repeat a call whose caller asked for one attempt, unless the service
- * refused its signature. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+ * refused its signature.
  */
-import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
 import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as requestOverHttps } from 'node:https';
 import type { Socket } from 'node:net';
 import { crc32 } from 'node:zlib';
-import type { AwsAccess, AwsCredentials, CredentialProvider } from '../system/environment.ts';
+import type { AwsAccess, AwsCredentials, CredentialSource } from '../system/environment.ts';
+import { signer } from './signature.ts';
 
 /** After a longer freeze of the function, idle connections are closed before they are used again. */
 const idleConnectionMs = 60_000;
@@ -30,6 +30,10 @@ export interface AwsCallsParts {
   read?: ((text: string) => unknown) | undefined;
   /** Absent: one that keeps connections. */
   agent?: HttpAgent | undefined;
+  /** Absent: the one that the environment names, or the region's own. */
+  endpoint?: string | undefined;
+  /** What is asked, and what comes back. */
+  meter?: { request(): void; reply(bytes: number): void } | undefined;
 }
 
 export interface CallOptions {
@@ -47,23 +51,34 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     service,
     aws,
     agent,
+    endpoint,
+    meter,
     read = (text: string): unknown => JSON.parse(text),
     write = (input: object) => JSON.stringify(input),
     ...times
   } = parts;
-  const sign = requestSignature(service, aws.region);
-  const given =
-    typeof aws.credentials === 'function' ? new RenewedCredentials(aws.credentials) : aws.credentials;
+  const sign = signer(service.name, aws.region);
+  const { credentials: given } = aws;
   let line: Line | undefined;
   /** Milliseconds by which the service's clock is ahead. */
   let offsetMs = 0;
 
   const once = async ({ target, body, credentials, untilMs }: Try): Promise<unknown> => {
-    line ??= lineTo(endpointOf(service, aws.region), agent, aws.connectionsMax);
+    line ??= lineTo(
+      endpoint ? new URL(endpoint) : endpointOf(service, aws.region),
+      agent,
+      aws.connectionsMax,
+    );
     const { host, path } = line;
-    const headers = sign({ host, path, target, body, credentials, atMs: Date.now() + offsetMs });
+    const named = { 'content-type': service.contentType, 'x-amz-target': target };
+    const signed = sign({ host, path, headers: named, body, credentials, atMs: Date.now() + offsetMs });
+    const all = { host, ...named, ...signed, 'content-length': String(Buffer.byteLength(body)) };
+    // As one list Node takes them without a look at each.
+    const headers = Object.entries(all).flat();
     const tryMsMax = untilMs - performance.now();
+    meter?.request();
     const reply = await exchange(line, { headers, body, tryMsMax, connectMsMax: times.connectMsMax });
+    meter?.reply(reply.bytes.length);
     const members = membersOf(reply, read);
     if (reply.status < 300) return members;
     throw new ServiceRefusal(reply, members as Record<string, unknown>);
@@ -74,7 +89,7 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     const aheadMs = skewIn(error, assumedMs);
     offsetMs = aheadMs ?? offsetMs;
     if (aheadMs !== undefined) return true;
-    return given instanceof RenewedCredentials && refusesCredentials(error) && !!used && given.drop(used);
+    return 'drop' in given && refusesCredentials(error) && !!used && given.drop(used);
   };
 
   return {
@@ -88,7 +103,7 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
         let credentials: AwsCredentials | undefined;
         try {
           // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
-          credentials = given instanceof RenewedCredentials ? await given.current(tryMsMax / 2) : given;
+          credentials = 'current' in given ? await given.current(tryMsMax / 2) : given;
           return await once({ target, body, credentials, untilMs });
         } catch (error) {
           if (!hasCorrected && corrects(error, assumedMs, credentials)) {
@@ -106,12 +121,15 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
   };
 }
 
-interface Try extends Pick<RequestToSign, 'target' | 'body' | 'credentials'> {
+interface Try {
+  target: string;
+  body: string;
+  credentials: AwsCredentials;
   /** Of `performance.now()`. */
   untilMs: number;
 }
 
-const pause = (milliseconds: number): Promise<void> =>
+export const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, milliseconds);
   });
@@ -227,67 +245,6 @@ function membersOf({ headers, bytes, status }: Reply, read: (text: string) => un
     throw new NoReply('EBADREPLY', { sent: true });
   }
 }
-
-interface RequestToSign {
-  host: string;
-  /** As it is sent. */
-  path: string;
-  target: string;
-  body: string;
-  credentials: AwsCredentials;
-  atMs: number;
-}
-
-/** Returns all headers of a signed request, as Node takes them. The signing key of a day is kept. */
-export function requestSignature(
-  { name, contentType }: Pick<AwsService, 'name' | 'contentType'>,
-  region: string,
-): (request: RequestToSign) => string[] {
-  let kept: { of: string; key: KeyObject } | undefined;
-  const keyOf = (secret: string, day: string): KeyObject => {
-    const of = `${day} ${secret}`;
-    if (kept?.of !== of) {
-      const steps = [day, region, name, 'aws4_request'];
-      // Node takes eight times as long with a key that it has to import each time.
-      kept = { of, key: createSecretKey(steps.reduce(hmac, Buffer.from(`AWS4${secret}`))) };
-    }
-    return kept.key;
-  };
-  return ({ host, path, target, body, credentials, atMs }) => {
-    const { accessKeyId, secretAccessKey, sessionToken } = credentials;
-    const date = new Date(atMs).toISOString().replace(/[-:]|\.\d{3}/g, '');
-    const scope = `${date.slice(0, 8)}/${region}/${name}/aws4_request`;
-    const token = sessionToken ? `x-amz-security-token:${sessionToken}\n` : '';
-    const names = `content-type;host;x-amz-date;${token && 'x-amz-security-token;'}x-amz-target`;
-    const head = `content-type:${contentType}\nhost:${host}\nx-amz-date:${date}\n${token}x-amz-target:${target}\n`;
-    const asked = `POST\n${canonicalPath(path)}\n\n${head}\n${names}\n${hash('sha256', body)}`;
-    const text = `AWS4-HMAC-SHA256\n${date}\n${scope}\n${hash('sha256', asked)}`;
-    const signature = hmac(keyOf(secretAccessKey, date.slice(0, 8)), text).toString('hex');
-    const all = {
-      host,
-      'content-type': contentType,
-      'x-amz-date': date,
-      'x-amz-target': target,
-      authorization: `AWS4-HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
-      'content-length': String(Buffer.byteLength(body)),
-    };
-    // As one list Node takes them without a look at each.
-    const headers = Object.entries(all).flat();
-    if (sessionToken) headers.push('x-amz-security-token', sessionToken);
-    return headers;
-  };
-}
-
-const hmac = (key: Buffer | KeyObject, text: string): Buffer =>
-  createHmac('sha256', key).update(text).digest();
-
-/** Every service but S3 signs the path encoded once more. */
-const canonicalPath = (path: string): string =>
-  path === '/'
-    ? path
-    : encodeURIComponent(path)
-        .replaceAll('%2F', '/')
-        .replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /** Where AWS's services are, as the SDK finds them: a variable of the environment, else the region's own address. */
 
@@ -441,13 +398,16 @@ const renewalMsMax = 10_000;
 /** A service that refuses all credentials must not make each call ask for new ones. */
 const dropPauseMs = 10_000;
 
+/** `forceRefresh`: those that it gave before are to be replaced. */
+type CredentialProvider = (options?: { forceRefresh?: boolean }) => Promise<AwsCredentials>;
+
 interface Kept {
   value: AwsCredentials;
   untilMs: number;
   renewsMs: number;
 }
 
-class RenewedCredentials {
+export class RenewedCredentials implements CredentialSource {
   readonly #provide: CredentialProvider;
   #kept: Kept | undefined;
   #renewal: Promise<AwsCredentials> | undefined;
@@ -458,7 +418,7 @@ class RenewedCredentials {
     this.#provide = provide;
   }
 
-  /** Those to sign with. Throws NoReply when none are valid and none come within the time. */
+  /** Throws NoReply. */
   current(waitMsMax: number): AwsCredentials | Promise<AwsCredentials> {
     const kept = this.#kept;
     const nowMs = Date.now();
@@ -467,7 +427,6 @@ class RenewedCredentials {
     return kept.value;
   }
 
-  /** For credentials that a service refused. Returns whether others may be had. */
   drop(refused: AwsCredentials): boolean {
     if (this.#kept?.value !== refused) return true;
     if (Date.now() - this.#droppedMs < dropPauseMs) return false;

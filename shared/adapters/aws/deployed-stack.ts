@@ -1,33 +1,6 @@
-/**
- * Asks CloudFormation about a deployed stack, by requests to its Query API that are written by hand: two of them need no client
- * package. Never repeats one, and never changes a stack by itself.
- */
-import { systemClock } from '../system/node-ports.ts';
+/** Asks CloudFormation about a deployed stack. Never repeats a request, and never changes a stack by itself. */
+import { AwsRefusal, callAws, queryCall, xmlTextOf } from './aws-request.ts';
 import type { AwsAccess } from '../system/environment.ts';
-import { endpointOf } from './aws-calls.ts';
-import { requestSigner } from '../transport/request-signer.ts';
-
-/** Reads the text of elements in answers of AWS's query APIs. Never for documents of others: it knows no attributes. */
-
-/** The text of the first element of this name that holds nothing but text. */
-export function textOf(xml: string, element: string): string | undefined {
-  const [, content] = new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml) ?? [];
-  return content?.replaceAll(
-    /&(#x?[0-9a-f]+|[a-z]+);/gi,
-    (whole, name: string) => characterOf(name) ?? whole,
-  );
-}
-
-const named: Readonly<Record<string, string>> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"' };
-
-function characterOf(name: string): string | undefined {
-  if (!name.startsWith('#')) return named[name];
-  const code = Number(name.startsWith('#x') ? `0${name.slice(1)}` : name.slice(1));
-  return code <= 0x10_ff_ff ? String.fromCodePoint(code) : undefined;
-}
-
-const timeoutMs = 10_000;
-const cloudFormation = { name: 'cloudformation', variable: 'AWS_ENDPOINT_URL_CLOUDFORMATION' };
 
 interface DeployedStack {
   /** As CloudFormation calls it: `CREATE_COMPLETE`. */
@@ -37,19 +10,7 @@ interface DeployedStack {
   outputs: ReadonlyMap<string, string>;
 }
 
-/** CloudFormation refused. */
-export class StackRefusal extends Error {
-  /** `AccessDenied`, `ValidationError` ... */
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.name = 'StackRefusal';
-    this.code = code;
-  }
-}
-
-/** @returns undefined when there is no such stack. Throws a StackRefusal, or the error of the network. */
+/** @returns undefined when there is no such stack. Throws an AwsRefusal, or the error of the network. */
 export async function describeStack(
   stack: string,
   aws: AwsAccess,
@@ -57,49 +18,38 @@ export async function describeStack(
 ): Promise<DeployedStack | undefined> {
   const parameters = { Action: 'DescribeStacks', StackName: stack };
   const xml = await queryStacks(parameters, aws, environment).catch((error: unknown) => {
-    if (!(error instanceof StackRefusal)) throw error;
-    if (error.code === 'ValidationError' && error.message.includes('does not exist')) return undefined;
+    if (!(error instanceof AwsRefusal)) throw error;
+    if (error.name === 'ValidationError' && error.message.includes('does not exist')) return undefined;
     throw error;
   });
   if (xml === undefined) return undefined;
   return {
-    status: textOf(xml, 'StackStatus') ?? '',
-    isProtected: textOf(xml, 'EnableTerminationProtection') === 'true',
+    status: xmlTextOf(xml, 'StackStatus') ?? '',
+    isProtected: xmlTextOf(xml, 'EnableTerminationProtection') === 'true',
     outputs: outputsIn(xml),
   };
 }
 
 /**
  * @param parameters with the `Action`
- * @returns the answer's XML. Throws a StackRefusal, or the error of the network.
+ * @returns the answer's XML. Throws an AwsRefusal, or the error of the network.
  */
-export async function queryStacks(
+export const queryStacks = (
   parameters: Record<string, string>,
   aws: AwsAccess,
   environment: NodeJS.ProcessEnv,
-): Promise<string> {
-  const { region } = aws;
-  const request = {
-    url: endpointOf(cloudFormation, region, environment).href,
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ ...parameters, Version: '2010-05-15' }).toString(),
-  };
-  const sign = requestSigner({ aws, clock: systemClock });
-  const headers = await sign(request, { service: 'cloudformation', region });
-  const signal = AbortSignal.timeout(timeoutMs);
-  const options = { method: 'POST', headers, body: request.body, signal, redirect: 'manual' } as const;
-  const reply = await fetch(request.url, options);
-  const xml = await reply.text();
-  if (reply.status === 200) return xml;
-  throw new StackRefusal(textOf(xml, 'Code') ?? `status ${reply.status}`, textOf(xml, 'Message') ?? '');
-}
+): Promise<string> =>
+  callAws(
+    { aws: async () => aws, environment },
+    queryCall('cloudformation', { ...parameters, Version: '2010-05-15' }),
+  );
 
 /** The outputs of the one stack that was asked for. */
 const outputsIn = (xml: string): Map<string, string> =>
   new Map(
     xml.split('<member>').flatMap((member) => {
-      const name = textOf(member, 'OutputKey');
-      const value = textOf(member, 'OutputValue');
+      const name = xmlTextOf(member, 'OutputKey');
+      const value = xmlTextOf(member, 'OutputValue');
       return name === undefined || value === undefined ? [] : [[name, value] as const];
     }),
   );

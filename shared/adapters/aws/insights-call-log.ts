@@ -13,7 +13,8 @@ import type {
 } from '../../operate/operator-ports.ts';
 import { Failure, usageFailure } from '../../operate/plan.ts';
 import { systemClock } from '../system/node-ports.ts';
-import { readReply, callAws, type AwsCaller } from './aws-account.ts';
+import { readReply } from './aws-account.ts';
+import { callAws, jsonCall, type AwsCaller } from './aws-request.ts';
 
 export interface CallLogParts extends AwsCaller {
   /** Where the log is. `endpoint` absent: CloudWatch. Undefined: it is not known. */
@@ -61,15 +62,7 @@ export function insightsCallLog(parts: CallLogParts): CallLog {
       aws,
       environment: { ...environment, ...(endpoint !== undefined && { AWS_ENDPOINT_URL_LOGS: endpoint }) },
     };
-    return (action, body) =>
-      callAws(caller, {
-        service: 'logs',
-        headers: {
-          'content-type': 'application/x-amz-json-1.1',
-          'x-amz-target': `Logs_20140328.${action}`,
-        },
-        body: JSON.stringify(body),
-      });
+    return (action, body) => callAws(caller, jsonCall('logs', `Logs_20140328.${action}`, body));
   }
 }
 

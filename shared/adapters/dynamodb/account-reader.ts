@@ -1,60 +1,49 @@
-/**
- * An account's item, ledger rows and sums of its days. Reads amounts from wire attributes, because the document client would
- * round them.
- */
-import { QueryCommand, type QueryCommandInput } from '@aws-sdk/client-dynamodb';
-import { type DynamoDBDocumentClient, BatchGetCommand } from '@aws-sdk/lib-dynamodb';
-import { marshall } from '@aws-sdk/util-dynamodb';
+/** An account's item, ledger rows and sums of its days, as its own key sees them. */
+import type { QueryCommandInput } from '@aws-sdk/client-dynamodb';
 import type { AccountReader } from '../../relay/ports/money-stores.ts';
 import { grantPrefix, latePrefix } from '../../billing/ledger-row.ts';
 import { accountId } from '../../billing/daily-keys.ts';
 import { dailySumOf } from './daily-sums.ts';
 import { closeRowOf, grantRowOf } from './ledger-store.ts';
-import { type Attributes, storeCall } from './table-client.ts';
-import { attributesOn } from './operator-store.ts';
+import {
+  attributesOf,
+  type Attributes,
+  itemPages,
+  storeCall,
+  type TableClient,
+  readItems,
+} from './table-client.ts';
 import { readWhole } from './quotas/whole-account.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import type { AccountRows } from '../../relay/ports/config-store.ts';
 
-export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stack: string): AccountReader {
-  const client = attributesOn(documentClient);
-  const ledger = physicalTableName(stack, 'ledger');
-
-  const query = async (
-    account: string,
-    ids: { condition: string; values: Record<string, string> },
-    more: Partial<QueryCommandInput>,
-  ): Promise<{ items: Attributes[]; next: Attributes | undefined }> => {
-    const command = new QueryCommand({
-      TableName: ledger,
-      KeyConditionExpression: `account = :account AND ${ids.condition}`,
-      ExpressionAttributeValues: marshall({ ':account': account, ...ids.values }),
-      ...more,
-    });
-    const page = await storeCall(() => client.send(command));
-    return { items: page.Items ?? [], next: page.LastEvaluatedKey };
+export function dynamoAccountReader(client: TableClient, stack: string): AccountReader {
+  const query = (
+    table: 'ledger' | 'daily',
+    KeyConditionExpression: string,
+    values: Record<string, string>,
+  ): QueryCommandInput => ({
+    TableName: physicalTableName(stack, table),
+    KeyConditionExpression,
+    ExpressionAttributeValues: attributesOf(values),
+  });
+  const newest = async (input: QueryCommandInput, Limit: number): Promise<Attributes[]> => {
+    const page = { ...input, ScanIndexForward: false, Limit };
+    return (await storeCall(() => client.call('Query', page))).Items ?? [];
   };
-
   const all = async (account: string, prefix: string): Promise<Attributes[]> => {
-    const ids = { condition: 'begins_with(id, :prefix)', values: { ':prefix': prefix } };
-    const items: Attributes[] = [];
-    let from: Attributes | undefined;
-    do {
-      const page = await query(account, ids, { ExclusiveStartKey: from });
-      items.push(...page.items);
-      from = page.next;
-    } while (from);
-    return items;
+    const values = { ':account': account, ':prefix': prefix };
+    const input = query('ledger', 'account = :account AND begins_with(id, :prefix)', values);
+    return (await Array.fromAsync(itemPages(client, 'Query', input))).flat();
   };
-
   return {
     async quota(account) {
       return storeCall(() => readWhole({ client, TableName: physicalTableName(stack, 'quotas') }, account));
     },
     async requests(account, beforeId, limit) {
-      const ids = { condition: 'id < :before', values: { ':before': beforeId } };
-      const newestFirst = { ScanIndexForward: false, Limit: limit };
-      return (await query(account, ids, newestFirst)).items.map(closeRowOf);
+      const values = { ':account': account, ':before': beforeId };
+      const rows = await newest(query('ledger', 'account = :account AND id < :before', values), limit);
+      return rows.map(closeRowOf);
     },
     async grants(account) {
       return (await all(account, grantPrefix)).map(grantRowOf);
@@ -63,52 +52,22 @@ export function dynamoAccountReader(documentClient: DynamoDBDocumentClient, stac
       return (await all(account, latePrefix)).map(closeRowOf);
     },
     async days(account, from, limit) {
-      const command = new QueryCommand({
-        TableName: physicalTableName(stack, 'daily'),
-        KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
-        // `~` sorts after the digits of a day.
-        ExpressionAttributeValues: marshall({
-          ':id': accountId(account),
-          ':from': `day#${from}`,
-          ':to': 'day#~',
-        }),
-        ScanIndexForward: false,
-        Limit: limit,
-      });
-      return ((await storeCall(() => client.send(command))).Items ?? []).map(dailySumOf);
+      // `~` sorts after the digits of a day.
+      const values = { ':id': accountId(account), ':from': `day#${from}`, ':to': 'day#~' };
+      const days = await newest(query('daily', 'id = :id AND period BETWEEN :from AND :to', values), limit);
+      return days.map(dailySumOf);
     },
   };
 }
 
 // Which accounts have a row, by their keys alone.
 
-/** DynamoDB takes no more. */
-const atOnceMax = 100;
-
-export function dynamoAccountRows(client: DynamoDBDocumentClient, stack: string): AccountRows {
-  const table = physicalTableName(stack, 'accounts');
-  const read = async (names: string[]): Promise<string[]> => {
-    const found: string[] = [];
-    let asked = names.map((account) => ({ account }));
-    // Each answer has at least one of them: items are small.
-    while (asked.length > 0) {
-      const request = { Keys: asked, ProjectionExpression: 'account', ConsistentRead: true };
-      const { Responses, UnprocessedKeys } = await storeCall(() =>
-        client.send(new BatchGetCommand({ RequestItems: { [table]: request } })),
-      );
-      found.push(...(Responses?.[table] ?? []).map(({ account }) => String(account)));
-      const left = (UnprocessedKeys?.[table]?.Keys ?? []) as { account: string }[];
-      if (left.length >= asked.length) throw new Error('DynamoDB returned none of the accounts');
-      asked = left;
-    }
-    return found;
-  };
-  return {
-    async existing(names) {
-      const found = new Set<string>();
-      for (let start = 0; start < names.length; start += atOnceMax)
-        for (const name of await read(names.slice(start, start + atOnceMax))) found.add(name);
-      return found;
-    },
-  };
-}
+export const dynamoAccountRows = (client: TableClient, stack: string): AccountRows => ({
+  async existing(names) {
+    const keys = names.map((account) => attributesOf({ account }));
+    const items = await readItems(client, physicalTableName(stack, 'accounts'), keys, {
+      attributes: ['account'],
+    });
+    return new Set(items.map(({ account }) => account?.S ?? ''));
+  },
+});

@@ -6,8 +6,8 @@ import type { Clock } from '../../relay/ports/host.ts';
 import type { ChannelHealth, HealthChange, HealthEntry } from '../../relay/ports/runtime-stores.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import {
-  plainAttributes,
-  plainValues,
+  attributesOf,
+  valuesOf,
   conditionalCall,
   type ConditionalReply,
   type TableClient,
@@ -57,7 +57,7 @@ export class DynamoChannelHealth implements ChannelHealth {
       if (!write) return false;
       const reply = await this.#send(write);
       const met = reply.done ? reply.reply.Attributes : reply.item;
-      item = met && plainValues(met);
+      item = met && valuesOf(met);
       this.#written = { item, readAtMs: this.#nowMs };
       if (reply.done) return true;
     }
@@ -87,11 +87,11 @@ export class DynamoChannelHealth implements ChannelHealth {
     const { update, condition, names, values } = updateOf(write);
     const input = {
       TableName: physicalTableName(this.#parts.stack, 'runtime'),
-      Key: plainAttributes({ id: cooldownsId }),
+      Key: attributesOf({ id: cooldownsId }),
       UpdateExpression: update,
       ConditionExpression: condition,
       ExpressionAttributeNames: names,
-      ExpressionAttributeValues: plainAttributes(values),
+      ExpressionAttributeValues: attributesOf(values),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     } as const;

@@ -5,7 +5,6 @@
  *     a rollback still finds it --a week later, or 1,000 versions later--> gone
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { type DynamoDBDocumentClient, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
 import type { Clock } from '../../relay/ports/host.ts';
@@ -17,7 +16,7 @@ import type {
   SnapshotContent,
   SnapshotStore,
 } from '../../relay/ports/config-store.ts';
-import { tablesOn, type Store } from './operator-store.ts';
+import { type TableClient, attributesOf, conditionalCall, storeCall } from './table-client.ts';
 import {
   getItems,
   pointerId,
@@ -32,10 +31,10 @@ import {
 } from './runtime-items.ts';
 import { toParts, readParts, readSnapshot } from './config-source.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { conditionalCall, storeCall } from './table-client.ts';
 import type { ConfigVersions } from '../../operate/operator-ports.ts';
 import { dynamoConfigTables } from './row-tables.ts';
 import { usageFailure } from '../../operate/plan.ts';
+import type { Store } from './operator-store.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { defaultAlerts, type AlertSettings } from '../../config/settings.ts';
 
@@ -53,15 +52,11 @@ const expiryAfterSeconds = 7 * 24 * 3600;
 const usableSeconds = 3600;
 
 export function dynamoConfigStore(
-  client: DynamoDBDocumentClient,
+  client: TableClient,
   stack: string,
   clock: Pick<Clock, 'now'>,
 ): SnapshotStore {
-  const table: WrittenRuntimeTable = {
-    client: tablesOn(client),
-    documents: client,
-    name: physicalTableName(stack, 'runtime'),
-  };
+  const table: RuntimeTable = { client, name: physicalTableName(stack, 'runtime') };
   return {
     digest: (canonicalContent) => createHash('sha256').update(canonicalContent).digest('hex'),
     async newest() {
@@ -100,7 +95,7 @@ interface Publishing {
 }
 
 async function publish(
-  table: WrittenRuntimeTable,
+  table: RuntimeTable,
   clock: Pick<Clock, 'now'>,
   { newest, version, content }: Publishing,
 ): Promise<Publication> {
@@ -116,13 +111,19 @@ async function publish(
     publishedAt: snapshot.publishedAt,
   };
   const [first = new Uint8Array(), ...others] = parts;
-  const head = { ...pointerItem(pointer), ...(by.length > 0 && { by }), body: first, writer: randomUUID() };
+  const head = {
+    id: snapshotPartId(version, 0),
+    ...pointerItem(pointer),
+    ...(by.length > 0 && { by }),
+    body: first,
+    writer: randomUUID(),
+  };
   // The writer of the first part owns the version and its other parts. Equal content does not prove
   // ownership: another compile of the same rows may split its bytes at other positions.
-  if (!(await putIfAbsent(table, snapshotPartId(version, 0), head))) return 'taken';
+  if (!(await putIfAbsent(table, head))) return 'taken';
   await Promise.all([
-    ...others.map((body, index) => putItem(table, snapshotPartId(version, index + 1), { body })),
-    ...rowParts.map((body, index) => putItem(table, rowsPartId(version, index), { body })),
+    ...others.map((body, index) => putItem(table, { id: snapshotPartId(version, index + 1), body })),
+    ...rowParts.map((body, index) => putItem(table, { id: rowsPartId(version, index), body })),
   ]);
   if (await movePointer(table, newest, pointer)) return 'published';
   await expire(table, pointer, { clock, isRetired: false });
@@ -151,7 +152,7 @@ interface HistoryRead extends HistoryWanted {
 
 /** Newest first. It ends where so many numbers in a row have no version. */
 async function history(
-  table: WrittenRuntimeTable,
+  table: RuntimeTable,
   { newest, isWanted, sinceMs = -Infinity, count = retiredMax }: HistoryRead,
 ): Promise<KeptVersion[]> {
   const versions: KeptVersion[] = [];
@@ -167,7 +168,7 @@ async function history(
 
 /** The wanted versions of the numbers, newest first. */
 async function versionsOf(
-  table: WrittenRuntimeTable,
+  table: RuntimeTable,
   { from, to, isWanted }: { from: number; to: number; isWanted: IsWanted },
 ): Promise<KeptVersion[]> {
   const first = Math.max(1, from);
@@ -199,7 +200,7 @@ const pointerNames = [
 
 /** @param isRetired it has served, so a rollback may still find it until then */
 async function expire(
-  table: WrittenRuntimeTable,
+  table: RuntimeTable,
   pointer: Pointer,
   { clock, isRetired }: { clock: Pick<Clock, 'now'>; isRetired: boolean },
 ): Promise<void> {
@@ -210,18 +211,14 @@ async function expire(
   if (first !== undefined) await expireItem(table, first, { expires, isRetired });
 }
 
-async function endRetired(table: WrittenRuntimeTable, pointer: Pointer, expires: number): Promise<void> {
+async function endRetired(table: RuntimeTable, pointer: Pointer, expires: number): Promise<void> {
   const [first, ...others] = snapshotPartIds(pointer);
   for (const id of [...others, ...rowsPartIds(pointer), ...(first === undefined ? [] : [first])])
     await expireSooner(table, id, expires);
 }
 
-// Single conditional writes to the table `runtime`; true: the write was done. The SDK repeats a write whose
+// Single conditional writes to the table `runtime`; true: the write was done. The client repeats a write whose
 // reply was lost, so each condition also accepts the writer's own earlier write.
-
-interface WrittenRuntimeTable extends RuntimeTable {
-  documents: DynamoDBDocumentClient;
-}
 
 const isAbsent = 'attribute_not_exists(id)';
 const isOwnPart = 'writer = :writer';
@@ -229,116 +226,113 @@ const pointsTo = (which: 'from' | 'to'): string =>
   `(#version = :${which}_version AND #digest = :${which}_digest)`;
 const runtimeWritesIsKept = 'attribute_exists(id) AND attribute_not_exists(expires)';
 
-const putItem = async (
-  { documents, name }: WrittenRuntimeTable,
-  id: string,
-  item: RuntimeItem,
-): Promise<void> => {
-  const command = new PutCommand({ TableName: name, Item: { id, ...item } });
-  await storeCall(() => documents.send(command));
-};
+export async function putItem({ client, name }: RuntimeTable, item: RuntimeItem): Promise<void> {
+  await storeCall(() => client.call('PutItem', { TableName: name, Item: attributesOf(item) }));
+}
 
 /** @param item its `writer` is unique to this write and is stored in the item */
-const putIfAbsent = (
-  table: WrittenRuntimeTable,
-  id: string,
-  item: RuntimeItem & { writer: string },
-): Promise<boolean> =>
-  ifHolds(table, {
-    Item: { id, ...item },
-    ConditionExpression: `${isAbsent} OR ${isOwnPart}`,
-    ExpressionAttributeValues: { ':writer': item.writer },
-  });
+const putIfAbsent = (table: RuntimeTable, item: RuntimeItem & { writer: string }): Promise<boolean> =>
+  putIf(table, item, `${isAbsent} OR ${isOwnPart}`, { ':writer': item.writer });
 
 /**
  * @param from the pointer that must still be stored; undefined: no pointer may be stored
  * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
  */
-const movePointer = (table: WrittenRuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> =>
-  ifHolds(table, {
-    Item: { id: pointerId, ...pointerItem(to) },
-    ConditionExpression: `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}`,
-    ExpressionAttributeNames: { '#version': 'version', '#digest': 'digest' },
-    ExpressionAttributeValues: { ...(from && valuesOf('from', from)), ...valuesOf('to', to) },
-  });
+const movePointer = (table: RuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> =>
+  putIf(
+    table,
+    { id: pointerId, ...pointerItem(to) },
+    `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}`,
+    { ...(from && placeholdersOf('from', from)), ...placeholdersOf('to', to) },
+    { '#version': 'version', '#digest': 'digest' },
+  );
 
-const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer): RuntimeItem => ({
+const placeholdersOf = (which: 'from' | 'to', { version, digest }: Pointer): RuntimeItem => ({
   [`:${which}_version`]: version,
   [`:${which}_digest`]: digest,
 });
 
-async function ifHolds(
-  { documents, name }: WrittenRuntimeTable,
-  write: Omit<PutCommand['input'], 'TableName'>,
+async function putIf(
+  { client, name }: RuntimeTable,
+  item: RuntimeItem,
+  ConditionExpression: string,
+  values: RuntimeItem,
+  ExpressionAttributeNames?: Record<string, string>,
 ): Promise<boolean> {
-  const command = new PutCommand({ TableName: name, ...write });
-  return (await conditionalCall(() => documents.send(command))).done;
+  const input = {
+    TableName: name,
+    Item: attributesOf(item),
+    ConditionExpression,
+    ExpressionAttributeNames,
+    ExpressionAttributeValues: attributesOf(values),
+  };
+  return (await conditionalCall(() => client.call('PutItem', input))).done;
 }
 
 /**
  * @param expires Unix seconds after which DynamoDB removes the item
  * @param isRetired the item is the first part of a version that has served
  */
-async function expireItem(
-  { documents, name }: WrittenRuntimeTable,
+const expireItem = (
+  table: RuntimeTable,
   id: string,
   { expires, isRetired = false }: { expires: number; isRetired?: boolean },
-): Promise<void> {
-  const command = new UpdateCommand({
-    TableName: name,
-    Key: { id },
-    UpdateExpression: `SET expires = :expires${isRetired ? ', retired = :retired' : ''}`,
-    ConditionExpression: runtimeWritesIsKept,
-    ExpressionAttributeValues: { ':expires': expires, ...(isRetired && { ':retired': true }) },
-  });
-  await conditionalCall(() => documents.send(command));
-}
+): Promise<void> =>
+  isRetired
+    ? setIf(table, id, 'expires = :expires, retired = :retired', runtimeWritesIsKept, {
+        ':expires': expires,
+        ':retired': true,
+      })
+    : setIf(table, id, 'expires = :expires', runtimeWritesIsKept, { ':expires': expires });
 
 /** Of an item that expires later. */
-async function expireSooner(
-  { documents, name }: WrittenRuntimeTable,
+const expireSooner = (table: RuntimeTable, id: string, expires: number): Promise<void> =>
+  setIf(table, id, 'expires = :expires', 'expires > :expires', { ':expires': expires });
+
+async function setIf(
+  { client, name }: RuntimeTable,
   id: string,
-  expires: number,
+  set: string,
+  ConditionExpression: string,
+  values: RuntimeItem,
 ): Promise<void> {
-  const command = new UpdateCommand({
+  const input = {
     TableName: name,
-    Key: { id },
-    UpdateExpression: 'SET expires = :expires',
-    ConditionExpression: 'expires > :expires',
-    ExpressionAttributeValues: { ':expires': expires },
-  });
-  await conditionalCall(() => documents.send(command));
+    Key: attributesOf({ id }),
+    UpdateExpression: `SET ${set}`,
+    ConditionExpression,
+    ExpressionAttributeValues: attributesOf(values),
+  };
+  await conditionalCall(() => client.call('UpdateItem', input));
 }
 
-// Published versions of the configuration, for operators: the relay's snapshot store with explained errors.
+// Published versions of the configuration, for operators.
 
-export function dynamoConfigVersions({ documents, target, explained }: Store): ConfigVersions {
-  const snapshots = dynamoConfigStore(documents, target.stack, { now: () => Date.now() });
-  const newest = () => explained(snapshots.newest());
+export function dynamoConfigVersions({ tables, target }: Store): ConfigVersions {
+  const snapshots = dynamoConfigStore(tables, target.stack, { now: () => Date.now() });
+  const newest = () => snapshots.newest();
   const versions = async (wanted?: HistoryWanted): Promise<KeptVersion[]> => {
     const pointer = await newest();
-    return pointer ? explained(snapshots.history(pointer, wanted)) : [];
+    return pointer ? snapshots.history(pointer, wanted) : [];
   };
   return {
-    tables: () => explained(dynamoConfigTables(documents, target.stack).rows()),
+    tables: () => dynamoConfigTables(tables, target.stack).rows(),
     newest,
     versions,
     async version(number) {
       const pointer = await newest();
-      const found = pointer && (await explained(snapshots.kept(pointer, number)));
+      const found = pointer && (await snapshots.kept(pointer, number));
       if (found) return found;
       throw usageFailure(`there is no version ${number}, or none any more: see \`version list\``);
     },
-    rows: (pointer) => explained(snapshots.rows(pointer)),
-    snapshot: (pointer) => explained(snapshots.snapshot(pointer)),
+    rows: (pointer) => snapshots.rows(pointer),
+    snapshot: (pointer) => snapshots.snapshot(pointer),
   };
 }
 
 // The setting `alerts` of the newest configuration, for background jobs.
 
-type Client = Parameters<typeof dynamoConfigStore>[0];
-
-export function alertSettings(client: Client, stack: string): () => Promise<AlertSettings> {
+export function alertSettings(client: TableClient, stack: string): () => Promise<AlertSettings> {
   const snapshots = dynamoConfigStore(client, stack, systemClock);
   return async () => {
     const newest = await snapshots.newest();

@@ -1,6 +1,5 @@
 /** Converts sums of `daily` to the update that adds them, and items back to sums. Amounts are exact yuan. */
-import { type TransactWriteItem, paginateQuery, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
+import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { formatYuan, parseYuan } from '../../billing/amount.ts';
 import {
   amountNames,
@@ -26,7 +25,7 @@ import {
 } from '../../billing/daily-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { type Attributes, conditionalCall } from './table-client.ts';
+import { attributesOf, type Attributes, conditionalCall, itemPages, readItems } from './table-client.ts';
 import type {
   LedgerReader,
   Reading,
@@ -35,7 +34,7 @@ import type {
   ServedDay,
   SumReader,
 } from '../../operate/operator-ports.ts';
-import { type Store, pages, reading, itemsOf } from './operator-store.ts';
+import { type Store, reading } from './operator-store.ts';
 
 /** For the transaction that puts these ledger rows: the two are written together or not at all. */
 export const countInDaily = (stack: string, rows: readonly LedgerRow[]): TransactWriteItem[] =>
@@ -47,11 +46,6 @@ function correction(stack: string, { key, found, missing }: DailyDifference) {
   // A call or a grant adds to one of these.
   const { calls = 0, grants = 0 } = found.counts;
   const { charged = 0n } = found.amounts;
-  const values = {
-    ':foundCalls': calls,
-    ':foundGrants': grants,
-    ':foundCharged': NumberValue.from(formatYuan(charged)),
-  };
   const same = [
     sameAs('calls', ':foundCalls', calls === 0),
     sameAs('grants', ':foundGrants', grants === 0),
@@ -60,7 +54,11 @@ function correction(stack: string, { key, found, missing }: DailyDifference) {
   return {
     ...update,
     ConditionExpression: same.join(' AND '),
-    ExpressionAttributeValues: { ...update.ExpressionAttributeValues, ...marshall(values) },
+    ExpressionAttributeValues: {
+      ...update.ExpressionAttributeValues,
+      ...attributesOf({ ':foundCalls': calls, ':foundGrants': grants }),
+      ':foundCharged': { N: formatYuan(charged) },
+    },
   };
 }
 
@@ -68,27 +66,27 @@ const sameAs = (name: string, value: string, isZero: boolean): string =>
   isZero ? `(attribute_not_exists(${name}) OR ${name} = ${value})` : `${name} = ${value}`;
 
 export function addToDaily(stack: string, { key, figures }: DailySum) {
-  const added: [string, number | NumberValue][] = [];
+  const added: [string, AttributeValue][] = [];
   for (const name of countNames) {
     const count = figures.counts[name] ?? 0;
-    if (count !== 0) added.push([name, count]);
+    if (count !== 0) added.push([name, { N: String(count) }]);
   }
   for (const name of amountNames) {
     const amount = figures.amounts[name] ?? 0n;
-    if (amount !== 0n) added.push([name, NumberValue.from(formatYuan(amount))]);
+    if (amount !== 0n) added.push([name, { N: formatYuan(amount) }]);
   }
   const [set, value] = markOf(key);
   const adds = added.map(([name]) => `${name} :${name}`).join(', ');
   const clauses = [...(set ? [`SET ${set} = :set`] : []), ...(adds === '' ? [] : [`ADD ${adds}`])];
   return {
     TableName: physicalTableName(stack, 'daily'),
-    Key: marshall({ ...key }),
+    Key: attributesOf(key),
     UpdateExpression: clauses.join(' '),
     ...(set && { ExpressionAttributeNames: { [set]: set.slice(1) } }),
-    ExpressionAttributeValues: marshall({
-      ...(set && { ':set': value }),
+    ExpressionAttributeValues: {
+      ...(set && attributesOf({ ':set': value })),
       ...Object.fromEntries(added.map(([name, count]) => [`:${name}`, count])),
-    }),
+    },
   };
 }
 
@@ -130,15 +128,15 @@ const unreadable = (name: string): Error => new Error(`daily: ${name} is not wha
 // Reads the daily sums of accounts and channels for operators, and corrects sums.
 
 export function dynamoDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'addToDaily'> {
-  const { client, explained, target } = store;
+  const { tables, target } = store;
   return {
     async *daily(id, { from, to } = allDays) {
       for await (const page of dailyItems(store, id, [`day#${from}`, `day#${to}${afterAll}`]))
         yield page.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
     },
     async addToDaily(difference) {
-      const command = new UpdateItemCommand(correction(target.stack, difference));
-      return (await explained(conditionalCall(() => client.send(command)))).done;
+      const input = correction(target.stack, difference);
+      return (await conditionalCall(() => tables.call('UpdateItem', input))).done;
     },
   };
 }
@@ -150,22 +148,16 @@ const afterAll = '\u{10FFFF}';
 
 /** The items of a partition between two sort keys, both inclusive. */
 const dailyItems = (
-  { client, explained, target }: Store,
+  { tables, target }: Store,
   id: string,
   [from, to]: readonly [string, string],
 ): AsyncIterable<Attributes[]> =>
-  pages(
-    paginateQuery(
-      { client },
-      {
-        TableName: physicalTableName(target.stack, 'daily'),
-        KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
-        ExpressionAttributeValues: marshall({ ':id': id, ':from': from, ':to': to }),
-        ConsistentRead: true,
-      },
-    ),
-    explained,
-  );
+  itemPages(tables, 'Query', {
+    TableName: physicalTableName(target.stack, 'daily'),
+    KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
+    ExpressionAttributeValues: attributesOf({ ':id': id, ':from': from, ':to': to }),
+    ConsistentRead: true,
+  });
 
 // Reads the sums of months, of what was served, and of minutes for operators.
 
@@ -184,11 +176,8 @@ export const dynamoSumReader = (store: Store): SumReader => ({
       wanted.map(({ month, account }) => [`${month} ${account}`, monthKey(month, account)]),
     );
     const possible = [...keys.values()].filter(({ period }) => Buffer.byteLength(period) <= sortKeyBytesMax);
-    const items = await itemsOf(
-      store,
-      'daily',
-      possible.map((key) => marshall({ ...key })),
-    );
+    const TableName = physicalTableName(store.target.stack, 'daily');
+    const items = await readItems(store.tables, TableName, possible.map(attributesOf));
     return items.map((item) => readingOf(item, accountMonthOf));
   },
   async *served({ from, to }) {

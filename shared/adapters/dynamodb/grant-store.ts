@@ -1,20 +1,20 @@
 /** Grants: their rows, their ledger rows, and the transaction that applies a grant exactly once. */
-import {
-  GetItemCommand,
-  paginateScan,
-  TransactWriteItemsCommand,
-  UpdateItemCommand,
-  type DynamoDBClient,
-  type TransactWriteItem,
-} from '@aws-sdk/client-dynamodb';
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { parseYuan } from '../../billing/amount.ts';
 import { grantLedgerId, type GrantLedgerRow, type WrittenGrant } from '../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore, GrantImage } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import { evenly } from '../../billing/shares.ts';
-import { type Attributes, conditionalCall, storeCall } from './table-client.ts';
+import {
+  attributesOf,
+  type Attributes,
+  conditionalCall,
+  itemPages,
+  storeCall,
+  type TableClient,
+  valuesOf,
+} from './table-client.ts';
 import { partKey } from './quotas/quota-items.ts';
 import { partsMax } from './quotas/whole-account.ts';
 import { transactionCall } from './transactions.ts';
@@ -31,15 +31,15 @@ const isNotMarked = 'attribute_not_exists(#applied)';
 /** Without this condition an update would create a missing row. */
 const rowExists = 'attribute_exists(account)';
 
-export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantStore {
+export function dynamoGrantStore(client: TableClient, stack: string): GrantStore {
   const ledger = physicalTableName(stack, 'ledger');
   const grants = physicalTableName(stack, 'grants');
   const quotas = physicalTableName(stack, 'quotas');
   return {
     async find(account, grantId) {
-      const Key = marshall({ account, id: grantLedgerId(grantId) });
-      const command = new GetItemCommand({ TableName: ledger, Key, ConsistentRead: true });
-      const { Item } = await storeCall(() => client.send(command));
+      const Key = attributesOf({ account, id: grantLedgerId(grantId) });
+      const input = { TableName: ledger, Key, ConsistentRead: true };
+      const { Item } = await storeCall(() => client.call('GetItem', input));
       return Item && appliedOf(Item);
     },
     async apply(row) {
@@ -49,9 +49,7 @@ export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantSt
         ...addToBalance(quotas, row, parts),
         ...countInDaily(stack, [row]),
       ];
-      const reply = await transactionCall(() =>
-        client.send(new TransactWriteItemsCommand({ TransactItems })),
-      );
+      const reply = await transactionCall(client, TransactItems);
       if (reply.done) return { amount: row.amount, at: row.at };
       const [appliedBefore] = reply.refused;
       if (appliedBefore) return appliedOf(appliedBefore);
@@ -60,22 +58,18 @@ export function dynamoGrantStore(client: DynamoDBClient, stack: string): GrantSt
       throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
     },
     async mark(account, grantId, marks) {
-      const command = new UpdateItemCommand({
-        TableName: grants,
-        Key: marshall({ account, grant_id: grantId }),
-        ...markExpression(marks),
-      });
-      await conditionalCall(() => client.send(command));
+      const Key = attributesOf({ account, grant_id: grantId });
+      const input = { TableName: grants, Key, ...markExpression(marks) };
+      await conditionalCall(() => client.call('UpdateItem', input));
     },
     async *unapplied() {
-      const ExpressionAttributeNames = { '#applied': '_applied' };
       const input = {
         TableName: grants,
         ConsistentRead: true,
         FilterExpression: isNotMarked,
-        ExpressionAttributeNames,
+        ExpressionAttributeNames: { '#applied': '_applied' },
       };
-      for await (const { Items = [] } of paginateScan({ client }, input)) yield* Items.map(readGrantImage);
+      for await (const items of itemPages(client, 'Scan', input)) yield* items.map(readGrantImage);
     },
   };
 }
@@ -90,9 +84,9 @@ const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => (
 });
 
 /** What cannot be read counts as one: the write finds out what the item does not take. */
-async function partsInUse(client: DynamoDBClient, TableName: string, account: string): Promise<number> {
-  const command = new GetItemCommand({ TableName, Key: partKey({ account }), ConsistentRead: true });
-  const { Item } = await storeCall(() => client.send(command));
+async function partsInUse(client: TableClient, TableName: string, account: string): Promise<number> {
+  const input = { TableName, Key: partKey({ account }), ConsistentRead: true };
+  const { Item } = await storeCall(() => client.call('GetItem', input));
   const parts = Number(Item?.['parts']?.N);
   return parts <= partsMax ? parts : 1;
 }
@@ -119,7 +113,7 @@ function addToBalance(
       #plan = if_not_exists(#plan, :none), busy = if_not_exists(busy, :none), #rate = if_not_exists(#rate, :none)
       ${marks ? ', overdraft = :overdraft' : ''}`,
       ExpressionAttributeNames: { '#open': 'open', '#plan': 'plan', '#rate': 'rate', '#parts': 'parts' },
-      ExpressionAttributeValues: marshall({
+      ExpressionAttributeValues: attributesOf({
         ':amount': share,
         ':zero': 0,
         ':none': {},
@@ -145,7 +139,7 @@ function markExpression({ applied, problem }: GrantMarks) {
     ...(applied === undefined ? [] : ['#applied = :applied']),
     ...(problem === undefined ? [] : ['#problem = :problem']),
   ];
-  const values = marshall({ ':applied': applied, ':problem': problem }, { removeUndefinedValues: true });
+  const values = attributesOf({ ':applied': applied, ':problem': problem });
   return {
     ConditionExpression: rowExists,
     UpdateExpression: `${set.length > 0 ? `SET ${set.join(', ')}` : ''}${problem === undefined ? ' REMOVE #problem' : ''}`,
@@ -164,7 +158,8 @@ function markExpression({ applied, problem }: GrantMarks) {
  * table's key.
  */
 export function readGrantImage(attributes: Attributes): GrantImage {
-  const { account, grant_id, ...rest } = unmarshall(attributes, { wrapNumbers: (text) => text });
+  const texts = Object.entries(attributes).flatMap(([name, { N }]) => (N === undefined ? [] : [[name, N]]));
+  const { account, grant_id, ...rest } = { ...valuesOf(attributes), ...Object.fromEntries(texts) };
   if (typeof account !== 'string' || typeof grant_id !== 'string')
     throw new Poisoned('grants: a row without its key');
   return { account, grant_id, ...rest };

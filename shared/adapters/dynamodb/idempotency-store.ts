@@ -9,10 +9,15 @@
  */
 import { createHash } from 'node:crypto';
 import type { PutItemCommandInput } from '@aws-sdk/client-dynamodb';
-import { marshall } from '@aws-sdk/util-dynamodb';
 import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/runtime-stores.ts';
 import type { Clock } from '../../relay/ports/host.ts';
-import { conditionalCall, storeCall, type TableClient, type Attributes } from './table-client.ts';
+import {
+  conditionalCall,
+  storeCall,
+  type TableClient,
+  attributesOf,
+  type Attributes,
+} from './table-client.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 
 const keptSeconds = 24 * 60 * 60;
@@ -38,14 +43,14 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     const row = rowOf(claim, now);
     const input: PutItemCommandInput = {
       TableName,
-      Item: marshall(row),
+      Item: attributesOf(row),
       ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}`,
       ExpressionAttributeNames: {
         '#expires': 'expires',
         '#state': 'state',
         '#request': 'request',
       },
-      ExpressionAttributeValues: marshall({
+      ExpressionAttributeValues: attributesOf({
         ':now': now,
         ':free': 'free',
         ':request': claim.requestId,
@@ -67,7 +72,7 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
   };
 
   const closeKind = async (account: string, id: string): Promise<string | undefined> => {
-    const Key = marshall({ account, id });
+    const Key = attributesOf({ account, id });
     const input = {
       TableName: physicalTableName(stack, 'ledger'),
       Key,
@@ -83,11 +88,11 @@ export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack:
     async finish(claim, free) {
       const input = {
         TableName,
-        Key: marshall({ id: rowId(claim) }),
+        Key: attributesOf({ id: rowId(claim) }),
         UpdateExpression: 'SET #state = :state',
         ConditionExpression: isOwnClaim,
         ExpressionAttributeNames: { '#state': 'state', '#request': 'request' },
-        ExpressionAttributeValues: marshall({
+        ExpressionAttributeValues: attributesOf({
           ':state': free ? 'free' : 'completed',
           ':request': claim.requestId,
         }),

@@ -1,10 +1,15 @@
 /** Counters of keys in the table `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
 import type { UpdateItemCommandInput, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { marshall } from '@aws-sdk/util-dynamodb';
 import { type BudgetUse, budgetUseOf, ledgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../../relay/ports/runtime-stores.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { type Attributes, quotaCall, type ConditionalReply, type TableClient } from './table-client.ts';
+import {
+  attributesOf,
+  type Attributes,
+  quotaCall,
+  type ConditionalReply,
+  type TableClient,
+} from './table-client.ts';
 
 const minuteSeconds = 60;
 /** A minute's counter is kept a little longer, because clocks of environments differ. */
@@ -22,7 +27,7 @@ export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounte
   ): Promise<ConditionalReply<Attributes>> => {
     const input: UpdateItemCommandInput = {
       TableName,
-      Key: marshall({ id }),
+      Key: attributesOf({ id }),
       ReturnValues: 'UPDATED_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       ...write,
@@ -37,7 +42,7 @@ export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounte
         UpdateExpression: 'ADD calls :one SET #expires = :expires',
         ConditionExpression: 'attribute_not_exists(calls) OR calls < :max',
         ExpressionAttributeNames: { '#expires': 'expires' },
-        ExpressionAttributeValues: marshall({
+        ExpressionAttributeValues: attributesOf({
           ':one': 1,
           ':max': max,
           ':expires': minute * minuteSeconds + rateKeptSeconds,
@@ -54,7 +59,7 @@ export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounte
         ExpressionAttributeNames: { ...change.ExpressionAttributeNames, '#hold': 'hold' },
         ExpressionAttributeValues: {
           ...change.ExpressionAttributeValues,
-          ...marshall({ ':left': most - amount, ':zero': 0, ':hold': hold.name }),
+          ...attributesOf({ ':left': most - amount, ':zero': 0, ':hold': hold.name }),
         },
       });
       if (reply.done) return { done: true, ...useOf(reply.reply) };
@@ -90,7 +95,7 @@ export const budgetChange = (
 > => ({
   UpdateExpression: 'ADD used :used, running :running SET #expires = if_not_exists(#expires, :expires)',
   ExpressionAttributeNames: { '#expires': 'expires' },
-  ExpressionAttributeValues: marshall({ ':used': used, ':running': running, ':expires': expires }),
+  ExpressionAttributeValues: attributesOf({ ':used': used, ':running': running, ':expires': expires }),
 });
 
 /** A month, and some days in which its last calls end. */
@@ -110,7 +115,7 @@ export function countInBudgets(stack: string, rows: readonly CloseRow[]): Transa
   return [...changes].map(([id, { use, expires }]) => ({
     Update: {
       TableName: physicalTableName(stack, 'runtime'),
-      Key: marshall({ id }),
+      Key: attributesOf({ id }),
       ...(budgetChange(expires, use) as { UpdateExpression: string }),
     },
   }));

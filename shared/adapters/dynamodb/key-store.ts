@@ -8,13 +8,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/config-store.ts';
 import { firstTryMsMax } from '../../relay/ports/store-errors.ts';
-import {
-  plainAttributes,
-  plainValues,
-  storeCall,
-  type TableClient,
-  type Attributes,
-} from './table-client.ts';
+import { attributesOf, valuesOf, storeCall, type TableClient, type Attributes } from './table-client.ts';
 import { ExpiringCache } from '../system/expiring-cache.ts';
 import { keyHash } from '../../tables/key-hash.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
@@ -44,9 +38,9 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   });
   let hasRead = false;
   const get = async (TableName: string, key: Record<string, string>): Promise<Row | undefined> => {
-    const input = { TableName, Key: plainAttributes(key) };
+    const input = { TableName, Key: attributesOf(key) };
     const { Item } = await client.call('GetItem', input, hasRead ? {} : { tryMsMax: firstTryMsMax });
-    return Item && plainValues(Item);
+    return Item && valuesOf(Item);
   };
   const read = async (hash: string): Promise<KeyLookup> => {
     const Item = await storeCall(() => get(TableName, { hash }));

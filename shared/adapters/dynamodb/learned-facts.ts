@@ -11,7 +11,7 @@ import {
   type LearnedFactsReader,
 } from '../../relay/ports/runtime-stores.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { plainAttributes, conditionalCall, type TableClient } from './table-client.ts';
+import { attributesOf, conditionalCall, type TableClient } from './table-client.ts';
 
 // The item `learned` of the table `runtime`: one attribute for each fact, `<fact>|<channel>|<model>`, whose value is the
 // fact's end in epoch milliseconds.
@@ -83,11 +83,11 @@ export class DynamoLearnedFacts implements LearnedFacts {
     const removed = ended.map(([placeholder]) => placeholder).join(', ');
     const input = {
       TableName: physicalTableName(this.#parts.stack, 'runtime'),
-      Key: plainAttributes({ id: learnedId }),
+      Key: attributesOf({ id: learnedId }),
       UpdateExpression: `SET #fact = :until${removed === '' ? '' : ` REMOVE ${removed}`}`,
       ConditionExpression: isNewer,
       ExpressionAttributeNames: { '#fact': name, ...Object.fromEntries(ended) },
-      ExpressionAttributeValues: plainAttributes({ ':until': fact.untilMs }),
+      ExpressionAttributeValues: attributesOf({ ':until': fact.untilMs }),
     };
     await conditionalCall(() => this.#parts.client.call('UpdateItem', input));
   }

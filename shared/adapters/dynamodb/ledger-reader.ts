@@ -1,17 +1,11 @@
 /** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
-import {
-  GetItemCommand,
-  QueryCommand,
-  paginateQuery,
-  paginateScan,
-  type AttributeValue,
-} from '@aws-sdk/client-dynamodb';
-import { tablesOn, pages, reading, type Store, itemsOf } from './operator-store.ts';
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { LedgerReader, LedgerSelection, Reading } from '../../operate/operator-ports.ts';
 import { dynamoDailyReader, dynamoSumReader } from './daily-sums.ts';
 import { writtenGrantOf } from './grant-store.ts';
+import { reading, type Store } from './operator-store.ts';
 import { ledgerRowOf } from './ledger-store.ts';
-import type { Attributes } from './table-client.ts';
+import { type Attributes, itemPages, readItems } from './table-client.ts';
 import { partOf, textAttribute, partKey, partName, quotaOf } from './quotas/quota-items.ts';
 import { dynamoQuotaStore } from './quotas/quota-store.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
@@ -22,36 +16,28 @@ import { partsOf, readWhole } from './quotas/whole-account.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 
 export function dynamoLedgerReader(store: Store): LedgerReader {
-  const { client, explained, target } = store;
+  const { tables, target } = store;
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
   const get = async (table: TableName, Key: Attributes): Promise<Attributes | undefined> =>
-    (await explained(client.send(new GetItemCommand({ ...at(table), Key, ConsistentRead: true })))).Item;
+    (await tables.call('GetItem', { ...at(table), Key, ConsistentRead: true })).Item;
   const query = (table: TableName, condition: string, values: Attributes): AsyncIterable<Attributes[]> =>
-    pages(
-      paginateQuery(
-        { client },
-        {
-          ...at(table),
-          KeyConditionExpression: condition,
-          ExpressionAttributeValues: values,
-          ConsistentRead: true,
-        },
-      ),
-      explained,
-    );
+    itemPages(tables, 'Query', {
+      ...at(table),
+      KeyConditionExpression: condition,
+      ExpressionAttributeValues: values,
+      ConsistentRead: true,
+    });
   const scan = (table: TableName): AsyncIterable<Attributes[]> =>
-    pages(paginateScan({ client }, { ...at(table), ConsistentRead: true }), explained);
-  const daily = dynamoDailyReader(store);
-  const quotas = dynamoQuotaStore(tablesOn(store.documents), target.stack);
+    itemPages(tables, 'Scan', { ...at(table), ConsistentRead: true });
+  const quotas = dynamoQuotaStore(tables, target.stack);
 
   return {
-    close: async (...given) => explained(quotas.close(...given)),
-    chargeLate: async (...given) => explained(quotas.chargeLate(...given)),
+    close: (...given) => quotas.close(...given),
+    chargeLate: (...given) => quotas.chargeLate(...given),
     // An index has no consistent reads, but its entries are a tenth of the rows.
-    ledgerAccounts: () =>
-      accountsIn(pages(paginateScan({ client }, { ...at('ledger'), IndexName: 'by_id' }), explained)),
+    ledgerAccounts: () => accountsIn(itemPages(tables, 'Scan', { ...at('ledger'), IndexName: 'by_id' })),
     ...dynamoBalanceReader(store),
-    ...daily,
+    ...dynamoDailyReader(store),
     ...dynamoSumReader(store),
     async *accounts() {
       for await (const page of scan('quotas')) {
@@ -85,17 +71,16 @@ async function* accountsIn(rows: AsyncIterable<Attributes[]>): AsyncIterable<str
 
 /** The account of a request's row. */
 async function accountOf(
-  { client, explained }: Store,
+  { tables }: Store,
   TableName: string,
   id: string,
 ): Promise<AttributeValue | undefined> {
-  const query = new QueryCommand({
+  const { Items } = await tables.call('Query', {
     TableName,
     IndexName: 'by_id',
     KeyConditionExpression: 'id = :id',
     ExpressionAttributeValues: { ':id': textAttribute(id) },
   });
-  const { Items } = await explained(client.send(query));
   return Items?.[0]?.['account'];
 }
 
@@ -134,19 +119,17 @@ const inTime =
 
 // Reads the items of accounts for operators: one account, or many at once. A part that cannot be read is said.
 
-function dynamoBalanceReader(store: Store): Pick<LedgerReader, 'quota' | 'quotas'> {
-  const { client, explained, target } = store;
-  const table = { client, TableName: physicalTableName(target.stack, 'quotas') };
-  const quota: LedgerReader['quota'] = (account) =>
-    explained(readWhole(table, account).then((row) => row && { row }, unreadable(account)));
+function dynamoBalanceReader({ tables, target }: Store): Pick<LedgerReader, 'quota' | 'quotas'> {
+  const TableName = physicalTableName(target.stack, 'quotas');
   return {
-    quota,
+    quota: (account) =>
+      readWhole({ client: tables, TableName }, account).then((row) => row && { row }, unreadable(account)),
     async quotas(accounts) {
       const keys = [...new Set(accounts)].map((account) => partKey({ account }));
-      const items = await itemsOf(store, 'quotas', keys);
+      const items = await readItems(tables, TableName, keys);
       const found = items.map((item) => reading(item, partOf(item).account, firstOf));
       const others = found.flatMap((each) => ('row' in each ? each.row.others : []));
-      const more = await itemsOf(store, 'quotas', others.map(partKey));
+      const more = await readItems(tables, TableName, others.map(partKey));
       const parts = new Map(more.map((item) => [item['account']?.S ?? '', item]));
       return found.map((each) => ('row' in each ? wholeReading(each.row, parts) : each));
     },

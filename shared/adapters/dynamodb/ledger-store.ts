@@ -1,19 +1,17 @@
 /** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
-import {
-  PutItemCommand,
-  TransactWriteItemsCommand,
-  UpdateItemCommand,
-  type DynamoDBClient,
-  type TransactWriteItem,
-  type AttributeValue,
-} from '@aws-sdk/client-dynamodb';
-import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
+import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { inTransactions } from '../../billing/daily-figures.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
 import type { LedgerStore } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { conditionalCall, isInvalid, type Attributes } from './table-client.ts';
+import {
+  attributesOf,
+  conditionalCall,
+  isInvalid,
+  type TableClient,
+  type Attributes,
+} from './table-client.ts';
 import { transactionCall } from './transactions.ts';
 import { countInBudgets } from './key-budgets.ts';
 import { addToDaily, countInDaily } from './daily-sums.ts';
@@ -34,10 +32,10 @@ const isTombstone = '#kind = :cancelled';
 /** DynamoDB's limit. */
 const writesMax = 100;
 
-/** The batch waits for it. */
-const minutesMsMax = 1000;
+/** The batch waits for them, a second at most. */
+const minutesTries = { attempts: 2, tryMsMax: 450 };
 
-export function dynamoLedgerStore(client: DynamoDBClient, stack: string): LedgerStore {
+export function dynamoLedgerStore(client: TableClient, stack: string): LedgerStore {
   const TableName = physicalTableName(stack, 'ledger');
   const putOf = (row: CloseRow) => ({ TableName, Item: ledgerAttributes(row), ...unlessTaken(row) });
   return {
@@ -48,9 +46,7 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
       while (left.length > 0) {
         const puts = left.map((row): TransactWriteItem => ({ Put: putOf(row) }));
         const TransactItems = [...puts, ...countInDaily(stack, left), ...countInBudgets(stack, left)];
-        const reply = await transactionCall(() =>
-          client.send(new TransactWriteItemsCommand({ TransactItems })),
-        );
+        const reply = await transactionCall(client, TransactItems);
         if (reply.done) return left;
         if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
         const taken = new Set(reply.conditions);
@@ -62,16 +58,14 @@ export function dynamoLedgerStore(client: DynamoDBClient, stack: string): Ledger
     },
     async putUncounted(row) {
       try {
-        await conditionalCall(() => client.send(new PutItemCommand(putOf(row))));
+        await conditionalCall(() => client.call('PutItem', putOf(row)));
       } catch (error) {
         if (isInvalid(error)) throw new Poisoned('ledger: the row is refused', { cause: error });
         throw error;
       }
     },
     async addToMinutes(sums) {
-      const abortSignal = AbortSignal.timeout(minutesMsMax);
-      const updates = sums.map((sum) => new UpdateItemCommand(addToDaily(stack, sum)));
-      await Promise.all(updates.map((update) => client.send(update, { abortSignal })));
+      await Promise.all(sums.map((sum) => client.call('UpdateItem', addToDaily(stack, sum), minutesTries)));
     },
   };
 }
@@ -93,24 +87,23 @@ const unlessTaken = ({ kind }: CloseRow) =>
     : {
         ConditionExpression: `${isAbsent} OR ${isTombstone}`,
         ExpressionAttributeNames: { '#kind': 'kind' },
-        ExpressionAttributeValues: marshall({ ':cancelled': 'cancelled' }),
+        ExpressionAttributeValues: attributesOf({ ':cancelled': 'cancelled' }),
       };
 
 // Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan.
 
-const exact = (amount: NanoYuan): NumberValue => NumberValue.from(formatYuan(amount));
+const exact = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
 
 export function ledgerAttributes(row: LedgerRow): Attributes {
-  const amounts =
-    row.kind === 'grant'
-      ? { amount: exact(row.amount) }
-      : {
-          charge: exact(row.charge),
-          reserved: exact(row.reserved),
-          cost: row.cost === undefined ? undefined : exact(row.cost),
-          bought: row.bought === undefined ? undefined : exact(row.bought),
-        };
-  return marshall({ ...row, ...amounts }, { removeUndefinedValues: true });
+  const attributes = attributesOf(row);
+  if (row.kind === 'grant') return { ...attributes, amount: exact(row.amount) };
+  return {
+    ...attributes,
+    charge: exact(row.charge),
+    reserved: exact(row.reserved),
+    ...(row.cost !== undefined && { cost: exact(row.cost) }),
+    ...(row.bought !== undefined && { bought: exact(row.bought) }),
+  };
 }
 
 const closeKinds = ['settled', 'released', 'expired', 'cancelled'] as const;

@@ -1,22 +1,14 @@
 /** Payments in DynamoDB. A payment and the grants that follow from it are written in one transaction. */
-import {
-  type AttributeValue,
-  GetItemCommand,
-  paginateScan,
-  TransactWriteItemsCommand,
-  type DynamoDBClient,
-  type TransactWriteItem,
-} from '@aws-sdk/client-dynamodb';
-import { marshall, NumberValueImpl as NumberValue } from '@aws-sdk/util-dynamodb';
+import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../billing/payments.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
-import { type Attributes, storeCall } from './table-client.ts';
+import { attributesOf, type Attributes, itemPages, storeCall, type TableClient } from './table-client.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import type { Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { transactionCall } from './transactions.ts';
-import type { Store, AuthorMarks, RowAuthor } from './operator-store.ts';
+import type { AuthorMarks, RowAuthor } from './operator-store.ts';
 
 // Converts payments to and from DynamoDB attributes. Amounts are whole numbers of the currency's smallest unit.
 
@@ -25,10 +17,8 @@ function paymentAttributes({ paid, reversals, ...payment }: Payment): Attributes
     id,
     { ...rest, amount: minor, grew_from: grewFrom },
   ]);
-  return marshall(
-    { ...payment, amount: paid?.minor, currency: paid?.currency, reversals: Object.fromEntries(flat) },
-    { removeUndefinedValues: true },
-  );
+  const { minor: amount, currency } = paid ?? {};
+  return attributesOf({ ...payment, amount, currency, reversals: Object.fromEntries(flat) });
 }
 
 const states = ['expected', 'parked', 'granted', 'rejected'] as const;
@@ -88,11 +78,11 @@ const isUnchanged = 'version = :before';
 const isNewGrant = 'attribute_not_exists(grant_id)';
 
 /** @param author absent: a function writes, whose rows need no author */
-export function dynamoPaymentStore(client: DynamoDBClient, stack: string, author?: RowAuthor): PaymentStore {
+export function dynamoPaymentStore(client: TableClient, stack: string, author?: RowAuthor): PaymentStore {
   const get = async (table: TableName, key: Record<string, string>): Promise<Attributes | undefined> => {
     const TableName = physicalTableName(stack, table);
-    const command = new GetItemCommand({ TableName, Key: marshall(key), ConsistentRead: true });
-    return (await storeCall(() => client.send(command))).Item;
+    const input = { TableName, Key: attributesOf(key), ConsistentRead: true };
+    return (await storeCall(() => client.call('GetItem', input))).Item;
   };
   return {
     async find(id) {
@@ -105,9 +95,7 @@ export function dynamoPaymentStore(client: DynamoDBClient, stack: string, author
         putPayment(physicalTableName(stack, 'payments'), change),
         ...change.grants.map((grant) => putGrant(physicalTableName(stack, 'grants'), { ...grant, ...marks })),
       ];
-      const reply = await transactionCall(() =>
-        client.send(new TransactWriteItemsCommand({ TransactItems })),
-      );
+      const reply = await transactionCall(client, TransactItems);
       if (reply.done) return 'written';
       if (reply.invalid) throw reply.error;
       const taken = reply.refused.flatMap(({ grant_id }) => grant_id?.S ?? []);
@@ -119,20 +107,7 @@ export function dynamoPaymentStore(client: DynamoDBClient, stack: string, author
     hasAccount: async (account) => (await get('accounts', { account })) !== undefined,
     async *all() {
       const input = { TableName: physicalTableName(stack, 'payments'), ConsistentRead: true };
-      for await (const { Items = [] } of paginateScan({ client }, input)) yield Items.map(paymentOf);
-    },
-  };
-}
-
-/** For operators, with errors that say what to do. */
-export function explainedPaymentStore({ client, target, explained }: Store, author: RowAuthor): PaymentStore {
-  const store = dynamoPaymentStore(client, target.stack, author);
-  return {
-    find: (...given) => explained(store.find(...given)),
-    write: (...given) => explained(store.write(...given)),
-    hasAccount: (...given) => explained(store.hasAccount(...given)),
-    all: async function* all(...given) {
-      yield* await explained(Array.fromAsync(store.all(...given)));
+      for await (const items of itemPages(client, 'Scan', input)) yield items.map(paymentOf);
     },
   };
 }
@@ -144,7 +119,7 @@ const putPayment = (TableName: string, { before, after }: PaymentChange): Transa
     ...(before
       ? {
           ConditionExpression: isUnchanged,
-          ExpressionAttributeValues: marshall({ ':before': before.version }),
+          ExpressionAttributeValues: attributesOf({ ':before': before.version }),
         }
       : { ConditionExpression: isNewPayment }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
@@ -157,10 +132,7 @@ const putGrant = (
 ): TransactWriteItem => ({
   Put: {
     TableName,
-    Item: marshall(
-      { ...grant, amount: NumberValue.from(formatYuan(amount)) },
-      { removeUndefinedValues: true },
-    ),
+    Item: { ...attributesOf(grant), amount: { N: formatYuan(amount) } },
     ConditionExpression: isNewGrant,
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   },

@@ -1,22 +1,15 @@
 /** Parts of tables for pages of operators: a bounded number of requests each. Reads may be a second old where the port says nothing else. */
-import {
-  GetItemCommand,
-  QueryCommand,
-  ScanCommand,
-  type QueryCommandInput,
-  type ScanCommandOutput,
-} from '@aws-sdk/client-dynamodb';
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import type { QueryCommandInput } from '@aws-sdk/client-dynamodb';
 import { accountId } from '../../billing/daily-keys.ts';
 import { grantPrefix } from '../../billing/ledger-row.ts';
 import type { RowPages, RowsFound, RowsWanted, RawRow } from '../../operate/operator-ports.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
-import type { Attributes } from './table-client.ts';
+import { attributesOf, valuesOf, readItems } from './table-client.ts';
 import { dailySumOf } from './daily-sums.ts';
 import { ledgerRowOf } from './ledger-store.ts';
 import { writtenGrantOf } from './grant-store.ts';
-import { itemsOf, reading, type Store } from './operator-store.ts';
+import { reading, type Store } from './operator-store.ts';
 import { imageOf } from './health-items.ts';
 import { cooldownsId } from './runtime-items.ts';
 
@@ -26,24 +19,22 @@ const scansMax = 2;
 const fewMax = 200;
 
 export function dynamoRowPages(store: Store): RowPages {
-  const { client, explained, target } = store;
+  const { tables, target } = store;
   const nameOf = (table: TableName): string => physicalTableName(target.stack, table);
-  const query = async (input: Omit<QueryCommandInput, 'TableName'> & { table: TableName }) => {
-    const { table, ...rest } = input;
-    return explained(client.send(new QueryCommand({ ...rest, TableName: nameOf(table) })));
-  };
+  const query = ({ table, ...input }: Omit<QueryCommandInput, 'TableName'> & { table: TableName }) =>
+    tables.call('Query', { ...input, TableName: nameOf(table) });
   return {
     rows: (wanted) => foundRows(store, nameOf(wanted.table), wanted),
     async rowsOf(table, keys) {
       const name = tableSchemas[table].partitionKey.name;
-      const wanted = keys.map((key) => marshall({ [name]: key }));
-      return (await itemsOf(store, table, wanted)).map(rawRow);
+      const wanted = keys.map((key) => attributesOf({ [name]: key }));
+      return (await readItems(tables, nameOf(table), wanted)).map(valuesOf);
     },
     async grants(account, limit) {
       const { Items = [], LastEvaluatedKey } = await query({
         table: 'grants',
         KeyConditionExpression: 'account = :account',
-        ExpressionAttributeValues: marshall({ ':account': account }),
+        ExpressionAttributeValues: attributesOf({ ':account': account }),
         ScanIndexForward: false,
         ConsistentRead: true,
         // A query that returns as many as it may says that there are more, whether there are or not.
@@ -58,7 +49,7 @@ export function dynamoRowPages(store: Store): RowPages {
         table: 'daily',
         KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
         // `~` sorts after the digits of a day.
-        ExpressionAttributeValues: marshall({ ':id': id, ':from': `day#${from}`, ':to': 'day#~' }),
+        ExpressionAttributeValues: attributesOf({ ':id': id, ':from': `day#${from}`, ':to': 'day#~' }),
         ScanIndexForward: false,
         ConsistentRead: true,
         Limit: limit,
@@ -71,7 +62,7 @@ export function dynamoRowPages(store: Store): RowPages {
         table: 'ledger',
         KeyConditionExpression: 'account = :account AND id < :before',
         // Request ids begin with a digit, which sorts before the ids of grants.
-        ExpressionAttributeValues: marshall({ ':account': account, ':before': before ?? grantPrefix }),
+        ExpressionAttributeValues: attributesOf({ ':account': account, ':before': before ?? grantPrefix }),
         ScanIndexForward: false,
         Limit: limit,
       });
@@ -79,33 +70,30 @@ export function dynamoRowPages(store: Store): RowPages {
       return { rows, next: LastEvaluatedKey && Items.at(-1)?.['id']?.S };
     },
     async health() {
-      const Key = marshall({ id: cooldownsId });
-      const { Item } = await explained(
-        client.send(new GetItemCommand({ TableName: nameOf('runtime'), Key })),
-      );
-      return imageOf(Item && unmarshall(Item)).entries;
+      const Key = attributesOf({ id: cooldownsId });
+      const { Item } = await tables.call('GetItem', { TableName: nameOf('runtime'), Key });
+      return imageOf(Item && valuesOf(Item)).entries;
     },
   };
 }
 
 async function foundRows(
-  { client, explained }: Store,
+  { tables }: Store,
   TableName: string,
   { table, after, where, limit }: RowsWanted,
 ): Promise<RowsFound> {
   const key = tableSchemas[table].partitionKey.name;
   const rows: RawRow[] = [];
-  let start = after === undefined ? undefined : marshall({ [key]: after });
+  let start = after === undefined ? undefined : attributesOf({ [key]: after });
   // What is filtered out is gone through as well, but not sent.
   const requestsMax = where ? scansMax : 1;
   const ConsistentRead = where !== undefined && 'is' in where;
   const few = where === undefined && limit <= fewMax ? { Limit: limit } : {};
   for (let asked = 0; asked < requestsMax; asked += 1) {
     const input = { TableName, ExclusiveStartKey: start, ...filterOf(where), ...few, ConsistentRead };
-    const command = new ScanCommand(input);
-    const reply: ScanCommandOutput = await explained(client.send(command));
-    rows.push(...(reply.Items ?? []).map(rawRow));
-    start = reply.LastEvaluatedKey;
+    const { Items = [], LastEvaluatedKey } = await tables.call('Scan', input);
+    rows.push(...Items.map(valuesOf));
+    start = LastEvaluatedKey;
     if (start === undefined || rows.length >= limit) break;
   }
   if (rows.length <= limit) return { rows, next: start?.[key]?.S };
@@ -120,9 +108,6 @@ function filterOf(where: RowsWanted['where']) {
   return {
     FilterExpression: condition,
     ExpressionAttributeNames: { '#name': where.attribute },
-    ExpressionAttributeValues: marshall({ ':value': value }),
+    ExpressionAttributeValues: attributesOf({ ':value': value }),
   };
 }
-
-/** Numbers out of range become what `Number` makes of them, as where rows are written. */
-const rawRow = (item: Attributes): RawRow => unmarshall(item, { wrapNumbers: Number });

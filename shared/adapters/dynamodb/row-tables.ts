@@ -2,23 +2,19 @@
  * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
  * and when.
  */
-import {
-  DeleteCommand,
-  GetCommand,
-  NumberValue,
-  PutCommand,
-  TransactWriteCommand,
-  UpdateCommand,
-  paginateScan,
-  type DynamoDBDocumentClient,
-} from '@aws-sdk/lib-dynamodb';
-import { GetItemCommand } from '@aws-sdk/client-dynamodb';
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import type { TransactWriteItem, UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { Failure } from '../../operate/plan.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/operator-ports.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-import { conditionalCall, storeCall } from './table-client.ts';
+import {
+  attributesOf,
+  valuesOf,
+  type Attributes,
+  conditionalCall,
+  itemPages,
+  type TableClient,
+} from './table-client.ts';
 import { transactionCall } from './transactions.ts';
 import { type Store, isSigned, type RowAuthor } from './operator-store.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
@@ -31,59 +27,60 @@ import {
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 
-export function dynamoRowTables(store: Store, author: RowAuthor): RowTables {
-  const { target, client, documents, explained } = store;
+export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): RowTables {
   const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
-  const send = async (write: RowWrite): Promise<unknown> => {
-    const step = stepOf(at(write.table), await conditioned(await signed(write, author)));
-    if (step.Put) return documents.send(new PutCommand(step.Put));
-    if (step.Update) return documents.send(new UpdateCommand(step.Update));
-    return documents.send(new DeleteCommand(step.Delete));
+  const stepOf = async (write: RowWrite): Promise<TransactWriteItem> => {
+    const signed = await signedWrite(write, author);
+    if ('row' in signed) return putOf(at(write.table), signed);
+    return changeOf(at(write.table), signed, await stored(signed));
   };
-  /** A JavaScript number has not all the digits that a stored one may have, so a condition is made of the stored one. */
-  const conditioned = async (write: RowWrite): Promise<RowWrite> => {
-    if ('row' in write || !holdsNumber(write.unchanged)) return write;
-    const command = new GetItemCommand({
-      ...at(write.table),
-      Key: marshall(write.key),
-      ConsistentRead: true,
-    });
-    const { Item = {} } = await client.send(command);
-    const read = unmarshall(Item, { wrapNumbers: Number });
-    const stored = unmarshall(Item, { wrapNumbers: (text) => NumberValue.from(text) });
-    const unchanged = Object.entries(write.unchanged).map(([name, value]) => [
-      name,
-      jsonOf(read[name]) === jsonOf(value) ? stored[name] : value,
-    ]);
-    return { ...write, unchanged: Object.fromEntries(unchanged) as RawRow };
+  const send = async (write: RowWrite): Promise<void> => {
+    const { Put, Update, Delete } = await stepOf(write);
+    if (Put) await tables.call('PutItem', Put);
+    if (Update) await tables.call('UpdateItem', Update);
+    if (Delete) await tables.call('DeleteItem', Delete);
+  };
+  /**
+   * What must be unchanged. A JavaScript number has not all the digits that a stored one may have, so a condition is made of
+   * the stored one.
+   */
+  const stored = async ({ table, key, unchanged }: RowChange): Promise<Attributes> => {
+    if (!holdsNumber(unchanged)) return attributesOf(unchanged);
+    const input = { ...at(table), Key: attributesOf(key), ConsistentRead: true };
+    const { Item = {} } = await tables.call('GetItem', input);
+    const read = valuesOf(Item);
+    const isStored = (name: string): boolean => jsonOf(read[name]) === jsonOf(unchanged[name]);
+    return Object.assign(
+      {},
+      ...Object.entries(unchanged).map(([name, value]) =>
+        name in Item && isStored(name) ? { [name]: Item[name] } : attributesOf({ [name]: value }),
+      ),
+    ) as Attributes;
   };
   return {
     async get(table, key) {
-      const Key = { [tableSchemas[table].partitionKey.name]: key };
-      const command = new GetCommand({ ...at(table), Key, ConsistentRead: true });
-      return (await explained(documents.send(command))).Item;
+      const Key = attributesOf({ [tableSchemas[table].partitionKey.name]: key });
+      const { Item } = await tables.call('GetItem', { ...at(table), Key, ConsistentRead: true });
+      return Item && valuesOf(Item);
     },
     async scan(table) {
-      const pages = paginateScan({ client: documents }, { ...at(table), ConsistentRead: true });
-      return (await explained(Array.fromAsync(pages))).flatMap(({ Items = [] }) => Items);
+      const pages = itemPages(tables, 'Scan', { ...at(table), ConsistentRead: true });
+      return (await Array.fromAsync(pages)).flat().map(valuesOf);
     },
-    write: async (write) => (await explained(conditionalCall(() => send(write)))).done,
+    write: async (write) => (await conditionalCall(() => send(write))).done,
     async writeTogether(writes) {
-      const all = await explained(
-        Promise.all(writes.map(async (write) => conditioned(await signed(write, author)))),
-      );
-      const TransactItems = all.map((write) => stepOf(at(write.table), write));
-      const command = new TransactWriteCommand({ TransactItems });
-      const reply = await explained(transactionCall(() => documents.send(command)));
+      const reply = await transactionCall(tables, await Promise.all(writes.map(stepOf)));
       if (reply.done) return;
-      if (reply.invalid) await explained(Promise.reject(reply.error));
+      if (reply.invalid) throw reply.error;
       throw new Failure('the row changed meanwhile and nothing was written: look at it again, then repeat');
     },
   };
 }
 
+type RowChange = Exclude<RowWrite, { row: RawRow }>;
+
 /** Adds who makes the write, and when. A row that is removed keeps nothing. */
-async function signed(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
+async function signedWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
   if (!isSigned(write.table) || write.kind === 'remove') return write;
   const marks = await author();
   if (write.kind === 'update') return { ...write, attributes: { ...write.attributes, ...marks } };
@@ -102,34 +99,39 @@ function holdsNumber(value: unknown): boolean {
 }
 
 /** A write as an item of a transaction. A single write has the same input. */
-function stepOf(at: { TableName: string }, write: RowWrite) {
-  const names = { '#key': tableSchemas[write.table].partitionKey.name };
-  if ('row' in write) {
-    const isNew = { ConditionExpression: 'attribute_not_exists(#key)', ExpressionAttributeNames: names };
-    return { Put: { ...at, Item: itemOf(write.row), ...(write.kind === 'create' && isNew) } };
-  }
-  const old = placeholders('old', write.unchanged);
-  const set = placeholders('new', write.kind === 'update' ? write.attributes : {});
-  const conditions = old.map(({ at, value }) =>
-    value === undefined ? `attribute_not_exists(#${at})` : `#${at} = :${at}`,
+function putOf(at: { TableName: string }, { kind, table, row }: Extract<RowWrite, { row: RawRow }>) {
+  const exact = Object.entries(row).flatMap(([name, value]) =>
+    value instanceof ExactNumber ? [[name, { N: value.text }]] : [],
   );
-  const values = [...old, ...set].filter(({ value }) => value !== undefined);
+  const Item: Attributes = { ...attributesOf(row), ...Object.fromEntries(exact) };
+  const isNew = {
+    ConditionExpression: 'attribute_not_exists(#key)',
+    ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
+  };
+  return { Put: { ...at, Item, ...(kind === 'create' && isNew) } };
+}
+
+/** @param stored of what must be unchanged, as it is in the table */
+function changeOf(at: { TableName: string }, write: RowChange, stored: Attributes) {
+  const attributes = write.kind === 'update' ? write.attributes : {};
+  const old = placeholders('old', write.unchanged, stored);
+  const set = placeholders('new', attributes, attributesOf(attributes));
+  const conditions = old.map(({ at, value }) => (value ? `#${at} = :${at}` : `attribute_not_exists(#${at})`));
+  const values = [...old, ...set].flatMap(({ at, value }) => (value ? [[`:${at}`, value] as const] : []));
   const input = {
     ...at,
-    Key: write.key,
+    Key: attributesOf(write.key),
     // Without this condition an update would recreate a deleted row.
     ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
     ExpressionAttributeNames: {
-      ...names,
+      '#key': tableSchemas[write.table].partitionKey.name,
       ...Object.fromEntries([...old, ...set].map(({ at, name }) => [`#${at}`, name])),
     },
-    ...(values.length > 0 && {
-      ExpressionAttributeValues: Object.fromEntries(values.map(({ at, value }) => [`:${at}`, value])),
-    }),
+    ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) }),
   };
   if (write.kind === 'remove') return { Delete: input };
-  const assigned = set.filter(({ value }) => value !== undefined).map(({ at }) => `#${at} = :${at}`);
-  const removed = set.filter(({ value }) => value === undefined).map(({ at }) => `#${at}`);
+  const assigned = set.filter(({ value }) => value).map(({ at }) => `#${at} = :${at}`);
+  const removed = set.filter(({ value }) => !value).map(({ at }) => `#${at}`);
   const UpdateExpression = [
     assigned.length > 0 ? `SET ${assigned.join(', ')}` : '',
     removed.length > 0 ? `REMOVE ${removed.join(', ')}` : '',
@@ -138,19 +140,11 @@ function stepOf(at: { TableName: string }, write: RowWrite) {
 }
 
 /**
- * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0`
- * (value).
+ * Attributes with the suffix of their placeholders in an expression: `old0` for `#old0` (name) and `:old0` (value). Without
+ * a value: there is none.
  */
-const placeholders = (prefix: string, attributes: RawRow) =>
-  Object.entries(attributes).map(([name, value], index) => ({ name, value, at: `${prefix}${index}` }));
-
-const itemOf = (row: RawRow): RawRow =>
-  Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [
-      name,
-      value instanceof ExactNumber ? NumberValue.from(value.text) : value,
-    ]),
-  );
+const placeholders = (prefix: string, named: RawRow, values: Attributes) =>
+  Object.keys(named).map((name, index) => ({ name, value: values[name], at: `${prefix}${index}` }));
 
 // Writes the marks of rows with one conditional write per row. Must never recreate a deleted row.
 
@@ -159,7 +153,7 @@ const atOnceMax = 10;
 const loggedKeyLengthMax = 40;
 
 interface RowMarksParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   stack: string;
   log: Pick<Log, 'event'>;
 }
@@ -183,10 +177,10 @@ async function tryMark(
   row: ValidatedRow,
 ): Promise<StoreUnavailable | undefined> {
   try {
-    await conditionalCall(() => client.send(markCommand(stack, row)));
+    await conditionalCall(() => client.call('UpdateItem', markUpdate(stack, row)));
   } catch (error) {
     if (error instanceof StoreUnavailable) return error;
-    // The row is full, or its key is a number that the SDK cannot send.
+    // The row is full, or its key is a number that no key can have.
     log.event('mark_failed', failureOf(row, error));
   }
   return undefined;
@@ -206,14 +200,14 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
 /** Without this condition an update would create a missing row. */
 const rowExists = 'attribute_exists(#key)';
 
-function markCommand(stack: string, row: ValidatedRow): UpdateCommand {
+function markUpdate(stack: string, row: ValidatedRow): UpdateItemCommandInput {
   const marks = marksOf(row);
   const set = marks.filter(({ wanted }) => wanted !== undefined);
   const removed = marks.filter(({ wanted }) => wanted === undefined);
   const keyName = tableSchemas[row.table].partitionKey.name;
-  return new UpdateCommand({
+  return {
     TableName: physicalTableName(stack, row.table),
-    Key: { [keyName]: row.key },
+    Key: attributesOf({ [keyName]: row.key }),
     UpdateExpression: [
       set.length > 0 ? `SET ${set.map(({ name }) => `#${name} = :${name}`).join(', ')}` : '',
       removed.length > 0 ? `REMOVE ${removed.map(({ name }) => `#${name}`).join(', ')}` : '',
@@ -224,30 +218,29 @@ function markCommand(stack: string, row: ValidatedRow): UpdateCommand {
       ...Object.fromEntries(marks.map(({ name }) => [`#${name}`, name])),
     },
     ...(set.length > 0 && {
-      ExpressionAttributeValues: Object.fromEntries(set.map(({ name, wanted }) => [`:${name}`, wanted])),
+      ExpressionAttributeValues: attributesOf(
+        Object.fromEntries(set.map(({ name, wanted }) => [`:${name}`, wanted])),
+      ),
     }),
-  });
+  };
 }
 
 // Reads the four tables that make up the configuration.
 
-export function dynamoConfigTables(client: DynamoDBDocumentClient, stack: string): ConfigTables {
+export function dynamoConfigTables(client: TableClient, stack: string): ConfigTables {
   const scan = async (table: TableName): Promise<unknown[]> => {
-    const rows: unknown[] = [];
     const input = { TableName: physicalTableName(stack, table), ConsistentRead: true };
-    for await (const page of paginateScan({ client }, input)) rows.push(...(page.Items ?? []));
-    return rows;
+    return (await Array.fromAsync(itemPages(client, 'Scan', input))).flat().map(valuesOf);
   };
   return {
-    rows: () =>
-      storeCall(async () => {
-        const [channels, charges, plans, settings] = await Promise.all([
-          scan('channels'),
-          scan('charges'),
-          scan('plans'),
-          scan('settings'),
-        ]);
-        return { channels, charges, plans, settings };
-      }),
+    async rows() {
+      const [channels, charges, plans, settings] = await Promise.all([
+        scan('channels'),
+        scan('charges'),
+        scan('plans'),
+        scan('settings'),
+      ]);
+      return { channels, charges, plans, settings };
+    },
   };
 }

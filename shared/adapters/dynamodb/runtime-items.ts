@@ -4,14 +4,7 @@
  * `rows#<version>#<part>`.
  */
 import type { Pointer } from '../../relay/ports/config-store.ts';
-import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
-import {
-  plainAttributes,
-  plainValues,
-  type Attributes,
-  storeCall,
-  type TableClient,
-} from './table-client.ts';
+import { attributesOf, valuesOf, itemBatches, type ItemsWanted, type TableClient } from './table-client.ts';
 
 export interface RuntimeTable {
   client: TableClient;
@@ -72,57 +65,21 @@ function wholeNumber(item: RuntimeItem, name: string): number {
   return number;
 }
 
-const idsAtOnceMax = 50;
-const triesMax = 5;
-/** Of a batch that the store answered in part; doubled with each try. */
-const firstPauseMs = 10;
-
-export interface ItemsWanted {
-  /** Names of the attributes to read; absent: all. */
-  attributes?: string[];
-  /** For items that never change: such a read costs half, and may miss an item that is new. */
-  mayBeOld?: boolean;
-  /** The time-out of one try; absent: the client's. */
-  tryMsMax?: number | undefined;
-  /** Takes what was read, also when a later read fails. */
-  found?: Map<string, RuntimeItem>;
-}
-
 /**
  * Reads items by id. Reads are consistent unless they may be old, so that a pointer is never older than an earlier read
  * of it. The map has no entry for an absent item.
+ * @param found takes what was read, also when a later read fails
  */
 export async function getItems(
-  { client, name: table }: RuntimeTable,
-  ids: string[],
-  { attributes, mayBeOld = false, tryMsMax, found = new Map<string, RuntimeItem>() }: ItemsWanted = {},
+  { client, name }: RuntimeTable,
+  ids: readonly string[],
+  {
+    found = new Map<string, RuntimeItem>(),
+    ...wanted
+  }: ItemsWanted & { found?: Map<string, RuntimeItem> } = {},
 ): Promise<Map<string, RuntimeItem>> {
-  for (let start = 0; start < ids.length; start += idsAtOnceMax) {
-    let keys: Attributes[] = ids.slice(start, start + idsAtOnceMax).map((id) => plainAttributes({ id }));
-    for (let tries = 0; keys.length > 0; tries += 1) {
-      if (tries === triesMax) throw new StoreUnavailable('The store did not answer for all items.');
-      if (tries > 0) await pause(firstPauseMs * 2 ** tries);
-      const wanted = { Keys: keys, ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
-      const input = { RequestItems: { [table]: wanted } };
-      const reply = await storeCall(() => client.call('BatchGetItem', input, { tryMsMax }));
-      const { Responses, UnprocessedKeys } = reply;
-      for (const item of Responses?.[table] ?? []) found.set(item['id']?.S ?? '', plainValues(item));
-      keys = UnprocessedKeys?.[table]?.Keys ?? [];
-    }
-  }
+  const keys = ids.map((id) => attributesOf({ id }));
+  for await (const items of itemBatches(client, name, keys, wanted))
+    for (const item of items) found.set(item['id']?.S ?? '', valuesOf(item));
   return found;
-}
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
-function projectionOn(attributes: string[] | undefined) {
-  if (attributes === undefined) return {};
-  const names = attributes.map((name, index) => [`#a${index}`, name] as const);
-  return {
-    ProjectionExpression: names.map(([placeholder]) => placeholder).join(', '),
-    ExpressionAttributeNames: Object.fromEntries(names),
-  };
 }

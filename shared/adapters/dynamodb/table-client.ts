@@ -1,7 +1,7 @@
 /**
- * Calls of DynamoDB that a client waits for, and the classification of their errors: unreachable, busy, invalid, or
- * condition not met. No file of `shared` but this one and `dynamo-transactions.ts` inspects these errors. Must not import the
- * SDK: its layers cost more than a call.
+ * Calls of DynamoDB, for functions and operators: items read in batches and pages, and errors classified as unreachable,
+ * busy, invalid, or condition not met. No file of `shared` but this one and the one of transactions inspects these errors.
+ * Must not import the SDK: its layers cost more than a call.
  */
 import type {
   AttributeValue,
@@ -11,12 +11,16 @@ import type {
   BatchWriteItemCommandOutput,
   DeleteItemCommandInput,
   DeleteItemCommandOutput,
+  DescribeLimitsCommandInput,
+  DescribeLimitsCommandOutput,
   GetItemCommandInput,
   GetItemCommandOutput,
   PutItemCommandInput,
   PutItemCommandOutput,
   QueryCommandInput,
   QueryCommandOutput,
+  ScanCommandInput,
+  ScanCommandOutput,
   TransactGetItemsCommandInput,
   TransactGetItemsCommandOutput,
   TransactWriteItemsCommandInput,
@@ -31,6 +35,7 @@ import {
   NoReply,
   dynamodb,
   awsJsonCalls,
+  pause,
   type AwsCallsParts,
   type CallOptions,
 } from '../aws/aws-calls.ts';
@@ -52,38 +57,62 @@ export const attributesOfImage = (image: unknown = {}): Attributes =>
   JSON.parse(JSON.stringify(image), withBytes) as Attributes;
 
 /**
- * Texts and numbers in wire format, and values out of it. Answering functions write and read nothing else beside accounts'
- * items, and the SDK's conversions of any value are 5 KB of what they load at their start.
+ * Values in wire format; those that are undefined are left out. Written here because the SDK's conversions are 5 KB of what
+ * answering functions would load at their start.
  */
-export const plainAttributes = (values: Record<string, string | number>): Attributes =>
+export const attributesOf = (values: object): Attributes =>
   Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [
-      name,
-      typeof value === 'number' ? { N: String(value) } : { S: value },
-    ]),
+    Object.entries(values).flatMap(([name, value]: [string, unknown]) =>
+      value === undefined ? [] : [[name, attributeOf(value)]],
+    ),
   );
 
-/** Numbers are what `Number` makes of them, also out of range: schemas of rows report them. */
-export const plainValues = (attributes: Attributes): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, plainValue(value)]));
+function attributeOf(value: unknown): AttributeValue {
+  if (typeof value === 'string') return { S: value };
+  if (typeof value === 'number' || typeof value === 'bigint') return { N: digitsOf(value) };
+  if (typeof value === 'boolean') return { BOOL: value };
+  if (value instanceof Uint8Array) return { B: value };
+  if (Array.isArray(value)) return { L: value.map(attributeOf) };
+  if (value instanceof Set) return setOf([...value]);
+  return typeof value === 'object' && value !== null ? { M: attributesOf(value) } : { NULL: true };
+}
 
-function plainValue({ S, N, BOOL, M, L, SS, NS, B, BS }: AttributeValue): unknown {
+/** Throws where the digits are not those that were meant: the write would name another row, or another amount. */
+function digitsOf(value: number | bigint): string {
+  if (typeof value === 'number' && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER))
+    throw new Error('A number is out of range.');
+  return String(value);
+}
+
+/** DynamoDB has no set of other types, and none of nothing. */
+function setOf(values: unknown[]): AttributeValue {
+  const texts = values.map(String);
+  return typeof values[0] === 'string' ? { SS: texts } : { NS: texts };
+}
+
+/** Numbers are what `Number` makes of them, also out of range: schemas of rows report them. */
+export const valuesOf = (attributes: Attributes): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, valueOf(value)]));
+
+function valueOf({ S, N, BOOL, M, L, SS, NS, B, BS }: AttributeValue): unknown {
   if (N !== undefined) return Number(N);
-  if (M) return plainValues(M);
-  if (L) return L.map(plainValue);
+  if (M) return valuesOf(M);
+  if (L) return L.map(valueOf);
   if (NS) return new Set(NS.map(Number));
   if (SS ?? BS) return new Set<unknown>(SS ?? BS);
   return S ?? BOOL ?? B ?? null;
 }
 
-/** The operations of functions that answer, with inputs and outputs as the SDK has them. */
+/** The operations in use, with inputs and outputs as the SDK has them. */
 export interface TableOperations {
   BatchGetItem: Operation<BatchGetItemCommandInput, BatchGetItemCommandOutput>;
   BatchWriteItem: Operation<BatchWriteItemCommandInput, BatchWriteItemCommandOutput>;
   DeleteItem: Operation<DeleteItemCommandInput, DeleteItemCommandOutput>;
+  DescribeLimits: Operation<DescribeLimitsCommandInput, DescribeLimitsCommandOutput>;
   GetItem: Operation<GetItemCommandInput, GetItemCommandOutput>;
   PutItem: Operation<PutItemCommandInput, PutItemCommandOutput>;
   Query: Operation<QueryCommandInput, QueryCommandOutput>;
+  Scan: Operation<ScanCommandInput, ScanCommandOutput>;
   TransactGetItems: Operation<TransactGetItemsCommandInput, TransactGetItemsCommandOutput>;
   TransactWriteItems: Operation<TransactWriteItemsCommandInput, TransactWriteItemsCommandOutput>;
   UpdateItem: Operation<UpdateItemCommandInput, UpdateItemCommandOutput>;
@@ -103,16 +132,21 @@ export interface TableClient {
   ): Promise<TableOperations[Name]['output']>;
 }
 
-/**
- * For requests that a client waits for. Time-outs are short: a healthy read takes less than 10 ms. A store that takes a
- * second is still waited for, and a reserve that got no answer at all is tried once more within its time.
- */
-export const clientTimes = { attempts: 3, connectMsMax: 700, tryMsMax };
+/** Time-outs are short: a healthy read takes less than 10 ms. */
+type ClientTimes = Pick<AwsCallsParts, 'attempts' | 'connectMsMax' | 'tryMsMax'>;
 
-/** @param more other connections and time-outs, only in tests: of a network that fails, and of a machine that is slow */
+/**
+ * For requests that a client waits for. A store that takes a second is still waited for, and a reserve that got no answer at
+ * all is tried once more within its time.
+ */
+export const clientTimes: ClientTimes = { attempts: 3, connectMsMax: 700, tryMsMax };
+/** For jobs that nobody waits for. */
+export const backgroundTimes: ClientTimes = { attempts: 4, connectMsMax: 1_000, tryMsMax: 3_000 };
+
+/** @param more other times, addresses and connections; those of a client's call unless given */
 export function tableClient(
   aws: AwsAccess,
-  more: Partial<Pick<AwsCallsParts, 'agent' | 'connectMsMax' | 'tryMsMax'>> = {},
+  more: Partial<ClientTimes & Pick<AwsCallsParts, 'agent' | 'endpoint' | 'meter'>> = {},
 ): TableClient {
   const calls = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
   return {
@@ -120,9 +154,9 @@ export function tableClient(
   };
 }
 
-/** Only items that are put hold bytes. */
+/** Each call waits for two updates, and none of those holds bytes. */
 const write = (input: object, operation: string): string =>
-  operation === 'PutItem' ? JSON.stringify(input, withoutBytes) : JSON.stringify(input);
+  operation === 'UpdateItem' ? JSON.stringify(input) : JSON.stringify(input, withoutBytes);
 
 function withoutBytes(this: Record<string, unknown>, name: string, value: unknown): unknown {
   // Where it comes to `value`, a Buffer has become an object.
@@ -207,4 +241,75 @@ function isUnavailable(error: unknown): boolean {
   if (status !== undefined) return status >= 500 || isBusy(error);
   // There was no reply: a socket error has an errno code, and a time-out of the SDK has this name.
   return typeof code === 'string' || error.name === 'TimeoutError';
+}
+
+/** DynamoDB's limit. */
+const batchKeysMax = 100;
+const batchTriesMax = 5;
+/** Of a batch that the store answered in part; doubled with each try. */
+const firstPauseMs = 10;
+
+export interface ItemsWanted {
+  /** Names of the attributes to read; absent: all. */
+  attributes?: string[];
+  /** For items that never change: such a read costs half, and may miss an item that is new. */
+  mayBeOld?: boolean;
+  /** The time-out of one try; absent: the client's. */
+  tryMsMax?: number | undefined;
+}
+
+/**
+ * Reads the items with these keys, each named once, 100 a request; those that do not exist are left out, and the order is
+ * the store's. Reads are consistent unless they may be old.
+ */
+export async function* itemBatches(
+  client: TableClient,
+  table: string,
+  keys: readonly Attributes[],
+  { attributes, mayBeOld = false, tryMsMax }: ItemsWanted = {},
+): AsyncGenerator<Attributes[]> {
+  const wanted = { ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
+  for (let start = 0; start < keys.length; start += batchKeysMax) {
+    let Keys: Attributes[] = keys.slice(start, start + batchKeysMax);
+    for (let tries = 0; Keys.length > 0; tries += 1) {
+      if (tries === batchTriesMax) throw new StoreUnavailable('The store did not answer for all items.');
+      if (tries > 0) await pause(firstPauseMs * 2 ** tries);
+      const input = { RequestItems: { [table]: { Keys, ...wanted } } };
+      const { Responses, UnprocessedKeys } = await storeCall(() =>
+        client.call('BatchGetItem', input, { tryMsMax }),
+      );
+      yield Responses?.[table] ?? [];
+      Keys = UnprocessedKeys?.[table]?.Keys ?? [];
+    }
+  }
+}
+
+/** All of them at once. */
+export const readItems = async (...given: Parameters<typeof itemBatches>): Promise<Attributes[]> =>
+  (await Array.fromAsync(itemBatches(...given))).flat();
+
+function projectionOn(attributes: string[] | undefined) {
+  if (attributes === undefined) return {};
+  const names = attributes.map((name, index) => [`#a${index}`, name] as const);
+  return {
+    ProjectionExpression: names.map(([placeholder]) => placeholder).join(', '),
+    ExpressionAttributeNames: Object.fromEntries(names),
+  };
+}
+
+/** The items of a query or scan, page by page to its end. */
+export async function* itemPages<Name extends 'Query' | 'Scan'>(
+  client: TableClient,
+  operation: Name,
+  input: TableOperations[Name]['input'],
+): AsyncGenerator<Attributes[]> {
+  let from: Attributes | undefined;
+  do {
+    const page = { ...input, ...(from && { ExclusiveStartKey: from }) };
+    const { Items = [], LastEvaluatedKey } = await storeCall(() =>
+      client.call<'Query' | 'Scan'>(operation, page),
+    );
+    yield Items;
+    from = LastEvaluatedKey;
+  } while (from);
 }

@@ -1,7 +1,9 @@
 /** Transactions over several items, and what their errors mean. Apart from the client, because few calls need them. */
-import type { TransactionCanceledException } from '@aws-sdk/client-dynamodb';
+import { randomUUID } from 'node:crypto';
+import type { TransactionCanceledException, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
-import { type Attributes, isInvalid, storeCall } from './table-client.ts';
+import { type Attributes, isInvalid, storeCall, type TableClient } from './table-client.ts';
+import type { CallOptions } from '../aws/aws-calls.ts';
 
 /**
  * `conditions`: the positions of the writes whose condition did not hold. `refused`: their current items, where
@@ -12,10 +14,15 @@ export type TransactionReply =
   | { done: true }
   | { done: false; conditions: number[]; refused: Attributes[]; invalid: boolean; error: unknown };
 
-/** Runs a transaction like `storeCall`. */
-export async function transactionCall(call: () => Promise<unknown>): Promise<TransactionReply> {
+/** Writes all or nothing, like `storeCall`. Its token makes a repeat of it one with its first try. */
+export async function transactionCall(
+  client: TableClient,
+  TransactItems: TransactWriteItem[],
+  options?: CallOptions,
+): Promise<TransactionReply> {
+  const input = { TransactItems, ClientRequestToken: randomUUID() };
   try {
-    await storeCall(call);
+    await storeCall(() => client.call('TransactWriteItems', input, options));
     return { done: true };
   } catch (error) {
     if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };

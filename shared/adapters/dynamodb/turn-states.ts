@@ -3,11 +3,11 @@
  * `turn#<hash>#<part>`. The hash is of account and call id. Items are written once and removed by their expiry.
  */
 import { createHash } from 'node:crypto';
-import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Clock } from '../../relay/ports/host.ts';
 import { StateTooLarge, type TurnKey, type TurnStateStore } from '../../relay/ports/runtime-stores.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { storeCall, type TableClient } from './table-client.ts';
+import type { TableClient } from './table-client.ts';
+import { putItem } from './config-store.ts';
 import { getItems, type RuntimeItem, type RuntimeTable } from './runtime-items.ts';
 
 /** Below DynamoDB's limit of 400 KB for an item, with room for attribute names. */
@@ -31,7 +31,7 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
       if (parts > partsMax) throw new StateTooLarge(`${bytes.length} bytes`);
       const writes = Array.from({ length: parts }, (_, part) => {
         const body = bytes.subarray(part * partBytesMax, (part + 1) * partBytesMax);
-        return put(table, { id: partId(key, part), body, expires, ...(part === 0 && { parts }) });
+        return putItem(table, { id: partId(key, part), body, expires, ...(part === 0 && { parts }) });
       });
       await Promise.all(writes);
     },
@@ -58,10 +58,6 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
       );
     },
   };
-}
-
-async function put({ client, name }: RuntimeTable, item: RuntimeItem): Promise<void> {
-  await storeCall(() => client.call('PutItem', { TableName: name, Item: marshall(item) }));
 }
 
 function partId({ account, callId }: TurnKey, part: number): string {

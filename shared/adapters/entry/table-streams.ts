@@ -4,11 +4,10 @@
  * splits it, and finally drops it.
  */
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
-import { unmarshall } from '@aws-sdk/util-dynamodb';
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
 import { Poisoned } from '../../relay/ports/store-errors.ts';
 import { markedTables, type WrittenRow } from '../../relay/ports/config-store.ts';
-import { attributesOfImage, type Attributes } from '../dynamodb/table-client.ts';
+import { attributesOfImage, valuesOf, type Attributes } from '../dynamodb/table-client.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { GrantImage, QuotaChange } from '../../relay/ports/money-stores.ts';
@@ -181,9 +180,8 @@ function writtenRows(records: DynamoDBRecord[], table: WrittenRow['table'], stac
   return [...newest].map(([key, raw]) => ({ table, key, raw }));
 }
 
-/** A record's row in the form that the SDK's document client returns. */
-const rowOf = (image: unknown): Record<string, unknown> =>
-  unmarshall(attributesOfImage(image), { wrapNumbers: Number });
+/** A record's row as it is read from its table. */
+const rowOf = (image: unknown): Record<string, unknown> => valuesOf(attributesOfImage(image));
 
 // Reads the records of table streams.
 

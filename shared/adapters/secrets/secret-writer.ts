@@ -2,29 +2,21 @@
  * Stores and reads the secrets of a stack in SSM or Secrets Manager, named by references in rows. Never
  * prints a value.
  */
+import { randomUUID } from 'node:crypto';
 import { allowVariable, isOfStack, mayReadVariable } from '../../config/rows/secret-reference.ts';
 import { Failure } from '../../operate/plan.ts';
 import type { Target, SecretWriter } from '../../operate/operator-ports.ts';
-import { type AwsPlace, readEnvSecrets } from '../system/environment.ts';
+import { callAws, jsonCall, type AwsCaller } from '../aws/aws-request.ts';
+import { readEnvSecrets } from '../system/environment.ts';
 
-const clientSettings = {
-  requestHandler: { connectionTimeout: 3000, requestTimeout: 15_000, throwOnRequestTimeout: true },
-};
-
-export interface SecretWriterParts {
+export interface SecretWriterParts extends AwsCaller {
   target: Target;
-  place: AwsPlace;
-  environment: NodeJS.ProcessEnv;
-  /** Converts an error of the SDK to a Failure that tells the operator what to do. */
+  /** Converts an error of AWS to a Failure that tells the operator what to do. */
   explain: (error: unknown, where: string) => Error;
 }
 
-export function awsSecretWriter({
-  target,
-  place: at,
-  environment,
-  explain,
-}: SecretWriterParts): SecretWriter {
+export function awsSecretWriter({ target, explain, ...caller }: SecretWriterParts): SecretWriter {
+  const { environment } = caller;
   /** @param conflict the Failure to throw when the store reports that the secret already exists */
   const explained = async <Result>(
     work: Promise<Result>,
@@ -40,7 +32,7 @@ export function awsSecretWriter({
     });
   return {
     async put({ reference, replace, conflict }, value) {
-      const place = placeOf(reference, { ...clientSettings, ...at });
+      const place = placeOf(reference, caller);
       await explained(place.put(place.name, value, replace), place, conflict);
     },
     async read(reference) {
@@ -51,7 +43,7 @@ export function awsSecretWriter({
         );
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
-      const place = placeOf(reference, { ...clientSettings, ...at });
+      const place = placeOf(reference, caller);
       const value = (await explained(place.get(place.name), place))?.trim();
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
@@ -87,43 +79,46 @@ interface SecretStore {
 
 type Place = SecretStore & { name: string };
 
-type ClientSettings = typeof clientSettings & AwsPlace;
-
-const placeOf = (reference: string, settings: ClientSettings): Place => ({
-  ...(reference.startsWith('ssm:') ? parameters : managedSecrets)(settings),
+const placeOf = (reference: string, caller: AwsCaller): Place => ({
+  ...(reference.startsWith('ssm:') ? parameters : managedSecrets)(caller),
   name: reference.slice(reference.indexOf(':') + 1),
 });
 
-const parameters = (settings: ClientSettings): SecretStore => ({
-  title: 'SSM',
-  async put(Name, Value, Overwrite) {
-    const { PutParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
-    const command = new PutParameterCommand({ Name, Value, Type: 'SecureString', Overwrite });
-    await new SSMClient(settings).send(command);
-  },
-  async get(Name) {
-    const { GetParameterCommand, SSMClient } = await import('@aws-sdk/client-ssm');
-    const command = new GetParameterCommand({ Name, WithDecryption: true });
-    return (await new SSMClient(settings).send(command)).Parameter?.Value;
-  },
-});
+const parameters = (caller: AwsCaller): SecretStore => {
+  const call = (action: string, input: object): Promise<string> =>
+    callAws(caller, jsonCall('ssm', `AmazonSSM.${action}`, input));
+  return {
+    title: 'SSM',
+    async put(Name, Value, Overwrite) {
+      await call('PutParameter', { Name, Value, Type: 'SecureString', Overwrite });
+    },
+    async get(Name) {
+      const reply = await call('GetParameter', { Name, WithDecryption: true });
+      return (JSON.parse(reply) as { Parameter?: { Value?: string } }).Parameter?.Value;
+    },
+  };
+};
 
-const managedSecrets = (settings: ClientSettings): SecretStore => ({
-  title: 'Secrets Manager',
-  async put(Name, SecretString, replace) {
-    const { CreateSecretCommand, PutSecretValueCommand, ResourceExistsException, SecretsManagerClient } =
-      await import('@aws-sdk/client-secrets-manager');
-    const client = new SecretsManagerClient(settings);
-    try {
-      await client.send(new CreateSecretCommand({ Name, SecretString }));
-    } catch (error) {
-      if (!replace || !(error instanceof ResourceExistsException)) throw error;
-      await client.send(new PutSecretValueCommand({ SecretId: Name, SecretString }));
-    }
-  },
-  async get(SecretId) {
-    const { GetSecretValueCommand, SecretsManagerClient } = await import('@aws-sdk/client-secrets-manager');
-    const client = new SecretsManagerClient(settings);
-    return (await client.send(new GetSecretValueCommand({ SecretId }))).SecretString;
-  },
-});
+const managedSecrets = (caller: AwsCaller): SecretStore => {
+  const call = (action: string, input: object): Promise<string> =>
+    callAws(caller, {
+      ...jsonCall('secretsmanager', `secretsmanager.${action}`, input),
+      variable: 'AWS_ENDPOINT_URL_SECRETS_MANAGER',
+    });
+  return {
+    title: 'Secrets Manager',
+    async put(Name, SecretString, replace) {
+      const ClientRequestToken = randomUUID();
+      try {
+        await call('CreateSecret', { Name, SecretString, ClientRequestToken });
+      } catch (error) {
+        if (!replace || !(error instanceof Error) || error.name !== 'ResourceExistsException') throw error;
+        await call('PutSecretValue', { SecretId: Name, SecretString, ClientRequestToken });
+      }
+    },
+    async get(SecretId) {
+      const reply = await call('GetSecretValue', { SecretId });
+      return (JSON.parse(reply) as { SecretString?: string }).SecretString;
+    },
+  };
+};

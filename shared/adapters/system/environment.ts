@@ -36,20 +36,24 @@ export interface AwsCredentials {
   expiration?: Date;
 }
 
-/** `forceRefresh`: those that it gave before are to be replaced. */
-export type CredentialProvider = (options?: { forceRefresh?: boolean }) => Promise<AwsCredentials>;
+/** Of a process that outlives its credentials. */
+export interface CredentialSource {
+  /** Those to sign with. Throws when none are valid and none come within the time. */
+  current(waitMsMax: number): AwsCredentials | Promise<AwsCredentials>;
+  /** For credentials that a service refused. Returns whether others may be had. */
+  drop(refused: AwsCredentials): boolean;
+}
 
 /** Lambda sets region and credentials as variables, so no credential provider chain is needed. */
 export interface AwsAccess {
   region: string;
-  /** Of a process that outlives them: returns those in force, and is asked again before they expire. */
-  credentials: AwsCredentials | CredentialProvider;
+  credentials: AwsCredentials | CredentialSource;
   /** Connections that one client opens at once. Absent: the SDK's 50, plenty where one call at a time is served. */
   connectionsMax?: number | undefined;
 }
 
 /** What a host knows of AWS without the variables that Lambda sets. */
-type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: CredentialProvider };
+type HostAccess = Pick<AwsAccess, 'connectionsMax'> & { credentials: CredentialSource };
 
 type Variables = Record<string, string | undefined>;
 

@@ -19,7 +19,7 @@ import {
   type ConnectFault,
 } from '../../upstreams/exchange.ts';
 import { isLoopbackAddress, isPublicAddress } from '../../upstreams/public-address.ts';
-import type { RequestSigner } from './request-signer.ts';
+import type { RequestSigner } from '../aws/signature.ts';
 
 /**
  * Closes idle connections. After a longer freeze of the function it closes them before they are used again.

@@ -4,14 +4,14 @@ import type { UpstreamTransport, SearchProvider, SearchResult } from '../../rela
 import type { SecretStore } from '../../relay/ports/config-store.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 
-interface SearchDialect {
+export interface SearchDialect {
   contentType: string;
   body(query: string, settings: SearchSettings): string;
 }
 
 // Requests to SearXNG. Source: docs.searxng.org, "Search API". The instance must allow the format `json`.
 
-const searxngDialect: SearchDialect = {
+export const searxngDialect: SearchDialect = {
   contentType: 'application/x-www-form-urlencoded',
   body: (query, { language }) =>
     new URLSearchParams({
@@ -24,7 +24,7 @@ const searxngDialect: SearchDialect = {
 
 // Requests to Tavily. Source: Tavily's own client. Basic depth is cheaper and faster than advanced depth.
 
-const tavilyDialect: SearchDialect = {
+export const tavilyDialect: SearchDialect = {
   contentType: 'application/json',
   body: (query, { results }) => JSON.stringify({ query, max_results: results, search_depth: 'basic' }),
 };
@@ -71,7 +71,7 @@ export function searchProviders({ transport, secrets }: SearchParts) {
 type Fields = Record<string, unknown>;
 
 /** The usable results, in the reply's order. Throws SearchFailure when the reply has no list of results. */
-function readResults(answer: unknown): SearchResult[] {
+export function readResults(answer: unknown): SearchResult[] {
   const results = isFields(answer) ? answer['results'] : undefined;
   if (!Array.isArray(results)) throw new SearchFailure('The search provider answered without results.');
   return results.flatMap((result: unknown) => (isFields(result) ? readResult(result) : []));
@@ -101,14 +101,14 @@ const isFields = (value: unknown): value is Fields =>
 const bodyBytesMax = 2 * 1024 * 1024;
 
 /** Why a search failed. */
-class SearchFailure extends Error {
+export class SearchFailure extends Error {
   override readonly name = 'SearchFailure';
 }
 
 /**
  * The JSON of a reply with status 200. Throws SearchFailure for any other reply and for one that is too long.
  */
-async function readJson(reply: UpstreamReply): Promise<unknown> {
+export async function readJson(reply: UpstreamReply): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of reply.body) {

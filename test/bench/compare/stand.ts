@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
-import { documentsOn } from '../../../shared/adapters/dynamodb/operator-store.ts';
+import { documentsOn } from '../../support/sdk-tables.ts';
 import { keyHash } from '../../../shared/tables/key-hash.ts';
 import { emulatorClient, startEmulator } from '../../support/emulator.ts';
 import { startProgram, type Program } from './programs.ts';

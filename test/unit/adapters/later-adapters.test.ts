@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { laterAccounts, later, laterTracing } from '../../../functions/compose/late-adapters.ts';
+import { lateTracing, lazily } from '../../../functions/compose/late-adapters.ts';
 import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
 import { hello } from '../../support/core-rig.ts';
 
@@ -12,7 +12,7 @@ describe('an adapter that could not be loaded', () => {
     let composed = 0;
     const rig = new BillingRig({
       composed: (ports, handleOf) =>
-        laterTracing({
+        lateTracing({
           settings,
           route,
           ports,
@@ -39,7 +39,7 @@ describe('an adapter that could not be loaded', () => {
   it('is loaded once, by the first call, and has all that each call is given', async () => {
     let loads = 0;
     const calls: unknown[][] = [];
-    const port = later<{ note: (first: number) => Promise<void> }>(async () => {
+    const port = lazily<{ note: (first: number) => Promise<void> }>(async () => {
       loads += 1;
       return { note: async (...given) => void calls.push(given) };
     });
@@ -50,17 +50,13 @@ describe('an adapter that could not be loaded', () => {
     expect({ loads, calls }).toEqual({ loads: 1, calls: [[1, 2, 3], [4]] });
   });
 
-  it('of accounts fails its call, and is tried again by the next one', async () => {
+  it('that cannot be loaded fails its call, and is tried again by the next one', async () => {
     let asked = 0;
-    const aws = {
-      credentials: { accessKeyId: 'id', secretAccessKey: 'secret' },
-      get region(): string {
-        asked += 1;
-        throw new Error(`no region ${asked}`);
-      },
-    };
-    const accounts = laterAccounts({ aws, stack: 'relay' });
-    await expect(accounts.quota('acme')).rejects.toThrow('no region 1');
-    await expect(accounts.quota('acme')).rejects.toThrow('no region 2');
+    const accounts = lazily<{ quota: (account: string) => Promise<void> }>(async () => {
+      asked += 1;
+      throw new Error(`no file ${asked}`);
+    });
+    await expect(accounts.quota('acme')).rejects.toThrow('no file 1');
+    await expect(accounts.quota('acme')).rejects.toThrow('no file 2');
   });
 });

@@ -1,7 +1,7 @@
 import { SignatureV4 } from '@smithy/signature-v4';
 import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
 import type { Vendor, VendorReply } from '../../../infra/local/vendors/vendor.ts';
-import { Sha256 } from '../../../shared/adapters/transport/sha256.ts';
+import { Sha256 } from '../../support/sha256.ts';
 
 export type Json = Record<string, unknown>;
 

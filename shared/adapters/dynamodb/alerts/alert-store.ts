@@ -1,12 +1,5 @@
 /** Marks of alerts in the table `runtime`. A mark is written only as it was read, in one transaction with its notice. */
-import {
-  TransactWriteCommand,
-  UpdateCommand,
-  type DynamoDBDocumentClient,
-  GetCommand,
-  paginateScan,
-} from '@aws-sdk/lib-dynamodb';
-import { GetItemCommand, BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
+import type { UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
 import {
   type AlertMark,
   type AlertStore,
@@ -17,51 +10,61 @@ import {
   type StoredNotice,
 } from '../../../relay/ports/alerts.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { conditionalCall, type Attributes, storeCall } from '../table-client.ts';
+import {
+  attributesOf,
+  conditionalCall,
+  type TableClient,
+  valuesOf,
+  type Attributes,
+  itemPages,
+  readItems,
+  storeCall,
+} from '../table-client.ts';
 import { transactionCall } from '../transactions.ts';
-import { tablesOn } from '../operator-store.ts';
 import { getItems, type RuntimeItem } from '../runtime-items.ts';
 import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/alerted-account.ts';
 import { KeyRow } from '../../../config/rows/key-row.ts';
 import { readRow } from '../../../config/rows/read-row.ts';
 import type { Clock } from '../../../relay/ports/host.ts';
-import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
 import { ExpiringCache } from '../../system/expiring-cache.ts';
 import type { Notice } from '../../../wire/public-api.ts';
 
 const isAbsent = 'attribute_not_exists(id)';
 const isAsSeen = 'changes = :seen AND #open = :was';
 
-export function dynamoAlertStore(client: DynamoDBDocumentClient, stack: string): AlertStore {
+export function dynamoAlertStore(client: TableClient, stack: string): AlertStore {
   const TableName = physicalTableName(stack, 'runtime');
   return {
     async marks(causes) {
       const ids = new Map(causes.map((cause) => [markId(cause), cause]));
-      const items = await getItems({ client: tablesOn(client), name: TableName }, [...ids.keys()]);
+      const items = await getItems({ client, name: TableName }, [...ids.keys()]);
       return new Map([...items].map(([id, item]) => [ids.get(id) ?? '', markOf(item)]));
     },
     async raise({ cause, seen, notice, expires }) {
       const mark = { id: markId(cause), open: true, changes: (seen?.changes ?? 0) + 1, notice: notice.id };
-      const put = { TableName, Item: { ...mark, ...(expires !== undefined && { expires }) } };
+      const put = { TableName, Item: attributesOf({ ...mark, expires }) };
       const TransactItems = [
         { Put: { ...put, ...(seen ? asSeen(seen) : { ConditionExpression: isAbsent }) } },
-        { Put: { TableName, Item: noticeItem(notice), ConditionExpression: isAbsent } },
+        { Put: { TableName, Item: attributesOf(noticeItem(notice)), ConditionExpression: isAbsent } },
       ];
-      const reply = await transactionCall(() => client.send(new TransactWriteCommand({ TransactItems })));
+      const reply = await transactionCall(client, TransactItems);
       if (!reply.done && reply.invalid) throw reply.error;
       return reply.done;
     },
     async clear(cause, seen) {
       const { ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues } = asSeen(seen);
-      const command = new UpdateCommand({
+      const input = {
         TableName,
-        Key: { id: markId(cause) },
+        Key: attributesOf({ id: markId(cause) }),
         UpdateExpression: 'SET #open = :open, changes = changes + :one',
         ConditionExpression,
         ExpressionAttributeNames,
-        ExpressionAttributeValues: { ...ExpressionAttributeValues, ':open': false, ':one': 1 },
-      });
-      return (await conditionalCall(() => client.send(command))).done;
+        ExpressionAttributeValues: {
+          ...ExpressionAttributeValues,
+          ...attributesOf({ ':open': false, ':one': 1 }),
+        },
+      };
+      return (await conditionalCall(() => client.call('UpdateItem', input))).done;
     },
   };
 }
@@ -69,7 +72,7 @@ export function dynamoAlertStore(client: DynamoDBDocumentClient, stack: string):
 const asSeen = ({ open, changes }: AlertMark) => ({
   ConditionExpression: isAsSeen,
   ExpressionAttributeNames: { '#open': 'open' },
-  ExpressionAttributeValues: { ':seen': changes, ':was': open },
+  ExpressionAttributeValues: attributesOf({ ':seen': changes, ':was': open }),
 });
 
 // Notices and the list of those that wait, in the table `runtime`.
@@ -77,20 +80,22 @@ const asSeen = ({ open, changes }: AlertMark) => ({
 const isTry = 'attribute_exists(id) AND tries = :tries';
 
 /** The list is one item with an attribute for each notice, because a set could not be written by two at once. */
-export function dynamoNoticeStore(client: DynamoDBDocumentClient, stack: string): NoticeStore {
+export function dynamoNoticeStore(client: TableClient, stack: string): NoticeStore {
   const name = physicalTableName(stack, 'runtime');
-  const update = (id: string, input: Omit<UpdateCommand['input'], 'TableName' | 'Key'>) =>
-    conditionalCall(() => client.send(new UpdateCommand({ TableName: name, Key: { id }, ...input })));
+  const update = (id: string, input: Omit<UpdateItemCommandInput, 'TableName' | 'Key'>) =>
+    conditionalCall(() =>
+      client.call('UpdateItem', { TableName: name, Key: attributesOf({ id }), ...input }),
+    );
   return {
     async find(id) {
-      const item = (await getItems({ client: tablesOn(client), name }, [noticeId(id)])).get(noticeId(id));
+      const item = (await getItems({ client, name }, [noticeId(id)])).get(noticeId(id));
       return item && noticeOf(item);
     },
     async claim(id, tries, dueMs) {
       const { done } = await update(noticeId(id), {
         UpdateExpression: 'SET tries = :next, due = :due',
         ConditionExpression: isTry,
-        ExpressionAttributeValues: { ':tries': tries, ':next': tries + 1, ':due': dueMs },
+        ExpressionAttributeValues: attributesOf({ ':tries': tries, ':next': tries + 1, ':due': dueMs }),
       });
       return done;
     },
@@ -99,18 +104,18 @@ export function dynamoNoticeStore(client: DynamoDBDocumentClient, stack: string)
         UpdateExpression: 'SET #left = :left',
         ConditionExpression: isTry,
         ExpressionAttributeNames: { '#left': 'left' },
-        ExpressionAttributeValues: { ':tries': tries, ':left': left },
+        ExpressionAttributeValues: attributesOf({ ':tries': tries, ':left': left }),
       });
     },
     async waiting() {
-      const item = (await getItems({ client: tablesOn(client), name }, [waitingId])).get(waitingId) ?? {};
+      const item = (await getItems({ client, name }, [waitingId])).get(waitingId) ?? {};
       return Object.keys(item).filter((attribute) => attribute !== 'id');
     },
     async await(id) {
       await update(waitingId, {
         UpdateExpression: 'SET #notice = :one',
         ExpressionAttributeNames: { '#notice': id },
-        ExpressionAttributeValues: { ':one': 1 },
+        ExpressionAttributeValues: attributesOf({ ':one': 1 }),
       });
     },
     async forget(ids) {
@@ -130,7 +135,7 @@ const limitLifetimeMs = 5 * 60_000;
 const limitsMax = 10_000;
 
 interface AlertAccountsParts {
-  client: DynamoDBDocumentClient;
+  client: TableClient;
   clock: Clock;
   stack: string;
   /** true on the local stack: receivers on loopback are allowed. */
@@ -149,13 +154,13 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
     return 'row' in reading ? [reading.row] : [];
   };
   const row = async (account: string): Promise<AlertedAccount | undefined> => {
-    const Key = { account };
-    const command = new GetCommand({ TableName: tableOf('accounts'), Key, ConsistentRead: true });
-    const { Item } = await storeCall(() => client.send(command));
-    return Item && usable(Item)[0];
+    const input = { TableName: tableOf('accounts'), Key: attributesOf({ account }), ConsistentRead: true };
+    const { Item } = await storeCall(() => client.call('GetItem', input));
+    return Item && usable(valuesOf(Item))[0];
   };
   async function* pages(name: 'accounts' | 'keys'): AsyncGenerator<unknown[]> {
-    for await (const { Items = [] } of paginateScan({ client }, { TableName: tableOf(name) })) yield Items;
+    for await (const items of itemPages(client, 'Scan', { TableName: tableOf(name) }))
+      yield items.map(valuesOf);
   }
   return {
     row,
@@ -184,35 +189,27 @@ const partsMax = 64;
 
 /** Reads no balance that moves between parts: what was granted and what was spent stay with their part. */
 async function balanceOf(
-  client: DynamoDBDocumentClient,
+  client: TableClient,
   TableName: string,
   account: string,
 ): Promise<bigint | undefined> {
-  const ProjectionExpression = 'granted, spent, made, parts';
-  const first = new GetItemCommand({
+  const first = {
     TableName,
-    Key: { account: { S: account } },
+    Key: attributesOf({ account }),
     ConsistentRead: true,
-    ProjectionExpression,
-  });
-  const { Item } = await storeCall(() => client.send(first));
+    ProjectionExpression: owned.join(', '),
+  };
+  const { Item } = await storeCall(() => client.call('GetItem', first));
   if (!Item) return undefined;
-  let rest: Attributes[] = Array.from({ length: partsOf(Item) - 1 }, (_, index) => ({
-    account: { S: `${account}#${index + 1}` },
-  }));
-  let sum = ownedBy(Item);
-  for (let tries = 0; rest.length > 0; tries += 1) {
-    // A sum with a part missing would be a wrong alert.
-    if (tries === 5) throw new StoreUnavailable('The store did not answer for all parts.');
-    const wanted = { Keys: rest, ConsistentRead: true, ProjectionExpression };
-    const command = new BatchGetItemCommand({ RequestItems: { [TableName]: wanted } });
-    const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command));
-    for (const item of Responses?.[TableName] ?? []) sum += ownedBy(item);
-    rest = UnprocessedKeys?.[TableName]?.Keys ?? [];
-  }
-  return sum;
+  const keys = Array.from({ length: partsOf(Item) - 1 }, (_, index) =>
+    attributesOf({ account: `${account}#${index + 1}` }),
+  );
+  // All of them: a sum with a part missing would be a wrong alert.
+  const rest = await readItems(client, TableName, keys, { attributes: owned });
+  return rest.reduce((sum, item) => sum + ownedBy(item), ownedBy(Item));
 }
 
+const owned = ['granted', 'spent', 'made', 'parts'];
 const ownedBy = ({ granted, spent }: Attributes): bigint => BigInt(granted?.N ?? 0) - BigInt(spent?.N ?? 0);
 
 // Items of the table `runtime` that alerts keep: `alert#<cause>` is the mark of a cause, `notice#<id>` an event with its

@@ -2,19 +2,16 @@
  * The registry of items with open reservations: items of `daily` with the id `sweep`, sorted by time. They remove
  * themselves a day later.
  */
-import {
-  paginateQuery,
-  QueryCommand,
-  UpdateItemCommand,
-  type DynamoDBClient,
-  BatchGetItemCommand,
-  ScanCommand,
-} from '@aws-sdk/client-dynamodb';
-import { marshall } from '@aws-sdk/util-dynamodb';
 import type { Lookup, OpenRegistry, QuotaScan, ScannedQuota } from '../../../relay/ports/money-stores.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { storeCall, type Attributes } from '../table-client.ts';
-import { StoreBusy } from '../../../relay/ports/store-errors.ts';
+import {
+  attributesOf,
+  itemPages,
+  storeCall,
+  type TableClient,
+  type Attributes,
+  itemBatches,
+} from '../table-client.ts';
 import { partOf, readQuota, textAttribute } from './quota-items.ts';
 
 const id = 'sweep';
@@ -22,13 +19,13 @@ const keptSeconds = 24 * 60 * 60;
 /** Sorts after every time. */
 const progressPeriod = 'progress';
 
-export function dynamoOpenRegistry(client: DynamoDBClient, stack: string): OpenRegistry {
+export function dynamoOpenRegistry(client: TableClient, stack: string): OpenRegistry {
   const TableName = physicalTableName(stack, 'daily');
   const update = async (period: string, UpdateExpression: string, values: object): Promise<void> => {
-    const ExpressionAttributeValues = marshall(values, { removeUndefinedValues: true });
-    const Key = marshall({ id, period });
-    const command = new UpdateItemCommand({ TableName, Key, UpdateExpression, ExpressionAttributeValues });
-    await storeCall(() => client.send(command));
+    const ExpressionAttributeValues = attributesOf(values);
+    const Key = attributesOf({ id, period });
+    const input = { TableName, Key, UpdateExpression, ExpressionAttributeValues };
+    await storeCall(() => client.call('UpdateItem', input));
   };
   return {
     async register(lookups) {
@@ -48,24 +45,24 @@ export function dynamoOpenRegistry(client: DynamoDBClient, stack: string): OpenR
         TableName,
         KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
         // A name is a second and more, so the next second's text sorts after all names of the last one.
-        ExpressionAttributeValues: marshall({
+        ExpressionAttributeValues: attributesOf({
           ':id': id,
           ':from': secondText(fromSeconds),
           ':to': secondText(toSeconds + 1),
         }),
         ConsistentRead: true,
       };
-      for await (const { Items = [] } of paginateQuery({ client }, input))
-        yield Items.flatMap((item) => item['quotas']?.SS ?? []);
+      for await (const items of itemPages(client, 'Query', input))
+        yield items.flatMap((item) => item['quotas']?.SS ?? []);
     },
     async progress() {
-      const command = new QueryCommand({
+      const input = {
         TableName,
         KeyConditionExpression: 'id = :id AND period = :period',
-        ExpressionAttributeValues: marshall({ ':id': id, ':period': progressPeriod }),
+        ExpressionAttributeValues: attributesOf({ ':id': id, ':period': progressPeriod }),
         ConsistentRead: true,
-      });
-      const [item] = (await storeCall(() => client.send(command))).Items ?? [];
+      };
+      const [item] = (await storeCall(() => client.call('Query', input))).Items ?? [];
       if (!item) return undefined;
       const [toSeconds, passBeganSeconds] = [item['swept_to']?.N, item['pass_began']?.N].map(Number);
       if (!Number.isFinite(toSeconds) || !Number.isFinite(passBeganSeconds)) return undefined;
@@ -94,40 +91,26 @@ const secondText = (seconds: number): string => String(seconds).padStart(12, '0'
 // Items of `quotas` with open reservations, for the sweeper: by their keys, or page by page.
 
 const hasOpenEntries = 'size(#open) > :none';
-/** DynamoDB's limit. */
-const keysMax = 100;
 
 /** Items are read at different times, but a close only needs each item to be consistent. */
-export function dynamoQuotaScan(client: DynamoDBClient, stack: string): QuotaScan {
+export function dynamoQuotaScan(client: TableClient, stack: string): QuotaScan {
   const TableName = physicalTableName(stack, 'quotas');
-
-  const readSome = async (items: readonly string[]): Promise<ScannedQuota[]> => {
-    const Keys = items.map((account) => ({ account: textAttribute(account) }));
-    const command = new BatchGetItemCommand({
-      RequestItems: { [TableName]: { Keys, ConsistentRead: true } },
-    });
-    const { Responses, UnprocessedKeys } = await storeCall(() => client.send(command));
-    const left = UnprocessedKeys?.[TableName]?.Keys?.flatMap(({ account }) => account?.S ?? []) ?? [];
-    const read = (Responses?.[TableName] ?? []).map(scanned);
-    if (left.length === items.length) throw new StoreBusy('The store is busy.');
-    return left.length === 0 ? read : [...read, ...(await readSome(left))];
-  };
 
   return {
     async *read(items) {
-      for (let start = 0; start < items.length; start += keysMax)
-        yield* await readSome(items.slice(start, start + keysMax));
+      const keys = items.map((account) => ({ account: textAttribute(account) }));
+      for await (const some of itemBatches(client, TableName, keys)) yield* some.map(scanned);
     },
     async open(after) {
-      const command = new ScanCommand({
+      const input = {
         TableName,
         ConsistentRead: true,
         FilterExpression: hasOpenEntries,
         ExpressionAttributeNames: { '#open': 'open' },
         ExpressionAttributeValues: { ':none': { N: '0' } },
         ...(after !== undefined && { ExclusiveStartKey: { account: textAttribute(after) } }),
-      });
-      const { Items = [], LastEvaluatedKey } = await storeCall(() => client.send(command));
+      };
+      const { Items = [], LastEvaluatedKey } = await storeCall(() => client.call('Scan', input));
       return { quotas: Items.map(scanned), next: LastEvaluatedKey?.['account']?.S };
     },
   };

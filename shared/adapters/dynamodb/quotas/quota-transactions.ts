@@ -2,9 +2,7 @@
  * What few calls need of the quota store: several parts at once, and the ledger. Loaded by the first call that does.
  * A transaction whose conditions hold for one moment moves money and counts between parts, so sums stay.
  */
-import { randomUUID } from 'node:crypto';
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
-import { marshall } from '@aws-sdk/util-dynamodb';
 import {
   type CloseKind,
   accountRate,
@@ -22,7 +20,7 @@ import type {
 import type { QuotaStore } from '../../../relay/ports/money-stores.ts';
 import { StoreBusy } from '../../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
-import { type Attributes, quotaCall, type TableClient } from '../table-client.ts';
+import { attributesOf, type Attributes, quotaCall, type TableClient } from '../table-client.ts';
 import { countInBudgets } from '../key-budgets.ts';
 import { countInDaily } from '../daily-sums.ts';
 import { readAsOfOneMoment, transactionCall } from '../transactions.ts';
@@ -72,11 +70,7 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
 
   /** @returns which of the writes were refused by their conditions; none: all were done */
   const transact = async (TransactItems: TransactWriteItem[]): Promise<number[]> => {
-    const reply = await quotaCall(() =>
-      transactionCall(() =>
-        client.call('TransactWriteItems', { TransactItems, ClientRequestToken: randomUUID() }, once),
-      ),
-    );
+    const reply = await quotaCall(() => transactionCall(client, TransactItems, once));
     if (!reply.done || reply.reply.done) return [];
     const { conditions, invalid, error } = reply.reply;
     if (invalid) throw error;
@@ -145,7 +139,7 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
       await unlessChanged([...writes(first.parts), ...marksBeside({ account }, first.parts)]);
     },
     async closedAs(account, id) {
-      const input = { TableName: ledger, Key: marshall({ account, id }), ConsistentRead: true };
+      const input = { TableName: ledger, Key: attributesOf({ account, id }), ConsistentRead: true };
       const reply = await quotaCall(() => client.call('GetItem', input, once));
       return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
     },

@@ -1,13 +1,12 @@
 /** Reads all parts of an account as of one moment. A part that cannot be read is an error, never left out. */
-import { GetItemCommand, TransactGetItemsCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/shards.ts';
 import type { QuotaItem } from '../../../billing/quota-item.ts';
-import type { Attributes } from '../table-client.ts';
+import type { Attributes, TableClient } from '../table-client.ts';
 import { readAsOfOneMoment } from '../transactions.ts';
 import { partKey, partName, quotaOf } from './quota-items.ts';
 
 export interface QuotaTable {
-  client: DynamoDBClient;
+  client: TableClient;
   TableName: string;
 }
 
@@ -18,7 +17,7 @@ export async function readWhole(
 ): Promise<WholeAccount | undefined> {
   const key = { TableName, Key: partKey({ account }) };
   // A balance read directly after a call must include that call.
-  const { Item } = await client.send(new GetItemCommand({ ...key, ConsistentRead: true }));
+  const { Item } = await client.call('GetItem', { ...key, ConsistentRead: true });
   const first = Item && quotaOf(Item);
   if (!first) return undefined;
   let images: AccountParts = [first];
@@ -46,7 +45,7 @@ async function readFirst(
   const names = partsOf(account, count);
   const TransactItems = names.map((of) => ({ Get: { TableName, Key: partKey(of) } }));
   const { Responses = [] } = await readAsOfOneMoment(() =>
-    client.send(new TransactGetItemsCommand({ TransactItems })),
+    client.call('TransactGetItems', { TransactItems }),
   );
   const images = names.map((of, at) => imageOf(partName(of), Responses[at]?.Item));
   return images as unknown as AccountParts;

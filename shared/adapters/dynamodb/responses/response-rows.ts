@@ -4,18 +4,15 @@ import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import type { ResponseRows, StoredRow } from '../../../operate/operator-ports.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 import { storeCall } from '../table-client.ts';
-import { type Store, tablesOn } from '../operator-store.ts';
+import type { Store } from '../operator-store.ts';
 import { dynamoResponseStore } from './response-store.ts';
 import { placeholders, removedStatus, removeRest, type ResponseTable } from './response-items.ts';
 
 const attributes = ['id', 'bytes', 'expires', 'status'] as const;
 
-export function dynamoResponseRows(
-  { documents, target, explained }: Store,
-  clock: { now(): number },
-): ResponseRows {
+export function dynamoResponseRows({ tables, target }: Store, clock: { now(): number }): ResponseRows {
   const now = (): number => Math.floor(clock.now() / 1000);
-  const table = { client: tablesOn(documents), name: physicalTableName(target.stack, 'responses'), now };
+  const table = { client: tables, name: physicalTableName(target.stack, 'responses'), now };
   const store = dynamoResponseStore(table);
   /** Without a mark: operators may write no item here, and what they name was written long ago. */
   const removeFound = async (key: { account: string; id: string }): Promise<boolean> => {
@@ -26,13 +23,13 @@ export function dynamoResponseRows(
     return known.size > 0;
   };
   return {
-    head: async (account, id) => (await explained(store.heads(account, [id]))).get(id),
-    read: async (account, id) => (await explained(store.read(account, [id]))).get(id),
-    remove: (account, id) => explained(removeFound({ account, id })),
+    head: async (account, id) => (await store.heads(account, [id])).get(id),
+    read: async (account, id) => (await store.read(account, [id])).get(id),
+    remove: (account, id) => removeFound({ account, id }),
     async *rows(account) {
       let after: Record<string, AttributeValue> | undefined;
       do {
-        const page = await explained(pageOf(table, account, after));
+        const page = await pageOf(table, account, after);
         yield page.rows;
         after = page.next;
       } while (after);

@@ -35,7 +35,7 @@ import {
   placeholders,
 } from './response-items.ts';
 
-export interface StoredParts {
+interface StoredParts {
   client: TableClient;
   clock: Pick<Clock, 'now'>;
   stack: string;
@@ -111,16 +111,13 @@ const putHead = ({ client, name }: ResponseTable, item: ResponseItem, condition?
   );
 
 /** Writes the parts of a response, and returns the item that makes them visible. Throws ResponseTooLarge. */
-export async function itemOfResponse(
-  table: ResponseTable,
-  { head, body }: StoredResponse,
-): Promise<ResponseItem> {
+async function itemOfResponse(table: ResponseTable, { head, body }: StoredResponse): Promise<ResponseItem> {
   const inside = !head.background || hasEnded(head.status);
   return { ...itemOfHead(head), ...(await putContent(table, head, { content: body, inside })) };
 }
 
 /** The parts of a content that no item names any more. What is not removed here, expires. */
-export async function removeReplaced(
+async function removeReplaced(
   table: ResponseTable,
   old: ResponseItem | undefined,
   item: ResponseItem,
@@ -131,7 +128,7 @@ export async function removeReplaced(
 }
 
 /** What the content of a response's item is. */
-export const responseOf = (body: unknown, item: ResponseItem): StoredResponse => ({
+const responseOf = (body: unknown, item: ResponseItem): StoredResponse => ({
   head: headOfItem(item),
   body: body as ResponseBody,
 });
@@ -198,7 +195,7 @@ interface Update extends ResponseKey {
   values?: Record<string, unknown>;
 }
 
-export function dynamoRunStore(table: ResponseTable): RunStore {
+function dynamoRunStore(table: ResponseTable): RunStore {
   const update = (change: Update): Promise<Updated> => updateHead(table, change);
   const headNow = ({ item }: Updated): ResponseHead | undefined =>
     isKept(item, table.now()) ? headOfItem(item) : undefined;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { callAws } from '../../../../shared/adapters/aws/aws-account.ts';
+import { callAws } from '../../../../shared/adapters/aws/aws-request.ts';
 import { describeStack } from '../../../../shared/adapters/aws/deployed-stack.ts';
 
 const access = { region: 'us-iso-east-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } };

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { callerIdentity } from '../../../../shared/adapters/aws/aws-account.ts';
+import { callerIdentity } from '../../../../shared/adapters/aws/aws-request.ts';
 
 const access = { region: 'eu-west-1', credentials: { accessKeyId: 'AKIAME', secretAccessKey: 'secret' } };
 const arn = 'arn:aws:sts::123456789012:assumed-role/operators/jane';

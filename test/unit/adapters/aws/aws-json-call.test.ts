@@ -20,11 +20,11 @@ import {
   endpointOf,
   secretsManager,
   awsJsonCalls,
-  requestSignature,
   type AwsCalls,
   type AwsCallsParts,
 } from '../../../../shared/adapters/aws/aws-calls.ts';
-import { Sha256 } from '../../../../shared/adapters/transport/sha256.ts';
+import { signer } from '../../../../shared/adapters/aws/signature.ts';
+import { Sha256 } from '../../../support/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { selfSigned } from '../transport/self-signed.ts';
 
@@ -131,31 +131,38 @@ describe('a signed request', () => {
       const body = JSON.stringify({ [word(5)]: word(Math.floor(next() * 400)) });
       const atMs = Math.floor(next() * 4e12);
       const host = next() < 0.5 ? 'dynamodb.eu-central-1.amazonaws.com' : '127.0.0.1:8000';
-      const target = `${service.target}.UpdateItem`;
-      const list = requestSignature(service, where)({ host, path, target, body, credentials: keys, atMs });
-      const ours = Object.fromEntries(
-        Array.from({ length: list.length / 2 }, (_, at) => [list[2 * at] ?? '', list[2 * at + 1] ?? '']),
+      const method = next() < 0.5 ? 'GET' : 'POST';
+      const query = new URLSearchParams(
+        Object.fromEntries(Array.from({ length: Math.floor(next() * 4) }, () => [word(3), word(4)])),
       );
-      const signer = new SignatureV4({
+      const headers = {
+        'content-type': service.contentType,
+        'x-amz-target': `${service.target}.UpdateItem`,
+        'x-of-ours': `${word(4, ['a', 'b', ' '])}  c `,
+        'user-agent': 'changed on the way',
+      };
+      const request = { method, host, path, query, headers, body, credentials: keys, atMs };
+      const added = signer(service.name, where)(request);
+      const theirs = new SignatureV4({
         service: service.name,
         region: where,
         credentials: keys,
         sha256: Sha256,
         applyChecksum: false,
       });
-      const signed = await signer.sign(
+      const signed = await theirs.sign(
         {
-          method: 'POST',
+          method,
           protocol: 'https:',
           hostname: host,
           path,
-          query: {},
-          headers: { host, 'content-type': service.contentType, 'x-amz-target': target },
+          query: Object.fromEntries(query),
+          headers: { host, ...headers },
           body,
         },
         { signingDate: new Date(atMs) },
       );
-      expect(ours).toEqual({ ...signed.headers, 'content-length': String(Buffer.byteLength(body)) });
+      expect({ host, ...headers, ...added }).toEqual(signed.headers);
     }
   });
 

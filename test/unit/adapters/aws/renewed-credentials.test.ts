@@ -3,7 +3,13 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { AwsCredentials } from '../../../../shared/adapters/system/environment.ts';
-import { NoReply, dynamodb, awsJsonCalls, type AwsCalls } from '../../../../shared/adapters/aws/aws-calls.ts';
+import {
+  NoReply,
+  RenewedCredentials,
+  dynamodb,
+  awsJsonCalls,
+  type AwsCalls,
+} from '../../../../shared/adapters/aws/aws-calls.ts';
 
 const minutes = 60_000;
 const given = (accessKeyId: string, leftMs?: number): AwsCredentials => ({
@@ -53,7 +59,7 @@ async function callsSignedBy(...provided: Provided[]) {
     if (next instanceof Error) throw next;
     return next ?? never;
   };
-  const aws = { region: 'eu-central-1', credentials };
+  const aws = { region: 'eu-central-1', credentials: new RenewedCredentials(credentials) };
   const times = { connectMsMax: 500, tryMsMax: 5_000, attempts: 1 };
   return { calls: awsJsonCalls({ service: dynamodb, aws, ...times }), asked };
 }

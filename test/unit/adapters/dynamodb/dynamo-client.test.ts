@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { storeCall } from '../../../../shared/adapters/dynamodb/table-client.ts';
-import { documentClient } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { documentClient } from '../../../support/sdk-tables.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator } from '../../../support/emulator.ts';
 import { localAccess } from './store.ts';

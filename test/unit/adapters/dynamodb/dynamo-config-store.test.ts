@@ -1,6 +1,6 @@
 import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { getItems } from '../../../../shared/adapters/dynamodb/runtime-items.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
 import { emptyRows } from '../../../../shared/config/rows/read-table.ts';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => emulator.stop());
 
-const open = () => dynamoConfigStore(store.client, 'relay', { now: () => nowMs });
+const open = () => dynamoConfigStore(tablesOn(store.client), 'relay', { now: () => nowMs });
 const contentOf = (version: number) => ({
   snapshot: emptySnapshot(version),
   rows: { ...emptyRows, settings: [{ name: 'contact', value: String(version) }] },
@@ -51,7 +51,7 @@ function openWithLostReply(id: string) {
     },
     { step: 'finalizeRequest', priority: 'low' },
   );
-  const snapshots = dynamoConfigStore(client, 'relay', { now: () => nowMs });
+  const snapshots = dynamoConfigStore(tablesOn(client), 'relay', { now: () => nowMs });
   return { snapshots, attempts: () => attempts };
 }
 
@@ -104,7 +104,7 @@ describe('published snapshots', () => {
     // Version 3 never served: it lost a race.
     const retired = [5, 4, 2, 1];
     const versionsAt = async (ms: number) =>
-      (await dynamoConfigStore(store.client, 'relay', { now: () => ms }).history(newest)).map(
+      (await dynamoConfigStore(tablesOn(store.client), 'relay', { now: () => ms }).history(newest)).map(
         ({ version }) => version,
       );
     expect(await versionsAt(nowMs)).toEqual([...kept, ...retired]);

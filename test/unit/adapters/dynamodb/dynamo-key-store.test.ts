@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { keyHash } from '../../../../shared/tables/key-hash.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';

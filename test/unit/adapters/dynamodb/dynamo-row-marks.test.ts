@@ -7,6 +7,7 @@ import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from './store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 
 let emulator: Emulator;
 let store: CountedClient;
@@ -33,13 +34,13 @@ test('a row that cannot be marked is logged, and the others are marked', async (
   await store.put('channels', channelRow({ priority: 'high' }));
   const beyond = { id: { N: '9007199254740993' }, type: { S: 'token-billing' } };
   await store.client.send(new PutItemCommand({ TableName: 'relay-charges', Item: beyond }));
-  const { channels, charges } = await dynamoConfigTables(store.client, 'relay').rows();
+  const { channels, charges } = await dynamoConfigTables(tablesOn(store.client), 'relay').rows();
   const log = recordedLog();
   const rows: ValidatedRow[] = [
     ...charges.map((raw): ValidatedRow => ({ table: 'charges', key: 2 ** 53, raw, result: { problem } })),
     ...channels.map((raw) => validated((raw as { id: string }).id, raw)),
   ];
-  await dynamoRowMarks({ client: store.client, stack: 'relay', log }).write(rows);
+  await dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log }).write(rows);
   expect(await readRow(store, 'channels', 'main')).toMatchObject({ _problem: problem });
   const events = log.events.toSorted((a, b) =>
     String(a.fields['table']).localeCompare(String(b.fields['table'])),
@@ -54,7 +55,7 @@ test('a row that cannot be marked is logged, and the others are marked', async (
 
 test('a long key, such as the hash of a key, is not logged', async () => {
   const log = recordedLog();
-  const marks = dynamoRowMarks({ client: store.client, stack: 'relay', log });
+  const marks = dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log });
   await marks.write([validated('k'.repeat(3000))]);
   expect(log.events).toEqual([
     { name: 'mark_failed', fields: { table: 'channels', problem: 'ValidationException' } },
@@ -68,14 +69,14 @@ test('a store that does not answer for one row is reported after all others were
   const { client } = countedClient();
   client.middlewareStack.add(
     (next) => (args) => {
-      const { Key } = args.input as { Key?: { id?: string } };
-      if (Key?.id === 'unlucky') throw Object.assign(new Error('lost'), { name: 'TimeoutError' });
+      const { Key } = args.input as { Key?: { id?: { S?: string } } };
+      if (Key?.id?.S === 'unlucky') throw Object.assign(new Error('lost'), { name: 'TimeoutError' });
       return next(args);
     },
     { step: 'initialize' },
   );
   const log = recordedLog();
-  const marking = dynamoRowMarks({ client, stack: 'relay', log }).write(
+  const marking = dynamoRowMarks({ client: tablesOn(client), stack: 'relay', log }).write(
     ['unlucky', ...later].map((id) => validated(id)),
   );
   await expect(marking).rejects.toBeInstanceOf(MarksLost);

@@ -1,13 +1,13 @@
 import { PutCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { documentClient } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { documentClient } from '../../../support/sdk-tables.ts';
 import { tableClient, type TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import type { AwsAccess } from '../../../../shared/adapters/system/environment.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 
-export const localAccess: AwsAccess = {
+export const localAccess = {
   region: 'us-east-1',
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-};
+} satisfies AwsAccess;
 
 /** The client of functions that answer; a hundred calls at once may take longer than a caller would wait. */
 export const hotClient = (): TableClient =>

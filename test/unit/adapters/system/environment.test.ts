@@ -35,7 +35,10 @@ describe('the environment', () => {
 
   test('leaves credentials to a host that gets them elsewhere', () => {
     const { AWS_ACCESS_KEY_ID: _id, AWS_SECRET_ACCESS_KEY: _secret, ...others } = complete;
-    const credentials = () => Promise.resolve({ accessKeyId: 'id', secretAccessKey: 'secret' });
+    const credentials = {
+      current: () => ({ accessKeyId: 'id', secretAccessKey: 'secret' }),
+      drop: () => false,
+    };
     const { aws } = readEnvironment(others, { credentials, connectionsMax: 7 });
     expect(aws).toEqual({ region: 'eu-central-1', credentials, connectionsMax: 7 });
   });

@@ -13,6 +13,7 @@ import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { deleteRow, readRow } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from '../dynamodb/store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 
 let emulator: Emulator;
 let store: CountedClient;
@@ -42,7 +43,7 @@ const handle = (event: object) =>
       compiles += 1;
     },
     markRows: rowMarker({
-      marks: dynamoRowMarks({ client: store.client, stack: 'relay', log: recordedLog() }),
+      marks: dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log: recordedLog() }),
       metrics: {
         badRows: (count) => void badRows.push(count),
         failed: () => {
@@ -50,7 +51,7 @@ const handle = (event: object) =>
         },
       },
       snapshots: { newest: async () => pointer, snapshot: async () => served },
-      accounts: dynamoAccountRows(store.client, 'relay'),
+      accounts: dynamoAccountRows(tablesOn(store.client), 'relay'),
       local: false,
     }),
   })(event as Parameters<ReturnType<typeof configStreamHandler>>[0]);
@@ -152,7 +153,7 @@ describe('an event of a table that operators edit', () => {
     const names = Array.from({ length: 250 }, (_, at) => `account ${at}`);
     await store.put('accounts', { account: 'account 3' });
     store.calls.length = 0;
-    const found = await dynamoAccountRows(store.client, 'relay').existing(names);
+    const found = await dynamoAccountRows(tablesOn(store.client), 'relay').existing(names);
     expect([...found]).toEqual(['account 3']);
     expect(store.calls).toHaveLength(3);
   });

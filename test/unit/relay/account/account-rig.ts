@@ -1,6 +1,6 @@
 import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoRefusalCounts } from '../../../../shared/adapters/dynamodb/refusal-counts.ts';
@@ -77,7 +77,7 @@ export class AccountRig {
     const handle = accountHandle({
       config: { current, notOlderThan: current },
       keys: dynamoKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
-      accounts: dynamoAccountReader(this.#tables, 'relay'),
+      accounts: dynamoAccountReader(tablesOn(this.#tables), 'relay'),
       refusals: this.refusals,
       clock,
       log: { request: (entry) => this.logged.push(entry), event: () => undefined, fault: () => undefined },

@@ -1,5 +1,5 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { configPublisher } from '../../../../shared/relay/background/config-publisher.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/relay/ports/config-store.ts';
@@ -37,7 +37,7 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
   const store = countedClient();
   const log = recordedLog();
   const clock = { now: () => Date.now() };
-  const real = dynamoConfigStore(store.client, 'relay', clock);
+  const real = dynamoConfigStore(tablesOn(store.client), 'relay', clock);
   const snapshots = options.snapshots?.(real) ?? real;
   const counted: object[] = [];
   const compiler: Compiler = { compile: () => keep(), store, snapshots, log, counted, pauses: 0 };
@@ -61,12 +61,12 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
     learned: dynamoLearnedFactsReader({ client: tablesOn(store.client), clock, stack: 'relay' }),
     tables: {
       async rows() {
-        const rows = await dynamoConfigTables(store.client, 'relay').rows();
+        const rows = await dynamoConfigTables(tablesOn(store.client), 'relay').rows();
         await options.afterScan?.(rows);
         return rows;
       },
     },
-    marks: dynamoRowMarks({ client: store.client, stack: 'relay', log }),
+    marks: dynamoRowMarks({ client: tablesOn(store.client), stack: 'relay', log }),
     secretCheck: options.secretCheck ?? { unusable: async () => new Map() },
   });
   return compiler;

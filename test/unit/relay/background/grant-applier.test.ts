@@ -1,7 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { FaultyDynamo, type Fault } from '../../../contract/quota-store-faults.ts';
@@ -235,6 +235,6 @@ describe('over a failing network', () => {
   test('a schedule that finds the store away ends with its error', async () => {
     await using away = new FaultyDynamo('http://127.0.0.1:1');
     away.otherwise = () => 'unsent';
-    await expect(rig.applierOn(away.client).applyMissed()).rejects.toThrow('connection');
+    await expect(rig.applierOn(away.client).applyMissed()).rejects.toThrow('The store did not answer');
   });
 });

@@ -1,7 +1,7 @@
 import { GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { readWhole } from '../../../../shared/adapters/dynamodb/quotas/whole-account.ts';
@@ -26,7 +26,7 @@ async function splitAccount(account: string): Promise<void> {
 }
 
 const whole = (account: string) =>
-  dynamoAccountReader(DynamoDBDocumentClient.from(rig.client), 'relay').quota(account);
+  dynamoAccountReader(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay').quota(account);
 
 test.each([
   ['-0.0000004', 600n],
@@ -73,7 +73,7 @@ test('sums that are read during a split have all of its parts', async () => {
     return reply;
   };
   const client = { send } as unknown as DynamoDBClient;
-  const sums = await readWhole({ client, TableName: 'relay-quotas' }, 'read');
+  const sums = await readWhole({ client: tablesOn(client), TableName: 'relay-quotas' }, 'read');
   expect(splits).toBe(1);
   expect(sums).toMatchObject({ available: 1000n, granted: 1000n, moved: 0n });
 });

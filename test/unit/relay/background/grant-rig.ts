@@ -17,6 +17,7 @@ import { QuickClock } from '../../../contract/quota-store-faults.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics, eventOf, openStream, type TableStream } from './ledger-stream.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 
 /** What an operator typed: a number's digits, or any attribute. */
 export type Typed = Record<string, string | AttributeValue>;
@@ -61,7 +62,7 @@ export class GrantRig implements AsyncDisposable {
 
   applierOn(client: DynamoDBClient): GrantApplier {
     const { clock, log, metrics } = this;
-    const grants = dynamoGrantStore(client, 'relay');
+    const grants = dynamoGrantStore(tablesOn(client), 'relay');
     return grantApplier({ clock, random: { next: () => 0.5 }, grants, log, metrics });
   }
 

@@ -19,6 +19,9 @@ import { entryOf } from '../../../contract/quota-store-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics } from './ledger-stream.ts';
+import { tableClient, type TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
+import { localAccess } from '../../adapters/dynamodb/store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 
 let emulator: Emulator;
 let client: DynamoDBClient;
@@ -39,8 +42,9 @@ const ports = () => ({
   metrics: countedMetrics(),
   log: recordedLog(),
 });
-const project = (changes: QuotaChange[], store = client) =>
-  ledgerProjector({ ...ports(), ledger: dynamoLedgerStore(store, 'relay') })(changes);
+const project = (changes: QuotaChange[], store = client) => projectOn(changes, tablesOn(store));
+const projectOn = (changes: QuotaChange[], tables: TableClient) =>
+  ledgerProjector({ ...ports(), ledger: dynamoLedgerStore(tables, 'relay') })(changes);
 
 /** A write that closed a call of its own. */
 function closing(
@@ -133,7 +137,7 @@ describe('the sums', () => {
   });
 
   it('count a grant with the transaction that applies it', async () => {
-    const grants = dynamoGrantStore(client, 'relay');
+    const grants = dynamoGrantStore(tablesOn(client), 'relay');
     const at = '2026-11-21T10:00:00Z';
     const grant = {
       account: 'paying',
@@ -175,7 +179,7 @@ describe('the sums of minutes', () => {
     };
     await client.send(new PutItemCommand({ TableName: 'relay-daily', Item: spoiled }));
     const { log, ...others } = ports();
-    const ledger = dynamoLedgerStore(client, 'relay');
+    const ledger = dynamoLedgerStore(tablesOn(client), 'relay');
     const outcomes = await ledgerProjector({ ...others, log, ledger })([
       closing('minutely', { at: at + 60 }),
     ]);
@@ -197,10 +201,10 @@ describe('the sums of minutes', () => {
         .then(async (reply) => response.writeHead(reply.status).end(await reply.text()));
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
-    const silent = emulatorClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    expect(await project([closing('unanswered', { at })], silent)).toEqual([undefined]);
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const silent = tableClient(localAccess, { endpoint });
+    expect(await projectOn([closing('unanswered', { at })], silent)).toEqual([undefined]);
     expect((await rows()).filter(({ account }) => account === 'unanswered')).toHaveLength(1);
-    silent.destroy();
     server.close().closeAllConnections();
   });
 

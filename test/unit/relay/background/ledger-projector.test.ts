@@ -2,7 +2,7 @@ import { PutItemCommand, QueryCommand, type DynamoDBClient } from '@aws-sdk/clie
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { dynamoLedgerStore } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import {
@@ -64,7 +64,7 @@ const put = (given: Parameters<typeof itemOf>[1]) =>
 
 function handlerOn(store: DynamoDBClient): TableStreamHandler {
   const ports = { clock: new QuickClock(), random: { next: () => 0.5 }, log, metrics };
-  const takeAll = ledgerProjector({ ledger: dynamoLedgerStore(store, 'relay'), ...ports });
+  const takeAll = ledgerProjector({ ledger: dynamoLedgerStore(tablesOn(store), 'relay'), ...ports });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
   return tableStreamBatchHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
 }

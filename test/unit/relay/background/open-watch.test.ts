@@ -2,7 +2,7 @@
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import {
   dynamoOpenRegistry,
   dynamoQuotaScan,
@@ -42,7 +42,7 @@ beforeEach(async () => {
   client = emulatorClient(emulator.endpoint);
   clock = new QuickClock();
   [registered, read, pages] = [[], [], []];
-  const stored = dynamoOpenRegistry(client, 'relay');
+  const stored = dynamoOpenRegistry(tablesOn(client), 'relay');
   registry = {
     ...stored,
     register: async (lookups) => {
@@ -50,7 +50,7 @@ beforeEach(async () => {
       await stored.register(lookups);
     },
   };
-  const table = dynamoQuotaScan(client, 'relay');
+  const table = dynamoQuotaScan(tablesOn(client), 'relay');
   scan = {
     read: (items) => {
       read.push(...items);
@@ -88,7 +88,8 @@ async function put(account: string, open: QuotaItem['open']): Promise<QuotaChang
 }
 async function openIn(account: string): Promise<number> {
   let size = 0;
-  for await (const item of dynamoQuotaScan(client, 'relay').read([account])) size = item.read().open.size;
+  for await (const item of dynamoQuotaScan(tablesOn(client), 'relay').read([account]))
+    size = item.read().open.size;
   return size;
 }
 

@@ -1,7 +1,7 @@
 import { GetItemCommand, PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../../shared/adapters/dynamodb/operator-store.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
@@ -47,7 +47,7 @@ const storeOn = (own: DynamoDBClient): QuotaStore =>
   dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(own)), 'relay');
 
 function sweep(quotas: Pick<QuotaStore, 'close'> = storeOn(client)): Promise<SweepResult> {
-  const scan = dynamoQuotaScan(client, 'relay');
+  const scan = dynamoQuotaScan(tablesOn(client), 'relay');
   const ports = { clock, random: { next: () => 0.5 }, registry: noRegistry, scan, quotas, metrics, log };
   return sweeper(ports, graceSeconds)();
 }
@@ -192,7 +192,7 @@ describe('the sweeper', () => {
   test('ends with the store’s error when the scan cannot go on', async () => {
     await using away = new FaultyDynamo('http://127.0.0.1:1');
     away.otherwise = () => 'unsent';
-    const scan = dynamoQuotaScan(away.client, 'relay');
+    const scan = dynamoQuotaScan(tablesOn(away.client), 'relay');
     const stores = { registry: noRegistry, scan, quotas: storeOn(client) };
     const ports = { clock, random: { next: () => 0.5 }, ...stores, metrics, log };
     await expect(sweeper(ports, graceSeconds)()).rejects.toThrow('did not answer');

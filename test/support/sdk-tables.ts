@@ -1,0 +1,105 @@
+/** The SDK's clients of DynamoDB, and stores of the product on them: what a test compares with, counts, or makes fail. */
+import {
+  BatchGetItemCommand,
+  BatchWriteItemCommand,
+  DeleteItemCommand,
+  DescribeLimitsCommand,
+  DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+  QueryCommand,
+  ScanCommand,
+  TransactGetItemsCommand,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import {
+  clientTimes,
+  type TableClient,
+  type TableOperations,
+} from '../../shared/adapters/dynamodb/table-client.ts';
+import type { AwsCredentials } from '../../shared/adapters/system/environment.ts';
+
+interface SdkAccess {
+  region: string;
+  credentials: AwsCredentials;
+}
+
+/** With the times of `tableClient`. */
+export function documentClient({ region, credentials }: SdkAccess): DynamoDBDocumentClient {
+  const { attempts: maxAttempts, connectMsMax: connectionTimeout, tryMsMax: requestTimeout } = clientTimes;
+  // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.
+  const requestHandler = { connectionTimeout, requestTimeout, throwOnRequestTimeout: true };
+  return documentsOn(withoutLines(new DynamoDBClient({ region, credentials, maxAttempts, requestHandler })));
+}
+
+/** Uses the same connections; rows as JavaScript values. */
+export const documentsOn = (client: DynamoDBClient): DynamoDBDocumentClient =>
+  DynamoDBDocumentClient.from(client, {
+    marshallOptions: { removeUndefinedValues: true },
+    unmarshallOptions: { wrapNumbers: Number },
+  });
+
+/** Uses the same connections; attributes in DynamoDB's wire format, with exact numbers. */
+export function attributesOn(
+  documents: Pick<DynamoDBDocumentClient, 'config'>,
+  attempts?: number,
+): DynamoDBClient {
+  const { region, credentials, requestHandler, endpoint, maxAttempts } = documents.config;
+  const client = new DynamoDBClient({
+    region,
+    credentials,
+    requestHandler,
+    maxAttempts: attempts ?? maxAttempts,
+    ...(endpoint && { endpoint }),
+  });
+  return withoutLines(client);
+}
+
+interface SdkClient {
+  middlewareStack: { remove(name: string): boolean };
+}
+
+/** The SDK makes a line of each request and reply, with copies of all items: a sixth of a test's time. */
+export function withoutLines<Client extends SdkClient>(client: Client): Client {
+  client.middlewareStack.remove('loggerMiddleware');
+  return client;
+}
+
+/** The calls of stores by the SDK. */
+export function tablesOn(given: DynamoDBClient | DynamoDBDocumentClient): TableClient {
+  const clients = new Map<number, DynamoDBClient>();
+  const clientFor = (attempts: number): DynamoDBClient => {
+    const client = clients.get(attempts) ?? attributesOn(given, attempts);
+    clients.set(attempts, client);
+    return client;
+  };
+  return {
+    async call(operation, input, { attempts, tryMsMax } = {}) {
+      const client = (attempts === undefined ? given : clientFor(attempts)) as Sender;
+      const command = new (commands[operation] as CommandOf)(input);
+      const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
+      return (await client.send(command, options)) as never;
+    },
+  };
+}
+
+interface Sender {
+  send(command: UpdateItemCommand, options: object): Promise<unknown>;
+}
+
+type CommandOf = new (input: object) => UpdateItemCommand;
+const commands: Record<keyof TableOperations, unknown> = {
+  BatchGetItem: BatchGetItemCommand,
+  BatchWriteItem: BatchWriteItemCommand,
+  DeleteItem: DeleteItemCommand,
+  DescribeLimits: DescribeLimitsCommand,
+  GetItem: GetItemCommand,
+  PutItem: PutItemCommand,
+  Query: QueryCommand,
+  Scan: ScanCommand,
+  TransactGetItems: TransactGetItemsCommand,
+  TransactWriteItems: TransactWriteItemsCommand,
+  UpdateItem: UpdateItemCommand,
+};
