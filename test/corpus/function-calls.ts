@@ -91,8 +91,11 @@ const normal = (requests: string[], answers: string[]): string =>
 
 const plain = (text: string): string =>
   text
-    .replaceAll(/[0-9a-hjkmnp-tv-z]{26}/g, 'ID')
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UUID')
     .replaceAll(/[0-9a-f]{32,64}/g, 'HEX')
+    .replaceAll(/[0-9a-hjkmnp-tv-z]{26}/g, 'ID')
+    // How long a call took, the last entry of its record.
+    .replaceAll(/\{"N":"\d+"\}\]\}/g, '{"N":"MS"}]}')
     .replaceAll(/[A-Za-z0-9+/_-]{60,}={0,2}/g, 'BASE64')
     .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d( \d\d:\d\d)?/g, 'TIME')
