@@ -1,3 +1,4 @@
+import { eachPart, partCounts, type PartCount } from '../wire/input-parts.ts';
 import type { NanoYuan } from './amount.ts';
 import { latePrefix, type CloseRow, type GrantLedgerRow, type LedgerRow } from './ledger-row.ts';
 import { type DailyKey, isMonth, servedId, dailyKeys, minutePeriod, minutesId } from './daily-keys.ts';
@@ -23,9 +24,7 @@ const unpaidNames = [
   'unpaid_calls',
   'unpaid_prompt_tokens',
   'unpaid_completion_tokens',
-  'unpaid_cached_tokens',
-  'unpaid_cache_write_tokens',
-  'unpaid_cache_write_1h_tokens',
+  ...partCounts.map((name): `unpaid_${PartCount}` => `unpaid_${name}`),
 ] as const;
 
 /** Named as in the table `daily`. */
@@ -39,9 +38,7 @@ export const countNames = [
   'bought_calls',
   'prompt_tokens',
   'completion_tokens',
-  'cached_tokens',
-  'cache_write_tokens',
-  'cache_write_1h_tokens',
+  ...partCounts,
   'grants',
   ...firstContentBuckets,
   ...unpaidNames,
@@ -73,9 +70,7 @@ function callFigures(row: CloseRow): DailyFigures {
   const tokens = {
     prompt_tokens: row.prompt_tokens ?? 0,
     completion_tokens: row.completion_tokens ?? 0,
-    cached_tokens: row.cached_tokens ?? 0,
-    cache_write_tokens: row.cache_write_tokens ?? 0,
-    cache_write_1h_tokens: row.cache_write_1h_tokens ?? 0,
+    ...eachPart('count', ({ count }) => row[count] ?? 0),
   };
   const figures: DailyFigures = {
     counts: {
@@ -100,9 +95,7 @@ function callFigures(row: CloseRow): DailyFigures {
     figures.counts.unpaid_calls = one;
     figures.counts.unpaid_prompt_tokens = tokens.prompt_tokens;
     figures.counts.unpaid_completion_tokens = tokens.completion_tokens;
-    figures.counts.unpaid_cached_tokens = tokens.cached_tokens;
-    figures.counts.unpaid_cache_write_tokens = tokens.cache_write_tokens;
-    figures.counts.unpaid_cache_write_1h_tokens = tokens.cache_write_1h_tokens;
+    for (const name of partCounts) figures.counts[`unpaid_${name}`] = tokens[name];
   }
   return figures;
 }

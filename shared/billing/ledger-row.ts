@@ -1,7 +1,8 @@
+import type { PartCounts } from '../wire/input-parts.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { type NanoYuan, formatYuan } from './amount.ts';
-import { parsePrice, type CacheCounts } from './price.ts';
+import { parsePrice } from './price.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
 import type { CloseWrite } from './quota-writes.ts';
 
@@ -15,7 +16,7 @@ export type LedgerRow = CloseRow | GrantLedgerRow;
  * The outcome of one reservation, with its price, so that the charge can be recomputed. The cache counts are
  * parts of `prompt_tokens`; absent is zero.
  */
-export interface CloseRow extends CacheCounts {
+export interface CloseRow extends PartCounts {
   account: string;
   /** The request id. */
   id: string;

@@ -1,4 +1,11 @@
-import type { PromptTokensDetails } from '../wire/chat-response.ts';
+import {
+  inputParts,
+  eachPart,
+  firstCounts,
+  type PartName,
+  type PartPrice,
+  type PartCounts,
+} from '../wire/input-parts.ts';
 import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
 import type { ChargeEntry } from '../wire/public-api.ts';
 
@@ -21,31 +28,19 @@ export interface Tier {
   rates: Rates;
 }
 
-/** Prices per 1,000 tokens. */
-export interface Rates {
-  /** Of input that was neither read from the upstream's cache nor written to it. */
-  input: PicoYuan;
-  output: PicoYuan;
-  cachedInput: PicoYuan;
-  cacheWrite: PicoYuan;
-  cacheWrite1h: PicoYuan;
-}
+export type TokenKind = 'input' | 'output' | PartName;
+/** Prices per 1,000 tokens. `input`: of what is in none of its parts. */
+export type Rates = Record<TokenKind, PicoYuan>;
 
-/** The details are parts of `prompt_tokens`, together never more than it (cache-counts.ts). */
+/** The details are parts of `prompt_tokens`, together never more than it. */
 export interface TokenCounts {
   prompt_tokens: number;
   completion_tokens: number;
-  prompt_tokens_details?: PromptTokensDetails | undefined;
+  prompt_tokens_details?: PartCounts | undefined;
 }
 
-/** Rates as rows write them, in yuan. A price of the cache that is absent is that of `input`. */
-export interface WrittenRates {
-  input: number;
-  output: number;
-  cached_input?: number | undefined;
-  cache_write?: number | undefined;
-  cache_write_1h?: number | undefined;
-}
+/** Rates as rows write them, in yuan. The price of a part that is absent is that of `input`. */
+export type WrittenRates = { input: number; output: number } & Partial<Record<PartPrice, number | undefined>>;
 export type WrittenTier = WrittenRates & { above: number };
 export type WrittenPrice = WrittenRates & { tiers?: readonly WrittenTier[] | undefined };
 
@@ -54,12 +49,10 @@ export const tiersOf = (written: WrittenPrice): Tiers => [
   ...(written.tiers ?? []).map((tier) => ({ above: tier.above, rates: ratesOf(tier) })),
 ];
 
-const ratesOf = ({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates): Rates => ({
+const ratesOf = ({ input, output, ...parts }: WrittenRates): Rates => ({
   input: toPico(input),
   output: toPico(output),
-  cachedInput: toPico(cached_input ?? input),
-  cacheWrite: toPico(cache_write ?? input),
-  cacheWrite1h: toPico(cache_write_1h ?? input),
+  ...eachPart('name', ({ price }) => toPico(parts[price] ?? input)),
 });
 
 export const toPico = (yuan: number): PicoYuan => parseDecimal(yuan, priceDecimals) ?? 0n;
@@ -78,23 +71,23 @@ export function perThousand(perMillion: number | string): number | undefined {
 export const tierFor = (tiers: Tiers, inputTokens: number): Tier =>
   tiers.findLast(({ above }) => inputTokens > above) ?? tiers[0];
 
-export type TokenKind = keyof Rates;
+/** The attribute that has each kind's price. */
+export const priceKinds: readonly (readonly [keyof WrittenRates, TokenKind])[] = [
+  ['input', 'input'],
+  ['output', 'output'],
+  ...inputParts.map(({ price, name }) => [price, name] as const),
+];
 /** One product of a call's sum. */
 export type Product = readonly [kind: TokenKind, tokens: number, rate: PicoYuan];
 
 /** The products whose sum is a call's cost, in the order in which people are shown them. */
 export function productsOf({ rates }: Tier, { completion_tokens, ...input }: TokenCounts): Product[] {
-  const {
-    cached_tokens = 0,
-    cache_write_tokens = 0,
-    cache_write_1h_tokens = 0,
-  } = input.prompt_tokens_details ?? {};
-  const inCache = cached_tokens + cache_write_tokens + cache_write_1h_tokens;
+  const { prompt_tokens, prompt_tokens_details: counts = {} } = input;
+  const parts = inputParts.map(({ name, count }): Product => [name, counts[count] ?? 0, rates[name]]);
+  const apart = parts.reduce((sum, [, tokens]) => sum + tokens, 0);
   return [
-    ['input', Math.max(0, input.prompt_tokens - inCache), rates.input],
-    ['cachedInput', cached_tokens, rates.cachedInput],
-    ['cacheWrite', cache_write_tokens, rates.cacheWrite],
-    ['cacheWrite1h', cache_write_1h_tokens, rates.cacheWrite1h],
+    ['input', Math.max(0, prompt_tokens - apart), rates.input],
+    ...parts,
     ['output', completion_tokens, rates.output],
   ];
 }
@@ -147,15 +140,17 @@ const abovePattern = /^above=([1-9]\d{0,15})$/;
 /**
  * Formats a price as short text. Open reservations and ledger rows store it, so that charges can be recomputed from a
  * row alone. Of a price with tiers it has the tier alone that these tokens come to; without tokens the first.
- * Prices of the cache stand in it only where one differs from that of input.
+ * Prices of parts of the input stand in it only where one differs from that of input, those of later parts up to the last
+ * that does: so a new part changes no text of prices that do not name it.
  */
 export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
   if (price.type === 'times-billing') return `${price.rule}:call:${yuan(price.perCall)}`;
   const { above, rates } = tierFor(price.tiers, tokens?.prompt_tokens ?? 0);
-  const { input, output, cachedInput, cacheWrite, cacheWrite1h } = rates;
-  const cache = [cachedInput, cacheWrite, cacheWrite1h];
-  const shown = cache.every((rate) => rate === input) ? [] : cache;
+  const { input, output } = rates;
+  const parts = inputParts.map(({ name }) => rates[name]);
+  const last = parts.findLastIndex((rate) => rate !== input);
+  const shown = last < 0 ? [] : parts.slice(0, Math.max(last + 1, firstCounts.length));
   const tier = above > 0 ? [`above=${above}`] : [];
   return [price.rule, 'tokens', ...[input, output, ...shown].map(yuan), ...tier].join(':');
 }
@@ -180,15 +175,14 @@ function tokenPrice(rule: number, parts: string[]): Price | undefined {
   return rates && { type: 'token-billing', rule, tiers: [{ above, rates }] };
 }
 
-/** Two rates or five. */
-function toRates(parts: string[]): Rates | undefined {
-  const [input, output, ...cache] = parts.map(toRate);
-  if (input === undefined || output === undefined) return undefined;
-  if (cache.length === 0)
-    return { input, output, cachedInput: input, cacheWrite: input, cacheWrite1h: input };
-  const [cachedInput, cacheWrite, cacheWrite1h, ...more] = cache;
-  if (cachedInput === undefined || cacheWrite === undefined || cacheWrite1h === undefined) return undefined;
-  return more.length > 0 ? undefined : { input, output, cachedInput, cacheWrite, cacheWrite1h };
+/** Two rates, or those of the parts too. A text from before a part had a price lacks its rate at the end. */
+function toRates(texts: string[]): Rates | undefined {
+  const [input, output, ...parts] = texts.map(toRate);
+  if (input === undefined || output === undefined || parts.includes(undefined)) return undefined;
+  const isWhole = parts.length >= firstCounts.length && parts.length <= inputParts.length;
+  if (parts.length > 0 && !isWhole) return undefined;
+  const rates = new Map(inputParts.map(({ name }, at) => [name, parts[at]]));
+  return { input, output, ...eachPart('name', ({ name }) => rates.get(name) ?? input) };
 }
 
 function toRate(text = ''): PicoYuan | undefined {
@@ -321,22 +315,3 @@ export const priceChanges = <Rule extends Pick<PriceRule, 'models' | 'from'>>(
       return changed.length === 0 ? [] : [{ fromMs: from, rule, models: changed }];
     })
     .toSorted((a, b) => a.fromMs - b.fromMs);
-
-/**
- * Prompt tokens that the upstream read from its prompt cache, and wrote to it for the usual time or for an
- * hour. Parts of the prompt's total, named as in the ledger. Zero is absent: most calls have none, and rows
- * stay short.
- */
-export interface CacheCounts {
-  cached_tokens?: number | undefined;
-  cache_write_tokens?: number | undefined;
-  cache_write_1h_tokens?: number | undefined;
-}
-
-const names = ['cached_tokens', 'cache_write_tokens', 'cache_write_1h_tokens'] as const;
-
-/** The counts above zero; undefined: the call used no cache, or nobody knows. */
-export function cacheCounts(counts: CacheCounts = {}): CacheCounts | undefined {
-  const some = names.filter((name) => (counts[name] ?? 0) > 0);
-  return some.length > 0 ? Object.fromEntries(some.map((name) => [name, counts[name]])) : undefined;
-}

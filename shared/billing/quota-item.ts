@@ -1,5 +1,5 @@
+import type { PartCounts } from '../wire/input-parts.ts';
 import type { NanoYuan } from './amount.ts';
-import type { CacheCounts } from './price.ts';
 
 /**
  * An account's money and counters, in one item, so that every change is one conditional write. A busy account
@@ -93,7 +93,7 @@ export interface CloseRecord {
   promptTokens?: number | undefined;
   completionTokens?: number | undefined;
   /** Undefined: none above zero, or written by a version that did not keep them. */
-  cache?: CacheCounts | undefined;
+  cache?: PartCounts | undefined;
   /** The upstream reported no usage or impossible usage, so the token counts come from the relay. */
   estimated?: boolean | undefined;
   /** How the answer ended: `completed`, `failed`, `client_gone`. */

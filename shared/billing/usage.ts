@@ -1,3 +1,4 @@
+import { inputParts, laterParts } from '../wire/input-parts.ts';
 import type { ChatUsage, PromptTokensDetails, ReportedUsage } from '../wire/chat-response.ts';
 import type { ChatContentPart } from '../wire/canonical-call.ts';
 import type { EstimatedCall } from './estimate/input-tokens.ts';
@@ -91,14 +92,16 @@ function outputOf({ output }: ReportedUsage, { streamed, outputMax, isCut }: Usa
 }
 
 /**
- * The cache counts as parts of the input, whose total is what is charged. Reads come before writes and writes before
- * writes for an hour: what an upstream counts twice is then never in the part with the higher price.
+ * The counts of parts of the input, whose total is what is charged. Reads come before writes and writes before
+ * writes for an hour: what an upstream counts twice is then never in the part with the higher price. Other parts have what
+ * is left.
  */
 function splitOf(
-  { cached = 0, written, writtenForHour = 0 }: ReportedUsage,
+  reported: ReportedUsage,
   input: number,
 ): { details: PromptTokensDetails; fault?: UsageFault } {
-  const isUsable = [cached, written ?? 0, writtenForHour].every(isPossible) && cached <= input;
+  const { cached = 0, written, writtenForHour = 0 } = reported;
+  const isUsable = inputParts.every((part) => isPossible(reported[part.reported] ?? 0)) && cached <= input;
   if (!isUsable) return { details: { cached_tokens: 0 }, fault: 'cache' };
   const wrote = Math.min(written ?? 0, input - cached);
   const forHour = Math.min(writtenForHour, wrote);
@@ -108,6 +111,12 @@ function splitOf(
     ...(written !== undefined && { cache_write_tokens: wrote - forHour }),
     ...(forHour > 0 && { cache_write_1h_tokens: forHour }),
   };
+  let left = input - cached - wrote;
+  for (const { reported: name, count } of laterParts) {
+    const tokens = Math.min(reported[name] ?? 0, left);
+    left -= tokens;
+    if (tokens > 0) details[count] = tokens;
+  }
   return { details };
 }
 

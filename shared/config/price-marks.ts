@@ -6,6 +6,9 @@
  */
 import {
   buyingPriceOf,
+  priceKinds,
+  type BuyingPrice,
+  type WrittenRates,
   priceOf,
   ruleOf,
   sinceMs,
@@ -14,7 +17,6 @@ import {
   tierFor,
   type PicoYuan,
   type Price,
-  type Rates,
 } from '../billing/price.ts';
 import { upstreamModel } from '../upstreams/types/channel-quirks.ts';
 import type { ChannelRow } from './rows/channel-row.ts';
@@ -50,11 +52,7 @@ const tierFactor = 2;
 /** Nobody sells at a hundred times what it costs; a price per million is a thousand times as high. */
 const costFactor = 100;
 
-type Prices = Pick<ChargeRow, 'cached_input' | 'cache_write' | 'cache_write_1h' | 'tiers'> & {
-  input?: number | undefined;
-  output?: number | undefined;
-};
-type RatePrices = Omit<Prices, 'tiers'>;
+type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers'>;
 
 /** Of one billing rule. `channels`: those that are on. */
 export function chargeDoubts(charge: ChargeRow, channels: readonly ChannelRow[]): string[] {
@@ -126,18 +124,12 @@ const pricesOf = ({ tiers = [], ...prices }: Prices): DoubtedPrice[] => [
   ...tiers.flatMap((tier, at) => ratesOf(tier, `tiers[${at}].`, tierFactor)),
 ];
 
-function ratesOf(
-  { input, output, cached_input, cache_write, cache_write_1h }: RatePrices,
-  prefix: string,
-  factor: number,
-): DoubtedPrice[] {
-  return Object.entries({ input, output, cached_input, cache_write, cache_write_1h }).flatMap(
-    ([name, price]) => {
-      const kind = name === 'output' ? 'output' : 'input';
-      return price === undefined ? [] : [{ attribute: prefix + name, kind, price, factor }];
-    },
-  );
-}
+const ratesOf = (prices: Partial<WrittenRates>, prefix: string, factor: number): DoubtedPrice[] =>
+  priceKinds.flatMap(([name]) => {
+    const price = prices[name];
+    const kind = name === 'output' ? 'output' : 'input';
+    return price === undefined ? [] : [{ attribute: prefix + name, kind, price, factor }];
+  });
 
 // Marks of rules that change the price of a model by much, make it free, or replace it at a time that is over: against the newest published version, at the
 // publication of the change. As later compiles find nothing changed, they keep what the row's mark says, until a day after
@@ -256,18 +248,10 @@ function ratesAround(before: Price, after: Price): NamedRate[] {
   return [...new Set(lengths)].flatMap((above) => {
     const old = tierFor(before.tiers, above + 1).rates;
     const next = tierFor(after.tiers, above + 1).rates;
-    return Object.entries(attributes).map(([name, rate]) => ({
+    return priceKinds.map(([name, kind]) => ({
       name: above > 0 ? `${name} above ${above}` : name,
-      old: old[rate],
-      next: next[rate],
+      old: old[kind],
+      next: next[kind],
     }));
   });
 }
-
-const attributes: Readonly<Record<string, keyof Rates>> = {
-  input: 'input',
-  output: 'output',
-  cached_input: 'cachedInput',
-  cache_write: 'cacheWrite',
-  cache_write_1h: 'cacheWrite1h',
-};

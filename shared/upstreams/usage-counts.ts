@@ -2,21 +2,17 @@
  * One reading of all vendors' token counts. A dialect names the fields; here they are merged over the events of an answer
  * and brought to one meaning. Must never take an unknown count for zero, nor decide whether a count is plausible.
  */
+import { inputParts, laterParts, type ReportedPart } from '../wire/input-parts.ts';
 import type { ReportedUsage } from '../wire/chat-response.ts';
 
 /** The counts of one usage object, as they came: numbers, text, null or nothing. */
-export interface VendorCounts {
+export interface VendorCounts extends Partial<Record<ReportedPart, unknown>> {
   input?: unknown;
   output?: unknown;
   total?: unknown;
   reasoning?: unknown;
-  /** Read from the vendor's cache. */
-  cached?: unknown;
-  /** Written to it, for any time. */
-  written?: unknown;
-  /** Written for the usual time, where the vendor counts the times apart. */
+  /** Written to the cache for the usual time, where the vendor counts the times apart. `written` is for any time. */
   writtenForMinutes?: unknown;
-  writtenForHour?: unknown;
   /**
    * Whether `input` leaves out what was read and written. `unsure`: the counts themselves show it, since parts are
    * never larger than their whole. Absent: they are in it.
@@ -25,15 +21,14 @@ export interface VendorCounts {
 }
 
 /** What is known of the input. */
-interface InputCounts {
+interface InputCounts extends Parts {
   /** All of it, what was read and written included. Undefined: only parts of it are known. */
   whole?: number | undefined;
   /** The count of the event that said so, before what was apart was added. */
   own?: number | undefined;
-  cached?: number | undefined;
-  written?: number | undefined;
-  writtenForHour?: number | undefined;
 }
+
+type Parts = Partial<Record<ReportedPart, number | undefined>>;
 
 /**
  * The counts of one answer, which may come in several events. Of the input the last event that counts it holds, as one
@@ -64,19 +59,17 @@ export class UsageCounts {
 
   /** Undefined: neither input nor output is known. */
   get reported(): ReportedUsage | undefined {
-    const { whole, cached, written, writtenForHour } = this.#input;
+    const { whole, own: _own, ...parts } = this.#input;
     const output = this.#output;
     if (whole === undefined && output === undefined) return undefined;
     const left = this.#total === undefined ? -1 : this.#total - Number(output);
     const input = whole ?? (left >= 0 ? left : undefined);
-    return { input, output, cached, written, writtenForHour, reasoning: this.#reasoning };
+    return { input, output, ...parts, reasoning: this.#reasoning };
   }
 }
 
 const larger = (known: number | undefined, count: number | undefined): number | undefined =>
   count === undefined ? known : Math.max(known ?? count, count);
-
-type Parts = Pick<InputCounts, 'cached' | 'written' | 'writtenForHour'>;
 
 /** Only the parts that the event names. */
 function partsOf(counts: VendorCounts): Parts {
@@ -92,6 +85,12 @@ function partsOf(counts: VendorCounts): Parts {
     ...(cached !== undefined && { cached }),
     ...(written !== undefined && { written }),
     ...(writtenForHour !== undefined && { writtenForHour }),
+    ...Object.fromEntries(
+      laterParts.flatMap(({ reported }) => {
+        const count = countOf(counts[reported]);
+        return count === undefined ? [] : [[reported, count]];
+      }),
+    ),
   };
 }
 
@@ -114,7 +113,7 @@ function wholeOf(own: number, parts: Parts, { cacheIsApart, total, output }: Ven
 function corrected(known: InputCounts, said: InputCounts & { own: number }): InputCounts {
   if (known.whole === undefined) return { ...known, ...said };
   const isUnknown = said.own < 0 || (said.own === 0 && cacheOf(said) <= cacheOf(known));
-  const isRepeat = (['own', 'cached', 'written', 'writtenForHour'] as const).every(
+  const isRepeat = (['own', ...inputParts.map(({ reported }) => reported)] as const).every(
     (name) => said[name] === undefined || said[name] === known[name],
   );
   return isUnknown || isRepeat ? known : said;

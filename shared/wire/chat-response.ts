@@ -3,6 +3,7 @@
  * parses its own output; `test/support/wire-schemas.ts` holds the schemas that tests use. Source: the relay's
  * client contract, "Chat response" and "Chat stream chunk", and OpenAI's required fields.
  */
+import type { PartCount, ReportedPart } from './input-parts.ts';
 
 /** Token counts. The totals include cached, cache-written and reasoning tokens. */
 export interface ChatUsage {
@@ -18,23 +19,12 @@ export interface ChatUsage {
  * from the cache and written to it, `output` includes reasoning, `written` includes `writtenForHour`. Absent: unknown.
  * The numbers are as they were reported, also impossible ones: what is charged is decided later.
  */
-export interface ReportedUsage {
-  input?: number | undefined;
-  output?: number | undefined;
-  cached?: number | undefined;
-  written?: number | undefined;
-  writtenForHour?: number | undefined;
-  reasoning?: number | undefined;
-}
+export type ReportedUsage = Partial<
+  Record<'input' | 'output' | 'reasoning' | ReportedPart, number | undefined>
+>;
 
-/** What of the prompt was read from and written to the upstream's prompt cache. The rest was neither. */
-export interface PromptTokensDetails {
-  cached_tokens: number;
-  /** Written with the usual lifetime (5 minutes at most vendors). Absent: none. */
-  cache_write_tokens?: number;
-  /** Written with a lifetime of an hour, which has a price of its own. Absent: none. */
-  cache_write_1h_tokens?: number;
-}
+/** The parts of the prompt that were counted apart. Absent: none, and for clients: of an upstream that never counts it. */
+export type PromptTokensDetails = { cached_tokens: number } & Partial<Record<PartCount, number>>;
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 

@@ -2,6 +2,7 @@
  * Bodies of `GET /v1/account` and `GET /v1/account/usage`, which extend the relay's client contract. Amounts
  * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
  */
+import type { PartPrice, PartCount } from './input-parts.ts';
 
 export interface AccountBody {
   object: 'account';
@@ -35,27 +36,24 @@ export interface AccountNotice {
   models: string[] | null;
 }
 
-/** Prices as `GET /v1/charge` has them. A price of the cache that is null is that of `input`. */
-export interface AccountPriceChange {
+/** A price of a part of the input that is null is that of `input`. */
+type PartPrices = Record<PartPrice, number | null>;
+
+/** Prices as `GET /v1/charge` has them. */
+export interface AccountPriceChange extends PartPrices {
   from: number;
   models: string[];
   type: ChargeEntry['type'];
   input: number;
   output: number;
-  cached_input: number | null;
-  cache_write: number | null;
-  cache_write_1h: number | null;
   tiers: AccountPriceTier[];
 }
 
 /** Prices of calls with more than `above` tokens of input. */
-export interface AccountPriceTier {
+export interface AccountPriceTier extends PartPrices {
   above: number;
   input: number;
   output: number;
-  cached_input: number | null;
-  cache_write: number | null;
-  cache_write_1h: number | null;
 }
 
 /** Calls of an hour that ended with the same code. */
@@ -126,7 +124,7 @@ export interface UsageList {
 }
 
 /** One row of the ledger: a call that ended, or a top-up. */
-export interface UsageEntry {
+export interface UsageEntry extends Record<PartCount, number | null> {
   /** The request id; `grant#...` for a top-up. */
   id: string;
   object: 'usage';
@@ -143,11 +141,6 @@ export interface UsageEntry {
   charge: number;
   prompt_tokens: number | null;
   completion_tokens: number | null;
-  /** Prompt tokens that the upstream read from its prompt cache. 0 is also said of calls before they were kept. */
-  cached_tokens: number | null;
-  /** Prompt tokens that the upstream wrote to its cache for the usual time, and for an hour. */
-  cache_write_tokens: number | null;
-  cache_write_1h_tokens: number | null;
   /** true: the token counts are the relay's estimate, for input, output or both. */
   estimated: boolean;
   /** Why the upstream's counts were not taken. */

@@ -143,7 +143,7 @@ describe('charge list', () => {
     );
     const run = await charge('list');
     expect(run.code).toBe(0);
-    expect(run.output).toMatch(/60 +token-billing +1000 \(cached 100, write 1h 2000\) +0 +c/);
+    expect(run.output).toMatch(/60 +token-billing +1000 \(cached 100, write for 1 h 2000\) +0 +c/);
     expect(run.output).toMatch(
       /1 +token-billing +1000 +2000 +gpt-4o[^]*7 +times-billing +- +0.01 per call +priced-already/,
     );

@@ -1,4 +1,5 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
+import { partCounts } from '../../../shared/wire/input-parts.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
 import { buttonById, byId, element, count, plural, timeOf, yuan } from './elements.ts';
 import { wordsOf, type RelayClient } from './relay-client.ts';
@@ -123,7 +124,7 @@ function download(text: string): void {
 
 // Rows of the ledger as CSV.
 
-const columns = [
+const columns: readonly (keyof UsageEntry)[] = [
   'id',
   'created',
   'kind',
@@ -134,9 +135,7 @@ const columns = [
   'charge',
   'prompt_tokens',
   'completion_tokens',
-  'cached_tokens',
-  'cache_write_tokens',
-  'cache_write_1h_tokens',
+  ...partCounts,
   'estimated',
   'flag',
   'first_content_ms',
@@ -147,7 +146,7 @@ const columns = [
   'cost',
   'amount',
   'reason',
-] as const satisfies readonly (keyof UsageEntry)[];
+];
 
 const csvOf = (entries: readonly UsageEntry[]): string =>
   [

@@ -1,5 +1,6 @@
 /** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
+import { eachPart } from '../../wire/input-parts.ts';
 import { inTransactions } from '../../billing/daily-figures.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
 import type { LedgerStore } from '../../relay/ports/money-stores.ts';
@@ -140,9 +141,7 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     reserved: yuan(attributes['reserved'], 'reserved'),
     prompt_tokens: count(attributes['prompt_tokens']),
     completion_tokens: count(attributes['completion_tokens']),
-    cached_tokens: count(attributes['cached_tokens']),
-    cache_write_tokens: count(attributes['cache_write_tokens']),
-    cache_write_1h_tokens: count(attributes['cache_write_1h_tokens']),
+    ...eachPart('count', (part) => count(attributes[part.count])),
     estimated: attributes['estimated']?.BOOL === true ? true : undefined,
     end: attributes['end']?.S,
     price: text(attributes['price'], 'price'),

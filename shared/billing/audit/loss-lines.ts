@@ -1,7 +1,7 @@
 /** Reads closes that were not written, or came too late, from log lines in the formats of log services. */
+import { eachPart, partCountsOf } from '../../wire/input-parts.ts';
 import * as z from 'zod/mini';
 import { parseJson } from '../../wire/json.ts';
-import { cacheCounts } from '../price.ts';
 import type { CloseRecord } from '../quota-item.ts';
 
 /** A close that still has to be written. */
@@ -25,9 +25,7 @@ const LossLine = z.object({
   endpoint: z.optional(z.string()),
   prompt_tokens: z.optional(z.number()),
   completion_tokens: z.optional(z.number()),
-  cached_tokens: z.optional(z.number()),
-  cache_write_tokens: z.optional(z.number()),
-  cache_write_1h_tokens: z.optional(z.number()),
+  ...eachPart('count', () => z.optional(z.number())),
   estimated: z.optional(z.boolean()),
   end: z.optional(z.string()),
   cost_nano: z.optional(wholeNumber),
@@ -70,7 +68,7 @@ const lostClose = (line: z.infer<typeof LossLine>): LostClose => ({
     endpoint: line.endpoint,
     promptTokens: line.prompt_tokens,
     completionTokens: line.completion_tokens,
-    cache: cacheCounts(line),
+    cache: partCountsOf(line),
     estimated: line.estimated,
     end: line.end,
     cost: line.cost_nano === undefined ? undefined : BigInt(line.cost_nano),

@@ -1,4 +1,5 @@
 /** Recomputes a ledger row's charge from the row's other attributes. */
+import { eachPart } from '../../wire/input-parts.ts';
 import { formatYuan, type NanoYuan } from '../amount.ts';
 import { parsePrice, costOf, inputCost, type Price, type TokenCounts } from '../price.ts';
 import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';
@@ -61,10 +62,9 @@ function dueFor(row: CloseRow, price: Price): NanoYuan[] | undefined {
 
 /** The tokens of a row with their split, as a price needs them. Undefined: the row does not have them. */
 export function tokensOf(row: CloseRow): TokenCounts | undefined {
-  const { prompt_tokens, completion_tokens, cached_tokens = 0 } = row;
-  const { cache_write_tokens, cache_write_1h_tokens } = row;
+  const { prompt_tokens, completion_tokens } = row;
   if (prompt_tokens === undefined || completion_tokens === undefined) return undefined;
-  const prompt_tokens_details = { cached_tokens, cache_write_tokens, cache_write_1h_tokens };
+  const prompt_tokens_details = eachPart('count', ({ count }) => row[count]);
   return { prompt_tokens, completion_tokens, prompt_tokens_details };
 }
 

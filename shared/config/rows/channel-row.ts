@@ -19,7 +19,7 @@ import {
   type RowProblem,
   type RowReading,
 } from './read-row.ts';
-import { cachePrices, tiers } from './charge-row.ts';
+import { rowPartPrices, tiers } from './charge-row.ts';
 import type { OwnAttribute } from '../../upstreams/channel-type.ts';
 import { dialectNames } from '../../upstreams/dialects/dialects.ts';
 import {
@@ -57,7 +57,7 @@ const CostEntry = z
       /** Per 1,000 tokens, as all token prices are. */
       input: z.optional(amount),
       output: z.optional(amount),
-      ...cachePrices,
+      ...rowPartPrices,
       tiers,
       /** Of a call, in addition to its tokens. */
       per_call: z.optional(amount),

@@ -1,3 +1,4 @@
+import { eachPart, partPrices } from '../../wire/input-parts.ts';
 import * as z from 'zod/mini';
 import {
   amount,
@@ -16,24 +17,21 @@ import { toPico } from '../../billing/price.ts';
 
 // Token prices as rows write them, in `charges` and in a channel's `cost`.
 
-/** Prices of input by what the upstream's cache did with it. Absent: that of `input`. */
-export const cachePrices = {
-  cached_input: z.optional(amount),
-  cache_write: z.optional(amount),
-  cache_write_1h: z.optional(amount),
-};
+/** Prices of parts of the input. Absent: that of `input`. */
+export const rowPartPrices = eachPart('price', () => z.optional(amount));
 
 const wantedAbove = 'a whole number of input tokens, 1 or more';
-const wantedTiers = 'a list of {above, input, output, cached_input, cache_write, cache_write_1h}';
+const tierForm = `{above, input, output, ${partPrices.join(', ')}}`;
+const wantedTiers = `a list of ${tierForm}`;
 
 const Tier = z.strictObject(
   {
     above: integerBetween(1, Number.MAX_SAFE_INTEGER, wantedAbove),
     input: amount,
     output: amount,
-    ...cachePrices,
+    ...rowPartPrices,
   },
-  'a map {above, input, output, cached_input, cache_write, cache_write_1h}',
+  `a map ${tierForm}`,
 );
 
 const isAscending = (tiers: readonly { above: number }[]): boolean =>
@@ -59,7 +57,7 @@ export const ChargeRow = z.strictObject({
   models: modelList,
   input: z._default(amount, 0),
   output: z._default(amount, 0),
-  ...cachePrices,
+  ...rowPartPrices,
   tiers,
   max_output_tokens: z.optional(positiveInteger),
   default_output_tokens: z.optional(positiveInteger),
@@ -100,30 +98,22 @@ function chargeWarnings(row: ChargeRow): string[] {
     const idle = input > 0 ? ['input: without effect, as the type is times-billing'] : [];
     return [...empty, ...free, ...idle, ...idleWarnings(row)];
   }
-  return [...empty, ...free, ...cacheOfTiers(row), ...limitWarnings(row)];
+  return [...empty, ...free, ...partsOfTiers(row), ...limitWarnings(row)];
 }
 
 /** What decides token prices and their reservation has no effect on other types. */
-function idleWarnings({ type, cached_input, cache_write, cache_write_1h, ...row }: ChargeRow): string[] {
-  const { tiers = [], image_tokens, input_factor } = row;
-  const prices = {
-    cached_input,
-    cache_write,
-    cache_write_1h,
-    tiers: tiers.length,
-    image_tokens,
-    input_factor,
-  };
+function idleWarnings({ type, tiers = [], image_tokens, input_factor, ...row }: ChargeRow): string[] {
+  const parts = eachPart('price', ({ price }) => row[price]);
+  const prices = { ...parts, tiers: tiers.length, image_tokens, input_factor };
   return Object.entries(prices).flatMap(([attribute, value = 0]) =>
     value > 0 ? [`${attribute}: without effect, as the type is ${type}`] : [],
   );
 }
 
-/** A tier does not take over the prices of the cache, so cached input would cost its whole input price. */
-function cacheOfTiers({ tiers = [], ...row }: ChargeRow): string[] {
-  const names = ['cached_input', 'cache_write', 'cache_write_1h'] as const;
+/** A tier does not take over the prices of parts, so cached input would cost its whole input price. */
+function partsOfTiers({ tiers = [], ...row }: ChargeRow): string[] {
   return tiers.flatMap((tier, at) =>
-    names
+    partPrices
       .filter((name) => row[name] !== undefined && tier[name] === undefined)
       .map((name) => `tiers[${at}].${name}: absent, so such tokens cost ${tier.input}, the entry's input`),
   );

@@ -1,3 +1,4 @@
+import { shownCounts } from '../../wire/input-parts.ts';
 import { checkLogprobs, parseRequest } from '../parse-request.ts';
 import { ChatRequest, splitKnown } from '../../wire/canonical-call.ts';
 import { type Endpoint, type AnswerFacts, jsonAnswer, streamedAnswer, type Renderer } from '../endpoint.ts';
@@ -118,23 +119,12 @@ const plainChunk = (chunk: ChatChunk): ChatChunk => ({
 });
 
 /** Usage with every detail that clients read, zeros included. */
-const shownUsage = (usage: ChatUsage): ChatUsage => {
-  const {
-    cached_tokens: cached = 0,
-    cache_write_tokens: written = 0,
-    cache_write_1h_tokens: writtenHour = 0,
-  } = usage.prompt_tokens_details ?? {};
-  return {
-    prompt_tokens: usage.prompt_tokens,
-    completion_tokens: usage.completion_tokens,
-    total_tokens: usage.total_tokens,
-    prompt_tokens_details: {
-      cached_tokens: cached,
-      cache_write_tokens: written,
-      ...(writtenHour > 0 && { cache_write_1h_tokens: writtenHour }),
-    },
-    completion_tokens_details: {
-      reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0,
-    },
-  };
-};
+const shownUsage = (usage: ChatUsage): ChatUsage => ({
+  prompt_tokens: usage.prompt_tokens,
+  completion_tokens: usage.completion_tokens,
+  total_tokens: usage.total_tokens,
+  prompt_tokens_details: shownCounts(usage.prompt_tokens_details),
+  completion_tokens_details: {
+    reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0,
+  },
+});

@@ -3,6 +3,7 @@
  * relay's client contract, "Responses response" and "Responses stream event types", and the fields that
  * OpenAI's and Open Responses' schemas require.
  */
+import { shownCounts, type ShownCounts } from '../../wire/input-parts.ts';
 import type { FileAnnotation, ChatUsage, AnswerIdentity } from '../../wire/chat-response.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 
@@ -87,7 +88,7 @@ export type OutputItem = ReasoningItem | MessageItem | FunctionCallItem | Custom
 
 interface ResponsesUsage {
   input_tokens: number;
-  input_tokens_details: { cached_tokens: number; cache_write_tokens: number; cache_write_1h_tokens?: number };
+  input_tokens_details: ShownCounts;
   output_tokens: number;
   output_tokens_details: { reasoning_tokens: number };
   total_tokens: number;
@@ -131,24 +132,13 @@ export function startedResponse(identity: AnswerIdentity): ResponseObject {
   };
 }
 
-function responsesUsage(usage: ChatUsage): ResponsesUsage {
-  const {
-    cached_tokens = 0,
-    cache_write_tokens = 0,
-    cache_write_1h_tokens: forHour = 0,
-  } = usage.prompt_tokens_details ?? {};
-  return {
-    input_tokens: usage.prompt_tokens,
-    input_tokens_details: {
-      cached_tokens,
-      cache_write_tokens,
-      ...(forHour > 0 && { cache_write_1h_tokens: forHour }),
-    },
-    output_tokens: usage.completion_tokens,
-    output_tokens_details: { reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0 },
-    total_tokens: usage.total_tokens,
-  };
-}
+const responsesUsage = (usage: ChatUsage): ResponsesUsage => ({
+  input_tokens: usage.prompt_tokens,
+  input_tokens_details: shownCounts(usage.prompt_tokens_details),
+  output_tokens: usage.completion_tokens,
+  output_tokens_details: { reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? 0 },
+  total_tokens: usage.total_tokens,
+});
 
 const incompleteReasons = { length: 'max_output_tokens', content_filter: 'content_filter' } as const;
 

@@ -2,6 +2,7 @@
  * Reads a price list in US dollars: LiteLLM's model_prices_and_context_window.json (per token, by model), models.dev's api.json
  * (per million tokens, by provider, so a name here is `provider/model`), or CSV rows with the column names of the first.
  */
+import { eachPart, partPrices, type PartPrice } from '../../wire/input-parts.ts';
 import * as z from 'zod/mini';
 import { parseDecimal } from '../../billing/amount.ts';
 import { modelName } from '../../config/rows/read-row.ts';
@@ -11,25 +12,19 @@ import { usageFailure } from '../plan.ts';
 /** JSON text, or CSV rows including the header. */
 export type PriceSource = string | string[][];
 
-/** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. Of the cache absent: as `input`. */
-export interface ListedRates {
-  input: bigint;
-  output: bigint;
-  cached_input?: bigint | undefined;
-  cache_write?: bigint | undefined;
-  cache_write_1h?: bigint | undefined;
-}
-export const rateNames = ['input', 'output', 'cached_input', 'cache_write', 'cache_write_1h'] as const;
+/** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. Of a part absent: as `input`. */
+export type ListedRates = { input: bigint; output: bigint } & Partial<Record<PartPrice, bigint | undefined>>;
+export const rateNames: readonly (keyof ListedRates)[] = ['input', 'output', ...partPrices];
 export const dollarDecimals = 18;
 
 type ListedTier = ListedRates & { above: number };
 
-export interface ListedPrice extends ListedRates {
+export type ListedPrice = ListedRates & {
   model: string;
   /** Ascending. `above`: tokens of input. */
   tiers: ListedTier[];
   maxOutputTokens?: number | undefined;
-}
+};
 
 export interface PriceList {
   prices: ListedPrice[];
@@ -171,13 +166,11 @@ function perTokenPrice(raw: Record<string, unknown>): EntryPrice {
     const own = readRates(raw, { words: Object.fromEntries(words) as RateWords, tokens: 0 }, rates);
     return own ? [{ above, ...own }] : [];
   });
-  const { input, output, cached_input, cache_write, cache_write_1h } = rates;
+  const { input, output } = rates;
   return {
     input,
     output,
-    cached_input,
-    cache_write,
-    cache_write_1h,
+    ...eachPart('price', ({ price }) => rates[price]),
     tiers: [...steps, ...ranges.slice(1)],
     maxOutputTokens: wholeNumber(raw['max_output_tokens']),
   };

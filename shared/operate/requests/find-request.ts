@@ -1,4 +1,5 @@
 /** View: finds a request in the ledger or among open reservations. */
+import { inputParts, eachPart, type PartCounts } from '../../wire/input-parts.ts';
 import { problemOf, tokensOf } from '../../billing/audit/recompute.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';
@@ -16,7 +17,6 @@ import {
   type Price,
   type Product,
   type TokenKind,
-  type CacheCounts,
   type PicoYuan,
   type Tier,
 } from '../../billing/price.ts';
@@ -187,10 +187,8 @@ const lateSteps = ({ charge }: CloseRow, late: CloseRow): RequestStep[] => [
 
 const productNames: Record<TokenKind, string> = {
   input: 'input',
-  cachedInput: 'cached',
-  cacheWrite: 'cache write',
-  cacheWrite1h: 'write for 1 h',
   output: 'output',
+  ...eachPart('name', ({ label }) => label),
 };
 
 /** The product is exact: unit prices have 12 decimals per 1,000 tokens. */
@@ -234,19 +232,10 @@ function backStep({ reserved, charge }: CloseRow): RequestStep[] {
 // Describes which prompt tokens the upstream's cache held.
 
 /** Empty: none. */
-export function cacheWords(counts: CacheCounts): string {
-  const {
-    cached_tokens: read = 0,
-    cache_write_tokens: written = 0,
-    cache_write_1h_tokens: hour = 0,
-  } = counts;
-  const parts = [
-    read > 0 ? `${read} cached` : '',
-    written > 0 ? `${written} written to the cache` : '',
-    hour > 0 ? `${hour} written to it for an hour` : '',
-  ];
-  return parts.filter((part) => part !== '').join(', ');
-}
+export const cacheWords = (counts: PartCounts): string =>
+  inputParts
+    .flatMap(({ count, words }) => ((counts[count] ?? 0) > 0 ? [`${counts[count]} ${words}`] : []))
+    .join(', ');
 
 // Describes a unit price in words.
 
@@ -257,17 +246,13 @@ export function priceWords(price: Price): string {
   return `${rule}: ${price.tiers.map(tierWords).join('; ')}`;
 }
 
-/** Prices of the cache are named only where one differs from that of input. */
+/** Prices of parts of the input are named only where one differs from that of input. */
 function tierWords({ above, rates }: Tier): string {
-  const { input, output, cachedInput, cacheWrite, cacheWrite1h } = rates;
-  const cache = Object.entries({
-    cached: cachedInput,
-    'written to the cache': cacheWrite,
-    'written to it for an hour': cacheWrite1h,
-  }).map(([name, rate]) => `, ${ratePerMillion(rate)} ${name}`);
-  const differs = [cachedInput, cacheWrite, cacheWrite1h].some((rate) => rate !== input);
+  const { input, output } = rates;
+  const parts = inputParts.map(({ name, words }) => `, ${ratePerMillion(rates[name])} ${words}`);
+  const differs = inputParts.some(({ name }) => rates[name] !== input);
   const tier = above > 0 ? `above ${above} input tokens, ` : '';
-  return `${tier}${ratePerMillion(input)} yuan per million input tokens${differs ? cache.join('') : ''}, ${ratePerMillion(output)} per million output tokens`;
+  return `${tier}${ratePerMillion(input)} yuan per million input tokens${differs ? parts.join('') : ''}, ${ratePerMillion(output)} per million output tokens`;
 }
 
 const yuan = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);

@@ -2,6 +2,7 @@
  * View: what an edit of prices or channels would have made of the calls of some days, by public model, when only their sums
  * are known: amounts are bounds, the least and the most that it can be. Pure.
  */
+import { eachPart } from '../../wire/input-parts.ts';
 import { divideHalfUp, larger, smaller, type NanoYuan } from '../../billing/amount.ts';
 import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { servedKey, servedOf } from '../../billing/daily-keys.ts';
@@ -205,11 +206,7 @@ function usageOf({ counts }: DailyFigures): Usage {
     tokens: {
       prompt_tokens: atLeast0(counts.prompt_tokens),
       completion_tokens: atLeast0(counts.completion_tokens),
-      prompt_tokens_details: {
-        cached_tokens: atLeast0(counts.cached_tokens),
-        cache_write_tokens: atLeast0(counts.cache_write_tokens),
-        cache_write_1h_tokens: atLeast0(counts.cache_write_1h_tokens),
-      },
+      prompt_tokens_details: eachPart('count', ({ count }) => atLeast0(counts[count])),
     },
   };
 }
@@ -221,9 +218,7 @@ const paidUsage = (figures: DailyFigures): Usage => {
     calls: -(counts.unpaid_calls ?? 0),
     prompt_tokens: -(counts.unpaid_prompt_tokens ?? 0),
     completion_tokens: -(counts.unpaid_completion_tokens ?? 0),
-    cached_tokens: -(counts.unpaid_cached_tokens ?? 0),
-    cache_write_tokens: -(counts.unpaid_cache_write_tokens ?? 0),
-    cache_write_1h_tokens: -(counts.unpaid_cache_write_1h_tokens ?? 0),
+    ...eachPart('count', ({ count }) => -(counts[`unpaid_${count}`] ?? 0)),
   };
   return usageOf(addFigures(figures, { counts: less, amounts: {} }));
 };

@@ -2,6 +2,7 @@
  * GET /v1/account and GET /v1/account/usage, for every usable key, also while the relay is closed. Every key
  * of an account can read the whole account. Responses must never be cached.
  */
+import { eachPart } from '../../wire/input-parts.ts';
 import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
 import type { Handle, RelayRequest } from '../http/http.ts';
 import { matchRoute } from '../http/http-routes.ts';
@@ -155,12 +156,10 @@ const accountPriceChange = ({ fromMs, rule, models }: PriceChange): AccountPrice
 
 const accountTier = (tier: WrittenTier): AccountPriceTier => ({ above: tier.above, ...ratesOf(tier) });
 
-const ratesOf = ({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates) => ({
+const ratesOf = ({ input, output, ...parts }: WrittenRates) => ({
   input,
   output,
-  cached_input: cached_input ?? null,
-  cache_write: cache_write ?? null,
-  cache_write_1h: cache_write_1h ?? null,
+  ...eachPart('price', ({ price }) => parts[price] ?? null),
 });
 
 const accountKey = (key: KeyRow, ofKey: AccountBudget | null): AccountKey => ({

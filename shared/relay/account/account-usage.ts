@@ -1,4 +1,5 @@
 /** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
+import { eachPart } from '../../wire/input-parts.ts';
 import { yuanNumber } from '../../billing/amount.ts';
 import {
   type CloseRow,
@@ -116,11 +117,7 @@ const callFields = (row: CloseRow): Partial<UsageEntry> => ({
   charge: yuanNumber(row.charge),
   prompt_tokens: row.prompt_tokens ?? null,
   completion_tokens: row.completion_tokens ?? null,
-  ...(row.prompt_tokens !== undefined && {
-    cached_tokens: row.cached_tokens ?? 0,
-    cache_write_tokens: row.cache_write_tokens ?? 0,
-    cache_write_1h_tokens: row.cache_write_1h_tokens ?? 0,
-  }),
+  ...(row.prompt_tokens !== undefined && eachPart('count', ({ count }) => row[count] ?? 0)),
   estimated: row.estimated ?? false,
   flag: row.flag ?? null,
   first_content_ms: row.first_content_ms ?? null,
@@ -139,9 +136,7 @@ const emptyEntry = {
   charge: 0,
   prompt_tokens: null,
   completion_tokens: null,
-  cached_tokens: null,
-  cache_write_tokens: null,
-  cache_write_1h_tokens: null,
+  ...eachPart('count', () => null),
   estimated: false,
   flag: null,
   first_content_ms: null,

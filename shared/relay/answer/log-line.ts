@@ -2,7 +2,7 @@
  * Builds a request's log line at its end from the results of the stages. Must never hold a prompt, an answer
  * or a secret.
  */
-import { cacheCounts } from '../../billing/price.ts';
+import { partCountsOf } from '../../wire/input-parts.ts';
 import { flagText } from '../../billing/usage.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
 import type { ExplainedCall, RefusalTally } from '../explain.ts';
@@ -28,7 +28,7 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
   const { status, end, refusal, durationMs } = ending;
   const counted = measure.anyContent || !refusal;
   const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
-  const tokens = { prompt_tokens, completion_tokens, ...cacheCounts(prompt_tokens_details) };
+  const tokens = { prompt_tokens, completion_tokens, ...partCountsOf(prompt_tokens_details) };
   return {
     request_id: call.identity.requestId,
     endpoint: call.endpoint,

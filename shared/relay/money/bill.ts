@@ -1,7 +1,7 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
+import { partCountsOf } from '../../wire/input-parts.ts';
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import {
-  cacheCounts,
   costOf,
   formatPrice,
   mostRates,
@@ -221,7 +221,7 @@ export class Bill {
       endpoint: this.#call.endpoint,
       promptTokens: outcome.usage.prompt_tokens,
       completionTokens: outcome.usage.completion_tokens,
-      cache: cacheCounts(outcome.usage.prompt_tokens_details),
+      cache: partCountsOf(outcome.usage.prompt_tokens_details),
       estimated: flag !== undefined,
       flag,
       end,

@@ -159,8 +159,8 @@ function modelRows(model: string, facts: PageFacts): string {
 
 function ratesMarkup({ rates }: PriceLine): string {
   if (typeof rates === 'string') return `<td colspan="3">${escaped(rates)}`;
-  const writes = rates.writes.length > 0 ? `<small>${rates.writes.map(escaped).join(', ')}</small>` : '';
-  return `<td>${rates.input}<td>${rates.cached}${writes}<td>${rates.output}`;
+  const others = rates.others.length > 0 ? `<small>${rates.others.map(escaped).join(', ')}</small>` : '';
+  return `<td>${rates.input}<td>${rates.cached}${others}<td>${rates.output}`;
 }
 
 function aliasTable({ aliases, models }: PageFacts): string {

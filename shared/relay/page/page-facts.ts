@@ -2,11 +2,13 @@
  * The facts that the page shows. All of them are public: in the read endpoints or, of prices and notices, in what every key
  * may read of its account.
  */
+import { inputParts } from '../../wire/input-parts.ts';
 import {
   type PriceChange,
   type PriceRule,
   perMillion as millionPrice,
   priceDecimals,
+  priceKinds,
   toPico,
   type WrittenRates,
   ruleOf,
@@ -45,7 +47,7 @@ export interface PageFacts {
 export interface PriceLine {
   when: string;
   /** Of a million tokens. Text instead: the price has no such parts. */
-  rates: { input: string; cached: string; output: string; writes: string[] } | string;
+  rates: { input: string; cached: string; output: string; others: string[] } | string;
 }
 
 /** What a model costs now, then what it will cost. */
@@ -75,19 +77,18 @@ function linesOf(rule: PriceRule | undefined, when: string): PriceLine[] {
   ];
 }
 
-const isFree = ({ input, output, cached_input, cache_write, cache_write_1h }: WrittenRates): boolean =>
-  [input, output, cached_input, cache_write, cache_write_1h].every((price) => !price);
+const isFree = (rates: WrittenRates): boolean => priceKinds.every(([name]) => !rates[name]);
 
-/** What is written to the cache is named where its price differs from that of input. */
-function ratesOf({ input, output, cached_input = input, cache_write, cache_write_1h }: WrittenRates) {
-  const written = Object.entries({ 'cache write': cache_write, 'for an hour': cache_write_1h });
+/** Parts of the input but what was cached are named where their price differs from that of input. */
+function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates) {
   return {
     input: perMillion(input),
     cached: perMillion(cached_input),
     output: perMillion(output),
-    writes: written.flatMap(([name, price]) =>
-      price === undefined || price === input ? [] : [`${name} ${perMillion(price)}`],
-    ),
+    others: inputParts.flatMap(({ price: name, label }) => {
+      const price = name === 'cached_input' ? undefined : rates[name];
+      return price === undefined || price === input ? [] : [`${label} ${perMillion(price)}`];
+    }),
   };
 }
 
@@ -99,7 +100,7 @@ export function priceWords({ when, rates }: PriceLine): string {
       : [
           `${rates.input} in`,
           ...(rates.cached === rates.input ? [] : [`${rates.cached} cached`]),
-          ...rates.writes,
+          ...rates.others,
           `${rates.output} out`,
         ].join(', ');
   return when === '' ? words : `${when}: ${words}`;

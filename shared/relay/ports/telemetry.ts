@@ -1,7 +1,8 @@
 /** Log lines and metrics. They must never hold a prompt, an answer, a secret or text of an upstream. */
+import type { PartCounts } from '../../wire/input-parts.ts';
 
-/** The fields of a request's log line; one line per request. */
-export interface RequestLog {
+/** The fields of a request's log line; one line per request. Of parts of the input only what there is. */
+export interface RequestLog extends PartCounts {
   request_id: string;
   endpoint: string;
   status: number;
@@ -34,10 +35,6 @@ export interface RequestLog {
   first_content_ms?: number | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
-  /** Prompt tokens that the upstream read from its cache and wrote to it; absent: none. */
-  cached_tokens?: number | undefined;
-  cache_write_tokens?: number | undefined;
-  cache_write_1h_tokens?: number | undefined;
   usage_estimated?: boolean | undefined;
   /** Which counts are estimates, and why: see `UsageFault`. Absent: none. */
   usage_flag?: string | undefined;

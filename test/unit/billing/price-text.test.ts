@@ -1,3 +1,4 @@
+import { eachPart } from '../../../shared/wire/input-parts.ts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -39,7 +40,7 @@ describe('a price in short', () => {
   const id = fc.integer({ min: -1000, max: Number.MAX_SAFE_INTEGER });
   const rates: fc.Arbitrary<Rates> = fc.oneof(
     fc.tuple(pico, pico).map(([input, output]) => plainRates(input, output)),
-    fc.record({ input: pico, output: pico, cachedInput: pico, cacheWrite: pico, cacheWrite1h: pico }),
+    fc.record({ input: pico, output: pico, ...eachPart('name', () => pico) }),
   );
   const above = fc.integer({ min: 1, max: 1_000_000 });
   const anyTiers: fc.Arbitrary<Tiers> = fc.tuple(rates, rates, above).map(([low, high, step]) => [
@@ -76,7 +77,7 @@ describe('a price in short', () => {
     '1:tokens:1',
     '1:tokens:1:above=5',
     '1:tokens:1:2:3',
-    '1:tokens:1:2:3:4:5:6',
+    '1:tokens:1:2:3:4:5:6:7:8:9',
     '1:tokens:1:2:above=0',
     '1:tokens:1:2:over=7',
     '1.5:call:1',

@@ -1,4 +1,11 @@
 /** The commands of `charge`: billing rules, what they cost a call, prices now and from a time on, and price lists. */
+import {
+  inputParts,
+  eachPart,
+  firstPrices,
+  laterPrices,
+  type PartCount,
+} from '../../../../shared/wire/input-parts.ts';
 import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
 import { perMillion, priceDecimals, type WrittenRates } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
@@ -51,12 +58,14 @@ const rules: RowGroup = {
 
 interface ExplainOptions {
   input: number;
-  cached: number;
-  cacheWrite: number;
-  cacheWrite1h: number;
   output: number;
   at?: number;
 }
+
+/** `cache-write` for `--cache-write`, and `cacheWrite`, under which the parser has its value. */
+const flagOf = (count: PartCount): string => count.replace(/_tokens$/, '').replaceAll('_', '-');
+const optionOf = (count: PartCount): string =>
+  flagOf(count).replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
 
 export const chargeCommands: CommandGroup = {
   name: 'charge',
@@ -78,9 +87,12 @@ prices already are left alone.`,
       needs: { '--input <tokens>': ['all input tokens, cached and written ones included', parseTokens] },
       takes: {
         '<model>': 'public name',
-        '--cached <tokens>': ["of the input: read from the upstream's cache", parseTokens, 0],
-        '--cache-write <tokens>': ['of the input: written to it', parseTokens, 0],
-        '--cache-write-1h <tokens>': ['of the input: written to it for an hour', parseTokens, 0],
+        ...Object.fromEntries(
+          inputParts.map(({ count, words }) => [
+            `--${flagOf(count)} <tokens>`,
+            [`of the input: ${words}`, parseTokens, 0] as const,
+          ]),
+        ),
         '--output <tokens>': ['output tokens, reasoning included', parseTokens, 0],
         '--at <time>': ['when the call begins; default: now', parseTime],
       },
@@ -177,14 +189,12 @@ async function planSet(
   return planSetRow(ports, { table: 'charges', key: rules.keyOf(written), attributes: all });
 }
 
-const tokensOf = (options: ExplainOptions): ExplainInput['tokens'] => ({
-  prompt_tokens: options.input,
-  completion_tokens: options.output,
-  prompt_tokens_details: {
-    cached_tokens: options.cached,
-    cache_write_tokens: options.cacheWrite,
-    cache_write_1h_tokens: options.cacheWrite1h,
-  },
+const tokensOf = ({ input, output, ...options }: ExplainOptions): ExplainInput['tokens'] => ({
+  prompt_tokens: input,
+  completion_tokens: output,
+  prompt_tokens_details: eachPart('count', ({ count }) =>
+    Number((options as Record<string, unknown>)[optionOf(count)]),
+  ),
 });
 
 const modelsShown = 6;
@@ -208,12 +218,11 @@ const columns: Column<Rule>[] = [
   ],
   ['input', '', ({ input }) => input],
   ['output', '', ({ output }) => output],
-  ['cached_input', '', (charge) => charge.cached_input],
-  ['cache_write', '', (charge) => charge.cache_write],
-  ['cache_write_1h', '', (charge) => charge.cache_write_1h],
+  ...firstPrices.map((name): Column<Rule> => [name, '', (charge) => charge[name]]),
   ['tiers', '', ({ tiers }) => tiers],
   ['max_output_tokens', '', (charge) => charge.max_output_tokens],
   ['anonymous', '', ({ anonymous }) => anonymous],
+  ...laterPrices.map((name): Column<Rule> => [name, '', (charge) => charge[name]]),
 ];
 
 /** Dates stand in it only if a rule has one. */
@@ -237,11 +246,12 @@ function inputPrices({ tiers = [], ...base }: NewCharge): string {
   return rateWords(base) + higher.join('');
 }
 
-function rateWords({ input, cached_input, cache_write, cache_write_1h }: WrittenRates): string {
-  const cache = Object.entries({ cached: cached_input, write: cache_write, 'write 1h': cache_write_1h })
-    .filter(([, price]) => price !== undefined)
-    .map(([name, price = 0]) => `${name} ${perMillion(price)}`);
-  return cache.length > 0 ? `${perMillion(input)} (${cache.join(', ')})` : perMillion(input);
+function rateWords({ input, ...rates }: WrittenRates): string {
+  const parts = inputParts.flatMap(({ price: name, label }) => {
+    const price = rates[name];
+    return price === undefined ? [] : [`${label} ${perMillion(price)}`];
+  });
+  return parts.length > 0 ? `${perMillion(input)} (${parts.join(', ')})` : perMillion(input);
 }
 
 function printCharges(terminal: Terminal, { charges, shadowed, problems }: ChargeList): void {

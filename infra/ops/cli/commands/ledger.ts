@@ -1,4 +1,5 @@
 /** The commands of `ledger` and `audit`: what was charged, call by call, and whether it adds up. */
+import { firstCounts, laterCounts } from '../../../../shared/wire/input-parts.ts';
 import { InvalidArgumentError } from 'commander';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
@@ -168,10 +169,13 @@ async function repairAndPrint(
 }
 
 /** Always all of them, so that files of different days have the same columns. */
-const ledgerNames =
-  'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens estimated end price plan_slot official cost amount reason cached_tokens cache_write_tokens cache_write_1h_tokens channel upstream_model bought first_content_ms flag'.split(
-    ' ',
-  );
+const ledgerNames = [
+  'began booked account id kind endpoint model key charge reserved prompt_tokens completion_tokens',
+  'estimated end price plan_slot official cost amount reason',
+  ...firstCounts,
+  'channel upstream_model bought first_content_ms flag',
+  ...laterCounts,
+].flatMap((names) => names.split(' '));
 
 const ledgerColumns: Column<LedgerRow>[] = [
   ['', 'BEGAN', (row) => isoTime(ledgerTimeMs(row))],
@@ -235,20 +239,20 @@ const amount =
 const marginOf = ({ amounts: { bought = 0n, bought_charged = 0n } }: DailyFigures): string =>
   formatYuan(bought_charged - bought);
 
-const sumColumns: readonly (readonly [name: string, text: (sum: DailyFigures) => string])[] = [
+type SumColumn = readonly [name: string, text: (sum: DailyFigures) => string];
+const sumColumns: readonly SumColumn[] = [
   ['calls', count('calls')],
   ['prompt_tokens', count('prompt_tokens')],
   ['completion_tokens', count('completion_tokens')],
   ['charged', amount('charged')],
   ['official', amount('official_cost')],
   ['granted', amount('granted')],
-  ['cached_tokens', count('cached_tokens')],
-  ['cache_write_tokens', count('cache_write_tokens')],
-  ['cache_write_1h_tokens', count('cache_write_1h_tokens')],
+  ...firstCounts.map((name): SumColumn => [name, count(name)]),
   ['bought', amount('bought')],
   ['bought_calls', count('bought_calls')],
   ['bought_charged', amount('bought_charged')],
   ['margin', (sum) => ((sum.counts.bought_calls ?? 0) > 0 ? marginOf(sum) : '')],
+  ...laterCounts.map((name): SumColumn => [name, count(name)]),
 ];
 
 function printTotals(terminal: Terminal, { by, totals, all, problems }: LedgerTotals): void {

@@ -4,8 +4,8 @@
  * b (busy), o (official), t (tombstone), q (queued). The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
+import { eachPart, firstCounts, laterCounts, partCountsOf } from '../../../wire/input-parts.ts';
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { cacheCounts } from '../../../billing/price.ts';
 import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, RateCount } from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import type { Attributes } from '../table-client.ts';
@@ -43,7 +43,7 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
  * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost, tokens read from the cache,
  * written to it, written for an hour, channel, upstream model, first content ms, bought, flag, price, model that answered, alias]; unknown
  * values are empty, and left out at the end. New values go to the end: readers of older versions ignore what
- * they do not know.
+ * they do not know. So do the counts of parts of the input that came later than these three.
  */
 export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
   const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } =
@@ -60,9 +60,7 @@ export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
       textAttribute(end ?? ''),
       textAttribute(estimated === true ? 'e' : ''),
       optionalNumber(cost),
-      optionalNumber(closeRecord.cache?.cached_tokens),
-      optionalNumber(closeRecord.cache?.cache_write_tokens),
-      optionalNumber(closeRecord.cache?.cache_write_1h_tokens),
+      ...firstCounts.map((name) => optionalNumber(closeRecord.cache?.[name])),
       textAttribute(closeRecord.channel ?? ''),
       textAttribute(closeRecord.upstreamModel ?? ''),
       optionalNumber(closeRecord.firstContentMs),
@@ -71,6 +69,7 @@ export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
       textAttribute(closeRecord.price ?? ''),
       textAttribute(closeRecord.model ?? ''),
       textAttribute(closeRecord.alias ?? ''),
+      ...laterCounts.map((name) => optionalNumber(closeRecord.cache?.[name])),
     ]),
   };
 }
@@ -181,8 +180,12 @@ function entryOf(value: AttributeValue): OpenEntry {
 
 function closeRecordOf(list: AttributeValue[]): CloseRecord {
   const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost, ...later] = list;
-  const [cached, written, writtenForHour, channel, upstream, firstContent, bought, flag, ...last] = later;
-  const [price, model, alias] = last;
+  const [channel, upstream, firstContent, bought, flag, ...last] = later.slice(firstCounts.length);
+  const [price, model, alias, ...lastCounts] = last;
+  const counted = new Map([
+    ...firstCounts.map((name, at) => [name, later[at]] as const),
+    ...laterCounts.map((name, at) => [name, lastCounts[at]] as const),
+  ]);
   return {
     id: text(id, 'last.id'),
     kind: text(kind, 'last.kind') as CloseKind,
@@ -194,11 +197,9 @@ function closeRecordOf(list: AttributeValue[]): CloseRecord {
     estimated: flags?.S === 'e' || undefined,
     end: end?.S || undefined,
     cost: optionalAmount(cost, 'last.cost'),
-    cache: cacheCounts({
-      cached_tokens: optionalCount(cached, 'last.cached_tokens'),
-      cache_write_tokens: optionalCount(written, 'last.cache_write_tokens'),
-      cache_write_1h_tokens: optionalCount(writtenForHour, 'last.cache_write_1h_tokens'),
-    }),
+    cache: partCountsOf(
+      eachPart('count', (part) => optionalCount(counted.get(part.count), `last.${part.count}`)),
+    ),
     channel: channel?.S || undefined,
     upstreamModel: upstream?.S || undefined,
     firstContentMs: optionalCount(firstContent, 'last.first_content_ms'),

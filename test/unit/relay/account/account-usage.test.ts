@@ -1,3 +1,4 @@
+import { eachPart } from '../../../../shared/wire/input-parts.ts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -104,8 +105,8 @@ describe('GET /v1/account/usage over the real tables', () => {
       charge: 0.003096,
       prompt_tokens: 12,
       completion_tokens: 40,
+      ...eachPart('count', () => 0),
       cached_tokens: 9,
-      cache_write_tokens: 0,
       cache_write_1h_tokens: 2,
       estimated: true,
       flag: 'too_low',
@@ -122,9 +123,7 @@ describe('GET /v1/account/usage over the real tables', () => {
     expect(page.data[2]).toMatchObject({ official: true, cost: 0.5, charge: 0 });
     for (const row of page.data.slice(1))
       expect(row).toMatchObject({
-        cached_tokens: null,
-        cache_write_tokens: null,
-        cache_write_1h_tokens: null,
+        ...eachPart('count', () => null),
       });
   });
 

@@ -1,3 +1,4 @@
+import { eachPart } from '../../../../shared/wire/input-parts.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
@@ -130,9 +131,8 @@ describe('GET /v1/account', () => {
         type: 'token-billing',
         input: 3,
         output: 2,
+        ...eachPart('price', () => null),
         cached_input: 0.3,
-        cache_write: null,
-        cache_write_1h: null,
         tiers: [],
       },
     ]);

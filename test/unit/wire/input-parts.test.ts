@@ -1,7 +1,7 @@
+import { partCountsOf } from '../../../shared/wire/input-parts.ts';
 import { describe, expect, it } from 'vitest';
-import { cacheCounts } from '../../../shared/billing/price.ts';
 
-describe('the cache counts of a record', () => {
+describe('the counts of parts that a record has', () => {
   it.each([
     [undefined, undefined],
     [{}, undefined],
@@ -12,6 +12,6 @@ describe('the cache counts of a record', () => {
       { cached_tokens: 1, cache_write_tokens: 2, cache_write_1h_tokens: 3 },
     ],
   ])('of %j are %j', (counts, expected) => {
-    expect(cacheCounts(counts)).toStrictEqual(expected);
+    expect(partCountsOf(counts)).toStrictEqual(expected);
   });
 });
