@@ -2,7 +2,7 @@ import { shownCounts } from '../../wire/input-parts.ts';
 import { checkLogprobs, parseRequest } from '../parse-request.ts';
 import { ChatRequest, splitKnown } from '../../wire/canonical-call.ts';
 import { type Endpoint, type AnswerFacts, jsonAnswer, streamedAnswer, type Renderer } from '../endpoint.ts';
-import { chatRoute } from '../routes.ts';
+import { endpointRoutes } from '../routes.ts';
 import { asksForFunctionCall, withoutLegacy, legacyChunk, legacyCompletion } from './legacy.ts';
 import { ChunksToCompletion } from './fold.ts';
 import { commentFrame, dataFrame } from '../../stream/sse.ts';
@@ -15,7 +15,7 @@ import {
 
 /** Chat Completions. The client's request is the canonical call, except for OpenAI's older form of function calls. */
 export const chatEndpoint: Endpoint = {
-  ...chatRoute,
+  ...endpointRoutes.chat,
   read(body, headers) {
     const { request, unknown } = splitKnown(parseRequest(ChatRequest, body));
     checkLogprobs(request, [request.max_tokens, request.max_completion_tokens]);
@@ -24,7 +24,7 @@ export const chatEndpoint: Endpoint = {
       legacy: asksForFunctionCall(request),
     };
     return {
-      call: { form: chatRoute.name, request: withoutLegacy(request), unknown },
+      call: { form: endpointRoutes.chat.name, request: withoutLegacy(request), unknown },
       renderer: (identity, { model = () => identity.model }) =>
         request.stream === true ? chatStreamRenderer({ ...identity, model }, form) : chatJsonRenderer(form),
     };

@@ -23,7 +23,7 @@ import {
   type SentFacts,
   type StorageAtHand,
 } from '../endpoint.ts';
-import { responsesRoute } from '../routes.ts';
+import { endpointRoutes } from '../routes.ts';
 import type { ChatMessage, ChatRequest, CanonicalCall } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
@@ -34,7 +34,7 @@ import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
 
 /** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
 export const responsesEndpoint: Endpoint = {
-  ...responsesRoute,
+  ...endpointRoutes.responses,
   storing: async () => (await import('./stored-input.ts')).storedReading,
   read(body, _headers, storage) {
     const request = parseRequest(ResponsesRequest, body);
@@ -42,7 +42,7 @@ export const responsesEndpoint: Endpoint = {
     checkLogprobs(chat, [reading.outputTokensMax]);
     const [unknown, served] = [unknownFields(request), servedFields(request)];
     return {
-      call: { form: responsesRoute.name, request: chat, unknown, served, beginning, items },
+      call: { form: endpointRoutes.responses.name, request: chat, unknown, served, beginning, items },
       contents: () => contentsOf(placed),
       ...reading,
       keepsState: keepsState(request),

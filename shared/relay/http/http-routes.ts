@@ -1,11 +1,10 @@
 /** The paths that are served, but for those of stored responses. */
-import { chatRoute, responsesRoute } from '../../endpoints/routes.ts';
+import { endpointRoutes } from '../../endpoints/routes.ts';
 import type { RelayRequest } from './http.ts';
 
 /** For any other path or method, the function that receives the request responds with 404 or 405. */
 export const routes = [
-  chatRoute,
-  responsesRoute,
+  ...Object.values(endpointRoutes),
   { name: 'models', method: 'GET', path: '/v1/models' },
   { name: 'charge', method: 'GET', path: '/v1/charge' },
   { name: 'plans', method: 'GET', path: '/v1/plans' },
@@ -21,7 +20,7 @@ export const modelPrefix = '/v1/models/';
 const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as const;
 
 /** The path of one stored response is this prefix, its id, and what is done with it. */
-export const responsesPrefix = `${responsesRoute.path}/`;
+export const responsesPrefix = `${endpointRoutes.responses.path}/`;
 
 /** What the pages load. */
 const assetPrefix = '/assets/';

@@ -1,8 +1,10 @@
 /** What clients that call another path or method are refused with, and which they may have meant. */
 import { methodsOf, responsesPrefix, modelPrefix, routes, routesAt } from './http-routes.ts';
 import type { RelayRequest } from './http.ts';
-import { compactByClient, responsesRoute } from '../../endpoints/routes.ts';
+import { compactByClient, endpointRoutes } from '../../endpoints/routes.ts';
 import { refuse, type Refusal } from './refusal.ts';
+
+const { responses: responsesRoute } = endpointRoutes;
 
 // The paths of one stored response. Loaded by the first request below the path of Responses.
 
