@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storedReading } from '../../shared/endpoints/responses/stored-input.ts';
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { prices } from '../../shared/operate/cost.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored.ts';
 import { Follower } from '../../shared/relay/stored/follow.ts';
 import { conversationOf } from '../../shared/relay/stored/conversation.ts';
@@ -75,7 +74,8 @@ function frame(number: number): string {
   return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-const priceOf = (name: 'dynamoDbReads' | 'dynamoDbWrites'): number => prices[name].byRegion['us-east-1'][0];
+/** Dollars a unit and a GB-second in us-east-1. */
+const [readPrice, writePrice, secondPrice] = [0.000000125, 0.000000625, 0.0000133334];
 
 /** Characters in each part of a turn. `seal`: of its sealed state. */
 interface Loop {
@@ -143,7 +143,7 @@ describe('storing, as docs/cost.md has it', () => {
   it.each(Object.entries(loops))('a loop of 20 turns of %s', async (name, loop) => {
     let bytes = 0;
     const { reads, writes } = await unitsOf(async () => void ({ bytes } = await run(name, loop)));
-    const million = 1_000_000 * (reads * priceOf('dynamoDbReads') + writes * priceOf('dynamoDbWrites'));
+    const million = 1_000_000 * (reads * readPrice + writes * writePrice);
     expect(written(name)).toEqual([bytes / 1000, writes, reads, million].map(near));
   });
 
@@ -185,9 +185,9 @@ describe('storing, as docs/cost.md has it', () => {
       await clock.run(clock.sleep(500));
     }
     expect(written('follow it for a minute')).toEqual([polled.writes, polled.reads].map(near));
-    const minute = polled.reads * priceOf('dynamoDbReads');
-    const both = minute + 120 * priceOf('dynamoDbWrites') + 60 * priceOf('dynamoDbReads');
-    const held = 60 * 0.25 * prices.lambdaCompute.byRegion['us-east-1'][0];
+    const minute = polled.reads * readPrice;
+    const both = minute + 120 * writePrice + 60 * readPrice;
+    const held = 60 * 0.25 * secondPrice;
     const said = `${minute.toFixed(5)} dollars of reads and ${held.toFixed(4)} of the function`;
     for (const name of ['docs/cost.md', 'docs/decisions/0050-answers-that-are-kept.md'])
       expect(readPage(name).replaceAll(/\s+/g, ' ')).toContain(said);

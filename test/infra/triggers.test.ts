@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { streamReaders } from '../../shared/operate/cost.ts';
 import { noticePrefix } from '../../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { readable, resourcesOf, synthesize, type Resource, type Template } from './synthesize.ts';
 
@@ -115,9 +114,10 @@ describe('the streams', () => {
         ({ FunctionName }) => functionOf(FunctionName) === name,
       ),
     );
-    const gathered = { MaximumBatchingWindowInSeconds: streamReaders.gathersSeconds };
-    expect(ledger).toMatchObject({ ...gathered, BatchSize: streamReaders.recordsAtOnce });
-    expect(alerts).toMatchObject({ ...gathered, BatchSize: streamReaders.recordsAtOnce });
+    // As docs/cost.md reckons.
+    const gathered = { MaximumBatchingWindowInSeconds: 5, BatchSize: 100 };
+    expect(ledger).toMatchObject(gathered);
+    expect(alerts).toMatchObject(gathered);
     expect(alerts).not.toHaveProperty('DestinationConfig');
   });
 

@@ -222,7 +222,7 @@ describe('the audit of daily sums', () => {
       { account: 'acme', waitMs: 0, rebuildDaily: true },
       { rowsRead: () => {}, auditing: () => {}, waitingFor: () => {} },
     );
-    expect(result).toMatchObject({ findings: [], behind: 0 });
+    expect(result).toMatchObject({ findings: [], corrected: 1 });
     const days = (await Array.fromAsync(ports.ledger.daily('account#acme'))).flat();
     const calls = days.flatMap((each) =>
       'row' in each && each.row.key.period.startsWith(`day#${month}`)

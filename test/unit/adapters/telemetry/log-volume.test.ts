@@ -5,7 +5,6 @@
 import { describe, expect, test } from 'vitest';
 import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
 import { requestMetrics } from '../../../../shared/adapters/telemetry/metrics.ts';
-import { perCall } from '../../../../shared/operate/cost.ts';
 import { BillingRig, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, done, finish, hello, usage } from '../../../support/core-rig.ts';
 import { linesOf } from '../../../support/embedded-metrics.ts';
@@ -46,7 +45,7 @@ describe('a success takes at most 900 bytes of log, metrics included', () => {
     await rig.call({ model, messages: [{ role: 'user', content: text }], ...body });
     expect(rig.logged[0]).toMatchObject({ end: 'completed', prompt_tokens: 4_003, completion_tokens: 500 });
     const bytes = await bytesOf(rig);
-    expect(bytes).toBeLessThanOrEqual(perCall.logBytes);
+    expect(bytes).toBeLessThanOrEqual(900);
   });
 });
 
@@ -55,7 +54,7 @@ describe('a failure takes at most 3,500 bytes of log, with its story', () => {
     const rig = rigOf([main, ...spare]).upstream({ status: 500 }, { status: 503 }, { status: 500 });
     await rig.call({ ...stream, model });
     expect(rig.logged[0]?.attempts).toHaveLength(3);
-    expect(await bytesOf(rig)).toBeLessThanOrEqual(perCall.failureLogBytes);
+    expect(await bytesOf(rig)).toBeLessThanOrEqual(3_500);
   });
 
   test('when an answer breaks off, and its settle is lost', async () => {
@@ -63,7 +62,7 @@ describe('a failure takes at most 3,500 bytes of log, with its story', () => {
     rig.store.always('dropped', 'close');
     await rig.call({ ...stream, model });
     expect(rig.events.length).toBeGreaterThan(0);
-    expect(await bytesOf(rig)).toBeLessThanOrEqual(perCall.failureLogBytes);
+    expect(await bytesOf(rig)).toBeLessThanOrEqual(3_500);
   });
 
   test('when a bug throws from deep calls, with causes', async () => {
@@ -76,6 +75,6 @@ describe('a failure takes at most 3,500 bytes of log, with its story', () => {
     };
     await rig.call({}, { json: () => deep(40) });
     expect(rig.faults).toHaveLength(1);
-    expect(await bytesOf(rig)).toBeLessThanOrEqual(perCall.failureLogBytes);
+    expect(await bytesOf(rig)).toBeLessThanOrEqual(3_500);
   });
 });
