@@ -11,7 +11,7 @@ import {
   type DailySum,
   figuresIn,
 } from '../daily-figures.ts';
-import { type DailyKey, dayOf, isMonth, servedId, monthKey } from '../daily-keys.ts';
+import { type DailyKey, dayOf, monthKey } from '../daily-keys.ts';
 import type { LedgerRow } from '../ledger-row.ts';
 
 /** An item whose figures are not those of the rows. `missing`: what has to be added to it. */
@@ -74,27 +74,8 @@ const negative = ({ counts, amounts }: DailyFigures): DailyFigures => ({
   amounts: Object.fromEntries(amountNames.map((name) => [name, -(amounts[name] ?? 0n)])),
 });
 
-/**
- * Sums by month and by public model lack the rows that versions of the relay wrote before there were such sums: that
- * is no mistake, but they have to be rebuilt. Counts and amounts above those of the rows are a mistake.
- */
-export function splitBehind(differences: readonly DailyDifference[]): { behind: number; findings: string[] } {
-  const findings = differences.filter((difference) => !isBehind(difference)).map(differenceWords);
-  return { behind: differences.length - findings.length, findings };
-}
-
-function isBehind({ key, missing }: DailyDifference): boolean {
-  const counts = Object.values(missing.counts);
-  // What was taken back is a grant below 0.
-  const { granted: _, ...amounts } = missing.amounts;
-  const lacks = counts.length > 0 && counts.every((count) => count > 0);
-  return (
-    (isMonth(key) || key.id === servedId) && lacks && Object.values(amounts).every((amount) => amount > 0n)
-  );
-}
-
 /** One line: each figure that differs, as it is and as it should be. */
-function differenceWords({ key, found, missing }: DailyDifference): string {
+export function differenceWords({ key, found, missing }: DailyDifference): string {
   const counts = countNames.flatMap((name) => {
     const is = found.counts[name] ?? 0;
     const by = missing.counts[name] ?? 0;

@@ -2,25 +2,25 @@
  * Compares every account's item with its grants, ledger rows and daily sums. Reads rows one after the other and
  * keeps sums alone, so that any number of them needs the same memory.
  */
+import { formatYuan } from '../../billing/amount.ts';
 import { auditAccount, closesWithoutRow, LedgerSums } from '../../billing/audit/account-audit.ts';
 import {
   DailyAudit,
-  splitBehind,
-  type DailyDifference,
+  differenceWords,
   monthDifferences,
   monthsOf,
+  type DailyDifference,
   type Months,
 } from '../../billing/audit/daily-audit.ts';
 import { problemOf } from '../../billing/audit/recompute.ts';
+import { noFigures, type DailySum } from '../../billing/daily-figures.ts';
 import { accountId, dayOf, servedId } from '../../billing/daily-keys.ts';
-import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { Failure } from '../plan.ts';
-import type { OperatorPorts, Reading } from '../operator-ports.ts';
 import { utcDay } from '../../wire/iso-time.ts';
-import { noFigures, type DailySum } from '../../billing/daily-figures.ts';
-import { formatYuan } from '../../billing/amount.ts';
+import type { OperatorPorts, Reading } from '../operator-ports.ts';
+import { Failure } from '../plan.ts';
+import { readingsOf } from './ledger.ts';
 
 interface AuditInput {
   /** Audit only this account. */
@@ -42,20 +42,29 @@ interface AuditProgress {
   waitingFor: (account: string) => void;
 }
 
-/** The audit of one account. */
-interface Seen {
+/** What the audit of some sums came to. */
+interface Outcome {
   /** Descriptions of mismatches. */
   findings: string[];
-  rows: number;
-  closesWithoutRow: number;
   /** How many daily sums were corrected. */
   corrected: number;
-  /** How many sums by month and by model lack rows of older versions: a rebuild makes them. */
-  behind: number;
 }
 
-export interface LedgerAudit extends Seen {
+/** The audit of one account. */
+interface AccountOutcome extends Outcome {
+  rows: number;
+  closesWithoutRow: number;
+}
+
+export interface LedgerAudit extends AccountOutcome {
   accounts: number;
+}
+
+/** What an audit does to sums of days. */
+interface DailyAuditing {
+  /** Only days before this one are final. */
+  daysBefore: string;
+  rebuild: boolean;
 }
 
 /** Rows of the stream come this late at most, so the sums of a day are final this long after its end. */
@@ -63,24 +72,25 @@ const finalAfterMs = 13 * 60 * 60_000;
 
 export async function auditLedger(
   ports: OperatorPorts,
-  input: AuditInput,
+  { account: only, from = '', waitMs, rebuildDaily = false }: AuditInput,
   progress: AuditProgress,
 ): Promise<LedgerAudit> {
-  const { account: only, from = '', waitMs, rebuildDaily = false } = input;
   const startMs = ports.clock.now();
-  const daysBefore = utcDay(startMs - finalAfterMs);
-  const auditing = { daysBefore, rebuild: rebuildDaily };
+  const auditing = { daysBefore: utcDay(startMs - finalAfterMs), rebuild: rebuildDaily };
   const accounts = only === undefined ? await knownAccounts(ports, from, progress) : [only];
-  // The sums of channels and of what was served are those of all accounts' rows.
-  const channels = only === undefined && from === '' ? dailyAudit(daysBefore, isOfAll) : undefined;
-  const seen: Seen = { findings: [], rows: 0, closesWithoutRow: 0, corrected: 0, behind: 0 };
+  const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
+  const all = { findings: [] as string[], rows: 0, closesWithoutRow: 0, corrected: 0 };
+  const add = (more: Partial<AccountOutcome> & Outcome): void => {
+    all.findings.push(...more.findings);
+    all.rows += more.rows ?? 0;
+    all.closesWithoutRow += more.closesWithoutRow ?? 0;
+    all.corrected += more.corrected;
+  };
   for (const account of accounts) {
     progress.auditing(account);
     try {
-      addSeen(
-        seen,
-        await auditUntil(ports, { account, untilMs: startMs + waitMs, auditing, channels }, progress),
-      );
+      const task = { account, untilMs: startMs + waitMs, auditing, channels };
+      add(await auditUntil(ports, task, progress));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const exitCode = error instanceof Failure ? error.exitCode : 1;
@@ -88,22 +98,15 @@ export async function auditLedger(
     }
   }
   for (const id of channels?.ids ?? [])
-    addSeen(seen, await auditDaily(ports, auditing, { id, audit: channels }));
-  return { accounts: accounts.length, ...seen };
+    add(await auditDaily(ports, auditing, { id, audit: channels, items: await readDaily(ports, id) }));
+  return { accounts: accounts.length, ...all };
 }
 
-const dailyAudit = (daysBefore: string, isWanted: (id: string) => boolean): DailyAudit =>
-  new DailyAudit((key) => isWanted(key.id) && (dayOf(key) ?? daysBefore) < daysBefore);
-
+/** The sums of channels and of what was served are those of all accounts' rows. */
 const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === servedId;
 
-function addSeen(all: Seen, more: Partial<Seen> & DailyOutcome): void {
-  all.findings.push(...more.findings);
-  all.rows += more.rows ?? 0;
-  all.closesWithoutRow += more.closesWithoutRow ?? 0;
-  all.corrected += more.corrected;
-  all.behind += more.behind;
-}
+const dailyAudit = ({ daysBefore }: DailyAuditing, isWanted: (id: string) => boolean): DailyAudit =>
+  new DailyAudit((key) => isWanted(key.id) && (dayOf(key) ?? daysBefore) < daysBefore);
 
 /** Every account that has an item, a grant or a ledger row, sorted. */
 async function knownAccounts(
@@ -131,11 +134,12 @@ interface AccountTask {
   channels: DailyAudit | undefined;
 }
 
-/**
- * Repeats an audit with findings until the time is over, because ledger rows are written seconds after the
- * close.
- */
-async function auditUntil(ports: OperatorPorts, task: AccountTask, progress: AuditProgress): Promise<Seen> {
+/** Repeats an audit with findings until the time is over, because ledger rows are written seconds after the close. */
+async function auditUntil(
+  ports: OperatorPorts,
+  task: AccountTask,
+  progress: AuditProgress,
+): Promise<AccountOutcome> {
   for (let channels = task.channels; ; channels = undefined) {
     const seen = await auditOnce(ports, { ...task, channels }, progress);
     if (seen.findings.length === 0 || ports.clock.now() + pauseMs > task.untilMs) return seen;
@@ -148,7 +152,7 @@ async function auditOnce(
   ports: OperatorPorts,
   { account, auditing, channels }: AccountTask,
   { rowsRead }: AuditProgress,
-): Promise<Seen> {
+): Promise<AccountOutcome> {
   const { ledger, clock } = ports;
   const readMs = clock.now();
   const reading = await ledger.quota(account);
@@ -158,16 +162,16 @@ async function auditOnce(
   // Before the rows: what is counted after this is found as a change when it is corrected.
   const items = await readDaily(ports, id);
   const sums = new LedgerSums(item, readMs);
-  const audit = dailyAudit(auditing.daysBefore, (of) => of === id);
+  const audit = dailyAudit(auditing, (of) => of === id);
   for await (const page of ledger.ledger({ account })) {
-    for (const each of page) {
-      if ('problem' in each) findings.push(`${each.key}: ${each.problem}`);
-      else {
-        sums.add(each.row);
-        audit.add(each.row);
-        channels?.add(each.row);
-        findings.push(...rowFinding(each.row));
-      }
+    const { rows, problems } = readingsOf(page);
+    findings.push(...problems);
+    for (const row of rows) {
+      sums.add(row);
+      audit.add(row);
+      channels?.add(row);
+      const problem = problemOf(row);
+      if (problem !== undefined) findings.push(`${row.account}: ledger row ${row.id}: ${problem}`);
     }
     rowsRead(page.length);
   }
@@ -182,16 +186,47 @@ async function auditOnce(
     rows: sums.rows,
     closesWithoutRow: closesWithoutRow(records),
     corrected: daily.corrected + months.corrected,
-    behind: daily.behind + months.behind,
   };
 }
 
-function rowFinding(row: LedgerRow): string[] {
-  const problem = problemOf(row);
-  return problem === undefined ? [] : [`${row.account}: ledger row ${row.id}: ${problem}`];
+const readDaily = async ({ ledger }: OperatorPorts, id: string): Promise<Reading<DailySum>[]> =>
+  (await Array.fromAsync(ledger.daily(id))).flat();
+
+interface DailyTask {
+  id: string;
+  audit: DailyAudit | undefined;
+  /** What was read before the rows were. */
+  items: Reading<DailySum>[];
 }
 
-// Compares the sums of an account's months with those of its days, and corrects them if asked to.
+/** Compares the daily sums of one account, of one channel or of what was served with those of the ledger rows. */
+async function auditDaily(
+  ports: OperatorPorts,
+  { rebuild }: DailyAuditing,
+  { id, audit, items }: DailyTask,
+): Promise<Outcome> {
+  const { rows: sums, problems } = readingsOf(items);
+  const differences = audit?.differences(id, sums) ?? [];
+  const { corrected, left } = rebuild
+    ? await correct(ports, differences)
+    : { corrected: 0, left: differences };
+  return { findings: [...problems, ...left.map(differenceWords)], corrected };
+}
+
+interface Corrected {
+  corrected: number;
+  /** Of sums that changed meanwhile. */
+  left: DailyDifference[];
+}
+
+async function correct(
+  { ledger }: OperatorPorts,
+  differences: readonly DailyDifference[],
+): Promise<Corrected> {
+  const left: DailyDifference[] = [];
+  for (const difference of differences) if (!(await ledger.addToDaily(difference))) left.push(difference);
+  return { corrected: differences.length - left.length, left };
+}
 
 interface MonthTask {
   account: string;
@@ -200,40 +235,35 @@ interface MonthTask {
   rebuild: boolean;
 }
 
+/**
+ * Compares the sums of an account's months with those of its days. The running month is compared too: what adds to a day adds
+ * to its month in the same transaction, so a month that did not change while the days were read is of the same moment as they
+ * are.
+ */
+async function auditMonths(ports: OperatorPorts, { account, days, rebuild }: MonthTask): Promise<Outcome> {
+  const { rows, problems: unread } = readingsOf(rebuild ? await readDaily(ports, accountId(account)) : days);
+  // What cannot be read is a finding of the days.
+  if (unread.length > 0) return { findings: [], corrected: 0 };
+  const months = monthsOf(account, rows);
+  const { found, problems } = await readMonths(ports, account, months);
+  if (problems.length > 0) return { findings: problems, corrected: 0 };
+  if (!rebuild && monthDifferences(account, months, found).length === 0)
+    return { findings: [], corrected: 0 };
+  const { corrected, left } = rebuild
+    ? await rebuildMonths(ports, account, months)
+    : { corrected: 0, left: await settledDifferences(ports, account, months) };
+  return { findings: left.map(differenceWords), corrected };
+}
+
 /** A correction that meets another write is made again at most so often. */
 const triesMax = 5;
 
-/**
- * The running month is compared too: what adds to a day adds to its month in the same transaction, so a month that
- * did not change while the days were read is of the same moment as they are.
- */
-async function auditMonths(ports: OperatorPorts, task: MonthTask): Promise<DailyOutcome> {
-  const outcome: DailyOutcome = { findings: [], corrected: 0, behind: 0 };
-  const days = task.rebuild ? await readDaily(ports, accountId(task.account)) : task.days;
-  // What cannot be read is a finding of the days.
-  if (days.some((each) => 'problem' in each)) return outcome;
-  const months = monthsOf(task.account, rowsOf(days));
-  const first = await readMonths(ports, task.account, months);
-  if (first.problems.length > 0) return { ...outcome, findings: first.problems };
-  if (!task.rebuild && monthDifferences(task.account, months, first.found).length === 0) return outcome;
-  const { corrected, left } = task.rebuild
-    ? await rebuildMonths(ports, task.account, months)
-    : { corrected: 0, left: await settledDifferences(ports, task.account, months) };
-  return { ...outcome, corrected, ...splitBehind(left) };
-}
-
-async function rebuildMonths(
-  ports: OperatorPorts,
-  account: string,
-  known: Months,
-): Promise<{ corrected: number; left: DailyDifference[] }> {
+async function rebuildMonths(ports: OperatorPorts, account: string, known: Months): Promise<Corrected> {
   let corrected = 0;
   for (let tries = 1; ; tries += 1) {
-    const left: DailyDifference[] = [];
-    for (const difference of await differencesNow(ports, account, known))
-      if (await ports.ledger.addToDaily(difference)) corrected += 1;
-      else left.push(difference);
-    if (left.length === 0 || tries === triesMax) return { corrected, left };
+    const made = await correct(ports, await differencesNow(ports, account, known));
+    corrected += made.corrected;
+    if (made.left.length === 0 || tries === triesMax) return { corrected, left: made.left };
   }
 }
 
@@ -248,12 +278,8 @@ async function settledDifferences(
   const { found: after } = await readMonths(ports, account, known);
   return differences.filter(({ key, found }) => {
     const month = key.id.slice(-7);
-    const same = monthDifferences(
-      account,
-      new Map([[month, after.get(month) ?? noFigures]]),
-      new Map([[month, found]]),
-    );
-    return same.length === 0;
+    const [is, was] = [new Map([[month, after.get(month) ?? noFigures]]), new Map([[month, found]])];
+    return monthDifferences(account, is, was).length === 0;
   });
 }
 
@@ -264,67 +290,16 @@ async function differencesNow(
   known: Months,
 ): Promise<DailyDifference[]> {
   const { found } = await readMonths(ports, account, known);
-  const days = await readDaily(ports, accountId(account));
-  const wanted = monthsOf(account, rowsOf(days));
+  const wanted = monthsOf(account, readingsOf(await readDaily(ports, accountId(account))).rows);
   // A month that began meanwhile was not read.
   return monthDifferences(account, wanted, found).filter(({ key }) => known.has(key.id.slice(-7)));
 }
 
 async function readMonths({ ledger }: OperatorPorts, account: string, months: Months) {
-  const items = await ledger.accountMonths([...months.keys()].map((month) => ({ account, month })));
-  return {
-    found: new Map(rowsOf(items).map(({ month, figures }) => [month, figures])),
-    problems: items.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])),
-  };
+  const wanted = [...months.keys()].map((month) => ({ account, month }));
+  const { rows, problems } = readingsOf(await ledger.accountMonths(wanted));
+  return { found: new Map(rows.map(({ month, figures }) => [month, figures])), problems };
 }
-
-const rowsOf = <Row>(readings: readonly Reading<Row>[]): Row[] =>
-  readings.flatMap((each) => ('row' in each ? [each.row] : []));
-
-// Compares the daily sums of one account, of one channel or of what was served with those of the ledger rows, and corrects them if asked to.
-
-interface DailyAuditing {
-  /** Only days before this one are final. */
-  daysBefore: string;
-  rebuild: boolean;
-}
-
-interface DailyOutcome {
-  findings: string[];
-  corrected: number;
-  /** Sums by month and by model that lack rows of older versions: a rebuild makes them. */
-  behind: number;
-}
-
-/** `items`: what was read before the rows were; absent: it is read now. */
-interface DailyTask {
-  id: string;
-  audit: DailyAudit | undefined;
-  items?: Reading<DailySum>[];
-}
-
-const readDaily = async ({ ledger }: OperatorPorts, id: string): Promise<Reading<DailySum>[]> =>
-  (await Array.fromAsync(ledger.daily(id))).flat();
-
-async function auditDaily(
-  ports: OperatorPorts,
-  { rebuild }: DailyAuditing,
-  { id, audit, items: known }: DailyTask,
-): Promise<DailyOutcome> {
-  const items = known ?? (await readDaily(ports, id));
-  const findings = items.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : []));
-  const sums = items.flatMap((each) => ('row' in each ? [each.row] : []));
-  const left: DailyDifference[] = [];
-  let corrected = 0;
-  for (const difference of audit?.differences(id, sums) ?? []) {
-    if (rebuild && (await ports.ledger.addToDaily(difference))) corrected += 1;
-    else left.push(difference);
-  }
-  const { behind, findings: wrong } = splitBehind(left);
-  return { findings: [...findings, ...wrong], corrected, behind };
-}
-
-// View: whether the balances of some customers add up by themselves. The quick part of an audit: it reads no ledger row.
 
 export interface AuditedBalances {
   /** How many were looked at, in the order of the table `accounts`. */
@@ -334,32 +309,23 @@ export interface AuditedBalances {
   next: string | undefined;
 }
 
+/** View: whether the balances of some customers add up by themselves. The quick part of an audit: it reads no ledger row. */
 export async function auditBalances(
   { ledger, pages }: Pick<OperatorPorts, 'ledger' | 'pages'>,
   { after, limit }: { after?: string | undefined; limit: number },
 ): Promise<AuditedBalances> {
   const { rows, next } = await pages.rows({ table: 'accounts', after, limit });
-  const names = rows.map(({ account }) => String(account));
-  const balances = await ledger.quotas(names);
-  return {
-    count: names.length,
-    findings: balances.flatMap((each) => {
-      if ('problem' in each) return [{ account: each.key, finding: each.problem }];
-      const { account, moved } = each.row;
-      const difference = imbalance(each.row);
-      if (difference !== undefined)
-        return [
-          { account, finding: `differs by ${formatYuan(difference)} yuan from what was granted and spent` },
-        ];
-      return moved === 0n
-        ? []
-        : [
-            {
-              account,
-              finding: `${formatYuan(moved)} yuan are between its parts: an audit of the customer says why`,
-            },
-          ];
-    }),
-    next,
-  };
+  const balances = await ledger.quotas(rows.map(({ account }) => String(account)));
+  const findings = balances.flatMap((each) => {
+    if ('problem' in each) return [{ account: each.key, finding: each.problem }];
+    const { account, moved } = each.row;
+    const difference = imbalance(each.row);
+    if (difference !== undefined) {
+      const finding = `differs by ${formatYuan(difference)} yuan from what was granted and spent`;
+      return [{ account, finding }];
+    }
+    const finding = `${formatYuan(moved)} yuan are between its parts: an audit of the customer says why`;
+    return moved === 0n ? [] : [{ account, finding }];
+  });
+  return { count: rows.length, findings, next };
 }

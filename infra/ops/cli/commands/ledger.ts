@@ -294,9 +294,9 @@ function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
 
 /** Throws a Failure when there are findings. */
 function printAudit(terminal: Terminal, audit: LedgerAudit): void {
-  const { accounts, rows, findings, closesWithoutRow, corrected, behind } = audit;
+  const { accounts, rows, findings, closesWithoutRow, corrected } = audit;
   if (terminal.format === 'json')
-    terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected, behind });
+    terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected });
   else if (terminal.format === 'csv')
     terminal.printCsv(
       ['finding'],
@@ -308,10 +308,6 @@ function printAudit(terminal: Terminal, audit: LedgerAudit): void {
       `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
     );
   if (corrected > 0) terminal.remark(`${corrected} daily sums are corrected`);
-  if (behind > 0)
-    terminal.remark(
-      `${behind} sums by month or model lack rows that older versions of the relay wrote: audit --rebuild-daily adds them`,
-    );
   const audited = `${accounts} accounts and ${rows} ledger rows`;
   if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
   if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);

@@ -101,7 +101,7 @@ function refuse({ remark }: Terminal, { account, month: of, problems }: Statemen
   problems.forEach(remark);
   throw new Failure(
     `the statement of ${account} for ${of} does not add up, so it is not made: run \`audit --account ${account}\`, and ` +
-      '`audit --rebuild-daily` for sums that older versions wrote; --marked makes it with a mark',
+      '`audit --rebuild-daily` for sums that are not those of the rows; --marked makes it with a mark',
   );
 }
 
