@@ -273,8 +273,10 @@ export interface WrittenEvents {
   mayWrite: () => boolean;
 }
 
+type WriterPorts = { clock: Clock; log: Log; events: EventLog };
+
 export class EventWriter {
-  readonly #ports: { clock: Clock; log: Log; events: EventLog };
+  readonly #ports: WriterPorts;
   readonly #of: WrittenEvents;
   /** The frames that wait, and the number of the first of them. */
   #waiting: string[] = [];
@@ -286,11 +288,9 @@ export class EventWriter {
   #over = false;
   /** The number of events that the store has for certain. */
   #kept = 0;
-  /** The last write got no answer. */
-  #unanswered = false;
   #broken = false;
 
-  constructor(ports: { clock: Clock; log: Log; events: EventLog }, of: WrittenEvents) {
+  constructor(ports: WriterPorts, of: WrittenEvents) {
     this.#ports = ports;
     this.#of = of;
   }
@@ -312,7 +312,9 @@ export class EventWriter {
     this.#triedUntilMs = this.#ports.clock.now() + finishMs;
     this.#hurry.abort('over');
     await this.#writing;
-    return (await this.#counted()) + 1;
+    // What the store took without an answer may have been seen, so it counts.
+    const kept = eventsKept(this.#ports.events, this.#of).catch(() => Math.max(this.#kept, 1));
+    return (await kept) + 1;
   }
 
   get #isFirst(): boolean {
@@ -357,11 +359,9 @@ export class EventWriter {
         if (!mayWrite()) throw new StoreBusy('no claim');
         await events.append({ account, id }, batch, expires);
         this.#kept = batch.from + batch.frames.filter((frame) => frame !== endMark).length;
-        this.#unanswered = false;
         return;
       } catch (error) {
-        if (error instanceof StoreUnavailable) this.#unanswered = true;
-        else if (!(error instanceof StoreBusy)) {
+        if (!(error instanceof StoreUnavailable || error instanceof StoreBusy)) {
           log.fault(id, error);
           return this.#break();
         }
@@ -374,12 +374,5 @@ export class EventWriter {
   #break(): void {
     this.#broken = true;
     this.#waiting = [];
-  }
-
-  /** An event that the store took without an answer may have been seen, so it counts. */
-  async #counted(): Promise<number> {
-    const certain = Math.max(this.#kept, 1);
-    if (!this.#unanswered) return certain;
-    return eventsKept(this.#ports.events, this.#of).catch(() => certain);
   }
 }
