@@ -1,4 +1,5 @@
-import { itemOfHead, pack } from '../../shared/adapters/dynamodb/responses/response-items.ts';
+import { pack } from '../../shared/adapters/dynamodb/responses/response-items.ts';
+import { itemOfHead } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import type { ResponseHead } from '../../shared/relay/ports/stored.ts';
 
 type Row = Record<string, unknown>;

@@ -76,8 +76,8 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['S31'],
     file: 'shared/adapters/dynamodb/responses/response-store.ts',
-    find: 'const asked = { ids: ids.filter(isResponseId), attributes: headAttributes };',
-    replace: 'const asked = { ids, attributes: headAttributes };',
+    find: 'const asked = ids.filter(isResponseId);\n      const found',
+    replace: 'const asked = ids;\n      const found',
     test: responses,
     ranBy: stores,
     name: 'finds nothing under ids that are none',
@@ -85,8 +85,8 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['S32'],
     file: 'shared/adapters/dynamodb/responses/response-items.ts',
-    find: "typeof item?.['expires'] === 'number' && item['expires'] > now && item",
-    replace: "typeof item?.['expires'] === 'number' && item",
+    find: "item['expires'] > this.now() &&",
+    replace: '',
     test: responses,
     ranBy: stores,
     name: 'returns nothing that has expired, and removes nothing then',
@@ -94,8 +94,8 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['S32'],
     file: 'shared/adapters/dynamodb/responses/response-store.ts',
-    find: "const reply = await putHead(table, item, 'attribute_not_exists(id)');",
-    replace: 'const reply = await putHead(table, item);',
+    find: "const reply = await putHead(item, 'attribute_not_exists(id)');",
+    replace: 'const reply = await putHead(item);',
     test: responses,
     ranBy: stores,
     name: 'writes a response once: a late try of its put brings back neither what was removed nor what it was',

@@ -6,16 +6,10 @@ import type { EventBatch, EventLog, ResultStore, StoredResult } from '../../../r
 import type { Attributes } from '../table-client.ts';
 import {
   contentLength,
-  contentsOf,
-  putContent,
-  isKept,
   isResponseId,
-  putResponseItem,
-  queryResponseItems,
+  partsMax,
   type ResponseItem,
   type ResponseTable,
-  partsMax,
-  getResponseItems,
 } from './response-items.ts';
 
 /** Of any number that a client may name. */
@@ -30,13 +24,13 @@ export const dynamoEventLog = (table: ResponseTable): EventLog => ({
   async append({ account, id }, { from, frames }, expires) {
     if (!isResponseId(id) || frames.length === 0) return;
     const key = { account, id: eventsId(id, from + frames.length - 1), expires };
-    const content = await putContent(table, key, { content: frames, inside: true });
-    await putResponseItem(table, { ...key, ...content, from });
+    const content = await table.putContent(key, { content: frames, inside: true });
+    await table.put({ ...key, ...content, from });
   },
   async after({ account, id }, sequence) {
     if (!isResponseId(id)) return [];
     const first = eventsId(id, Math.max(0, Math.min(sequence + 1, Number.MAX_SAFE_INTEGER)));
-    const { items } = await queryResponseItems(table, account, { first, last: `${id}#e#~` });
+    const { items } = await table.between(account, { first, last: `${id}#e#~` });
     return withoutDoubles(await batchesOf(table, account, items));
   },
   async last({ account, id }) {
@@ -44,7 +38,7 @@ export const dynamoEventLog = (table: ResponseTable): EventLog => ({
     const range = { first: eventsId(id, 0), last: `${id}#e#~`, backwards: true };
     let after: Attributes | undefined;
     for (let items = 0; items <= partsMax; items += 1) {
-      const { items: found, next } = await queryResponseItems(table, account, { ...range, after });
+      const { items: found, next } = await table.between(account, { ...range, after });
       const [batch] = await batchesOf(table, account, found);
       if (batch || !next) return batch;
       after = next;
@@ -59,8 +53,8 @@ async function batchesOf(
   items: readonly ResponseItem[],
 ): Promise<EventBatch[]> {
   // Further parts of a batch have no number.
-  const kept = items.filter((item) => isKept(item, table.now()) && typeof item['from'] === 'number');
-  const batches = await contentsOf(table, { account, items: firstOf(kept) }, (frames, item) => ({
+  const kept = items.filter((item) => table.isKept(item) && typeof item['from'] === 'number');
+  const batches = await table.contentsOf(account, firstOf(kept), (frames, item) => ({
     from: Number(item['from']),
     frames: frames as string[],
   }));
@@ -86,23 +80,19 @@ function withoutDoubles(batches: readonly EventBatch[]): EventBatch[] {
   return clean;
 }
 
-// First results of Idempotency-Keys: `resp-<id of the request>#result` with {body, parts, expires}, and parts beside it. So they
-// are among what goes when the response of that request is removed.
-
-/** No client names a request. */
+/** Among what goes when the response of the request is removed. No client names a request. */
 const resultId = (key: string): string => `resp-${key}#result`;
 
+/** First results of Idempotency-Keys. */
 export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
   async put({ account, key }, result, expires) {
     const of = { account, id: resultId(key), expires };
-    const content = await putContent(table, of, { content: result, inside: true });
-    await putResponseItem(table, { ...of, ...content });
+    await table.put({ ...of, ...(await table.putContent(of, { content: result, inside: true })) });
   },
   async read({ account, key }, admit) {
     const id = resultId(key);
-    const item = (await getResponseItems(table, account, { ids: [id] })).get(id);
-    if (!isKept(item, table.now())) return undefined;
-    const asked = { account, items: [item], admit };
-    return (await contentsOf(table, asked, (result) => result as StoredResult)).get(id);
+    const item = (await table.get(account, [id])).get(id);
+    if (!table.isKept(item)) return undefined;
+    return (await table.contentsOf(account, [item], (result) => result as StoredResult, admit)).get(id);
   },
 });

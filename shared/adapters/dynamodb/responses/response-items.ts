@@ -1,27 +1,23 @@
 /**
- * Items of the table `responses`, whose key is account and id. Reads are consistent. Ids of clients are looked at before they
- * become keys: no client may name an item that is not the head of a response.
+ * The table `responses`, whose key is account and id, and the contents in it. Reads are consistent. Ids of clients are looked
+ * at before they become keys: no client may name an item that is not the head of a response.
  */
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import type { Clock } from '../../../relay/ports/host.ts';
 import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
-import { type Attributes, storeCall, type TableClient } from '../table-client.ts';
+import { ResponseTooLarge, type Admit } from '../../../relay/ports/stored.ts';
+import { physicalTableName } from '../../../tables/table-names.ts';
+import { pause } from '../../aws/aws-calls.ts';
 import {
-  type BackgroundState,
-  type ResponseHead,
-  type ResponseStatus,
-  type Admit,
-  ResponseTooLarge,
-} from '../../../relay/ports/stored.ts';
-
-export interface ResponseTable {
-  client: TableClient;
-  name: string;
-  /** Unix seconds. */
-  now(): number;
-}
+  attributesOf,
+  readItems,
+  storeCall,
+  valuesOf,
+  type Attributes,
+  type TableClient,
+} from '../table-client.ts';
 
 export type ResponseItem = Record<string, unknown>;
 
@@ -33,60 +29,21 @@ export interface ResponseKey {
 const responseIdPattern = /^resp-[0-9A-Za-z_-]{1,64}$/;
 export const isResponseId = (id: string): boolean => responseIdPattern.test(id);
 
-/** 50 items of 300 KB are less than the 16 MB that a batch may return. */
-const readAtOnceMax = 50;
-/** DynamoDB's limit of one batch of writes. */
-const removedAtOnceMax = 25;
-const triesMax = 6;
-/** Of a batch that was carried out in part; doubled with each try. */
-const firstPauseMs = 10;
-/** Of one prefix, 1 MB each: far more than one response has. */
-const pagesMax = 200;
-
-export const marshalled = (item: ResponseItem): Attributes => marshall(item, { removeUndefinedValues: true });
-
 /** The status of what stands for a response that was removed. */
 export const removedStatus = 'removed';
 
-/** DynamoDB removes expired items with a delay. */
-export const isKept = (item: ResponseItem | undefined, now: number): item is ResponseItem =>
-  typeof item?.['expires'] === 'number' && item['expires'] > now && item['status'] !== removedStatus;
-
 /** Names for an expression: words that DynamoDB reserves are among them. */
-export const placeholders = (...names: string[]): Record<string, string> =>
+export const placeholders = (...names: readonly string[]): Record<string, string> =>
   Object.fromEntries(names.map((name) => [`#${name}`, name]));
 
-/** Absent: there is none. */
-export async function getResponseItems(
-  table: ResponseTable,
-  account: string,
-  { ids, attributes }: { ids: readonly string[]; attributes?: readonly string[] },
-): Promise<Map<string, ResponseItem>> {
-  const unique = [...new Set(ids)];
-  const found = new Map<string, ResponseItem>();
-  const projection = attributes && {
-    ProjectionExpression: attributes.map((name) => `#${name}`).join(', '),
-    ExpressionAttributeNames: placeholders(...attributes),
-  };
-  const batches = chunksOf(unique, readAtOnceMax).map((some) =>
-    untilAllAreDone(
-      some.map((id) => marshall({ account, id })),
-      async (Keys) => {
-        const RequestItems = { [table.name]: { Keys, ConsistentRead: true, ...projection } };
-        const reply = await storeCall(() => table.client.call('BatchGetItem', { RequestItems }));
-        for (const item of reply.Responses?.[table.name] ?? [])
-          found.set(item['id']?.S ?? '', unmarshall(item));
-        return reply.UnprocessedKeys?.[table.name]?.Keys ?? [];
-      },
-    ),
-  );
-  await Promise.all(batches);
-  return found;
-}
-
-export async function putResponseItem({ client, name }: ResponseTable, item: ResponseItem): Promise<void> {
-  await storeCall(() => client.call('PutItem', { TableName: name, Item: marshalled(item) }));
-}
+/** DynamoDB's limit of one batch of writes, and how often what it did not get to is written again. */
+const removedAtOnceMax = 25;
+const triesMax = 6;
+const firstPauseMs = 10;
+/** Of one prefix, 1 MB each: far more than one response has. */
+const pagesMax = 200;
+/** Of large items; each is some 400 KB on its way. */
+const writtenAtOnceMax = 8;
 
 /** A range of ids. */
 interface ItemsBetween {
@@ -98,219 +55,146 @@ interface ItemsBetween {
   backwards?: boolean;
 }
 
-/** In the order of their ids: one page of at most 1 MB, and where the next one begins. */
-export async function queryResponseItems(
-  { client, name }: ResponseTable,
-  account: string,
-  { first, last, attributes, after, backwards }: ItemsBetween,
-): Promise<{ items: ResponseItem[]; next: Attributes | undefined }> {
-  const input = {
-    TableName: name,
-    ConsistentRead: true,
-    KeyConditionExpression: '#account = :account AND #id BETWEEN :first AND :last',
-    ExpressionAttributeNames: placeholders('account', 'id', ...(attributes ?? [])),
-    ExpressionAttributeValues: marshall({ ':account': account, ':first': first, ':last': last }),
-    ...(attributes && { ProjectionExpression: attributes.map((each) => `#${each}`).join(', ') }),
-    ...(after && { ExclusiveStartKey: after }),
-    ...(backwards && { ScanIndexForward: false, Limit: 1 }),
-  };
-  const { Items = [], LastEvaluatedKey } = await storeCall(() => client.call('Query', input));
-  return { items: Items.map((item) => unmarshall(item)), next: LastEvaluatedKey };
-}
+export class ResponseTable {
+  readonly client: TableClient;
+  readonly name: string;
+  readonly #clock: Pick<Clock, 'now'>;
 
-export async function removeResponseItems(
-  { client, name }: ResponseTable,
-  account: string,
-  ids: readonly string[],
-): Promise<void> {
-  for (const some of chunksOf(ids, removedAtOnceMax)) {
-    const requests = some.map((id) => ({ DeleteRequest: { Key: marshall({ account, id }) } }));
-    await untilAllAreDone(requests, async (rest) => {
-      const input = { RequestItems: { [name]: rest } };
-      const { UnprocessedItems } = await storeCall(() => client.call('BatchWriteItem', input));
-      return (UnprocessedItems?.[name] ?? []) as typeof requests;
-    });
+  constructor({ client, clock, stack }: { client: TableClient; clock: Pick<Clock, 'now'>; stack: string }) {
+    this.client = client;
+    this.name = physicalTableName(stack, 'responses');
+    this.#clock = clock;
   }
-}
 
-/** Everything of a response but its head: parts, also of contents that no head names, and events. */
-export async function removeRest(table: ResponseTable, { account, id }: ResponseKey): Promise<void> {
-  let after: Attributes | undefined;
-  for (let pages = 0; pages < pagesMax; pages += 1) {
-    const asked = { first: `${id}#`, last: `${id}#~`, attributes: ['id'], after };
-    const { items, next } = await queryResponseItems(table, account, asked);
-    await removeResponseItems(
-      table,
-      account,
-      items.map((item) => String(item['id'])),
+  /** Unix seconds. */
+  now(): number {
+    return Math.floor(this.#clock.now() / 1000);
+  }
+
+  /** DynamoDB removes expired items with a delay. */
+  isKept(item: ResponseItem | undefined): item is ResponseItem {
+    return (
+      typeof item?.['expires'] === 'number' &&
+      item['expires'] > this.now() &&
+      item['status'] !== removedStatus
     );
-    if (!next) return;
-    after = next;
+  }
+
+  /** By id. Absent: there is none. */
+  async get(
+    account: string,
+    ids: readonly string[],
+    attributes?: string[],
+  ): Promise<Map<string, ResponseItem>> {
+    const keys = [...new Set(ids)].map((id) => attributesOf({ account, id }));
+    const items = await readItems(this.client, this.name, keys, attributes && { attributes });
+    return new Map(items.map((item) => [item['id']?.S ?? '', valuesOf(item)]));
+  }
+
+  async put(item: ResponseItem): Promise<void> {
+    await storeCall(() => this.client.call('PutItem', { TableName: this.name, Item: attributesOf(item) }));
+  }
+
+  /** In the order of their ids: one page of at most 1 MB, and where the next one begins. */
+  async between(
+    account: string,
+    { first, last, attributes, after, backwards }: ItemsBetween,
+  ): Promise<{ items: ResponseItem[]; next: Attributes | undefined }> {
+    const input = {
+      TableName: this.name,
+      ConsistentRead: true,
+      KeyConditionExpression: '#account = :account AND #id BETWEEN :first AND :last',
+      ExpressionAttributeNames: placeholders('account', 'id', ...(attributes ?? [])),
+      ExpressionAttributeValues: attributesOf({ ':account': account, ':first': first, ':last': last }),
+      ...(attributes && { ProjectionExpression: attributes.map((each) => `#${each}`).join(', ') }),
+      ...(after && { ExclusiveStartKey: after }),
+      ...(backwards && { ScanIndexForward: false, Limit: 1 }),
+    };
+    const { Items = [], LastEvaluatedKey } = await storeCall(() => this.client.call('Query', input));
+    return { items: Items.map(valuesOf), next: LastEvaluatedKey };
+  }
+
+  async remove(account: string, ids: readonly string[]): Promise<void> {
+    for (const some of chunksOf(ids, removedAtOnceMax)) {
+      let rest = some.map((id) => ({ DeleteRequest: { Key: attributesOf({ account, id }) } }));
+      for (let tries = 0; rest.length > 0; tries += 1) {
+        if (tries === triesMax) throw new StoreUnavailable('The store did not get to all items.');
+        if (tries > 0) await pause(firstPauseMs * 2 ** tries);
+        const input = { RequestItems: { [this.name]: rest } };
+        const { UnprocessedItems } = await storeCall(() => this.client.call('BatchWriteItem', input));
+        rest = (UnprocessedItems?.[this.name] ?? []) as typeof rest;
+      }
+    }
+  }
+
+  /** Everything of a response but its head: parts, also of contents that no head names, and events. */
+  async removeRest({ account, id }: ResponseKey): Promise<void> {
+    let after: Attributes | undefined;
+    for (let pages = 0; pages < pagesMax; pages += 1) {
+      const range = { first: `${id}#`, last: `${id}#~`, attributes: ['id'], after };
+      const { items, next } = await this.between(account, range);
+      const ids = items.map((item) => String(item['id']));
+      await this.remove(account, ids);
+      if (!next) return;
+      after = next;
+    }
+  }
+
+  /**
+   * Writes the parts of a content that do not go into its item itself. Returns the attributes by which the item leads to
+   * them. Throws ResponseTooLarge.
+   */
+  async putContent(
+    { account, id, expires }: ResponseKey & { expires: number },
+    { content, inside }: { content: unknown; inside: boolean },
+  ): Promise<ResponseItem> {
+    const { name, parts, bytes, length } = await pack(content);
+    const [first, ...rest] = parts;
+    const others = inside ? rest : parts;
+    for (const some of chunksOf([...others.entries()], writtenAtOnceMax))
+      await Promise.all(
+        some.map(([index, body]) => this.put({ account, id: partId(id, name, index + 1), body, expires })),
+      );
+    return { body_name: name, parts: others.length, bytes, unpacked: length, ...(inside && { body: first }) };
+  }
+
+  /**
+   * What `take` makes of each content, by id of the item. One after the other, because a content may be a hundred times what
+   * it is packed. Absent: parts are missing, because the item was replaced or removed since it was read.
+   */
+  async contentsOf<Taken>(
+    account: string,
+    items: readonly ResponseItem[],
+    take: (content: unknown, item: ResponseItem) => Taken,
+    admit?: Admit,
+  ): Promise<Map<string, Taken>> {
+    if (items.length > 0) admit?.(items.reduce((sum, item) => sum + contentLength(item), 0));
+    const rest = await this.get(account, items.flatMap(partIdsOf));
+    const taken = new Map<string, Taken>();
+    for (const item of items) {
+      const inside = item['body'];
+      const beside = partIdsOf(item).map((id) => rest.get(id)?.['body']);
+      const parts = inside === undefined ? beside : [inside, ...beside];
+      const bytes = parts.filter((part) => part instanceof Uint8Array);
+      if (bytes.length > 0 && bytes.length === parts.length)
+        taken.set(String(item['id']), take(await unpack(bytes), item));
+    }
+    return taken;
   }
 }
 
-function chunksOf<Each>(all: readonly Each[], size: number): Each[][] {
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, index) =>
-    all.slice(index * size, (index + 1) * size),
-  );
-}
+const chunksOf = <Each>(all: readonly Each[], size: number): Each[][] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size));
 
-/** @param carryOut returns what the store did not get to. */
-async function untilAllAreDone<Each>(
-  all: Each[],
-  carryOut: (some: Each[]) => Promise<Each[]>,
-): Promise<void> {
-  let rest = all;
-  for (let tries = 0; rest.length > 0; tries += 1) {
-    if (tries === triesMax) throw new StoreUnavailable('The store did not get to all items.');
-    if (tries > 0) await pause(firstPauseMs * 2 ** tries);
-    rest = await carryOut(rest);
-  }
-}
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
-// The head of a response as attributes of its item. Attributes that a head does not have are absent.
-
-export const headAttributes = [
-  'account',
-  'id',
-  'status',
-  'created',
-  'expires',
-  'ancestors',
-  'turn',
-  'length',
-  'streamed',
-  'run',
-  'until',
-  'events',
-  'events_until',
-] as const;
-
-/** Nothing more happens to it. */
-export const hasEnded = (status: ResponseStatus): boolean => status !== 'queued' && status !== 'in_progress';
-
-export const itemOfHead = ({ background, ...head }: ResponseHead): ResponseItem => ({
-  account: head.account,
-  id: head.id,
-  status: head.status,
-  created: head.createdAt,
-  expires: head.expires,
-  ancestors: [...head.ancestors],
-  turn: head.turn,
-  length: head.conversationLength,
-  streamed: background?.streamed,
-  run: background?.run,
-  until: background?.until,
-  events: background?.events,
-  events_until: background?.eventsUntil,
-});
-
-/** Throws when an attribute has an unexpected form. */
-export function headOfItem(item: ResponseItem): ResponseHead {
-  const ancestors = item['ancestors'];
-  return {
-    account: textOf(item, 'account'),
-    id: textOf(item, 'id'),
-    status: textOf(item, 'status') as ResponseStatus,
-    createdAt: numberOf(item, 'created'),
-    expires: numberOf(item, 'expires'),
-    ancestors: Array.isArray(ancestors) ? ancestors.map(String) : [],
-    turn: numberOf(item, 'turn'),
-    conversationLength: numberOf(item, 'length'),
-    ...(item['until'] !== undefined && { background: backgroundOf(item) }),
-  };
-}
-
-function backgroundOf(item: ResponseItem): BackgroundState {
-  const { run, events, events_until: eventsUntil } = item;
-  return {
-    streamed: item['streamed'] === true,
-    until: numberOf(item, 'until'),
-    ...(typeof run === 'string' && { run }),
-    ...(typeof events === 'number' && { events }),
-    ...(typeof eventsUntil === 'number' && { eventsUntil }),
-  };
-}
-
-function textOf(item: ResponseItem, name: string): string {
-  const text = item[name];
-  if (typeof text !== 'string') throw new Error(`responses: ${name} is not a text`);
-  return text;
-}
-
-function numberOf(item: ResponseItem, name: string): number {
-  const number = item[name];
-  if (typeof number !== 'number') throw new Error(`responses: ${name} is not a number`);
-  return number;
-}
-
-// Contents of items: the first part in the item itself or not, the others beside it, under names that lead to no other content.
-
-/** Of large items; each is some 400 KB on its way. */
-const writtenAtOnceMax = 8;
-
+/** Names that lead to no other content. */
 const partId = (id: string, name: string, part: number): string => `${id}#b#${name}#${part}`;
 
 /** Ids of the parts that are not in the item itself. */
-export function partIdsOf({ id, body_name: name, parts }: ResponseItem): string[] {
-  const count = typeof parts === 'number' ? parts : 0;
-  return Array.from({ length: count }, (_, index) => partId(String(id), String(name), index + 1));
-}
-
-/**
- * Writes the parts that do not go into the item itself. Returns the attributes by which the item leads to them. Throws
- * ResponseTooLarge.
- */
-export async function putContent(
-  table: ResponseTable,
-  { account, id, expires }: ResponseKey & { expires: number },
-  { content, inside }: { content: unknown; inside: boolean },
-): Promise<ResponseItem> {
-  const { name, parts, bytes, length } = await pack(content);
-  const [first, ...rest] = parts;
-  const others = inside ? rest : parts;
-  for (const some of chunksOf([...others.entries()], writtenAtOnceMax))
-    await Promise.all(
-      some.map(([index, body]) =>
-        putResponseItem(table, { account, id: partId(id, name, index + 1), body, expires }),
-      ),
-    );
-  return { body_name: name, parts: others.length, bytes, unpacked: length, ...(inside && { body: first }) };
-}
+export const partIdsOf = ({ id, body_name: name, parts }: ResponseItem): string[] =>
+  Array.from({ length: Number(parts ?? 0) }, (_, at) => partId(String(id), String(name), at + 1));
 
 /** UTF-16 code units of the JSON that an item's content unpacks to. */
 export const contentLength = (item: ResponseItem): number => Number(item['unpacked'] ?? 0);
-
-/**
- * What `take` makes of each content, by id of the item. One after the other, because a content may be a hundred times what
- * it is packed. Absent: parts are missing, because the item was replaced or removed since it was read.
- */
-export async function contentsOf<Taken>(
-  table: ResponseTable,
-  { account, items, admit }: { account: string; items: readonly ResponseItem[]; admit?: Admit | undefined },
-  take: (content: unknown, item: ResponseItem) => Taken,
-): Promise<Map<string, Taken>> {
-  if (items.length > 0) admit?.(items.reduce((sum, item) => sum + contentLength(item), 0));
-  const rest = await getResponseItems(table, account, { ids: items.flatMap(partIdsOf) });
-  const taken = new Map<string, Taken>();
-  for (const item of items) {
-    const inside = item['body'];
-    const beside = partIdsOf(item).map((id) => rest.get(id)?.['body']);
-    const parts = inside === undefined ? beside : [inside, ...beside];
-    const bytes = parts.filter((part) => part instanceof Uint8Array);
-    if (bytes.length > 0 && bytes.length === parts.length)
-      taken.set(String(item['id']), take(await unpack(bytes), item));
-  }
-  return taken;
-}
-
-// Content as gzip, in parts that fit into items. The name of a content is the hash of its bytes: its parts have names that
-// no other content has, so a head never leads to the parts of another, and a write may be repeated.
 
 /** Below DynamoDB's limit of 400 KB for an item, with room for the other attributes. */
 const partBytesMax = 300_000;
@@ -324,17 +208,13 @@ const fastFromLength = 1_000_000;
 const deflated = promisify<string, { level: number }, Buffer>(gzip);
 const inflated = promisify<Uint8Array, { maxOutputLength: number }, Buffer>(gunzip);
 
-interface PackedContent {
-  name: string;
-  /** In order, at least one. */
-  parts: Uint8Array[];
-  bytes: number;
-  /** UTF-16 code units before it was packed. */
-  length: number;
-}
-
-/** Throws ResponseTooLarge. */
-export async function pack(content: unknown): Promise<PackedContent> {
+/**
+ * Content as gzip, in at least one part. The name of a content is the hash of its bytes: its parts have names that no other
+ * content has, so a head never leads to the parts of another, and a write may be repeated. Throws ResponseTooLarge.
+ */
+export async function pack(
+  content: unknown,
+): Promise<{ name: string; parts: Uint8Array[]; bytes: number; length: number }> {
   const text = JSON.stringify(content);
   const { Z_BEST_SPEED, Z_DEFAULT_COMPRESSION } = constants;
   const level = text.length > fastFromLength ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION;

@@ -1,49 +1,35 @@
-/** The stores on the table `responses`. */
-import { unmarshall, marshall } from '@aws-sdk/util-dynamodb';
-import type { UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
-import type { Clock } from '../../../relay/ports/host.ts';
+/**
+ * Responses: the head of each in an item of its own, with the first part of its content, further parts in items beside it.
+ * Parts are written before the head that names them, so a reader finds a whole content or none. The item of a response that
+ * still runs has no part, since each write to an item costs as much as the item is large. What is removed leaves a mark for a
+ * while: a put whose try comes late must not bring back what its client has deleted.
+ */
 import type {
-  StoredPorts,
   Admit,
-  ResponseStore,
   ResponseBody,
   ResponseHead,
-  StoredResponse,
+  ResponseStatus,
+  ResponseStore,
   RunStore,
+  StoredPorts,
+  StoredResponse,
 } from '../../../relay/ports/stored.ts';
-import { physicalTableName } from '../../../tables/table-names.ts';
-import { type TableClient, conditionalCall, quotaCall } from '../table-client.ts';
+import { attributesOf, conditionalCall, quotaCall, valuesOf } from '../table-client.ts';
 import { dynamoEventLog, dynamoResultStore } from './event-log.ts';
 import {
-  type ResponseTable,
-  hasEnded,
-  headAttributes,
-  headOfItem,
-  itemOfHead,
-  contentsOf,
-  partIdsOf,
-  putContent,
-  getResponseItems,
-  isKept,
   isResponseId,
-  marshalled,
-  removeResponseItems,
+  partIdsOf,
+  placeholders,
   removedStatus,
-  removeRest,
+  ResponseTable,
   type ResponseItem,
   type ResponseKey,
-  placeholders,
 } from './response-items.ts';
 
-interface StoredParts {
-  client: TableClient;
-  clock: Pick<Clock, 'now'>;
-  stack: string;
-}
+export type StoredParts = ConstructorParameters<typeof ResponseTable>[0];
 
-export function dynamoStored({ client, clock, stack }: StoredParts): Omit<StoredPorts, 'startRun'> {
-  const now = (): number => Math.floor(clock.now() / 1000);
-  const table: ResponseTable = { client, name: physicalTableName(stack, 'responses'), now };
+export function dynamoStored(parts: StoredParts): Omit<StoredPorts, 'startRun'> {
+  const table = new ResponseTable(parts);
   return {
     responses: dynamoResponseStore(table),
     runs: dynamoRunStore(table),
@@ -52,68 +38,130 @@ export function dynamoStored({ client, clock, stack }: StoredParts): Omit<Stored
   };
 }
 
-// Responses: the head of each in an item of its own, with the first part of its content, further parts in items beside it.
-// Parts are written before the head that names them, so a reader finds a whole content or none. The item of a response that
-// still runs has no part, since each write to an item costs as much as the item is large. What is removed leaves a mark for a
-// while: a put whose try comes late must not bring back what its client has deleted.
+/** A head as its item has it; only functions write one. */
+interface HeadItem {
+  account: string;
+  id: string;
+  status: ResponseStatus;
+  created: number;
+  expires: number;
+  ancestors: string[];
+  turn: number;
+  length: number;
+  streamed?: boolean | undefined;
+  run?: string | undefined;
+  until?: number | undefined;
+  events?: number | undefined;
+  events_until?: number | undefined;
+}
+
+const headAttributes = ['account', 'id', 'status', 'created', 'expires', 'ancestors', 'turn', 'length'];
+const runAttributes = ['streamed', 'run', 'until', 'events', 'events_until'];
+
+export const itemOfHead = ({ background, ...head }: ResponseHead): HeadItem & ResponseItem => ({
+  account: head.account,
+  id: head.id,
+  status: head.status,
+  created: head.createdAt,
+  expires: head.expires,
+  ancestors: [...head.ancestors],
+  turn: head.turn,
+  length: head.conversationLength,
+  streamed: background?.streamed,
+  run: background?.run,
+  until: background?.until,
+  events: background?.events,
+  events_until: background?.eventsUntil,
+});
+
+export function headOfItem(item: ResponseItem): ResponseHead {
+  const { created, length, streamed, run, until, events, events_until, ...head } =
+    item as unknown as HeadItem;
+  const { account, id, status, expires, ancestors, turn } = head;
+  return {
+    account,
+    id,
+    status,
+    createdAt: created,
+    expires,
+    ancestors,
+    turn,
+    conversationLength: length,
+    ...(until !== undefined && {
+      background: {
+        streamed: streamed === true,
+        until,
+        ...(run !== undefined && { run }),
+        ...(events !== undefined && { events }),
+        ...(events_until !== undefined && { eventsUntil: events_until }),
+      },
+    }),
+  };
+}
 
 /** A content that is replaced while it is read is read again. */
 const readsMax = 3;
 /** An environment that was frozen with a try in hand is gone by then. */
 const markedSeconds = 24 * 60 * 60;
 
-export const dynamoResponseStore = (table: ResponseTable): ResponseStore => ({
-  async put(response) {
-    const item = await itemOfResponse(table, response);
-    const reply = await putHead(table, item, 'attribute_not_exists(id)');
-    if (reply.done) return;
-    const old = reply.item && unmarshall(reply.item);
-    // The parts that were written before: none has them, or what the response has become has others.
-    if (isKept(old, table.now())) await removeReplaced(table, item, old);
-    else await removeRest(table, response.head);
-  },
-  read: (account, ids, admit) => readResponses(table, { account, ids, admit }, (response) => response),
-  readEach: (account, ids, take, admit) => readResponses(table, { account, ids, admit }, take),
-  heads: (account, ids) => readHeads(table, account, ids),
-  async remove(account, id) {
-    if (!isResponseId(id)) return false;
-    const asked = { ids: [id], attributes: headAttributes };
-    const head = (await getResponseItems(table, account, asked)).get(id);
-    // Parts without a head may be those of a put that is on its way.
-    if (!head) return false;
-    const isThere = isKept(head, table.now());
-    if (isThere) await mark(table, { account, id }, 'attribute_exists(id)');
-    // Also where there is a mark: an earlier try may have come so far.
-    await removeRest(table, { account, id });
-    return isThere;
-  },
-  async withdraw(account, id) {
-    if (!isResponseId(id)) return;
-    await mark(table, { account, id });
-    await removeRest(table, { account, id });
-  },
-});
-
-/** Whose head names nothing any more. */
-const mark = (table: ResponseTable, key: ResponseKey, condition?: string) =>
-  putHead(table, { ...key, status: removedStatus, expires: table.now() + markedSeconds }, condition);
-
-const putHead = ({ client, name }: ResponseTable, item: ResponseItem, condition?: string) =>
-  conditionalCall(() =>
-    client.call('PutItem', {
-      TableName: name,
-      Item: marshalled(item),
-      ...(condition && {
-        ConditionExpression: condition,
-        ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+export function dynamoResponseStore(table: ResponseTable): ResponseStore {
+  const putHead = (item: ResponseItem, condition?: string) =>
+    conditionalCall(() =>
+      table.client.call('PutItem', {
+        TableName: table.name,
+        Item: attributesOf(item),
+        ...(condition && {
+          ConditionExpression: condition,
+          ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+        }),
       }),
-    }),
-  );
+    );
+  /** Whose head names nothing any more. */
+  const mark = (key: ResponseKey, condition?: string) =>
+    putHead({ ...key, status: removedStatus, expires: table.now() + markedSeconds }, condition);
+  const readEach: ResponseStore['readEach'] = (account, ids, take, admit) =>
+    readResponses(table, { account, ids, admit }, take);
+  return {
+    async put(response) {
+      const item = await itemOfResponse(table, response);
+      const reply = await putHead(item, 'attribute_not_exists(id)');
+      if (reply.done) return;
+      const old = reply.item && valuesOf(reply.item);
+      // The parts that were written before: none has them, or what the response has become has others.
+      if (table.isKept(old)) await removeReplaced(table, item, old);
+      else await table.removeRest(response.head);
+    },
+    read: (account, ids, admit) => readEach(account, ids, (response) => response, admit),
+    readEach,
+    async heads(account, ids) {
+      const asked = ids.filter(isResponseId);
+      const found = await table.get(account, asked, [...headAttributes, ...runAttributes]);
+      const kept = [...found].filter(([, item]) => table.isKept(item));
+      return new Map(kept.map(([id, item]) => [id, headOfItem(item)]));
+    },
+    async remove(account, id) {
+      if (!isResponseId(id)) return false;
+      const head = (await table.get(account, [id], ['id', 'expires', 'status'])).get(id);
+      // Parts without a head may be those of a put that is on its way.
+      if (!head) return false;
+      const isThere = table.isKept(head);
+      if (isThere) await mark({ account, id }, 'attribute_exists(id)');
+      // Also where there is a mark: an earlier try may have come so far.
+      await table.removeRest({ account, id });
+      return isThere;
+    },
+    async withdraw(account, id) {
+      if (!isResponseId(id)) return;
+      await mark({ account, id });
+      await table.removeRest({ account, id });
+    },
+  };
+}
 
 /** Writes the parts of a response, and returns the item that makes them visible. Throws ResponseTooLarge. */
 async function itemOfResponse(table: ResponseTable, { head, body }: StoredResponse): Promise<ResponseItem> {
-  const inside = !head.background || hasEnded(head.status);
-  return { ...itemOfHead(head), ...(await putContent(table, head, { content: body, inside })) };
+  const inside = !head.background || (head.status !== 'queued' && head.status !== 'in_progress');
+  return { ...itemOfHead(head), ...(await table.putContent(head, { content: body, inside })) };
 }
 
 /** The parts of a content that no item names any more. What is not removed here, expires. */
@@ -124,7 +172,7 @@ async function removeReplaced(
 ): Promise<void> {
   const kept = new Set(partIdsOf(item));
   const ids = old ? partIdsOf(old).filter((id) => !kept.has(id)) : [];
-  await removeResponseItems(table, String(item['account']), ids).catch(() => {});
+  await table.remove(String(item['account']), ids).catch(() => {});
 }
 
 /** What the content of a response's item is. */
@@ -132,18 +180,6 @@ const responseOf = (body: unknown, item: ResponseItem): StoredResponse => ({
   head: headOfItem(item),
   body: body as ResponseBody,
 });
-
-async function readHeads(
-  table: ResponseTable,
-  account: string,
-  ids: readonly string[],
-): Promise<Map<string, ResponseHead>> {
-  const asked = { ids: ids.filter(isResponseId), attributes: headAttributes };
-  const found = await getResponseItems(table, account, asked);
-  return new Map(
-    [...found].flatMap(([id, item]) => (isKept(item, table.now()) ? [[id, headOfItem(item)] as const] : [])),
-  );
-}
 
 async function readResponses<Taken>(
   table: ResponseTable,
@@ -153,11 +189,8 @@ async function readResponses<Taken>(
   const whole = new Map<string, Taken>();
   let asked = ids.filter(isResponseId);
   for (let reads = 0; asked.length > 0 && reads < readsMax; reads += 1) {
-    const items = [...(await getResponseItems(table, account, { ids: asked })).values()];
-    const kept = items.filter((item) => isKept(item, table.now()));
-    const taken = await contentsOf(table, { account, items: kept, admit }, (body, item) =>
-      take(responseOf(body, item)),
-    );
+    const kept = [...(await table.get(account, asked)).values()].filter((item) => table.isKept(item));
+    const taken = await table.contentsOf(account, kept, (body, item) => take(responseOf(body, item)), admit);
     for (const [id, response] of taken) whole.set(id, response);
     // Replaced or removed since its head was read.
     asked = kept.map((item) => String(item['id'])).filter((id) => !whole.has(id));
@@ -195,22 +228,20 @@ interface Update extends ResponseKey {
   values?: Record<string, unknown>;
 }
 
-function dynamoRunStore(table: ResponseTable): RunStore {
-  const update = (change: Update): Promise<Updated> => updateHead(table, change);
+export function dynamoRunStore(table: ResponseTable): RunStore {
   const headNow = ({ item }: Updated): ResponseHead | undefined =>
-    isKept(item, table.now()) ? headOfItem(item) : undefined;
+    table.isKept(item) ? headOfItem(item) : undefined;
   return {
     async claim({ run, ...key }, until) {
       const condition = all(isBackground, `(${isQueued} OR (${isInProgress} AND ${isOwn}))`);
-      const claimed = await update({ ...key, set: { status: 'in_progress', run, until }, condition });
+      const set = { status: 'in_progress', run, until };
+      const claimed = await updateHead(table, { ...key, set, condition });
       if (!claimed.done || !claimed.item) return undefined;
-      const of = { account: key.account, items: [claimed.item] };
-      return (await contentsOf(table, of, responseOf)).get(key.id);
+      return (await table.contentsOf(key.account, [claimed.item], responseOf)).get(key.id);
     },
     async renew({ run, ...key }, until) {
-      const values = { ':run': run };
-      const renewed = await update({ ...key, set: { until }, condition: all(isInProgress, isOwn), values });
-      const head = headNow(renewed);
+      const own = { condition: all(isInProgress, isOwn), values: { ':run': run } };
+      const head = headNow(await updateHead(table, { ...key, set: { until }, ...own }));
       return head?.background?.run === run ? head : undefined;
     },
     async finish({ run, ...key }, response) {
@@ -219,28 +250,29 @@ function dynamoRunStore(table: ResponseTable): RunStore {
       // A client that was reported so finds what was cancelled cancelled.
       const from = response.head.status === 'cancelled' ? [isInProgress, isCancelled] : [isInProgress];
       const condition = all(exists, isOwn, `(${[...from, isFinishedSo].join(' OR ')})`);
-      const values = { ':run': run, ':content': item['body_name'] };
+      const values = { ':now': table.now(), ':run': run, ':content': item['body_name'] };
       const put = {
         TableName: table.name,
-        Item: marshalled(item),
-        ...conditionOf(condition, table.now(), { values }),
+        Item: attributesOf(item),
+        ...conditionOf(condition, values),
         ReturnValues: 'ALL_OLD' as const,
       };
       const reply = await quotaCall(() => table.client.call('PutItem', put));
       const attributes = reply.done ? reply.reply.Attributes : reply.item;
-      const old = attributes && unmarshall(attributes);
+      const old = attributes && valuesOf(attributes);
       if (reply.done) await removeReplaced(table, old, item);
       // What was deleted while it ran leaves nothing behind; of what ended otherwise, only this content goes.
-      else if (!isKept(old, table.now())) await removeRest(table, key);
-      else await removeResponseItems(table, key.account, partIdsOf(item));
+      else if (!table.isKept(old)) await table.removeRest(key);
+      else await table.remove(key.account, partIdsOf(item));
       return reply.done;
     },
     async cancel(account, id) {
-      return headNow(await update({ account, id, set: { status: 'cancelled' }, condition: hasEndedNot }));
+      const set = { status: 'cancelled' };
+      return headNow(await updateHead(table, { account, id, set, condition: hasEndedNot }));
     },
     async fail(account, id, events) {
       const condition = all(isBackground, hasEndedNot, isDead);
-      return headNow(await update({ account, id, set: { status: 'failed', events }, condition }));
+      return headNow(await updateHead(table, { account, id, set: { status: 'failed', events }, condition }));
     },
   };
 }
@@ -250,45 +282,32 @@ async function updateHead(
   { account, id, set, condition, values = {} }: Update,
 ): Promise<Updated> {
   if (!isResponseId(id)) return { done: false, item: undefined };
-  const names = Object.keys(set);
-  const assignments = names.map((name) => `#${name} = :${name}`).join(', ');
-  const given = Object.fromEntries(names.map((name) => [`:${name}`, set[name]]));
-  const input: UpdateItemCommandInput = {
+  const assignments = Object.keys(set)
+    .map((name) => `#${name} = :${name}`)
+    .join(', ');
+  const given = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
+  const input = {
     TableName: table.name,
-    Key: marshall({ account, id }),
+    Key: attributesOf({ account, id }),
     UpdateExpression: `SET ${assignments}`,
-    ...conditionOf(all(exists, condition), table.now(), {
-      values: { ...values, ...given },
-      other: assignments,
-    }),
-    ReturnValues: 'ALL_NEW',
+    ...conditionOf(all(exists, condition), { ':now': table.now(), ...values, ...given }, assignments),
+    ReturnValues: 'ALL_NEW' as const,
   };
   const reply = await quotaCall(() => table.client.call('UpdateItem', input));
   const item = reply.done ? reply.reply.Attributes : reply.item;
-  return { done: reply.done, item: item && unmarshall(item) };
+  return { done: reply.done, item: item && valuesOf(item) };
 }
 
 /** A condition with the names and values that it and the other expression have. */
-function conditionOf(
-  condition: string,
-  now: number,
-  { values, other = '' }: { values: Record<string, unknown>; other?: string },
-) {
+function conditionOf(condition: string, values: Record<string, unknown>, other = '') {
   const text = `${condition} ${other}`;
-  const known: Record<string, unknown> = {
-    ':now': now,
-    ':queued': 'queued',
-    ':in_progress': 'in_progress',
-    ':cancelled': 'cancelled',
-    ...values,
-  };
+  const statuses = { ':queued': 'queued', ':in_progress': 'in_progress', ':cancelled': 'cancelled' };
   const named = new Set(text.match(/:\w+/g));
+  const used = Object.entries({ ...statuses, ...values }).filter(([name]) => named.has(name));
   return {
     ConditionExpression: condition,
     ExpressionAttributeNames: placeholders(...new Set(text.match(/(?<=#)\w+/g))),
-    ExpressionAttributeValues: marshall(
-      Object.fromEntries(Object.entries(known).filter(([name]) => named.has(name))),
-    ),
+    ExpressionAttributeValues: attributesOf(Object.fromEntries(used)),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
   };
 }
