@@ -28,6 +28,10 @@ import { DetailBlocks, statePartsOf } from './state.ts';
 import { MirroredReasoning, ThinkTags, type SplitText } from './think-tags.ts';
 import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
+/** The fields that are read, of a chunk and of a whole completion. Compatible servers send anything, so each is checked. */
+type ChatEvent = JsonRecord & Partial<Record<'choices' | 'service_tier' | 'citations', unknown>>;
+type ChatChoice = Partial<Record<'index' | 'delta' | 'message' | 'finish_reason' | 'logprobs', unknown>>;
+
 const choicesMax = 128;
 
 /**
@@ -76,8 +80,8 @@ export class ChatReader implements AnswerReader {
       this.done = true;
       return [];
     }
-    const { value } = event;
-    if (!isRecord(value)) return [];
+    if (!isRecord(event.value)) return [];
+    const value: ChatEvent = event.value;
     const error = this.#whole ? undefined : errorOfEvent(value);
     if (error) throw new ErrorInAnswer(error);
     this.#usage.push(countsOfEvent(value));
@@ -168,7 +172,7 @@ class Choice {
   }
 
   /** Returns nothing for a choice without content. */
-  push(source: JsonRecord): { delta: ChatDelta; logprobs: unknown } | undefined {
+  push(source: ChatChoice): { delta: ChatDelta; logprobs: unknown } | undefined {
     const { delta: piece, message, finish_reason: reason } = source;
     if (reason === 'error') throw new ErrorInAnswer(chatError(source) ?? {});
     let delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
@@ -176,7 +180,7 @@ class Choice {
     const isWhole = !isRecord(piece) || (!this.#hasSaid && finishReason(reason) !== undefined);
     if (isWhole && isEmpty(delta) && isRecord(message)) delta = this.#read(readDelta(message));
     this.#hasSaid ||= !isEmpty(delta);
-    const logprobs = readLogprobs(source['logprobs']);
+    const logprobs = readLogprobs(source.logprobs);
     // A chunk without text may be the beginning of an answer, which is held until its first content.
     // What is only passed on is not counted, but for text, of which no model writes so much.
     if (logprobs !== null && deltaText(delta) === '') this.#kept.value(logprobs);

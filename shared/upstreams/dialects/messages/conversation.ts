@@ -4,7 +4,7 @@
  * bound to its prefix stay valid.
  */
 import type { ChatMessage, ChatToolCall, ChatContentPart } from '../../../wire/canonical-call.ts';
-import { type JsonRecord, asRecord, isRecord, parseJson } from '../../../wire/json.ts';
+import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../../wire/json.ts';
 import { sentIds, type SentIds } from '../../request-parts.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
@@ -13,11 +13,6 @@ import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 export interface Turn {
   role: 'user' | 'assistant';
   content: JsonRecord[];
-}
-
-/** A turn that may still grow. Results of tools stand before all else, as the vendor wants it. */
-interface OpenTurn extends Turn {
-  results: JsonRecord[];
 }
 
 export interface Conversation {
@@ -36,43 +31,41 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
   );
   const form = settings.quirks.callIds === 'alnum9' ? 'alnum9' : 'word64';
   const ids = sentIds(messages, { callIds: settings.callIds, form });
-  const turns: OpenTurn[] = [];
-  const add = (role: Turn['role'], content: JsonRecord[]): void => {
-    turns.push({ role, results: [], content });
+  const turns: Turn[] = [];
+  const add = (role: Turn['role'], blocks: readonly JsonRecord[]): void => {
+    let last = turns.at(-1);
+    if (blocks.length > 0 && last?.role !== role) turns.push((last = { role, content: [] }));
+    for (const block of blocks) last?.content.push(block);
+  };
+  const endWithUser = (): void => {
+    if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
   };
   for (const [offset, message] of messages.slice(leading.length).entries()) {
     const path = `messages[${leading.length + offset}]`;
-    if (message.role === 'assistant') {
+    if (message.role !== 'assistant') add('user', userBlocks(message, path, ids));
+    else {
       const state = settings.without.has('state') ? undefined : settings.states.get(message);
-      const content = assistantBlocks({ message, path, ids: ids.calls(message), state });
+      const content = assistantBlocks(message, path, ids, state);
       // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
       // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
-      if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
-      if (content.length > 0) add('assistant', content);
-    } else addToUser(turns, userBlocks(message, { path, ids }));
+      endWithUser();
+      add('assistant', content);
+    }
   }
-  if (turns.at(-1)?.role !== 'user') add('user', textBlocks(continuation));
-  return { system, turns: turns.map(closed) };
+  endWithUser();
+  return { system, turns: turns.map(resultsFirst) };
 }
 
-const closed = ({ role, results, content }: OpenTurn): Turn => ({
-  role,
-  content: results.length > 0 ? [...results, ...content] : content,
-});
-
-function addToUser(turns: OpenTurn[], blocks: JsonRecord[]): void {
-  if (blocks.length === 0) return;
-  let last = turns.at(-1);
-  if (last?.role !== 'user') {
-    last = { role: 'user', results: [], content: [] };
-    turns.push(last);
-  }
-  for (const block of blocks) (isResult(block) ? last.results : last.content).push(block);
+/** Results of tools stand before all else, as the vendor wants it. */
+function resultsFirst({ role, content }: Turn): Turn {
+  const results = content.filter(isResult);
+  const others = results.length > 0 ? content.filter((block) => !isResult(block)) : content;
+  return { role, content: [...results, ...others] };
 }
 
 const isResult = ({ type }: JsonRecord): boolean => type === 'tool_result';
 
-function userBlocks(message: ChatMessage, { path, ids }: { path: string; ids: SentIds }): JsonRecord[] {
+function userBlocks(message: ChatMessage, path: string, ids: SentIds): JsonRecord[] {
   const content = contentBlocks(message.content, path);
   if (message.role === 'tool') {
     const result = { type: 'tool_result', tool_use_id: ids.result(message) };
@@ -88,23 +81,18 @@ const asInstruction = (block: JsonRecord): JsonRecord =>
     ? { ...block, text: `<system_instruction>\n${String(block['text'])}\n</system_instruction>` }
     : block;
 
-// The blocks of an assistant turn: its text, its calls, and the thinking that the vendor wants back with them.
-
-interface AssistantTurn {
-  message: ChatMessage;
-  /** The message in the client's request, for errors. */
-  path: string;
-  /** The ids of the calls as they go up. */
-  ids: readonly string[];
-  /** What came with the turn. Undefined: nothing, or it may not go to this upstream. */
-  state: readonly StatePart[] | undefined;
-}
-
 /**
- * Thinking goes up as it came, at its place among text and calls; before both if the client changed the text. What the
- * layout does not name follows it, text before calls.
+ * The blocks of an assistant turn. Thinking goes up as it came, at its place among text and calls; before both if the
+ * client changed the text. What the layout does not name follows it, text before calls. `path`: of the message in the
+ * client's request; `state`: what came with the turn and may go to this upstream.
  */
-function assistantBlocks({ message, path, ids, state }: AssistantTurn): JsonRecord[] {
+function assistantBlocks(
+  message: ChatMessage,
+  path: string,
+  sent: SentIds,
+  state: readonly StatePart[] | undefined,
+): JsonRecord[] {
+  const ids = sent.calls(message);
   const calls = (message.tool_calls ?? []).map((call, index) => callBlock(call, ids[index] ?? ''));
   const text = textOf(message, path);
   const blocks = state ? rebuilt(state, text, calls) : [...textBlocks(text), ...calls];
@@ -116,11 +104,8 @@ function rebuilt(state: readonly StatePart[], text: string, calls: readonly Json
   const isOfCalls = new Set(named).size === named.length && named.every((index) => index < calls.length);
   const stretches = isOfCalls ? stretchesOf(text, state) : undefined;
   if (!stretches) {
-    return [
-      ...state.flatMap((part) => ('opaque' in part ? thinking(part.opaque) : [])),
-      ...textBlocks(text),
-      ...calls,
-    ];
+    const before = state.flatMap((part) => ('opaque' in part ? thinking(part.opaque) : []));
+    return [...before, ...textBlocks(text), ...calls];
   }
   const blocks = state.flatMap((part) => {
     if ('opaque' in part) return thinking(part.opaque);
@@ -203,7 +188,7 @@ function contentBlocks(content: ChatMessage['content'], path: string): JsonRecor
 
 function partBlocks(part: ChatContentPart, path: string): JsonRecord[] {
   if (part.type === 'text') return textBlocks(part.text ?? '');
-  if (part.type === 'refusal') return textBlocks(partBlocksTextOf(part['refusal']));
+  if (part.type === 'refusal') return textBlocks(textIn(part['refusal']));
   if (part.type === 'image_url')
     return [{ type: 'image', source: imageSource(part.image_url?.url ?? '', path) }];
   if (part.type === 'file') return [fileBlock(asRecord(part['file']), path)];
@@ -229,32 +214,20 @@ function inlineImage({ mediaType, base64 }: DataUrl, path: string): JsonRecord {
 /** PDF and plain text, inline or by URL, and images that were sent as files. */
 function fileBlock({ file_data: data, file_url: url, filename }: JsonRecord, path: string): JsonRecord {
   const title = typeof filename === 'string' && filename !== '' ? { title: filename } : {};
-  if (typeof url === 'string' && isUrl(url))
-    return { type: 'document', source: { type: 'url', url }, ...title };
+  const document = (source: JsonRecord): JsonRecord => ({ type: 'document', source, ...title });
+  const refused = (message: string): CannotCarry => new CannotCarry(`${path}.file`, message);
+  if (typeof url === 'string' && isUrl(url)) return document({ type: 'url', url });
   const file = typeof data === 'string' ? (readDataUrl(data) ?? rawPdf(data)) : undefined;
-  if (!file) {
-    const message = 'Files have to be sent as base64 data URLs or https URLs to this model.';
-    throw new CannotCarry(`${path}.file`, message);
-  }
+  if (!file) throw refused('Files have to be sent as base64 data URLs or https URLs to this model.');
   const { mediaType, base64 } = file;
-  if (mediaType.startsWith('image/')) {
-    return { type: 'image', source: inlineImage(file, `${path}.file`) };
-  }
-  if (mediaType === 'application/pdf') {
-    return { type: 'document', source: { type: 'base64', media_type: mediaType, data: base64 }, ...title };
-  }
-  const text =
-    mediaType.startsWith('text/') || mediaType === 'application/json' ? decoded(base64) : undefined;
-  if (text !== undefined) {
-    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: text }, ...title };
-  }
-  throw new CannotCarry(
-    `${path}.file`,
-    `Files of type ${mediaType.slice(0, 64)} cannot be sent to this model.`,
-  );
+  if (mediaType.startsWith('image/')) return { type: 'image', source: inlineImage(file, `${path}.file`) };
+  if (mediaType === 'application/pdf')
+    return document({ type: 'base64', media_type: mediaType, data: base64 });
+  const isText = mediaType.startsWith('text/') || mediaType === 'application/json';
+  const text = isText ? decoded(base64) : undefined;
+  if (text !== undefined) return document({ type: 'text', media_type: 'text/plain', data: text });
+  throw refused(`Files of type ${mediaType.slice(0, 64)} cannot be sent to this model.`);
 }
-
-const partBlocksTextOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 const isUrl = (text: string): boolean => /^https?:\/\//i.test(text);
 

@@ -1,6 +1,6 @@
 /** Converts the answers of Messages upstreams, events or one whole message, to canonical chunks. */
 import type { ChatChunk, ChatDelta, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, listIn } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
@@ -8,6 +8,11 @@ import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchan
 import { AnswerWriter } from '../../answer-writer.ts';
 import { serviceTierOf, UsageCounts, type VendorCounts } from '../../usage-counts.ts';
 import { ContentBlocks } from './content-blocks.ts';
+
+/** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */
+type Message = Partial<Record<'role' | 'content' | 'stop_reason' | 'stop_details' | 'usage', unknown>>;
+type MessagesEvent = Message &
+  Partial<Record<'type' | 'index' | 'message' | 'content_block' | 'delta' | 'error', unknown>>;
 
 /** All others are `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either. */
 const stopReasons = new Map<string, FinishReason>([
@@ -27,7 +32,7 @@ export class MessagesReader implements AnswerReader {
   #understood = false;
   #finish: FinishReason | undefined;
   /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
-  #early: JsonRecord | undefined;
+  #early: Message | undefined;
 
   constructor(context: ReaderContext) {
     this.#writer = new AnswerWriter(context);
@@ -57,13 +62,11 @@ export class MessagesReader implements AnswerReader {
       this.done = this.#finish !== undefined;
       return [];
     }
-    const { value } = event;
-    if (!isRecord(value)) return [];
-    if (value['type'] === 'error' || isRecord(value['error'])) {
-      if (this.#whole) return [];
-      throw new ErrorInAnswer(messagesError(value) ?? {});
-    }
-    return this.#chunks(this.#read(value));
+    if (!isRecord(event.value)) return [];
+    const value: MessagesEvent = event.value;
+    if (value.type !== 'error' && !isRecord(value.error)) return this.#chunks(this.#read(value));
+    if (this.#whole) return [];
+    throw new ErrorInAnswer(messagesError(value) ?? {});
   }
 
   end(): ChatChunk[] {
@@ -89,28 +92,28 @@ export class MessagesReader implements AnswerReader {
     return deltas.map((delta) => this.#writer.delta(delta));
   }
 
-  #read(value: JsonRecord): ChatDelta[] {
+  #read(value: MessagesEvent): ChatDelta[] {
     const { type, index } = value;
     switch (type) {
       case 'message_start': {
         this.#understood = true;
-        const message = asRecord(value['message']);
-        this.#readUsage(message['usage']);
-        if (isFilled(message['content'])) this.#early = message;
+        const message: Message = asRecord(value.message);
+        this.#readUsage(message.usage);
+        if (isFilled(message.content)) this.#early = message;
         return [];
       }
       case 'content_block_start': {
         const early = this.#isAfterEarly(index) ? this.#readEarly() : [];
-        return [...early, ...this.#blocks.start(index, asRecord(value['content_block']))];
+        return [...early, ...this.#blocks.start(index, asRecord(value.content_block))];
       }
       case 'content_block_delta':
-        return this.#blocks.delta(index, asRecord(value['delta']));
+        return this.#blocks.delta(index, asRecord(value.delta));
       case 'content_block_stop':
         return this.#blocks.stop(index);
       case 'message_delta': {
         this.#understood = true;
-        this.#readUsage(value['usage']);
-        return [...this.#readEarly(), ...this.#stop(asRecord(value['delta']))];
+        this.#readUsage(value.usage);
+        return [...this.#readEarly(), ...this.#stop(asRecord(value.delta))];
       }
       case 'message_stop':
         this.done = this.#understood || this.#blocks.any;
@@ -121,15 +124,15 @@ export class MessagesReader implements AnswerReader {
   }
 
   /** An answer that is one JSON document. */
-  #readWhole(value: JsonRecord): ChatDelta[] {
+  #readWhole(value: Message): ChatDelta[] {
     this.#understood = true;
-    this.#readUsage(value['usage']);
+    this.#readUsage(value.usage);
     this.done = true;
     return this.#readMessage(value);
   }
 
   #isAfterEarly(index: unknown): boolean {
-    const content = this.#early?.['content'];
+    const content = this.#early?.content;
     return Array.isArray(content) && typeof index === 'number' && index >= content.length;
   }
 
@@ -140,16 +143,15 @@ export class MessagesReader implements AnswerReader {
     return message && !this.#blocks.any ? this.#readMessage(message) : [];
   }
 
-  #readMessage(message: JsonRecord): ChatDelta[] {
-    const content: unknown[] = Array.isArray(message['content']) ? message['content'] : [];
-    const deltas = content.flatMap((block, index) =>
+  #readMessage(message: Message): ChatDelta[] {
+    const deltas = listIn(message.content).flatMap((block, index) =>
       this.#blocks.start(index, asRecord(block)).concat(this.#blocks.stop(index)),
     );
     return [...deltas, ...this.#stop(message)];
   }
 
   /** The vendor's words about a refusal, where it gives any. */
-  #stop({ stop_reason: reason, stop_details: details }: JsonRecord): ChatDelta[] {
+  #stop({ stop_reason: reason, stop_details: details }: Message): ChatDelta[] {
     if (typeof reason !== 'string' || reason === '') return [];
     this.#finish = stopReasons.get(reason) ?? 'stop';
     const { explanation } = asRecord(details);
@@ -168,10 +170,8 @@ const isFilled = (content: unknown): boolean =>
   Array.isArray(content) && content.some((block) => asRecord(block)['text'] !== '');
 
 /** Some endpoints leave the type out. */
-const isWholeMessage = ({ role, content }: JsonRecord): boolean =>
+const isWholeMessage = ({ role, content }: Message): boolean =>
   role === 'assistant' && Array.isArray(content);
-
-// The names of the counts in a Messages answer, whose events each have some of them.
 
 /** `message_start` has the input, `message_delta` the output and often the input again. */
 export function countsOf(usage: unknown): VendorCounts | undefined {
@@ -189,9 +189,7 @@ export function countsOf(usage: unknown): VendorCounts | undefined {
   };
 }
 
-// Finds the error in an answer of a Messages upstream: `{type: 'error', error: {type, message}, request_id}`.
-
-/** Bedrock's own errors, which the model never saw, have a `message` alone. */
+/** `{type: 'error', error: {type, message}, request_id}`. Bedrock's own errors, which the model never saw, have a `message` alone. */
 export function messagesError(body: unknown): UpstreamError | undefined {
   const { error, message } = asRecord(body);
   if (isRecord(error)) {

@@ -1,14 +1,36 @@
 /** Converts the answers of Responses upstreams, events or one whole response, to canonical chunks. */
 import type { ChatChunk, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
 import { serviceTierOf, UsageCounts, type VendorCounts } from '../../usage-counts.ts';
 import { AnswerWriter } from '../../answer-writer.ts';
-import { OutputItems, textOf, type AnswerItem, type ItemEvent, type TextKind } from './output-items.ts';
+import {
+  callTypes,
+  opaqueTypes,
+  OutputItems,
+  textOf,
+  type AnswerItem,
+  type ItemEvent,
+  type TextKind,
+} from './output-items.ts';
 import { agrees, argumentsText, ItemReader, wholeOfPart } from './item-reader.ts';
+
+/** The fields that are read, of a whole response and of an event. Compatible servers send anything, so each is checked. */
+type WholeResponse = Partial<
+  Record<'object' | 'status' | 'output' | 'usage' | 'service_tier' | 'incomplete_details' | 'error', unknown>
+>;
+type ResponsesEvent = JsonRecord & WholeResponse & Partial<Record<EventField, unknown>>;
+type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | PlaceField;
+type PlaceField =
+  | 'item_id'
+  | 'output_index'
+  | 'content_index'
+  | 'summary_index'
+  | 'annotation'
+  | 'annotation_index';
 
 /** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
 const texts: Partial<Record<string, { item: string; kind: TextKind; place: string; whole: string }>> = {
@@ -30,21 +52,10 @@ const parts: Partial<Record<string, { item: string; place: string }>> = {
   'response.reasoning_summary_part.done': { item: 'reasoning', place: 'summary_index' },
 };
 /** Items with content. Those of tools that run at the upstream have none. */
-const itemTypes = new Set([
-  'message',
-  'reasoning',
-  'function_call',
-  'custom_tool_call',
-  'image_generation_call',
-  'compaction',
-]);
-const lastEvents = new Set([
-  'response.completed',
-  'response.incomplete',
-  'response.failed',
-  'response.cancelled',
-  'response.done',
-]);
+const itemTypes = new Set([...callTypes, ...opaqueTypes, 'message', 'image_generation_call']);
+const lastEvents = new Set(
+  ['completed', 'incomplete', 'failed', 'cancelled', 'done'].map((end) => `response.${end}`),
+);
 
 /**
  * Pieces are passed on at once. The finish chunk comes at the end, after what the whole response holds beyond the
@@ -84,15 +95,15 @@ export class ResponsesReader implements AnswerReader {
   push(event: UpstreamEvent): ChatChunk[] {
     // `[DONE]` says nothing here: compatible servers also send it after an answer that broke off.
     if (this.done || event.kind === 'done' || !isRecord(event.value)) return [];
-    const { value } = event;
+    const value: ResponsesEvent = event.value;
     const { type } = value;
-    if (value['object'] === 'response' || (type === undefined && Array.isArray(value['output'])))
+    if (value.object === 'response' || (type === undefined && Array.isArray(value.output)))
       return this.#last(value);
-    if (type === 'error' || type === 'response.error' || (type === undefined && value['error']))
+    if (type === 'error' || type === 'response.error' || (type === undefined && value.error))
       throw new ErrorInAnswer(responsesError(value) ?? {});
     if (typeof type !== 'string' || !type.startsWith('response.')) return [];
     this.#understood = true;
-    this.#usage.push(countsOf(asRecord(value['response'])['usage']));
+    this.#usage.push(countsOf(asRecord(value.response)['usage']));
     if (lastEvents.has(type)) return this.#last(lastResponse(type, value));
     if (type === 'response.output_item.added' || type === 'response.output_item.done')
       return this.#item(type, value);
@@ -113,8 +124,8 @@ export class ResponsesReader implements AnswerReader {
     throw error;
   }
 
-  #item(type: string, value: JsonRecord): ChatChunk[] {
-    const source = asRecord(value['item']);
+  #item(type: string, value: ResponsesEvent): ChatChunk[] {
+    const source = asRecord(value.item);
     const kind = String(source['type']);
     if (!itemTypes.has(kind)) return [];
     if (type === 'response.output_item.added')
@@ -122,7 +133,7 @@ export class ResponsesReader implements AnswerReader {
     return this.#reader.end(this.#items.ofEnd(kind, itemEvent(value), source), source);
   }
 
-  #content(type: string, value: JsonRecord): ChatChunk[] {
+  #content(type: string, value: ResponsesEvent): ChatChunk[] {
     if (type === 'response.output_text.annotation.added') {
       const { annotation: note, annotation_index: place } = value;
       const item = this.#of('message', value);
@@ -130,7 +141,7 @@ export class ResponsesReader implements AnswerReader {
     }
     const part = parts[type];
     if (part)
-      return wholeOfPart(value['part'], placeOf(value, part.place)).flatMap((whole) =>
+      return wholeOfPart(value.part, placeOf(value, part.place)).flatMap((whole) =>
         this.#reader.whole(this.#of(whole.kind === 'reasoning' ? 'reasoning' : part.item, value), whole),
       );
     const dot = type.lastIndexOf('.');
@@ -144,29 +155,28 @@ export class ResponsesReader implements AnswerReader {
     const whole = value[text.whole];
     if (!type.endsWith('.done') || whole === undefined) return [];
     const item = this.#of(text.item, value);
-    const named = this.#reader.start(item, { name: value['name'] });
+    const named = this.#reader.start(item, { name: value.name });
     return [...named, ...this.#reader.whole(item, { kind, index, text: argumentsText(whole), part: value })];
   }
 
-  #of(type: string, value: JsonRecord): AnswerItem {
+  #of(type: string, value: ResponsesEvent): AnswerItem {
     return this.#items.ofPiece(type, itemEvent(value));
   }
 
   /** The whole response: shows what no event had, and reads how the answer ended. */
-  #last(response: JsonRecord): ChatChunk[] {
+  #last(response: WholeResponse): ChatChunk[] {
     this.#understood = true;
-    this.#usage.push(countsOf(response['usage']));
-    this.serviceTier = serviceTierOf(response['service_tier']);
+    this.#usage.push(countsOf(response.usage));
+    this.serviceTier = serviceTierOf(response.service_tier);
     const { output } = response;
-    const { reason } = asRecord(response['incomplete_details']);
+    const { reason } = asRecord(response.incomplete_details);
     // Some upstreams leave the status of a whole answer out or empty.
-    const status = response['status'] || (reason === undefined ? undefined : 'incomplete');
+    const status = response.status || (reason === undefined ? undefined : 'incomplete');
     if (status === 'failed') throw new ErrorInAnswer(responsesError(response) ?? {});
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
       throw new UpstreamFailure('cut');
-    const entries = Array.isArray(output) ? output : [];
-    const chunks = entries.flatMap((entry: unknown) => {
-      if (!isRecord(entry) || !itemTypes.has(String(entry['type']))) return [];
+    const chunks = recordsIn(output).flatMap((entry) => {
+      if (!itemTypes.has(String(entry['type']))) return [];
       const item = this.#items.ofEntry(entry, (each) => agrees(each, entry));
       return this.#reader.end(item, entry);
     });
@@ -178,24 +188,21 @@ export class ResponsesReader implements AnswerReader {
 }
 
 /** The response of a last event. Its type says the status where the response does not. */
-function lastResponse(type: string, value: JsonRecord): JsonRecord {
-  const response = asRecord(value['response']);
+function lastResponse(type: string, value: ResponsesEvent): WholeResponse {
+  const response: WholeResponse = asRecord(value.response);
   const status = type === 'response.done' ? undefined : type.slice('response.'.length);
-  const error = response['error'] ?? value['error'];
-  return { ...response, status: response['status'] || status, error };
+  return { ...response, status: response.status || status, error: response.error ?? value.error };
 }
 
 const placeOf = (value: JsonRecord, field: string): number =>
   typeof value[field] === 'number' ? value[field] : 0;
 
-const itemEvent = (value: JsonRecord): ItemEvent => ({
-  outputIndex: typeof value['output_index'] === 'number' ? value['output_index'] : undefined,
-  id: textOf(value['item_id']),
+const itemEvent = ({ output_index: index, item_id: id }: ResponsesEvent): ItemEvent => ({
+  outputIndex: typeof index === 'number' ? index : undefined,
+  id: textOf(id),
 });
 
-// The names of the counts in a response. Source: `ResponseUsage` of OpenAI's API description.
-
-/** Input counts what was read from and written to the cache, output counts reasoning. */
+/** Source: `ResponseUsage` of OpenAI's API description. Input counts what was read from and written to the cache, output counts reasoning. */
 export function countsOf(usage: unknown): VendorCounts | undefined {
   if (!isRecord(usage)) return undefined;
   const details = asRecord(usage['input_tokens_details']);
@@ -209,10 +216,8 @@ export function countsOf(usage: unknown): VendorCounts | undefined {
   };
 }
 
-// Finds the error in an answer of a Responses upstream: in a body, an error event or a failed response.
-
 /**
- * `{error: {message, type, param, code}}`, the same object without its wrapper in events of type `error`, or
+ * The error in a body, an error event or a failed response: `{error: {message, type, param, code}}`, the same object without its wrapper in events of type `error`, or
  * `{message}` and `{detail}` of gateways in front of the API.
  */
 export function responsesError(body: unknown): UpstreamError | undefined {
