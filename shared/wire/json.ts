@@ -12,6 +12,12 @@ export const listIn = (value: unknown): unknown[] => (Array.isArray(value) ? val
 
 export const recordsIn = (value: unknown): JsonRecord[] => listIn(value).filter(isRecord);
 
+/** A text as it is, any other value as JSON: some servers and clients send arguments as the object itself. */
+export function jsonText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : JSON.stringify(value);
+}
+
 export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Only the fields that have a value: a null of the OpenAI API means that the field is absent. */

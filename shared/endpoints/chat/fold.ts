@@ -3,8 +3,8 @@ import {
   type AssistantMessage,
   type ChatChunk,
   type ChatCompletion,
-  type ChatDelta,
   type ChatUsage,
+  type ChunkChoice,
   type FinishReason,
   type ToolCall,
   type ToolCallDelta,
@@ -14,31 +14,11 @@ import {
   type Kept,
 } from '../../wire/chat-response.ts';
 import { keptForAnswer } from '../endpoint.ts';
-import { isRecord, type JsonRecord } from '../../wire/json.ts';
-
-interface CallParts {
-  id: string;
-  type: 'function' | 'custom';
-  name: string;
-  text: GrowingText;
-  extra: unknown;
-}
-
-interface ChoiceParts {
-  content: GrowingText;
-  reasoning: GrowingText;
-  refusal: GrowingText;
-  details: ReasoningDetails;
-  toolCalls: Map<number, CallParts>;
-  annotations: UrlCitation[];
-  images: unknown[];
-  logprobs: { content: unknown[]; refusal: unknown[] } | null;
-  finish: FinishReason;
-}
+import { isRecord, listIn, type JsonRecord } from '../../wire/json.ts';
 
 /** Folds the canonical stream into the one object of a non-streaming answer. */
 export class ChunksToCompletion {
-  readonly #choices = new Map<number, ChoiceParts>();
+  readonly #choices = new Map<number, FoldedChoice>();
   readonly #kept: Kept;
   #first: ChatChunk | undefined;
   #usage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
@@ -53,11 +33,9 @@ export class ChunksToCompletion {
     if (chunk.usage) this.#usage = chunk.usage;
     if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
     for (const choice of chunk.choices) {
-      const parts = this.#parts(choice.index);
-      addDelta(parts, choice.delta, this.#kept);
-      this.#kept.value(choice.logprobs);
-      addLogprobs(parts, choice.logprobs);
-      if (choice.finish_reason) parts.finish = choice.finish_reason;
+      const folded = this.#choices.get(choice.index) ?? new FoldedChoice(this.#kept);
+      this.#choices.set(choice.index, folded);
+      folded.push(choice);
     }
   }
 
@@ -71,76 +49,89 @@ export class ChunksToCompletion {
       object: 'chat.completion',
       created: first.created,
       model: first.model,
-      choices: choices.map(([index, parts]) => ({
-        index,
-        message: messageOf(parts),
-        logprobs: parts.logprobs,
-        finish_reason: parts.finish,
-      })),
+      choices: choices.map(([index, folded]) => folded.whole(index)),
       usage: this.#usage,
       ...(this.#quota === undefined ? {} : { quota: this.#quota }),
     };
   }
-
-  #parts(index: number): ChoiceParts {
-    const known = this.#choices.get(index);
-    if (known) return known;
-    const parts: ChoiceParts = {
-      content: new GrowingText(),
-      reasoning: new GrowingText(),
-      refusal: new GrowingText(),
-      details: new ReasoningDetails(this.#kept),
-      toolCalls: new Map(),
-      annotations: [],
-      images: [],
-      logprobs: null,
-      finish: 'stop',
-    };
-    this.#choices.set(index, parts);
-    return parts;
-  }
-}
-
-function addDelta(parts: ChoiceParts, delta: ChatDelta, kept: Kept): void {
-  kept.text(deltaText(delta));
-  if (delta.content) parts.content.add(delta.content);
-  if (delta.reasoning_content) parts.reasoning.add(delta.reasoning_content);
-  if (delta.refusal) parts.refusal.add(delta.refusal);
-  parts.details.push(delta.reasoning_details ?? []);
-  append(parts.annotations, delta.annotations?.filter(isUrlCitation) ?? [], kept);
-  append(parts.images, delta.images ?? [], kept);
-  for (const piece of delta.tool_calls ?? []) addPiece(parts.toolCalls, piece, kept);
 }
 
 /** What a call takes beside its text. */
 const callBytes = 512;
 
-function addPiece(calls: Map<number, CallParts>, piece: ToolCallDelta, kept: Kept): void {
-  const text = piece.function?.arguments ?? piece.custom?.input ?? '';
-  const known = calls.get(piece.index);
-  if (!known) kept.bytes(callBytes);
-  if (piece.extra_content !== undefined) kept.value(piece.extra_content);
-  known?.text.add(text);
-  const call: CallParts = known ?? {
-    id: piece.id ?? '',
-    type: piece.type ?? 'function',
-    name: piece.function?.name ?? piece.custom?.name ?? '',
-    text: new GrowingText(),
-    extra: undefined,
-  };
-  if (!known) {
-    call.text.add(text);
-    calls.set(piece.index, call);
-  }
-  call.extra = piece.extra_content ?? call.extra;
+interface FoldedCall extends Pick<ToolCall, 'id' | 'type'> {
+  name: string;
+  text: GrowingText;
+  extra: unknown;
 }
 
-function addLogprobs(parts: ChoiceParts, value: unknown): void {
-  if (value === null) return;
-  const { content, refusal } = value as { content: unknown; refusal: unknown };
-  parts.logprobs ??= { content: [], refusal: [] };
-  if (Array.isArray(content)) append(parts.logprobs.content, content);
-  if (Array.isArray(refusal)) append(parts.logprobs.refusal, refusal);
+class FoldedChoice {
+  readonly #kept: Kept;
+  readonly #content = new GrowingText();
+  readonly #reasoning = new GrowingText();
+  readonly #refusal = new GrowingText();
+  readonly #details: ReasoningDetails;
+  readonly #calls = new Map<number, FoldedCall>();
+  readonly #annotations: UrlCitation[] = [];
+  readonly #images: unknown[] = [];
+  #logprobs: Record<'content' | 'refusal', unknown[]> | null = null;
+  #finish: FinishReason = 'stop';
+
+  constructor(kept: Kept) {
+    this.#kept = kept;
+    this.#details = new ReasoningDetails(kept);
+  }
+
+  push({ delta, logprobs, finish_reason: finish }: ChunkChoice): void {
+    this.#kept.text(deltaText(delta));
+    this.#content.add(delta.content ?? '');
+    this.#reasoning.add(delta.reasoning_content ?? '');
+    this.#refusal.add(delta.refusal ?? '');
+    this.#details.push(delta.reasoning_details ?? []);
+    append(this.#annotations, delta.annotations?.filter(isUrlCitation) ?? [], this.#kept);
+    append(this.#images, delta.images ?? [], this.#kept);
+    for (const piece of delta.tool_calls ?? []) this.#pushCall(piece);
+    this.#kept.value(logprobs);
+    if (logprobs !== null) {
+      const { content, refusal } = logprobs as Record<'content' | 'refusal', unknown>;
+      this.#logprobs ??= { content: [], refusal: [] };
+      append(this.#logprobs.content, listIn(content));
+      append(this.#logprobs.refusal, listIn(refusal));
+    }
+    this.#finish = finish ?? this.#finish;
+  }
+
+  #pushCall({ index, id = '', type = 'function', ...piece }: ToolCallDelta): void {
+    const known = this.#calls.get(index);
+    if (!known) this.#kept.bytes(callBytes);
+    if (piece.extra_content !== undefined) this.#kept.value(piece.extra_content);
+    const name = piece.function?.name ?? piece.custom?.name ?? '';
+    const call = known ?? { id, type, name, text: new GrowingText(), extra: undefined };
+    call.text.add(piece.function?.arguments ?? piece.custom?.input ?? '');
+    call.extra = piece.extra_content ?? call.extra;
+    this.#calls.set(index, call);
+  }
+
+  whole(index: number): ChatCompletion['choices'][number] {
+    return { index, message: this.#message(), logprobs: this.#logprobs, finish_reason: this.#finish };
+  }
+
+  /** As OpenAI does, `content` is null only when the answer consists of tool calls or a refusal. */
+  #message(): AssistantMessage {
+    const [content, refusal, reasoning] = [this.#content.text, this.#refusal.text, this.#reasoning.text];
+    const toolCalls = [...this.#calls].map(([index, call]) => toolCall(index, call));
+    const { list: details } = this.#details;
+    return {
+      role: 'assistant',
+      content: content === '' && (toolCalls.length > 0 || refusal !== '') ? null : content,
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
+      ...(details.length > 0 && { reasoning_details: details }),
+      refusal: refusal === '' ? null : refusal,
+      tool_calls: toolCalls.length > 0 ? toolCalls : null,
+      ...(this.#annotations.length > 0 && { annotations: this.#annotations }),
+      ...(this.#images.length > 0 && { images: this.#images }),
+    };
+  }
 }
 
 /** One by one, since a list of an upstream may be longer than a call may have arguments. */
@@ -151,26 +142,7 @@ function append<T>(list: T[], more: readonly T[], kept?: Kept): void {
   }
 }
 
-/** As OpenAI does, `content` is null only when the answer consists of tool calls or a refusal. */
-function messageOf(parts: ChoiceParts): AssistantMessage {
-  const content = parts.content.text;
-  const refusal = parts.refusal.text;
-  const reasoning = parts.reasoning.text;
-  const toolCalls = [...parts.toolCalls].map(([index, call]) => toolCall(index, call));
-  const { details, annotations, images } = parts;
-  return {
-    role: 'assistant',
-    content: content === '' && (toolCalls.length > 0 || refusal !== '') ? null : content,
-    ...(reasoning !== '' && { reasoning_content: reasoning }),
-    ...(details.list.length > 0 && { reasoning_details: details.list }),
-    refusal: refusal === '' ? null : refusal,
-    tool_calls: toolCalls.length > 0 ? toolCalls : null,
-    ...(annotations.length > 0 && { annotations }),
-    ...(images.length > 0 && { images }),
-  };
-}
-
-function toolCall(index: number, { id, type, name, text, extra }: CallParts): ToolCall {
+function toolCall(index: number, { id, type, name, text, extra }: FoldedCall): ToolCall {
   const whole = text.text;
   const called =
     type === 'custom' ? { custom: { name, input: whole } } : { function: { name, arguments: whole } };

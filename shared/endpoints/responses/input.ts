@@ -7,7 +7,7 @@ import { sealPrefix } from '../../wire/ids.ts';
 import { carriedTypes, ItemsFound } from './carried-items.ts';
 import { checkNameLength, flatToolName } from './tools.ts';
 import type { DeclaredTool } from './item-writers.ts';
-import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import { isRecord, jsonText, type JsonRecord } from '../../wire/json.ts';
 
 export const callTypes = new Set(['function_call', 'custom_tool_call']);
 export const outputTypes = new Set(['function_call_output', 'custom_tool_call_output']);
@@ -113,9 +113,7 @@ function sealedState({ item, param, stored }: PlacedItem): SealedState | undefin
 
 function toolCall(item: InputItem, param: string, context: ItemContext): ChatToolCall {
   const custom = itemType(item) === 'custom_tool_call';
-  const input = item[custom ? 'input' : 'arguments'];
-  const text =
-    typeof input === 'string' ? input : input === undefined || input === null ? '' : JSON.stringify(input);
+  const text = jsonText(item[custom ? 'input' : 'arguments']);
   const id = requiredText(item, 'call_id', param);
   const name = calledName(item, param, context);
   if (custom) return { id, type: 'custom', custom: { name, input: text } };

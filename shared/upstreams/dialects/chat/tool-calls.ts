@@ -2,7 +2,15 @@
  * Reads tool calls of Chat Completions upstreams, which cut calls into pieces in different ways. Never emits a call
  * twice, arguments after their end, or a custom call that was cut inside its wrapper.
  */
-import { canonicalJson, asRecord, isRecord, listIn, parseJson, type JsonRecord } from '../../../wire/json.ts';
+import {
+  canonicalJson,
+  asRecord,
+  isRecord,
+  jsonText,
+  listIn,
+  parseJson,
+  type JsonRecord,
+} from '../../../wire/json.ts';
 import { JsonScan } from '../../../stream/json-scan.ts';
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
@@ -237,7 +245,7 @@ function readPiece(piece: JsonRecord, position: number | undefined): CallPiece {
     index: indexOf(piece['index']),
     id: id !== undefined && id.length <= idLengthMax ? id : undefined,
     name: nonEmpty((isCustom ? custom : called)['name']),
-    text: argumentsText(isCustom ? custom['input'] : called['arguments']),
+    text: jsonText(isCustom ? custom['input'] : called['arguments']),
     custom: isCustom,
     extra: isRecord(piece['extra_content']) ? piece['extra_content'] : undefined,
     position,
@@ -248,11 +256,6 @@ function readPiece(piece: JsonRecord, position: number | undefined): CallPiece {
 function indexOf(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   return typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : undefined;
-}
-
-function argumentsText(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
 }
 
 const nonEmpty = (value: unknown): string | undefined =>

@@ -1,6 +1,6 @@
 /** Converts the answers of Responses upstreams, events or one whole response, to canonical chunks. */
 import type { ChatChunk, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, jsonText, recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
@@ -16,7 +16,7 @@ import {
   type ItemEvent,
   type TextKind,
 } from './output-items.ts';
-import { agrees, argumentsText, ItemReader, wholeOfPart } from './item-reader.ts';
+import { agrees, ItemReader, wholeOfPart } from './item-reader.ts';
 
 /** The fields that are read, of a whole response and of an event. Compatible servers send anything, so each is checked. */
 type WholeResponse = Partial<
@@ -156,7 +156,7 @@ export class ResponsesReader implements AnswerReader {
     if (!type.endsWith('.done') || whole === undefined) return [];
     const item = this.#of(text.item, value);
     const named = this.#reader.start(item, { name: value.name });
-    return [...named, ...this.#reader.whole(item, { kind, index, text: argumentsText(whole), part: value })];
+    return [...named, ...this.#reader.whole(item, { kind, index, text: jsonText(whole), part: value })];
   }
 
   #of(type: string, value: ResponsesEvent): AnswerItem {

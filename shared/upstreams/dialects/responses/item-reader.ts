@@ -1,6 +1,6 @@
 /** Shows what is new of an item as canonical chunks. What came in pieces and comes again as a whole is shown once. */
 import type { Annotation, ChatChunk, ChatDelta, ToolCallDelta } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, parseJson, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, jsonText, parseJson, type JsonRecord } from '../../../wire/json.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
 import { callsMax, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
 import { unwrappedInput } from '../../request-parts.ts';
@@ -240,7 +240,7 @@ const kinds: Partial<Record<string, TextKind>> = {
 function wholesOf(item: JsonRecord): WholeText[] {
   const { type, arguments: called, input, summary, content } = item;
   if (type === 'function_call' || type === 'custom_tool_call') {
-    const text = argumentsText(type === 'function_call' ? called : input);
+    const text = jsonText(type === 'function_call' ? called : input);
     return [{ kind: 'call', index: 0, text, part: item }];
   }
   return [summary, content].flatMap((list) =>
@@ -263,12 +263,6 @@ export function agrees(item: AnswerItem, source: JsonRecord): boolean {
     ({ kind, text }) =>
       text === '' || wholes.some((each) => each.kind === kind && each.text.startsWith(text)),
   );
-}
-
-/** Arguments as text; some servers send the object itself. */
-export function argumentsText(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
 }
 
 /** `offset`: where the annotated part begins in the whole visible text. Undefined for annotations of other kinds. */
