@@ -93,7 +93,7 @@ function parseDocument(text: string): unknown {
   refuseWide(text);
   const value = parseJson(text);
   if (value === undefined) throw new UpstreamFailure('cut');
-  if (isTooDeep(value, text)) throw new UpstreamFailure('junk');
+  if (isTooDeep(text)) throw new UpstreamFailure('junk');
   return value;
 }
 
@@ -105,7 +105,7 @@ function readEvent(data: string): UpstreamEvent[] {
   refuseWide(data);
   const value = parseJson(data);
   if (value === undefined) return data.includes('\n') ? data.split('\n').flatMap(readEvent) : [];
-  return isTooDeep(value, data) ? [] : [{ kind: 'value', value }];
+  return isTooDeep(data) ? [] : [{ kind: 'value', value }];
 }
 
 /**
@@ -126,10 +126,5 @@ function refuseWide(text: string): void {
 const levelsMax = 200;
 
 /** A level takes two characters, so short texts need no check. */
-const isTooDeep = (value: unknown, text: string): boolean =>
-  text.length > 2 * levelsMax && isDeeperThan(levelsMax, value);
-
-const isDeeperThan = (levels: number, value: unknown): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((inner) => isDeeperThan(levels - 1, inner)));
+const isTooDeep = (text: string): boolean =>
+  text.length > 2 * levelsMax && brokenBound(text, { levelsMax, valuesMax: Infinity }) === 'levels';

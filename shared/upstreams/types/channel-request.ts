@@ -1,9 +1,7 @@
 /**
  * Builds the request of a call to one channel: URL, headers, body, and whether it is signed. Sends nothing.
  */
-import type { CanonicalCall, ChatMessage } from '../../wire/canonical-call.ts';
-import type { StatePart } from '../../wire/turn-state.ts';
-import type { CallIds } from '../call-ids.ts';
+import type { CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChannelType } from '../channel-type.ts';
 import type { Dialect, Repeat, RequestSettings, SentBody } from '../dialect.ts';
 import type { UpstreamRequest } from '../exchange.ts';
@@ -12,21 +10,22 @@ import type { Quirks } from '../quirks.ts';
 import { boundedBody, permittedCall } from '../restricted-fields.ts';
 import { quirksOf, upstreamModel, type CalledChannel } from './channel-quirks.ts';
 import { channelTypes, type OwnAttributeName } from './channel-types.ts';
-import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import { isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 
-interface ChannelCall {
+type CallSettings =
+  | 'outputTokensLimit'
+  | 'outputTokensDefault'
+  | 'states'
+  | 'foreign'
+  | 'callIds'
+  | 'without';
+
+interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   dialect: Dialect;
   call: CanonicalCall;
   /** The public model name. */
   model: string;
   secret: string | undefined;
-  /** See RequestSettings. */
-  outputTokensLimit?: number | undefined;
-  outputTokensDefault: number;
-  states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
-  foreign?: ReadonlySet<ChatMessage> | undefined;
-  callIds: CallIds;
-  without: ReadonlySet<Repeat>;
   /** What the model's refusals taught. */
   learned?: Partial<Quirks> | undefined;
   /** Limits from this one on are left out, because the model refused it. */
@@ -41,11 +40,6 @@ export interface BuiltRequest {
   /** What must not reach a client in the upstream's errors. */
   known: KnownTexts;
 }
-
-const withoutLimit = <Settings extends Pick<ChannelCall, 'without'>>(settings: Settings): Settings => ({
-  ...settings,
-  without: new Set<Repeat>([...settings.without, 'limit']),
-});
 
 /** The call in a dialect, as far as the row permits it. Throws CannotCarry. */
 export function sentBody(
@@ -70,7 +64,8 @@ export function sentBody(
 export function channelRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
   const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
   const model = upstreamModel(channel, asked.model);
-  const { dialect, secret } = asked;
+  const { dialect, secret, outputTokensLimit, outputTokensDefault, states, foreign, callIds, without } =
+    asked;
   const { params } = channel;
   const quirks = { ...quirksOf(channel, asked.model), ...asked.learned };
   const settings = {
@@ -80,22 +75,23 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
     set: params.set,
     drop: params.drop,
     maxOutputTokens: params.max_output_tokens,
-    outputTokensLimit: asked.outputTokensLimit,
-    outputTokensDefault: asked.outputTokensDefault,
+    outputTokensLimit,
+    outputTokensDefault,
     limitField: channel.max_tokens_field ?? type.limitField(channel),
     allow: params.allow,
     quirks,
     apiVersion: type.apiVersion?.(channel),
-    states: asked.states,
-    foreign: asked.foreign,
-    callIds: asked.callIds,
-    without: asked.without,
+    states,
+    foreign,
+    callIds,
+    without,
+    dropsUnknown: params.unknown_fields === 'drop',
   };
-  const dropsUnknown = params.unknown_fields === 'drop';
-  const usual = sentBody(dialect, asked.call, { ...settings, dropsUnknown });
+  const usual = sentBody(dialect, asked.call, settings);
   const { outputTokensMax = 0, limitIsLeast = false } = usual;
   const isRefused = outputTokensMax >= (asked.refusedLimit ?? Infinity) && !limitIsLeast;
-  const sent = isRefused ? sentBody(dialect, asked.call, { ...withoutLimit(settings), dropsUnknown }) : usual;
+  const unlimited = { ...settings, without: new Set<Repeat>([...without, 'limit']) };
+  const sent = isRefused ? sentBody(dialect, asked.call, unlimited) : usual;
   const awsScope = type.awsScope?.(channel);
   const url =
     type.address?.(channel, { model, dialect: dialect.name, path: dialect.path }) ??
@@ -165,8 +161,6 @@ function asksForNothing(field: string, value: unknown): boolean {
 const holdsState = (message: JsonRecord): boolean =>
   !isNothing(message['reasoning_details']) ||
   [message, ...recordsIn(message['tool_calls'])].some(({ extra_content: extra }) => !isNothing(extra));
-
-const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
 
 /** `body`, `dropped`: what the dialect made of the call, and left out. `drop`, `set`: the channel's own. */
 function lostFields(

@@ -2,43 +2,24 @@
 import { type ChannelSetup, bearer, type ChannelType, readModelPage } from '../channel-type.ts';
 
 /** Gemini refuses any other field with a 400 `Unknown name ...: Cannot find field`. */
-const knownFields = new Set<string>([
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'max_tokens',
-  'max_completion_tokens',
-  'n',
-  'temperature',
-  'top_p',
-  'stop',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-  'response_format',
-  'reasoning_effort',
-  'modalities',
-  'service_tier',
-  'extra_body',
-]);
+const knownFields: ReadonlySet<string> = new Set(
+  (
+    'model messages stream stream_options max_tokens max_completion_tokens n temperature top_p stop tools ' +
+    'tool_choice parallel_tool_calls response_format reasoning_effort modalities service_tier extra_body'
+  ).split(' '),
+);
 
 /** Gemini 3 and later refuse a tool loop whose calls lack their signature. The `-latest` names are such models. */
 const signsThoughts = /\bgemini-([3-9]|\d{2})\b|\bgemini-.*-latest$/;
 
 /** Reasons of `google.rpc.ErrorInfo` that concern the key or the project behind it. */
-const keyReasons = new Set([
-  'API_KEY_INVALID',
-  'API_KEY_EXPIRED',
-  'API_KEY_SERVICE_BLOCKED',
-  'API_KEY_HTTP_REFERRER_BLOCKED',
-  'API_KEY_IP_ADDRESS_BLOCKED',
-  'ACCESS_TOKEN_EXPIRED',
-  'BILLING_DISABLED',
-  'CONSUMER_INVALID',
-  'CONSUMER_SUSPENDED',
-  'SERVICE_DISABLED',
-]);
+const keyReasons: ReadonlySet<string> = new Set(
+  (
+    'API_KEY_INVALID API_KEY_EXPIRED API_KEY_SERVICE_BLOCKED API_KEY_HTTP_REFERRER_BLOCKED ' +
+    'API_KEY_IP_ADDRESS_BLOCKED ACCESS_TOKEN_EXPIRED BILLING_DISABLED CONSUMER_INVALID CONSUMER_SUSPENDED ' +
+    'SERVICE_DISABLED'
+  ).split(' '),
+);
 
 export const gemini: ChannelType = {
   credentials: bearer,

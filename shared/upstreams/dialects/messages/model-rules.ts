@@ -129,11 +129,11 @@ const budgetMost = 32_768;
 export const budgetLeast = 1024;
 
 interface ThinkingFields {
-  thinking: JsonRecord | undefined;
+  thinking?: JsonRecord;
   /** For `output_config`. */
-  effort: string | undefined;
+  effort?: string | undefined;
   /** The effort that was sent instead of the requested one. */
-  changedEffort: string | undefined;
+  changedEffort?: string | undefined;
   /** The model will think, so that it accepts neither sampling nor a forced call. */
   isOn: boolean;
   /** The thinking of an earlier turn is lost, so that this one goes up without. */
@@ -153,28 +153,30 @@ interface ThinkingFacts {
  * Models that think by default are asked for the text of it, which they leave out otherwise. A model that
  * cannot stop thinking thinks least for the effort `none`.
  */
-export function thinkingFields(
-  { reasoning_effort: asked }: ChatRequest,
-  facts: ThinkingFacts,
-): ThinkingFields {
-  const { rules, settings } = facts;
-  const none = { thinking: undefined, effort: undefined, changedEffort: undefined, isOn: false, dropped: [] };
-  if (facts.isLoopWithoutThinking && settings.quirks.wantsBack === 'thinking' && rules.off !== 'always') {
-    const dropped = (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'];
+export function thinkingFields(request: ChatRequest, facts: ThinkingFacts): ThinkingFields {
+  const { rules, settings, isLoopWithoutThinking } = facts;
+  const asked = request.reasoning_effort ?? undefined;
+  const none = { isOn: false, dropped: [] };
+  const unthinking = { isOn: false, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
+  if (isLoopWithoutThinking && settings.quirks.wantsBack === 'thinking' && rules.off !== 'always') {
     const thinking = { type: rules.off === 'omit' ? 'disabled' : rules.off };
-    return { ...none, thinking, isLost: true, dropped };
+    return { ...unthinking, thinking, isLost: true };
   }
-  if (rules.thinking === 'none')
-    return { ...none, dropped: (asked ?? 'none') === 'none' ? [] : ['reasoning_effort'] };
-  if (asked === 'none' && rules.off !== 'always') {
+  if (rules.thinking === 'none') return unthinking;
+  if (asked === 'none' && rules.off !== 'always')
     return rules.off === 'omit' ? none : { ...none, thinking: { type: rules.off } };
-  }
-  if ((asked ?? undefined) === undefined) {
+  if (asked === undefined)
     return rules.off === 'omit' ? none : { ...none, thinking: adaptive(rules), isOn: true };
+  if (rules.thinking === 'budget') {
+    // The budget has to be smaller than the limit. A loop of calls whose last turn has no thinking block is refused with
+    // thinking on.
+    const budget = Math.min(budgets.get(asked) ?? budgetMost, facts.outputTokensMax - budgetLeast);
+    return budget < budgetLeast || isLoopWithoutThinking
+      ? { ...none, dropped: ['reasoning_effort'] }
+      : { ...none, thinking: { type: 'enabled', budget_tokens: budget }, isOn: true };
   }
-  if (rules.thinking === 'budget') return budgetFields(String(asked), facts, none);
   const efforts = settings.quirks.efforts?.filter((effort) => effort !== 'none') ?? rules.efforts;
-  const effort = knownEffort(String(asked), efforts) ?? efforts[0];
+  const effort = knownEffort(asked, efforts) ?? efforts[0];
   const changedEffort = effort === asked ? undefined : effort;
   return { ...none, thinking: adaptive(rules), effort, changedEffort, isOn: true };
 }
@@ -185,16 +187,6 @@ const adaptive = ({ bindsThinking }: ModelRules): JsonRecord => ({
   // A changed prefix costs the thinking of earlier turns, not the answer.
   ...(bindsThinking && { block_binding: { prefix_mismatch_behavior: 'drop_block' } }),
 });
-
-/**
- * The budget has to be smaller than the limit. A loop of calls whose last turn has no thinking block is refused with
- * thinking on.
- */
-function budgetFields(asked: string, facts: ThinkingFacts, none: ThinkingFields): ThinkingFields {
-  const budget = Math.min(budgets.get(asked) ?? budgetMost, facts.outputTokensMax - budgetLeast);
-  if (budget < budgetLeast || facts.isLoopWithoutThinking) return { ...none, dropped: ['reasoning_effort'] };
-  return { ...none, thinking: { type: 'enabled', budget_tokens: budget }, isOn: true };
-}
 
 /** The sampling fields that go up, and the names of those that do not or not as they were. */
 export function samplingFields(
