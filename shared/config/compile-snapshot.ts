@@ -25,7 +25,6 @@ import { readSetting, settingReader } from './setting-rows.ts';
 import type { ReferenceRules } from './rows/secret-reference.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 import { type Snapshot, usualFirstContentSeconds, snapshotFormat } from './snapshot.ts';
-import { storedEndpoint } from '../upstreams/types/channel-attributes.ts';
 import { attributeOf, plainRow } from './rows/read-row.ts';
 
 export interface CompileOptions extends ReferenceRules {
@@ -134,7 +133,6 @@ function storedChannel(row: ChannelRow): ChannelRow {
   const [usual] = usualFirstContentSeconds;
   return {
     ...row,
-    endpoint: storedEndpoint(row),
     first_content_seconds: own ?? usual,
     ...(own !== undefined && { own_first_content: true }),
   };

@@ -64,8 +64,6 @@ export interface ChannelSetup<Own extends string = never> {
   attributes: { readonly [name in Own]: OwnAttribute };
   /** The address of a row without `endpoint`. Absent or undefined: the row must have one. */
   ownEndpoint?(channel: ChannelAttributes<Own>): string | undefined;
-  /** An address in the form that the version before this one reads in snapshots. */
-  storedEndpoint?(endpoint: string): string;
   /** The problems of a row of this type, each as `attribute: found ..., wanted ...`. */
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
   /** How its models are listed, or why they cannot be listed. */

@@ -21,7 +21,7 @@ const ownExceptions = new Set([
 export const bedrock: ChannelType<'region'> = {
   dialect: (model) => (claude.test(model) ? 'messages' : gpt.test(model) ? 'responses' : 'chat'),
   address: ({ endpoint }, { dialect, path }) =>
-    `${hostOf(endpoint)}/${dialect === 'messages' ? 'anthropic' : 'openai'}/v1${path}`,
+    `${endpoint}/${dialect === 'messages' ? 'anthropic' : 'openai'}/v1${path}`,
   credentials: () => ({}),
   accept: 'text/event-stream, application/vnd.amazon.eventstream, application/json',
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
@@ -31,9 +31,6 @@ export const bedrock: ChannelType<'region'> = {
   ownFault: (_status, { reasons = [] }) =>
     reasons.some((reason) => ownExceptions.has(reason)) ? 'channel' : undefined,
 };
-
-/** Snapshots have the path of one dialect in the address: the version before this one knows no other. */
-const hostOf = (endpoint: string): string => endpoint.replace(/\/openai\/v1$/, '');
 
 export const bedrockSetup: ChannelSetup<'region'> = {
   attributes: {
@@ -45,7 +42,6 @@ export const bedrockSetup: ChannelSetup<'region'> = {
     },
   },
   ownEndpoint: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com`,
-  storedEndpoint: (endpoint) => `${hostOf(endpoint)}/openai/v1`,
   problems: (row, rules) =>
     [
       row.region === undefined &&

@@ -28,10 +28,6 @@ export const typesWith = (name: OwnAttributeName): ChannelTypeName[] =>
 export const endpointOf = (row: TypedRow): string | undefined =>
   row.endpoint === '' ? channelSetups[row.type].ownEndpoint?.(row) : row.endpoint;
 
-/** The base address as snapshots hold it. */
-export const storedEndpoint = (row: TypedRow): string =>
-  channelSetups[row.type].storedEndpoint?.(row.endpoint) ?? row.endpoint;
-
 /** Whether requests go to the base address followed by the dialect's path. */
 export const appendsPath = ({ type }: Pick<TypedRow, 'type'>): boolean => !('address' in channelTypes[type]);
 

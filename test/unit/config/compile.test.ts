@@ -34,14 +34,14 @@ describe('the snapshot', () => {
   });
 
   it.each(['bedrock-runtime', 'bedrock-runtime-fips'])(
-    'holds the address of %s with the path that the version before knows, and calls go by the dialect',
+    'holds the host of %s alone, and calls go by the dialect',
     (host) => {
       const endpoint = `https://${host}.us-east-1.amazonaws.com`;
       const row = { type: 'bedrock', region: 'us-east-1', endpoint };
       const { snapshot } = compile({ channels: [channel(row)] });
       const [stored] = snapshot.channels;
       if (!stored) throw new Error();
-      expect(stored.endpoint).toBe(`${endpoint}/openai/v1`);
+      expect(stored.endpoint).toBe(endpoint);
       const called = { model: 'm', dialect: 'messages', path: '/messages' };
       expect(channelTypes.bedrock.address?.(stored, called)).toBe(`${endpoint}/anthropic/v1/messages`);
     },

@@ -181,12 +181,6 @@ describe('an address goes by the dialect', () => {
     const type: ChannelType<OwnAttributeName> = channelTypes[row.type];
     expect(type.address?.(row, { model: 'm', dialect, path: '/x' })).toBe(url);
   });
-
-  it('also where a snapshot of an earlier version has the path in it', () => {
-    const endpoint = 'https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1';
-    const address = channelTypes.bedrock.address?.({ endpoint }, { model: 'm', dialect: 'chat', path: '/x' });
-    expect(address).toBe(`${endpoint}/x`);
-  });
 });
 
 describe('the header of a key', () => {
