@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { refuse, type RefusalCode } from '../../shared/relay/http/refusal.ts';
-import { referencesIn, textsOf } from './named-tests.ts';
+import { linesOf, referencesIn, textsOf } from './named-tests.ts';
 import { readPage } from './pages.ts';
 
 const page = readPage('docs/conformance.md');
 const files = new Map(
   [...page.matchAll(/^\[([a-z-]+)\]: \.\.\/(\S+)$/gm)].map((match) => [String(match[1]), String(match[2])]),
 );
-const rows = page.split('\n').filter((line) => line.startsWith('| '));
+const rows = linesOf(page);
 
 describe('docs/conformance.md', () => {
   it.each([...files])('names tests and cases of %s that exist', (name, file) => {
@@ -24,7 +24,7 @@ describe('docs/conformance.md', () => {
 
   it('has a test for every line of the contract, or a reason why there is none', () => {
     const contract = page.slice(0, page.indexOf('## Where the contract says'));
-    const lines = contract.split('\n').filter((line) => /^\| (?!contract|field|---)/.test(line));
+    const lines = linesOf(contract).filter((line) => !/^\| (contract|field|---)/.test(line));
     expect(lines.length).toBeGreaterThan(50);
     const unshown = lines.filter((line) => referencesIn(line).length === 0);
     expect(unshown.filter((line) => !line.includes('see ['))).toEqual([]);

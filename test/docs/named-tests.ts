@@ -1,5 +1,12 @@
 import { readPage } from './pages.ts';
 
+/** The items of a page's lists, and the rows of its tables, each in one line. */
+export const linesOf = (page: string): string[] =>
+  page
+    .replaceAll(/\n {2,}(?=\S)/g, ' ')
+    .split('\n')
+    .filter((line) => /^(- |\| )/.test(line));
+
 /** `[file] "a test", "another"` in a row, one entry per file. */
 export const referencesIn = (row: string): { file: string; names: string[] }[] =>
   [...row.matchAll(/\[([a-z-]+)\] ("[^"]+"(?:, "[^"]+")*)/g)].map((match) => ({

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { removals } from '../reliability/removals.ts';
-import { referencesIn, textsOf } from './named-tests.ts';
+import { linesOf, referencesIn, textsOf } from './named-tests.ts';
 import { readPage } from './pages.ts';
 
 const page = readPage('docs/reliability.md');
 const files = new Map(
   [...page.matchAll(/^\[([a-z-]+)\]: \.\.\/(\S+)$/gm)].map((match) => [String(match[1]), String(match[2])]),
 );
-const rows = page.split('\n').filter((line) => /^\| [FS]\d+ /.test(line));
-const idOf = (row: string): string => String(/^\| ([FS]\d+) /.exec(row)?.[1]);
+const rows = linesOf(page).filter((line) => /^- [FS]\d+ /.test(line));
+const idOf = (row: string): string => String(/^- ([FS]\d+) /.exec(row)?.[1]);
 const numbered = (letter: string, last: number): string[] =>
   Array.from({ length: last }, (_, index) => `${letter}${index + 1}`);
 /** Rows that no test of this repository can show yet; the page says why. */
