@@ -1,4 +1,4 @@
-/** Markup with everything stored escaped: `html` escapes each value that is not markup itself. For every page and file of operators. */
+/** Markup with everything stored escaped: `html` escapes each value that is not markup itself; and keys masked, wherever they stand. */
 import { html } from 'hono/html';
 
 export { html };
@@ -18,3 +18,9 @@ export function shownValue(value: unknown): string {
   if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value.join(', ');
   return JSON.stringify(value, (_, each: unknown) => (typeof each === 'bigint' ? String(each) : each)) ?? '';
 }
+
+/** A client's key, or one of many vendors': one may stand in a wrong attribute, a note or an error. */
+const keyPattern = /\bsk-[\w-]{20,}/g;
+
+export const masked = (text: string, revealed: ReadonlySet<string> = new Set()): string =>
+  text.replaceAll(keyPattern, (key) => (revealed.has(key) ? key : `${key.slice(0, 7)}...${key.slice(-4)}`));

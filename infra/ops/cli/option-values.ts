@@ -5,33 +5,37 @@ import { parseDecimal } from '../../../shared/billing/amount.ts';
 import { perThousand } from '../../../shared/billing/price.ts';
 import { time } from '../../../shared/config/rows/read-row.ts';
 
+function refuse(wanted: string): never {
+  throw new InvalidArgumentError(`Wanted ${wanted}.`);
+}
+
 export function parseList(written: string): string[] {
   const items = written
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
-  if (items.length === 0) throw new InvalidArgumentError('Wanted names, separated by commas.');
+  if (items.length === 0) refuse('names, separated by commas');
   return items;
 }
 
 export function parseMapper(written: string): Record<string, string> {
   const pairs = parseList(written).map((pair) => pair.split('=').map((side) => side.trim()));
   if (pairs.some((pair) => pair.length !== 2 || pair.includes(''))) {
-    throw new InvalidArgumentError('Wanted public=upstream pairs, separated by commas.');
+    refuse('public=upstream pairs, separated by commas');
   }
   return Object.fromEntries(pairs) as Record<string, string>;
 }
 
 export function parseNumber(written: string): number {
   const number = Number(written);
-  if (written.trim() === '' || !Number.isFinite(number)) throw new InvalidArgumentError('Wanted a number.');
+  if (written.trim() === '' || !Number.isFinite(number)) refuse('a number');
   return number;
 }
 
 /** `48`, `48h` or `7d` as hours. */
 export function parseHours(written: string): number {
   const [, number, unit] = /^(\d+(?:\.\d+)?)([hd]?)$/.exec(written.trim()) ?? [];
-  if (number === undefined) throw new InvalidArgumentError('Wanted a time, such as 48h or 7d.');
+  if (number === undefined) refuse('a time, such as 48h or 7d');
   return Number(number) * (unit === 'd' ? 24 : 1);
 }
 
@@ -40,8 +44,7 @@ const durationUnitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 6
 /** `800ms`, `5s` or `2m` as milliseconds. */
 export function parseDuration(written: string): number {
   const [, number, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)(ms|s|m)$/.exec(written.trim()) ?? [];
-  if (number === undefined)
-    throw new InvalidArgumentError('Wanted a time with its unit, such as 800ms or 5s.');
+  if (number === undefined) refuse('a time with its unit, such as 800ms or 5s');
   return Math.round(Number(number) * (durationUnitsMs[unit] ?? 1));
 }
 
@@ -51,8 +54,7 @@ export const parseLimit = (written: string): number | 'none' =>
 
 /** A whole number above 0. */
 export function parseCount(written: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(written.trim()))
-    throw new InvalidArgumentError('Wanted a whole number above 0.');
+  if (!/^[1-9]\d{0,8}$/.test(written.trim())) refuse('a whole number above 0');
   return Number(written);
 }
 
@@ -69,7 +71,7 @@ export function parseModelPrice(
 ): Record<string, PricePair> {
   const [, model, prices] = /^([^=]+)=(.+)$/.exec(written.trim()) ?? [];
   if (model === undefined || prices === undefined)
-    throw new InvalidArgumentError('Wanted a model and its price, per million tokens, such as gpt-4o=18/72.');
+    refuse('a model and its price, per million tokens, such as gpt-4o=18/72');
   return { ...earlier, [model.trim()]: parsePricePair(prices) };
 }
 
@@ -80,10 +82,7 @@ const isAmount = (written: string): boolean =>
 /** Yuan per million tokens, as yuan per 1,000. */
 export function parsePrice(written: string): number {
   const price = isAmount(written) ? perThousand(written) : undefined;
-  if (price === undefined)
-    throw new InvalidArgumentError(
-      'Wanted yuan per million tokens, with a point for decimals, such as 18 or 0.15.',
-    );
+  if (price === undefined) refuse('yuan per million tokens, with a point for decimals, such as 18 or 0.15');
   return price;
 }
 
@@ -91,9 +90,7 @@ export function parsePrice(written: string): number {
 export function parsePricePair(written: string): PricePair {
   const [input, output, ...more] = written.trim().split(/[\s/]+/);
   if (input === undefined || output === undefined || more.length > 0)
-    throw new InvalidArgumentError(
-      'Wanted the prices of input and output per million tokens, such as 18/72.',
-    );
+    refuse('the prices of input and output per million tokens, such as 18/72');
   const pair = { input: parsePrice(input), output: parsePrice(output) };
   if (pair.input + pair.output === 0)
     throw new InvalidArgumentError('A model that costs nothing is named with --free.');
@@ -103,16 +100,14 @@ export function parsePricePair(written: string): PricePair {
 /** A number of tokens. */
 export function parseTokens(written: string): number {
   const number = Number(written);
-  if (!/^\d{1,12}$/.test(written.trim()))
-    throw new InvalidArgumentError('Wanted a number of tokens, such as 1200.');
+  if (!/^\d{1,12}$/.test(written.trim())) refuse('a number of tokens, such as 1200');
   return number;
 }
 
 /** Epoch milliseconds. */
 export function parseTime(written: string): number {
   const parsed = z.safeParse(time, written);
-  if (!parsed.success)
-    throw new InvalidArgumentError('Wanted a date or a time with its zone, such as 2026-11-01.');
+  if (!parsed.success) refuse('a date or a time with its zone, such as 2026-11-01');
   return parsed.data;
 }
 
@@ -125,7 +120,6 @@ export const parseMoment = (written: string): number =>
 /** Accepts a decimal of 0 or more and returns it as text, because floats do not hold money exactly. */
 export function parseDecimalText(written: string): string {
   const decimal = written.trim().replace(/%$/, '');
-  if (!isAmount(decimal))
-    throw new InvalidArgumentError('Wanted a number, with a point for decimals, such as 7.2.');
+  if (!isAmount(decimal)) refuse('a number, with a point for decimals, such as 7.2');
   return decimal;
 }

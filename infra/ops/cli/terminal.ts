@@ -8,6 +8,7 @@ import { Writable, type Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
 import { csvCells, csvText, shownText } from './csv.ts';
+import { masked } from '../markup.ts';
 
 /** Streams and environment of a run, from the process or a test. Passed as an argument, never global. */
 export interface ProcessContext {
@@ -164,12 +165,6 @@ function terminalIn(format: Format, context: ProcessContext, state: RunState): T
     ...questionsOn(context, state, remark),
   };
 }
-
-/** A client's key, or one of many vendors': one may stand in a wrong attribute, a note or an error. */
-const keyPattern = /\bsk-[\w-]{20,}/g;
-
-export const masked = (text: string, revealed: ReadonlySet<string> = new Set()): string =>
-  text.replaceAll(keyPattern, (key) => (revealed.has(key) ? key : `${key.slice(0, 7)}...${key.slice(-4)}`));
 
 /** Questions and what is asked appear on the stream for errors. */
 function questionsOn(

@@ -10,6 +10,7 @@ import { Hono, type Context } from 'hono';
 import { Failure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { sharedStyle } from '../../../shared/relay/page/page-kit.ts';
+import { masked } from '../markup.ts';
 import { formOf, guardHeaders, isRefusal, refusalOf } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
 import { frame, type Page } from './layout/frame.ts';
@@ -129,18 +130,12 @@ function answering(parts: ConsoleParts, { style, scripts }: StaticFiles): Answer
       const at = visit.path + new URL(call.req.url).search;
       const framing = { ...options, name: visit.identity.name, path: at, style, scripts, cost };
       const text = String(await frame(page, framing));
-      return call.html(masked(text, page.secret), (page.status ?? 200) as 200);
+      return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
     });
     turn = work.catch(() => undefined);
     return work;
   };
 }
-
-/** A client's key, or one of many vendors': one may stand in a wrong attribute, a note or an error. */
-const keyPattern = /\bsk-[\w-]{20,}/g;
-
-const masked = (text: string, revealed: string | undefined): string =>
-  text.replaceAll(keyPattern, (key) => (key === revealed ? key : `${key.slice(0, 7)}...${key.slice(-4)}`));
 
 /** How long the answer to a confirmation waits for the end of the work, before it says that it goes on. */
 const waitMs = 1500;

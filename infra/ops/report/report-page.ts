@@ -1,6 +1,6 @@
 /** A report as one HTML file, and the tables that it and the terminal have of it. Renders the view and reads nothing. */
 import { divideHalfUp, yuanNumber, type NanoYuan } from '../../../shared/billing/amount.ts';
-import { nameOf, type Finding } from '../../../shared/operate/config/row-changes.ts';
+import { nameOf } from '../../../shared/operate/config/row-changes.ts';
 import {
   marginOf,
   type NearEmptyAccount,
@@ -8,6 +8,8 @@ import {
   type ReportedChannel,
   type ReportView,
 } from '../../../shared/operate/report.ts';
+import { grouped } from '../console/layout/figures.ts';
+import { column, head, number, table, tiles, wide, type Column } from '../console/layout/table.ts';
 import { html, nothing, type Markup } from '../markup.ts';
 import { barPlot } from './bar-plot.ts';
 import { fileOf } from './file.ts';
@@ -25,19 +27,36 @@ export function reportPage(view: ReportView): Promise<string> {
         </p>
       </header>
       <main>
-        ${tiles(view)} ${plots(view)}
+        ${tilesOf(view)} ${plots(view)}
         <details open>
           <summary>Figures by day</summary>
-          ${table('Day', servedColumns, view.days.slice(0, period.come), 'rows')}
+          ${servedTable('Day', view.days.slice(0, period.come))}
         </details>
         <h2>Models</h2>
-        ${view.models.length > 0 ? table('Model', servedColumns, view.models, 'rows') : none('No calls.')}
+        ${servedTable('Model', view.models)}
         <h2>Channels, slowest first</h2>
-        ${view.channels.length > 0 ? table('Channel', channelColumns, view.channels, 'channels') : none('No calls.')}
+        ${longTable(view.channels, {
+          of: 'channels',
+          empty: 'No calls.',
+          columns: [head('Channel', ({ name }) => name), ...pageColumns(channelColumns)],
+        })}
         <h2>Accounts near empty</h2>
-        ${nearEmpty.length > 0 ? table('Account', nearEmptyColumns, named(nearEmpty), 'accounts') : none('No account runs empty within 7 days at its pace.')}
+        ${longTable(nearEmpty, {
+          of: 'accounts',
+          empty: 'No account runs empty within 7 days at its pace.',
+          columns: [head('Account', ({ account }) => account), ...pageColumns(nearEmptyColumns)],
+        })}
         <h2>Open marks</h2>
-        ${marks.length > 0 ? marksTable(marks) : none('No row has a problem or a warning.')}
+        ${longTable(marks, {
+          of: 'marks',
+          empty: 'No row has a problem or a warning.',
+          columns: [
+            head('Row', (mark) => nameOf(mark)),
+            column('Mark', ({ problem, warning }) =>
+              problem === undefined ? wide(warning) : html`<span class="wide bad">${problem}</span>`,
+            ),
+          ],
+        })}
         ${
           problems.length > 0
             ? html`<h2>What could not be read</h2>
@@ -106,93 +125,66 @@ export const nearEmptyColumns: ReportColumn<NearEmptyAccount>[] = [
   ['LASTS', 'Lasts', ({ daysLeft }) => lastsFor(daysLeft), ({ daysLeft }) => daysLeft < 1],
 ];
 
-const named = (accounts: readonly NearEmptyAccount[]) =>
-  accounts.map((each) => Object.assign({ name: each.account }, each));
+const pageColumns = <Row>(columns: readonly ReportColumn<Row>[]): Column<Row>[] =>
+  columns.flatMap(([, title, text, isBad]) =>
+    title === ''
+      ? []
+      : [number(title, (row) => (isBad?.(row) ? html`<span class="bad">${text(row)}</span>` : text(row)))],
+  );
 
 /** Rows beyond these are counted: a page of 300 models is no report. */
 const rowsMax = 31;
 
-function table<Row extends { name: string }>(
-  first: string,
-  given: readonly ReportColumn<Row>[],
-  rows: readonly Row[],
-  of: string,
-): Markup {
-  const columns = given.filter(([, title]) => title !== '');
-  return rowsOf(
-    html`<th scope="col">${first}</th>
-      ${columns.map(([, title]) => html`<th scope="col" class="number">${title}</th>`)}`,
-    rows.map(
-      (row) =>
-        html`<th scope="row">${row.name}</th>
-          ${columns.map(([, , text, isBad]) => html`<td class="number ${isBad?.(row) ? 'bad' : ''}">${text(row)}</td>`)}`,
-    ),
-    html` ${of}: <code>report --json</code> has all`,
-  );
+interface LongTable<Row> {
+  of: string;
+  empty: string;
+  columns: readonly Column<Row>[];
 }
 
-const marksTable = (marks: readonly Finding[]): Markup =>
-  rowsOf(
-    html`<th scope="col">Row</th>
-      <th scope="col">Mark</th>`,
-    marks.map(
-      (mark) =>
-        html`<th scope="row">${nameOf(mark)}</th>
-          <td class="words ${mark.problem === undefined ? 'warning' : 'bad'}">
-            ${mark.problem ?? mark.warning}
-          </td>`,
-    ),
-    html`: <code>check</code> has all`,
-  );
+const longTable = <Row>(rows: readonly Row[], { of, empty, columns }: LongTable<Row>): Markup =>
+  html`${table(rows.slice(0, rowsMax), { caption: of, empty, columns })}
+  ${
+    rows.length > rowsMax
+      ? html`<p class="soft">
+          and ${grouped(rows.length - rowsMax)} more ${of}: <code>report --json</code> has all
+        </p>`
+      : nothing
+  }`;
 
-const rowsOf = (head: Markup, rows: readonly Markup[], rest: Markup): Markup =>
-  html`<div class="scroll">
-      <table>
-        <thead>
-          <tr>
-            ${head}
-          </tr>
-        </thead>
-        <tbody>
-          ${rows.slice(0, rowsMax).map(
-            (row) =>
-              html`<tr>
-                ${row}
-              </tr> `,
-          )}
-        </tbody>
-      </table>
-    </div>
-    ${rows.length > rowsMax ? html`<p class="note">and ${grouped(rows.length - rowsMax)} more${rest}</p>` : nothing}`;
+const servedTable = (first: string, rows: readonly ServedGroup[]): Markup =>
+  longTable(rows, {
+    of: `${first.toLowerCase()}s`,
+    empty: 'No calls.',
+    columns: [head(first, ({ name }) => name), ...pageColumns(servedColumns)],
+  });
 
-const none = (words: string): Markup => html`<p class="note">${words}</p>`;
-
-function tiles({ whole, before, nearEmpty, marks }: ReportView): Markup {
+function tilesOf({ whole, before, nearEmpty, marks }: ReportView): Markup {
   const { counts, amounts } = whole;
   const calls = counts.calls ?? 0;
   const { earned, knownCalls } = marginOf(whole);
   const failures = counts.failures ?? 0;
-  const isLoss = earned !== undefined && earned < 0n;
   const charged = amounts.charged ?? 0n;
   const failedBefore = percent(before.counts.failures ?? 0, before.counts.calls ?? 0);
-  return html`<ul class="tiles">
-    ${tile('Charged', yuanText(charged), { note: compared(charged, before.amounts.charged ?? 0n) })}
-    ${tile('Margin', yuanOrNone(earned), { note: `cost known of ${percent(knownCalls, calls)} of calls`, isBad: isLoss })}
-    ${tile('Calls', grouped(calls), { note: compared(calls, before.counts.calls ?? 0) })}
-    ${tile('Failed', percent(failures, calls), { note: `${grouped(failures)} calls; before: ${failedBefore}`, isBad: isFailing(failures, calls) })}
-    ${tile('Near empty', grouped(nearEmpty.length), { note: 'accounts, within 7 days' })}
-    ${tile('Open marks', grouped(marks.length), { note: 'rows with a problem or a warning' })}
-  </ul>`;
+  const badIf = (isBad: boolean) => (isBad ? { mark: 'bad' as const } : {});
+  return tiles([
+    { name: 'Charged', value: yuanText(charged), note: compared(charged, before.amounts.charged ?? 0n) },
+    {
+      name: 'Margin',
+      value: yuanOrNone(earned),
+      note: `cost known of ${percent(knownCalls, calls)} of calls`,
+      ...badIf(earned !== undefined && earned < 0n),
+    },
+    { name: 'Calls', value: grouped(calls), note: compared(calls, before.counts.calls ?? 0) },
+    {
+      name: 'Failed',
+      value: percent(failures, calls),
+      note: `${grouped(failures)} calls; before: ${failedBefore}`,
+      ...badIf(isFailing(failures, calls)),
+    },
+    { name: 'Near empty', value: grouped(nearEmpty.length), note: 'accounts, within 7 days' },
+    { name: 'Open marks', value: grouped(marks.length), note: 'rows with a problem or a warning' },
+  ]);
 }
-
-const tile = (
-  name: string,
-  value: string,
-  { note, isBad = false }: { note: string; isBad?: boolean },
-): Markup =>
-  html`<li class="${isBad ? 'bad' : ''}">
-    <span>${name}</span><strong>${value}</strong><span class="note">${note}</span>
-  </li>`;
 
 const compared = (now: bigint | number, earlier: bigint | number): string => {
   const words = change(now, earlier);
@@ -248,10 +240,6 @@ const grouped3 = (value: number): string => {
   const rounded = Number(value.toPrecision(3));
   return rounded >= 1000 ? grouped(rounded) : String(rounded);
 };
-
-/** 12345678 becomes `12,345,678`. */
-export const grouped = (count: number | bigint): string =>
-  String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 
 /** Two decimals; of less than a cent four, and of less than that what there is. */
 export function yuanText(amount: NanoYuan): string {

@@ -1,9 +1,9 @@
 /** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file. */
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { marginOf, reportJson, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
+import { grouped } from '../../console/layout/figures.ts';
 import {
   channelColumns,
-  grouped,
   nearEmptyColumns,
   percent,
   reportPage,
@@ -12,8 +12,9 @@ import {
   yuanText,
   type ReportColumn,
 } from '../../report/report-page.ts';
+import { masked } from '../../markup.ts';
 import { shows } from '../command.ts';
-import { masked, textTable, type Column, type Terminal } from '../terminal.ts';
+import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { writeTextFile } from '../text-files.ts';
 
 interface ReportOptions {

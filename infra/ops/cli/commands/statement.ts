@@ -17,12 +17,12 @@ import {
   viewStatement,
   type Statement,
 } from '../../../../shared/operate/statement.ts';
-import { html, nothing, type Markup } from '../../markup.ts';
+import { html, masked, nothing, type Markup } from '../../markup.ts';
 import { fileOf } from '../../report/file.ts';
 import { auditing, shows } from '../command.ts';
 import { csvLines, delimiterOf } from '../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';
-import { masked, textTable, type Column, type Terminal } from '../terminal.ts';
+import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';
 
 const month = { '--month <month>': 'such as 2026-10, in UTC' };
