@@ -10,7 +10,6 @@ export type Content = Markup | string | number | undefined | null | false | read
 
 export const nothing: Markup = html``;
 
-/** Text of a row that may be anything at all. */
 export function shownValue(value: unknown): string {
   if (value === undefined) return '';
   if (typeof value === 'string') return value;

@@ -50,13 +50,11 @@ export interface PolicyAccess {
   neverWrites?: readonly TableName[];
 }
 
-/** The tables of the configuration. */
 const configuration = ['channels', 'charges', 'plans', 'settings'] as const;
 
 /** Published versions. Everything else in `runtime` belongs to functions: turns, idempotency keys, notices. */
 const versionIds = ['config', 'snapshot#*', 'rows#*'];
 
-/** What an audit reads. */
 const auditReads: readonly TableAccess[] = [
   { tables: ['quotas'], actions: ['GetItem', 'Scan'] },
   { tables: ['grants', 'ledger'], actions: ['Query', 'Scan'] },
@@ -157,7 +155,6 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
 export const policyNameIn = (stack: string, policy: PolicyName, region: string): string =>
   `${stack}-${policy}-${region}`;
 
-/** What a run works on, for the name of a policy. */
 interface DeniedRun {
   /** As in the table of policies. */
   command: string;

@@ -11,7 +11,6 @@ import { openSession, describeTarget, resolveTarget, type TargetOptions } from '
 import { parseCount } from './option-values.ts';
 import type { Format, ProcessContext, Terminal } from './terminal.ts';
 
-/** What a command works with. */
 export interface Run {
   ports: OperatorPorts;
   terminal: Terminal;
@@ -30,23 +29,18 @@ export type Policies = readonly [PolicyName, ...PolicyName[]];
 type Taking = Readonly<Record<string, Taken>>;
 
 interface CommandParts {
-  /** In the help, after the name. */
   does: string;
-  /** Options that must be given. */
   needs?: Taking;
   takes?: Taking;
   notes?: string;
   /** Without the program's name; what is piped into it comes before. Absent: its name alone. */
   examples?: readonly string[];
-  /** With which it runs. */
   policies?: Policies;
-  /** Of options that need more than the command without them. */
   optionPolicies?: Readonly<Record<string, Policies>>;
 }
 
 /** `Words`: arguments, options and the command, as commander hands them to an action. */
 interface Showing<Words extends unknown[]> extends CommandParts {
-  /** Its result is a list, which it prints as CSV too. */
   lists?: boolean;
   /** What it returns goes on after it has said what it had to say. */
   run: (run: Run, ...words: Words) => Promise<void | { ended: Promise<void> }>;
@@ -62,7 +56,6 @@ export interface CommandDefinition extends CommandParts {
   add: (command: Command, act: Acting) => void;
 }
 
-/** Makes of a command's work what commander calls. */
 type Acting = <Words extends unknown[]>(
   work: (run: Run, ...words: Words) => Promise<void | { ended: Promise<void> }>,
 ) => (...words: Words) => Promise<void>;
@@ -78,7 +71,6 @@ export const reading: Policies = ['support', 'operator'];
 export const auditing: Policies = ['support', 'operator', 'repair'];
 export const operating: Policies = ['operator'];
 
-/** A command that prints a view. */
 export const shows = <Words extends unknown[]>(
   name: string,
   { lists, run, ...parts }: Showing<Words>,
@@ -93,7 +85,6 @@ export const shows = <Words extends unknown[]>(
   },
 });
 
-/** A command that writes what its plan says. */
 export const changes = <Words extends unknown[], Made>(
   name: string,
   { plan, ...parts }: Changing<Words, Made>,
@@ -255,7 +246,6 @@ export interface Writing<Made> {
   /** Prints what of the plan its effect does not say, such as a table of differences. Text only. */
   preview?: (terminal: Terminal) => void;
   carryOut: () => Promise<Made>;
-  /** Prints what was done, as text. */
   print?: (terminal: Terminal, made: Made) => void;
   /** What `--json` prints beside `done` and `effect`. Undefined: nothing was done. */
   facts?: (made: Made | undefined) => object;
@@ -276,7 +266,6 @@ export const rowWrites = (
   facts: () => facts,
 });
 
-/** Shows, asks, carries out, prints. */
 async function perform<Made>(
   terminal: Terminal,
   { plan, preview, carryOut, print, facts = () => ({}) }: Writing<Made>,

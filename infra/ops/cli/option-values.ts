@@ -52,7 +52,6 @@ export function parseDuration(written: string): number {
 export const parseLimit = (written: string): number | 'none' =>
   written.trim() === 'none' ? 'none' : parseCount(written);
 
-/** A whole number above 0. */
 export function parseCount(written: string): number {
   if (!/^[1-9]\d{0,8}$/.test(written.trim())) refuse('a whole number above 0');
   return Number(written);
@@ -97,7 +96,6 @@ export function parsePricePair(written: string): PricePair {
   return pair;
 }
 
-/** A number of tokens. */
 export function parseTokens(written: string): number {
   const number = Number(written);
   if (!/^\d{1,12}$/.test(written.trim())) refuse('a number of tokens, such as 1200');

@@ -85,7 +85,6 @@ to ask it is needed. --dry-run shows and writes nothing. --json prints one JSON 
 Exit codes: 0 done; 1 it did not work out, or something was found that needs attention; 2 the command line is wrong, or
 --yes is missing; 3 the AWS credentials do not allow it (the message names the policy that does).`;
 
-/** Of the program itself. */
 const programExamples = [
   'init --stack relay',
   'key create --account acme',

@@ -14,14 +14,11 @@ import { masked } from '../markup.ts';
 export interface ProcessContext {
   /** `isTTY`: a person uses the terminal. */
   input: Readable & { isTTY?: boolean };
-  /** Results. */
   output: Writable;
-  /** Remarks, questions and failures. */
   errors: Writable;
   environment: NodeJS.ProcessEnv;
 }
 
-/** What standard output holds: lines for people, one JSON value, or CSV. */
 export type Format = 'text' | 'json' | 'csv';
 
 /**
@@ -48,7 +45,6 @@ interface Listing<Row> {
 export const namedValues = <Row>(columns: readonly Column<Row>[], row: Row): Record<string, unknown> =>
   Object.fromEntries(columns.flatMap(([name, , value]) => (name === '' ? [] : [[name, value(row)]])));
 
-/** The table for people; the first row is the header. */
 export function textTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string[][] {
   const shown = columns.filter(([, head]) => head !== '');
   return [
@@ -57,7 +53,6 @@ export function textTable<Row>(columns: readonly Column<Row>[], rows: readonly R
   ];
 }
 
-/** A value for people. */
 export function cellText(value: unknown): string {
   if (value === undefined || value === null) return '-';
   if (typeof value === 'string') return value;
@@ -67,9 +62,7 @@ export function cellText(value: unknown): string {
 
 export interface Terminal {
   readonly format: Format;
-  /** The same streams, another form. */
   readonly in: (format: Format) => Terminal;
-  /** Whether standard output has data already. */
   readonly hasData: () => boolean;
   /** Whether nothing was printed and nobody was asked for so long. */
   readonly isSilent: (milliseconds: number) => boolean;
@@ -77,11 +70,8 @@ export interface Terminal {
   readonly print: (line: string) => void;
   /** Prints a line that is not part of the result, to the stream for errors. */
   readonly remark: (line: string) => void;
-  /** Prints each as a remark that begins with `warning:`. */
   readonly warn: (warnings: string[]) => void;
-  /** Prints the one value of JSON. */
   readonly printJson: (value: unknown) => void;
-  /** Prints rows in the form that was asked for. */
   readonly printList: <Row>(rows: readonly Row[], listing: Listing<Row>) => void;
   /** Prints aligned columns; the first row is the header. */
   readonly printTable: (rows: string[][]) => void;
@@ -91,7 +81,6 @@ export interface Terminal {
   readonly printCsvRows: (names: readonly string[], rows: readonly object[]) => void;
   /** Lets a key be printed that this run made. All other text of that form is masked, whatever table it comes from. */
   readonly reveal: (secretKey: string) => void;
-  /** Whether a person can answer questions. */
   readonly isAttended: boolean;
   /** Asks for confirmation of a change. Throws a Failure unless the answer is yes. */
   readonly confirm: (question: string, options: { yes?: boolean | undefined }) => Promise<void>;
@@ -115,7 +104,6 @@ export const openTerminal = (context: ProcessContext): Terminal =>
 interface RunState {
   hasData: boolean;
   isAsking: boolean;
-  /** Of `performance.now()`. */
   printedMs: number;
   revealed: Set<string>;
 }

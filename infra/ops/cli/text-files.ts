@@ -28,7 +28,6 @@ export async function readSheetFile(path: string): Promise<string> {
   }
 }
 
-/** Undefined: there is no such file. */
 export const readTextFileIfAny = async (path: string): Promise<string | undefined> =>
   readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;

@@ -212,7 +212,6 @@ function actions(parts: ConsoleParts, answer: Answer) {
 
 /** The files that pages load, by names that change with their content. Only these exist: no path leads to a folder. */
 interface StaticFiles {
-  /** By the path below the base. */
   files: ReadonlyMap<string, { type: string; body: string }>;
   style: string;
   scripts: readonly string[];

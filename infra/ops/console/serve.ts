@@ -128,7 +128,6 @@ const plain = (status: number, words: string): Response =>
     headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
   });
 
-/** Undefined: a browser sends no such request. */
 async function requestOf(message: IncomingMessage): Promise<Request | undefined> {
   const { method = 'GET', url = '/', headers } = message;
   if (!['GET', 'POST'].includes(method) || !url.startsWith('/')) return undefined;
@@ -200,7 +199,6 @@ export class Session {
     return `${cookieName}=${this.#cookie}; Path=${this.base}; HttpOnly; SameSite=Strict`;
   }
 
-  /** Whose request it is. Undefined: nobody's. */
   identityOf(cookies: string | null): Identity | undefined {
     if (!this.#isTokenUsed || this.isOver()) return undefined;
     const values = (cookies ?? '').split(';').map((each) => each.trim());

@@ -3,9 +3,7 @@ import { html, type Markup } from '../markup.ts';
 
 export interface Series {
   name: string;
-  /** Of its colour. */
   tone: 'first' | 'second' | 'bad';
-  /** One for each day. */
   values: readonly number[];
 }
 
@@ -14,16 +12,13 @@ export interface BarPlot {
   unit: string;
   /** `2026-11-22` */
   days: readonly string[];
-  /** Beside each other. */
   series: readonly Series[];
-  /** A value as words. */
   words: (value: number) => string;
 }
 
 const size = { width: 720, height: 200, left: 58, right: 8, top: 12, bottom: 24 };
 const plotWidth = size.width - size.left - size.right;
 const plotHeight = size.height - size.top - size.bottom;
-/** Of labels under the axis. */
 const labelsMax = 7;
 
 export function barPlot(plot: BarPlot): Markup {

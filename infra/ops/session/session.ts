@@ -89,14 +89,12 @@ const defaultStack = 'relay';
 const defaultEndpoint = 'http://127.0.0.1:8000';
 const stackName = /^[A-Za-z][A-Za-z0-9-]{0,127}$/;
 
-/** The options of the program that say where it works. */
 export interface TargetOptions extends AwsPlace {
   stack?: string;
   /** The stack `relay-<stage>`. */
   stage?: string;
 }
 
-/** Where a session reads and writes. */
 interface SessionTarget extends Target, AwsPlace {}
 
 /**

@@ -66,7 +66,6 @@ export const ownOptions: Readonly<Record<string, string>> = Object.fromEntries(
   ]),
 );
 
-/** The values of these options, by attribute name. */
 export const ownAttributesIn = (command: Command): NonNullable<ChannelInput['attributes']> =>
   Object.fromEntries(
     ownAttributes().flatMap(({ name }) => {

@@ -283,7 +283,6 @@ const withTime = ({ from, ...charge }: ChargeList['charges'][number]) => ({
   ...(from !== undefined && { from: isoTime(from) }),
 });
 
-/** The sum of a call, line by line. */
 function printExplanation(
   { format, print, printJson, printTable, remark }: Terminal,
   model: string,

@@ -420,7 +420,6 @@ function printNewCustomer(terminal: Terminal, plan: NewCustomerPlan, made: Made)
     remark('The grant is not applied yet. It will be within minutes: see `customer show`.');
 }
 
-/** @param made undefined: it was not made */
 function newCustomerFacts({ reveal }: Terminal, plan: NewCustomerPlan, made: Made | undefined): object {
   const { account, grant, contact, baseUrl, pages } = plan;
   const facts = { account, contact: contact ?? null, granted: grant ? formatYuan(grant.amount) : null };

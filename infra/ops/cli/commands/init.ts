@@ -112,7 +112,6 @@ interface InitPlans extends Pick<InitOptions, 'wait'> {
   secret: UpstreamSecret;
   prices: FirstPricesPlan;
   channel: AddChannelPlan;
-  /** Undefined: the account starts without a balance. */
   grant: GrantPlan | undefined;
   key: NewKeyPlan;
 }
@@ -283,9 +282,7 @@ async function askAttributes(answer: Answer, type: ChannelTypeName, options: Ini
 }
 
 interface UpstreamSecret {
-  /** Undefined: the upstream needs no key. */
   reference?: string;
-  /** Undefined: the value cannot be read here. */
   value?: string | undefined;
   /** The plan that stores the value under the reference; undefined: it is stored already. */
   storing?: StoreSecretPlan;

@@ -274,7 +274,6 @@ export function printNewKey(
   print(`Account ${account}; ${rights}. It works within 5 seconds.`);
 }
 
-/** @param made undefined: it was not made */
 export function newKeyFacts(
   { reveal }: Terminal,
   { account, rights }: Pick<NewKeyPlan, 'account' | 'rights'>,
@@ -386,7 +385,6 @@ function printLeaked(
   if (refund !== undefined) print(`To give back what it spent (choose the amount): ${refundCommand(refund)}`);
 }
 
-/** @param made undefined: nothing was done */
 function leakedFacts({ reveal }: Terminal, plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): object {
   const facts = { account: plan.account, leaked: plan.name };
   if (!made) return facts;

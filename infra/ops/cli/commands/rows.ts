@@ -16,9 +16,7 @@ import type { Column, Terminal } from '../terminal.ts';
 
 export interface RowGroup {
   table: ConfigTable;
-  /** Such as `a rule`. */
   noun: string;
-  /** Reads the key that is typed. */
   keyOf: (written: string) => string | number;
   examples: Readonly<Record<'show' | 'set' | 'off', readonly string[]>>;
 }

@@ -12,14 +12,11 @@ export interface Field {
   /** What messages of plans call it beside that. */
   alsoNamed?: string;
   label: string;
-  /** Absent: one line of text. */
   kind?: 'text' | 'area' | 'choice' | 'hidden' | 'check';
   value?: string | undefined;
   help?: Content;
-  /** Of a `choice`: value and words. */
   choices?: readonly (readonly [value: string, words: string])[];
   required?: boolean;
-  /** How much of the width it takes. Absent: all of it. */
   width?: 'third';
   /** What a phone's keyboard shows. */
   input?: 'decimal' | 'numeric' | 'email';
@@ -28,7 +25,6 @@ export interface Field {
   mark?: { kind: 'bad' | 'warning'; words: string } | undefined;
 }
 
-/** A form that was sent before. */
 export interface Tried {
   fields: Readonly<Record<string, string>>;
   /** Why it was refused. Absent: it was not, and is changed again. */
@@ -175,7 +171,6 @@ export interface RowField extends Omit<Field, 'value'> {
   typed?: (text: string, field: (name: string) => string) => unknown;
 }
 
-/** As one of three in a line. */
 export const third = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
   name,
   label,
@@ -186,7 +181,6 @@ export const third = (name: string, label: string, help: string, more: Partial<R
   ...more,
 });
 
-/** Names on lines of their own. */
 export const namesField = (name: string, label: string, help: string): RowField => ({
   name,
   label,
@@ -208,7 +202,6 @@ export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
     Object.assign({}, field, { value: (field.shown ?? shownValue)(row[field.name], row) }),
   );
 
-/** The attributes of these fields, as they were typed. */
 export const typedRow = (fields: readonly RowField[], field: (name: string) => string): RawRow =>
   Object.fromEntries(fields.map(({ name, typed: read = typed }) => [name, read(field(name), field)]));
 
@@ -254,7 +247,6 @@ export function typedNumber(text: string): number | string | undefined {
 /** Names apart by commas, blanks or lines. */
 export const typedList = (text: string): string[] => text.split(/[\s,]+/).filter((name) => name !== '');
 
-/** Throws a Failure that names the field. */
 export function typedJson(name: string, text: string): Record<string, unknown> {
   if (text === '') return {};
   try {

@@ -23,9 +23,7 @@ export interface Page {
   /** The page that an action came from, in place of those above. */
   back?: string;
   body: Content;
-  /** What can be done here, beside the title. */
   actions?: Content;
-  /** Absent: 200. */
   status?: number;
   /** A new key that this page shows; all other keys are masked. */
   secret?: string | undefined;
@@ -154,7 +152,6 @@ export const emptyState = (title: string, next: Content): Markup =>
 /** A command of the CLI that does the same, or what the console does not. */
 export const command = (words: string): Markup => html`<pre class="command"><code>${words}</code></pre>`;
 
-/** The part of the navigation that a path belongs to. */
 export const sectionOf = (path: string): (typeof sections)[number] =>
   sections.find(([each]) => each !== '' && path.startsWith(each)) ?? sections[0];
 

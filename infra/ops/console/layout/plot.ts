@@ -34,10 +34,8 @@ const jsonBlock = (json: string): Markup =>
 
 export interface Series {
   label: string;
-  /** Absent: there is no point at that time. */
   values: readonly (number | null)[];
   kind?: 'bars' | 'line';
-  /** The colour, by what it means. */
   tone?: 'first' | 'second' | 'third' | 'bad';
 }
 

@@ -38,7 +38,6 @@ export const number = <Row>(title: string, show: Show<Row>, more: More<Row> = {}
 
 export const actions = <Row>(show: Show<Row>): Column<Row> => column('Actions', show, { isActions: true });
 
-/** A text on several lines. */
 export const wide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
 
 /** A text of which the beginning is shown; the title has all of it. */
@@ -123,7 +122,6 @@ export function figureColumns<Row>(of: (row: Row) => DailyFigures) {
 export const withinWords = (bound: number | undefined): string =>
   bound === undefined ? '–' : `≤ ${milliseconds(bound)}`;
 
-/** Names and values beside each other. */
 export const facts = (entries: readonly (readonly [name: string, value: Content])[]): Markup =>
   html`<dl class="facts">
     ${entries.map(
@@ -145,7 +143,6 @@ export const stepList = (entries: readonly (readonly [what: string, words: Conte
     )}
   </dl>`;
 
-/** Large figures at the top of a page. */
 export const tiles = (
   entries: readonly { name: string; value: Content; note?: Content; mark?: 'bad' | 'warning' | 'good' }[],
 ): Markup =>

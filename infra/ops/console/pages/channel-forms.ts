@@ -56,7 +56,6 @@ const shownNumber = (value: unknown): string =>
     ? String(value)
     : '';
 
-/** Fields of their own; everything else stands in one field as JSON. */
 const own: readonly RowField[] = [
   { name: 'name', label: 'Name', help: 'For people.' },
   { name: 'endpoint', label: 'Endpoint', help: 'The base address, mostly ending in /v1.' },

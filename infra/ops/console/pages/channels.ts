@@ -36,7 +36,6 @@ const restKinds: Record<RestingPlace['kind'], string> = {
   failures: 'failed lately',
 };
 
-/** What is known against a channel. */
 export function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number): string {
   const of = model === undefined ? '' : `${model}: `;
   if (kind === 'failures')

@@ -87,7 +87,6 @@ export function grantLines(
   ];
 }
 
-/** The newest grants of a customer. */
 export const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
   html`${table(grants, {
     caption: 'Grants',

@@ -29,7 +29,6 @@ import {
 } from '../visit/visit.ts';
 
 const hourMs = 3_600_000;
-/** Ten years. */
 const hoursMax = 87_600;
 
 export function leakedKeyPages(routes: Routes): void {

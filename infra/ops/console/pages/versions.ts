@@ -59,7 +59,6 @@ async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
   };
 }
 
-/** Undefined: nothing, or no number was typed. */
 const numberIn = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
 
 async function diff({ ports, query }: Visit): Promise<Page> {

@@ -56,7 +56,6 @@ async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Ma
   }
 }
 
-/** Differences of rows as a table: attribute, before, after. */
 export function differenceTable(differences: readonly RowDifference[]): Markup {
   if (differences.length === 0) return nothing;
   return table(

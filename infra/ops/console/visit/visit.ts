@@ -37,9 +37,7 @@ export interface Visit {
   path: string;
   /** A part of the path, decoded. */
   readonly part: (name: string) => string;
-  /** A parameter of the address. Empty: there is none. */
   readonly query: (name: string) => string;
-  /** A field of the form that was sent, without blanks around it. Empty: there is none. */
   readonly field: (name: string) => string;
   /** The fields by name, to show a form again. */
   fields: Readonly<Record<string, string>>;
@@ -66,13 +64,10 @@ export interface Routes {
 interface FormParts {
   title: string;
   above?: Page['above'];
-  /** Before the fields. */
   intro?: Content;
   fields?: readonly Field[];
-  /** Absent: `Go on`. */
   verb?: string;
   cancel?: string;
-  /** What may be shown again of what was typed. Absent: all of it. */
   tried?: Tried | undefined;
 }
 
@@ -102,7 +97,6 @@ export const customerPath = (account: string): string => `customers/${encodeURIC
 export const customerLink = (account: string): Markup =>
   html`<a href="${customerPath(account)}">${account}</a>`;
 
-/** What a form leads to: the effect and the questions of a plan of `shared/operate`. */
 export interface Proposal {
   title: string;
   /** The path of the page that it came from, without the first slash. */
@@ -114,7 +108,6 @@ export interface Proposal {
   refusal?: string | undefined;
   /** More to see before one agrees: differences of rows, what they would have made of the last days. */
   details?: Markup;
-  /** The words on the button. */
   verb: string;
   /** It switches something off, or moves money: the button says so by its colour. */
   grave?: boolean;
@@ -141,7 +134,6 @@ export const ofWrites = (
 };
 
 export interface Outcome {
-  /** What was done, in sentences. */
   lines: readonly string[];
   warnings?: readonly string[];
   details?: Markup;
@@ -149,7 +141,6 @@ export interface Outcome {
   secret?: { name: string; value: string; message?: readonly string[] };
   /** Lines to send to the customer that hold no secret. */
   message?: readonly string[];
-  /** Where to go from here: path and words. */
   next?: readonly (readonly [path: string, words: string])[];
 }
 
@@ -157,19 +148,15 @@ export interface Kept {
   id: string;
   owner: string;
   proposal: Proposal;
-  /** What was typed, to change it again. */
   typed: Readonly<Record<string, string>>;
-  /** The form's path. */
   path: string;
   keptMs: number;
-  /** Absent: it was not confirmed yet. */
   run?: Run;
 }
 
 export interface Run {
   startedMs: number;
   words: string;
-  /** Absent: it is running. */
   ended?: { outcome: Outcome } | { error: unknown };
   done: Promise<void>;
 }
@@ -188,7 +175,6 @@ export class Proposals {
     this.#now = now;
   }
 
-  /** @returns its id */
   add({ identity, fields, path }: Pick<Visit, 'identity' | 'fields' | 'path'>, proposal: Proposal): string {
     this.#forgetOld();
     const id = this.#newId();
