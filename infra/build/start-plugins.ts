@@ -4,65 +4,19 @@ import { dirname, join, resolve } from 'node:path';
 import { isBuiltin } from 'node:module';
 import type { Plugin, ImportKind } from 'esbuild';
 
-// esbuild plugins that put a source text in the place of a package, or of one file of a package.
-
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
-/** Replaces a package by the given source text. */
-function replacePackage(name: string, contents: string): Plugin {
-  return {
-    name: `replace ${name}`,
-    setup(plugin) {
-      const filter = new RegExp(`^${name}$`);
-      plugin.onResolve({ filter }, () => ({ path: name, namespace: 'replaced' }));
-      plugin.onLoad({ filter, namespace: 'replaced' }, () => ({ contents, resolveDir: projectFolder }));
-    },
-  };
-}
-
-/** Replaces one file of a package by the given source text. Fails the build when the file is missing. */
-function replaceFile(file: string, contents: string): Plugin {
-  const path = join(projectFolder, 'node_modules', file);
-  return {
-    name: `replace ${file}`,
-    setup(plugin) {
-      if (!existsSync(path)) throw new Error(`${file} is gone: look where its package does that now.`);
-      const filter = new RegExp(`${file.replaceAll('.', '\\.').replaceAll('/', '[\\\\/]')}$`);
-      plugin.onLoad({ filter }, () => ({ contents, resolveDir: dirname(path) }));
-    },
-  };
-}
-
-/**
- * Lambda passes credentials in environment variables. The SDK's default chain adds files, processes, SSO and metadata
- * services, never used on Lambda.
- */
-const credentialsOfEnvironment = replacePackage(
-  '@aws-sdk/credential-provider-node',
-  `export { fromEnv as defaultProvider } from '@aws-sdk/credential-provider-env';`,
-);
-
 /** Lambda has no ~/.aws, and a developer's ~/.aws must not change how a function works. */
-const noFilesOfHome = replaceFile(
-  '@smithy/core/dist-es/submodules/config/shared-ini-file-loader/loadSharedConfigFiles.js',
-  `export { CONFIG_PREFIX_SEPARATOR } from './constants';
-  export const loadSharedConfigFiles = async () => ({ configFile: {}, credentialsFile: {} });`,
-);
-
-/**
- * middy imports this class only for `instanceof` checks of bodies, and the import loads web streams. Bodies
- * here are Node.js streams.
- */
-const webStreamsWhenCompared: Plugin = {
-  name: 'web streams when compared',
+const noFilesOfHome: Plugin = {
+  name: 'no files of home',
   setup(plugin) {
-    plugin.onResolve({ filter: /^node:stream\/web$/ }, ({ importer, path }) =>
-      /@middy[\\/]core/.test(importer) ? { path, namespace: 'compared' } : undefined,
-    );
-    plugin.onLoad({ filter: /.*/, namespace: 'compared' }, () => ({
-      contents: `export class ReadableStream {
-        static [Symbol.hasInstance](value) { return value instanceof globalThis.ReadableStream; }
-      }`,
+    const file = '@smithy/core/dist-es/submodules/config/shared-ini-file-loader/loadSharedConfigFiles.js';
+    const path = join(projectFolder, 'node_modules', file);
+    if (!existsSync(path)) throw new Error(`${file} is gone: look where its package does that now.`);
+    plugin.onLoad({ filter: /shared-ini-file-loader[\\/]loadSharedConfigFiles\.js$/ }, () => ({
+      contents: `export { CONFIG_PREFIX_SEPARATOR } from './constants';
+        export const loadSharedConfigFiles = async () => ({ configFile: {}, credentialsFile: {} });`,
+      resolveDir: dirname(path),
     }));
   },
 };
@@ -113,9 +67,10 @@ function builtinModule(path: string, isWanted: (property: PropertyDescriptor) =>
   ].join('\n');
 }
 
-export const startPlugins: Plugin[] = [
-  credentialsOfEnvironment,
-  noFilesOfHome,
-  webStreamsWhenCompared,
-  builtinsWithoutFacade,
-];
+/** What functions have in the place of packages. */
+export const startAliases = {
+  '@aws-sdk/credential-provider-node': './infra/build/instead/credential-provider-node.ts',
+  'node:stream/web': './infra/build/instead/stream-web.ts',
+};
+
+export const startPlugins: Plugin[] = [noFilesOfHome, builtinsWithoutFacade];
