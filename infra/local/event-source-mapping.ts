@@ -219,25 +219,11 @@ function compile(pattern: Record<string, unknown>): Filter {
 function anyOf(conditions: Condition[]): Filter {
   const tests = conditions.map((condition): Filter => {
     if (typeof condition !== 'object' || condition === null) return (value) => value === condition;
-    const [operator, operand] = Object.entries(condition)[0] ?? ['', undefined];
-    return operation(operator, operand);
+    const [operator, operand] = Object.entries(condition)[0] ?? [];
+    if (operator !== 'prefix') throw new StartError(`unknown operator ${operator} in an event filter`);
+    return (value) => typeof value === 'string' && value.startsWith(String(operand));
   });
   return (value) => tests.some((test) => test(value));
-}
-
-function operation(operator: string, operand: unknown): Filter {
-  switch (operator) {
-    case 'exists':
-      return (value) => (value !== undefined) === operand;
-    case 'prefix':
-      return (value) => typeof value === 'string' && value.startsWith(String(operand));
-    case 'anything-but': {
-      const unwanted = Array.isArray(operand) ? (operand as unknown[]) : [operand];
-      return (value) => value !== undefined && !unwanted.includes(value);
-    }
-    default:
-      throw new StartError(`unknown operator ${operator} in an event filter`);
-  }
 }
 
 export interface DeliveryPolicy {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
@@ -19,17 +19,12 @@ export function demoKey(dataFolder: string | undefined): string {
   const file = path.join(dataFolder, 'demo-key');
   try {
     const kept = readFileSync(file, 'utf8').trim();
-    if (kept.startsWith('sk-')) {
-      chmodSync(file, 0o600);
-      return kept;
-    }
+    if (kept.startsWith('sk-')) return kept;
   } catch {
     // The file does not exist yet.
   }
   mkdirSync(dataFolder, { recursive: true });
   writeFileSync(file, `${fresh}\n`, { mode: 0o600 });
-  // `writeFileSync` applies the mode only to a new file.
-  chmodSync(file, 0o600);
   return fresh;
 }
 

@@ -33,10 +33,10 @@ const rule = {
   },
 };
 const schedule = {
-  Type: 'AWS::Scheduler::Schedule',
+  Type: 'AWS::Events::Rule',
   Properties: {
     ScheduleExpression: 'rate(1 day)',
-    Target: { Arn: { 'Fn::GetAtt': ['Consumer', 'Arn'] }, Input: '{"task":"sweep"}' },
+    Targets: [{ Arn: { 'Fn::GetAtt': ['Consumer', 'Arn'] }, Input: '{"task":"sweep"}' }],
   },
 };
 
@@ -99,7 +99,7 @@ const nextBatch = async () => {
 };
 
 describe('the stream of a table', () => {
-  beforeEach(() => start({ Failures: { Type: 'AWS::SQS::Queue' }, Mapping: mapping }));
+  beforeEach(() => start({ Failures: { Type: 'AWS::S3::Bucket' }, Mapping: mapping }));
 
   it('reaches its function, without what the filter leaves out', async () => {
     await put('first');

@@ -10,10 +10,7 @@ it.each<[patterns: unknown[], passes: boolean]>([
   [[{ eventName: ['REMOVE'] }], false],
   [[{ eventName: ['REMOVE'] }, { eventName: ['INSERT'] }], true],
   [[{ dynamodb: { NewImage: { id: { S: [{ prefix: 'grant#' }] } } } }], true],
-  [[{ dynamodb: { OldImage: { id: { S: [{ exists: true }] } } } }], false],
-  [[{ dynamodb: { OldImage: { id: { S: [{ exists: false }] } } } }], true],
-  [[{ eventName: [{ 'anything-but': ['REMOVE'] }] }], true],
-  [[{ eventName: [{ 'anything-but': 'INSERT' }] }], false],
+  [[{ dynamodb: { OldImage: { id: { S: [{ prefix: 'grant#' }] } } } }], false],
 ])('the event filters %j let an insert pass: %s', (patterns, passes) => {
   expect(filter(...patterns)(insert)).toBe(passes);
 });

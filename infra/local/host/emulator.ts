@@ -1,15 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import {
-  accessSync,
-  constants,
-  mkdirSync,
-  mkdtempSync,
-  chmodSync,
-  existsSync,
-  readdirSync,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, mkdirSync, mkdtempSync, existsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -200,7 +191,6 @@ export function tendStreamRecords(file: string, nowSeconds: number): void {
 
 /** SQLite's code for a file that another process has locked. */
 const busy = 5;
-const ownFile = /^(in-use|demo-key|log|dynamodb\.sqlite(-wal|-shm)?|stream-positions\.json)$/;
 
 /**
  * Takes the folder for one stack: two emulators on one file would destroy it. The system itself takes the lock from a
@@ -211,7 +201,6 @@ export function claimDataFolder(folder: string | undefined): () => void {
   if (folder === undefined) return () => {};
   try {
     makeFolder(path.resolve(folder));
-    closeToOthers(folder);
     accessSync(folder, constants.W_OK);
     const lock = new DatabaseSync(path.join(folder, 'in-use'), { timeout: 0 });
     try {
@@ -232,13 +221,6 @@ export function claimDataFolder(folder: string | undefined): () => void {
       `${named}, which cannot be written (${errcode === undefined ? code : `SQLite ${errcode}`})`,
     );
   }
-}
-
-/** Those of versions that left them open. A folder that has none of them may be somebody else's. */
-function closeToOthers(folder: string): void {
-  const files = readdirSync(folder).filter((name) => ownFile.test(name));
-  for (const name of files) chmodSync(path.join(folder, name), name === 'log' ? 0o700 : 0o600);
-  if (files.includes('in-use')) chmodSync(folder, 0o700);
 }
 
 /** Not by `recursive`: where the system lets nobody make a folder (`/proc`), Node then tries for ever. */

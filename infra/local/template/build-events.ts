@@ -24,41 +24,31 @@ interface Target {
   Input?: string;
 }
 
-/** Properties of a rule or of a schedule. */
-interface ScheduledProperties {
+interface RuleProperties {
   ScheduleExpression?: string;
   State?: string;
-  /** Only in a rule. */
   Targets?: Target[];
-  /** Only in a schedule. */
-  Target?: Target;
 }
 
-/**
- * Returns schedules, and rules with a schedule, once per target function. Rules on events are not emulated.
- */
-export function buildSchedules(references: LocalReferences, functions: Functions): Schedule[] {
-  const { template, resolve } = references;
-  const scheduled = resourcesOf(template, 'AWS::Events::Rule', 'AWS::Scheduler::Schedule');
-  return scheduled.flatMap(([id, { Type, Properties }]) => {
-    const { ScheduleExpression: expression, State, Targets, Target } = Properties as ScheduledProperties;
+/** Returns rules with a schedule, once per target function. Rules on events are not emulated. */
+export function buildSchedules({ template, resolve }: LocalReferences, functions: Functions): Schedule[] {
+  return resourcesOf(template, 'AWS::Events::Rule').flatMap(([id, { Properties }]) => {
+    const { ScheduleExpression: expression, State, Targets = [] } = Properties as RuleProperties;
     if (expression === undefined || State === 'DISABLED') return [];
-    const source = Type === 'AWS::Events::Rule' ? 'aws.events' : 'aws.scheduler';
-    return [Targets ?? [], Target ?? []].flat().map(({ Input, Arn }) => ({
+    return Targets.map(({ Input, Arn }) => ({
       id,
       expression,
-      event:
-        Input === undefined ? scheduledEvent(source, id) : (JSON.parse(String(resolve(Input))) as unknown),
+      event: Input === undefined ? scheduledEvent(id) : (JSON.parse(String(resolve(Input))) as unknown),
       target: functionNamed(functions, functionOf(Arn)),
     }));
   });
 }
 
-const scheduledEvent = (source: string, id: string) => ({
+const scheduledEvent = (id: string) => ({
   version: '0',
   id,
   'detail-type': 'Scheduled Event',
-  source,
+  source: 'aws.events',
   account: localAccount,
   region: localRegion,
   resources: [`arn:aws:events:${localRegion}:${localAccount}:rule/${id}`],

@@ -29,15 +29,13 @@ export function createDynamoClient(endpoint: string): DynamoDBClient {
 /** Creates missing tables of the template, and sets the stream ARNs of all tables. */
 export async function createTables(client: DynamoDBClient, references: LocalReferences): Promise<void> {
   await Promise.all(
-    resourcesOf(references.template, 'AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table').map(
-      async ([id, resource]) => {
-        const name = references.physicalName(id);
-        const properties = references.resolve(resource.Properties ?? {}) as TableProperties;
-        const table = await createTable(client, name, properties);
-        if (table.LatestStreamArn !== undefined)
-          references.setAttribute(id, 'StreamArn', table.LatestStreamArn);
-      },
-    ),
+    resourcesOf(references.template, 'AWS::DynamoDB::GlobalTable').map(async ([id, resource]) => {
+      const name = references.physicalName(id);
+      const properties = references.resolve(resource.Properties ?? {}) as TableProperties;
+      const table = await createTable(client, name, properties);
+      if (table.LatestStreamArn !== undefined)
+        references.setAttribute(id, 'StreamArn', table.LatestStreamArn);
+    }),
   );
 }
 

@@ -103,7 +103,6 @@ export function resourcesOf(template: Template, ...types: RunType[]): [id: strin
  */
 const runTypes = [
   'AWS::DynamoDB::GlobalTable',
-  'AWS::DynamoDB::Table',
   'AWS::SecretsManager::Secret',
   'AWS::Lambda::Function',
   'AWS::Lambda::Version',
@@ -112,7 +111,6 @@ const runTypes = [
   'AWS::Lambda::EventInvokeConfig',
   'AWS::CloudFront::Distribution',
   'AWS::Events::Rule',
-  'AWS::Scheduler::Schedule',
 ] as const;
 
 type RunType = (typeof runTypes)[number];
@@ -128,7 +126,6 @@ const ignoredTypes: Record<string, string> = {
   'AWS::IAM::ManagedPolicy': noPermissionChecks,
   'AWS::Lambda::Permission': noPermissionChecks,
   'AWS::SNS::TopicPolicy': noPermissionChecks,
-  'AWS::SQS::QueuePolicy': noPermissionChecks,
   'AWS::S3::BucketPolicy': noPermissionChecks,
   'AWS::Lambda::Alias': nothingToShift,
   'AWS::CodeDeploy::Application': nothingToShift,
@@ -136,15 +133,12 @@ const ignoredTypes: Record<string, string> = {
   'AWS::Logs::MetricFilter': 'the log is not kept, so there is nothing to count',
   'AWS::Logs::LogGroup': 'output of the functions goes to stderr',
   'AWS::CloudWatch::Alarm': noAlarmsLocally,
-  'AWS::CloudWatch::CompositeAlarm': noAlarmsLocally,
   'AWS::CloudWatch::Dashboard': noAlarmsLocally,
   'AWS::Logs::QueryDefinition': 'the log is not kept, so there is nothing to query',
   'AWS::SNS::Topic': noAlarmsLocally,
   'AWS::SNS::Subscription': noAlarmsLocally,
-  'AWS::SQS::Queue': 'failed events are logged instead of kept',
   'AWS::S3::Bucket': 'failed events are logged instead of kept',
   'Custom::S3AutoDeleteObjects': 'there is no bucket to empty',
-  'AWS::Scheduler::ScheduleGroup': 'a name without behaviour',
   'AWS::CloudFront::CachePolicy': 'the emulated distribution caches nothing',
   'AWS::CloudFront::OriginRequestPolicy': 'the emulated distribution forwards everything but the host',
   'AWS::CloudFront::Function': 'the emulated distribution sets x-forwarded-host itself',
@@ -158,14 +152,12 @@ const isRunType = (type: string): type is RunType => (runTypes as readonly strin
 
 const service: Record<string, string> = {
   'AWS::DynamoDB::GlobalTable': 'dynamodb',
-  'AWS::DynamoDB::Table': 'dynamodb',
   'AWS::SecretsManager::Secret': 'secretsmanager',
   'AWS::Lambda::Function': 'lambda',
 };
 
 const nameProperty: Record<string, string> = {
   'AWS::DynamoDB::GlobalTable': 'TableName',
-  'AWS::DynamoDB::Table': 'TableName',
   'AWS::SecretsManager::Secret': 'Name',
   'AWS::Lambda::Function': 'FunctionName',
 };

@@ -10,7 +10,8 @@ import {
   wordsOf,
 } from './relay-client.ts';
 import { Ledger } from './ledger.ts';
-import { showOverview, type AnyAccountBody } from './overview.ts';
+import type { AccountBody } from '../../../shared/wire/public-api.ts';
+import { showOverview } from './overview.ts';
 import { Playground } from './playground.ts';
 import { daysChosen, Usage } from './usage.ts';
 
@@ -25,7 +26,7 @@ class Session {
     const state = byId('sign-state');
     state.textContent = 'Opening';
     try {
-      const body = await client.get<AnyAccountBody>(accountPath());
+      const body = await client.get<AccountBody>(accountPath());
       if (signal.aborted) return;
       state.textContent = '';
       // A reload must not go back to another account without a word.
@@ -47,17 +48,17 @@ class Session {
   }
 }
 
-function start(client: RelayClient, body: AnyAccountBody): void {
+function start(client: RelayClient, body: AccountBody): void {
   let reading = 0;
   const refresh = async (): Promise<void> => {
     const said = byId('open-state');
     const own = (reading += 1);
     try {
-      const newer = await client.get<AnyAccountBody>(accountPath());
+      const newer = await client.get<AccountBody>(accountPath());
       // An answer to an earlier question may come later, and be about other days.
       if (client.ended.aborted || own !== reading) return;
       showOverview(newer);
-      usage.show(newer.days ?? null);
+      usage.show(newer.days);
       said.textContent = '';
     } catch (error) {
       if (own === reading) said.textContent = wordsOf(error);
@@ -71,7 +72,7 @@ function start(client: RelayClient, body: AnyAccountBody): void {
   };
   byId('refresh').addEventListener('click', refreshAll, { signal: client.ended });
   showOverview(body);
-  usage.show(body.days ?? null);
+  usage.show(body.days);
   void ledger.show();
   void new Playground(client, refreshAll).show(body.key.models);
 }

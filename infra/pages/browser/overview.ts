@@ -2,12 +2,8 @@
 import type { AccountBody, AccountErrors, AccountPriceChange } from '../../../shared/wire/public-api.ts';
 import { byId, element, type Child, count, perMillion, plural, timeOf, yuan } from './elements.ts';
 
-/** While a deployment shifts calls, the relay may answer as the version before, which lacks these. */
-type LaterParts = 'notices' | 'price_changes' | 'errors' | 'days' | 'plan_ended_at';
-export type AnyAccountBody = Omit<AccountBody, LaterParts> & Partial<Pick<AccountBody, LaterParts>>;
-
-export function showOverview(body: AnyAccountBody): void {
-  const { notices = [], price_changes: changes = [], errors = [], plan_ended_at: ended = null } = body;
+export function showOverview(body: AccountBody): void {
+  const { notices, price_changes: changes, errors, plan_ended_at: ended } = body;
   byId('hint').textContent = body.key.hint;
   byId('notices').replaceChildren(...notices.map(noticeItem));
   byId('notices').hidden = notices.length === 0;
