@@ -3,6 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
+import { linesOf as linesOfPage } from '../docs/named-tests.ts';
 import { readPage } from '../docs/pages.ts';
 import { metricPaths, setFunctionEnvironment } from './metric-paths.ts';
 import { resourcesOf, synthesize, type Resource } from './synthesize.ts';
@@ -190,8 +191,8 @@ describe('the causes that had alarms of their own', () => {
   ) as Record<string, string[]>;
   /** Cause -> names in the column of alarms. */
   const rows = new Map(
-    [...readPage('docs/observability.md').matchAll(/^\| (`.*?`) +\| (.*?`) .*\|$/gm)].flatMap(([line]) => {
-      const [causes = '', now = ''] = line.split('|').slice(1);
+    linesOfPage(readPage('docs/observability.md')).flatMap((line) => {
+      const [, causes = '', now = ''] = /^- (.*?) — in alarm: (.*?); what happened:/.exec(line) ?? [];
       return [...causes.matchAll(/`(\w+)`/g)].map(
         ([, cause]) => [cause, [...now.matchAll(/`(\w+)`/g)].map(([, id]) => String(id))] as const,
       );

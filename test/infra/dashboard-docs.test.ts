@@ -42,7 +42,7 @@ test('every metric and every field of a request’s line is there', () => {
 });
 
 test('every saved query is there', () => {
-  const firstCells = new Set([...page.matchAll(/^\| (.*?) +\|/gm)].map(([, cell]) => cell));
+  const firstCells = new Set([...page.matchAll(/^(?:\| |- )(.*?)(?: +\||: | — )/gm)].map(([, cell]) => cell));
   for (const [, { Properties }] of resourcesOf(template, 'AWS::Logs::QueryDefinition'))
     expect(firstCells).toContain(String(Properties.Name).replace('relay/', ''));
 });

@@ -46,7 +46,9 @@ const examplesOf = (table: string): unknown[] =>
 
 /** The names in the first column of the section's attribute table. */
 const documented = (table: string): string[] =>
-  [...sectionOf(table).matchAll(/^\| `([a-z0-9_.]+)` +\|/gm)].map((match) => String(match[1]));
+  [...sectionOf(table).matchAll(/^(?:\| |- )`([a-z0-9_.]+)`(?: +\||:| —)/gm)].map((match) =>
+    String(match[1]),
+  );
 
 /** `plan`, `plan.level`, ...: a map or a list of maps inside a row counts with its own attributes. */
 function attributePaths(schema: unknown, prefix = ''): string[] {
