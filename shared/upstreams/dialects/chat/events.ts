@@ -108,7 +108,7 @@ export class ChatReader implements AnswerReader {
     return choices.flatMap(([index, choice]) => {
       const { deltas, reason, anyCalls } = choice.end();
       const chunks = [...this.#citations(choice), ...deltas].map((d) => this.#writer.delta(d, null, index));
-      return [...chunks, ...this.#writer.finish(reason, anyCalls, index)];
+      return chunks.concat(this.#writer.finish(reason, anyCalls, index));
     });
   }
 
