@@ -143,50 +143,42 @@ function changed(
 
 type Permissions = Pick<RequestSettings, 'allow'> & { dropsUnknown: boolean };
 
-interface PermittedCall {
-  call: CanonicalCall;
-  /** The paths of what was left out. */
-  dropped: string[];
-}
-
-/** The call as it may go up. Throws CannotCarry for content that a tenant must not name. */
-export function permittedCall(call: CanonicalCall, { allow, dropsUnknown }: Permissions): PermittedCall {
-  const allowed = new Set(allow.map(folded));
-  const dropped: string[] = [];
-  const permit = (path: string, value: unknown): unknown => {
-    if (allowed.has(folded(path))) return value;
-    dropped.push(path);
-    return undefined;
-  };
+/** The call as it may go up, and the paths of what was left out. Throws CannotCarry for content that a tenant must not name. */
+export function permittedCall(
+  call: CanonicalCall,
+  { allow, dropsUnknown }: Permissions,
+): { call: CanonicalCall; dropped: string[] } {
+  const gate = new Gate(allow);
   const { request, items } = call;
-  const path = storedPath(request, allow);
+  const path = gate.storedInMessages(request);
   if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
   const unknown = Object.entries(call.unknown).filter(([field, value]) => {
     const isRefused =
       dropsUnknown ||
       isOfFamily(field) ||
       isOtherSpelling(field) ||
-      (typeof value === 'object' && storedIn(value, idSearch(allowed)) !== undefined);
-    return !isRefused || permit(field, value) !== undefined;
+      (typeof value === 'object' && gate.storedIn(value) !== undefined);
+    return !isRefused || gate.permit(field, value) !== undefined;
   });
   const { service_tier: tier, ...others } = request;
-  const isTierKept = (tier ?? undefined) === undefined || permit('service_tier', tier) !== undefined;
-  const tools = permittedTools(request, allowed);
-  const carried = items && permittedItems(items, allowed);
-  dropped.push(...tools.dropped, ...(carried?.dropped ?? []));
+  const isTierKept = (tier ?? undefined) === undefined || gate.permit('service_tier', tier) !== undefined;
+  const tools = permittedTools(request.tools ?? [], gate);
+  const { tool_choice: choice } = request;
+  const isChoiceLost = isRecord(choice) && tools.left.has(String(choice['type']));
+  const carried = items && permittedItems(items, tools.kept, gate);
   return {
     call: {
       ...call,
       request: {
         ...(isTierKept ? request : others),
-        ...(request.tools && { tools: [...tools.tools.values()] }),
-        ...tools.choice,
+        ...(request.tools && { tools: [...tools.kept.values()] }),
+        ...(isChoiceLost && { tool_choice: 'auto' }),
       },
-      unknown: changed(Object.fromEntries(unknown), restricted, permit),
-      ...(call.served && { served: changed(call.served, restricted, permit) }),
-      ...(items && { items: { ...items, ...carried?.places, tools: declaredTools(items, tools.tools) } }),
+      unknown: changed(Object.fromEntries(unknown), restricted, gate.permit),
+      ...(call.served && { served: changed(call.served, restricted, gate.permit) }),
+      ...(carried && { items: carried }),
     },
-    dropped,
+    dropped: gate.dropped,
   };
 }
 
@@ -209,20 +201,8 @@ const isOtherSpelling = (field: string): boolean =>
   (boundNames.has(folded(field)) && !bound.includes(field));
 
 /** The path of what the messages name that is stored at the vendor, and that a row does not allow. */
-export function storedPath({ messages }: ChatRequest, allow: readonly string[]): string | undefined {
-  const search = idSearch(new Set(allow.map(folded)));
-  for (const [i, message] of messages.entries()) {
-    const { content, tool_calls: _calls, ...beside } = message;
-    const inContent = Array.isArray(content) ? storedIn(content, search) : undefined;
-    if (inContent !== undefined) return `messages[${i}].content${inContent}`;
-    const found = storedIn(beside, search);
-    // An earlier answer with sound, by the vendor's id.
-    const isSound = isRecord(message['audio']) && !search.allowed.has('audio');
-    if (found !== undefined) return `messages[${i}]${found}`;
-    if (isSound) return `messages[${i}].audio`;
-  }
-  return undefined;
-}
+export const storedPath = (request: ChatRequest, allow: readonly string[]): string | undefined =>
+  new Gate(allow).storedInMessages(request);
 
 export const storedMessage = (path: string): string =>
   `'${path}' names something that is stored at the provider. Send its content instead: the relay keeps no files.`;
@@ -230,83 +210,100 @@ export const storedMessage = (path: string): string =>
 /** What an earlier answer quoted. */
 const quotes = new Set(['annotations', 'citations']);
 
-interface IdSearch {
-  allowed: ReadonlySet<string>;
+/** What one row allows of one call, and what was left out of it. */
+class Gate {
+  /** The paths of what was left out. */
+  readonly dropped: string[] = [];
+  readonly #allowed: ReadonlySet<string>;
   /** `folded`, once for each name: contents of some thousand parts have the same few names. */
-  fold: (name: string) => string;
-}
+  readonly #folded = new Map<string, string>();
 
-function idSearch(allowed: ReadonlySet<string>): IdSearch {
-  const known = new Map<string, string>();
-  const fold = (name: string): string => {
-    const before = known.get(name);
-    if (before !== undefined) return before;
-    const now = folded(name);
-    known.set(name, now);
-    return now;
-  };
-  return { allowed, fold };
-}
-
-/** The path of the first id of something stored, below `value`. The depth of a body is bounded, so that of this recursion is. */
-function storedIn(value: unknown, search: IdSearch): string | undefined {
-  const { allowed, fold } = search;
-  if (Array.isArray(value)) {
-    for (const [i, one] of value.entries()) {
-      const found = typeof one === 'object' ? storedIn(one, search) : undefined;
-      if (found !== undefined) return `[${i}]${found}`;
-    }
-  } else if (isRecord(value)) {
-    const { type } = value;
-    const kind = typeof type === 'string' ? fold(type) : '';
-    if (partTypes.has(kind) && !allowed.has(kind)) return '.type';
-    for (const [field, inner] of Object.entries(value)) {
-      // Most of the members of a large body are neither.
-      if (typeof inner !== 'string' && typeof inner !== 'object') continue;
-      const name = fold(field);
-      if (idNames.has(name) && isId(inner) && !allowed.has(name)) return `.${field}`;
-      // Its id may have any name.
-      if (name === 'source' && isRecord(inner) && inner['type'] === 'file' && !allowed.has('fileid'))
-        return `.${field}`;
-      if (typeof inner !== 'object' || quotes.has(field)) continue;
-      const found = storedIn(inner, search);
-      if (found !== undefined) return `.${field}${found}`;
-    }
+  constructor(allow: readonly string[]) {
+    this.#allowed = new Set(allow.map(folded));
   }
-  return undefined;
+
+  allows(name: string): boolean {
+    return this.#allowed.has(this.#fold(name));
+  }
+
+  readonly permit = (path: string, value: unknown): unknown => {
+    if (this.allows(path)) return value;
+    this.dropped.push(path);
+    return undefined;
+  };
+
+  storedInMessages({ messages }: ChatRequest): string | undefined {
+    for (const [i, message] of messages.entries()) {
+      const { content, tool_calls: _calls, ...beside } = message;
+      const inContent = Array.isArray(content) ? this.storedIn(content) : undefined;
+      if (inContent !== undefined) return `messages[${i}].content${inContent}`;
+      const found = this.storedIn(beside);
+      if (found !== undefined) return `messages[${i}]${found}`;
+      // An earlier answer with sound, by the vendor's id.
+      if (isRecord(message['audio']) && !this.allows('audio')) return `messages[${i}].audio`;
+    }
+    return undefined;
+  }
+
+  /** The path of the first id of something stored, below `value`. The depth of a body is bounded, so that of this recursion is. */
+  storedIn(value: unknown): string | undefined {
+    if (Array.isArray(value)) {
+      for (const [i, one] of value.entries()) {
+        const found = typeof one === 'object' ? this.storedIn(one) : undefined;
+        if (found !== undefined) return `[${i}]${found}`;
+      }
+    } else if (isRecord(value)) {
+      const { type } = value;
+      if (typeof type === 'string' && partTypes.has(this.#fold(type)) && !this.allows(type)) return '.type';
+      for (const [field, inner] of Object.entries(value)) {
+        // Most of the members of a large body are neither.
+        if (typeof inner !== 'string' && typeof inner !== 'object') continue;
+        const name = this.#fold(field);
+        if (idNames.has(name) && isId(inner) && !this.allows(field)) return `.${field}`;
+        // Its id may have any name.
+        const isFile = name === 'source' && isRecord(inner) && inner['type'] === 'file';
+        if (isFile && !this.allows('file_id')) return `.${field}`;
+        if (typeof inner !== 'object' || quotes.has(field)) continue;
+        const found = this.storedIn(inner);
+        if (found !== undefined) return `.${field}${found}`;
+      }
+    }
+    return undefined;
+  }
+
+  #fold(name: string): string {
+    const known = this.#folded.get(name);
+    if (known !== undefined) return known;
+    const now = folded(name);
+    this.#folded.set(name, now);
+    return now;
+  }
 }
 
 /** Not the property of that name in a schema. */
 const isId = (value: unknown): boolean =>
   typeof value === 'string' || (Array.isArray(value) && value.some((each) => typeof each === 'string'));
 
-interface PermittedTools {
-  /** By what they were. */
-  tools: ReadonlyMap<ChatTool, ChatTool>;
-  dropped: string[];
-  /** The choice, where the tool that it names is left out. */
-  choice: { tool_choice?: 'auto' };
-}
-
-/** Tools that run at the upstream go up without what is stored there, callers' tools without what steers. */
+/**
+ * The tools that go up, by what they were, and the types of those left out: tools that run at the upstream go up without
+ * what is stored there, callers' tools without what steers.
+ */
 function permittedTools(
-  { tools: asked, tool_choice: choice }: ChatRequest,
-  allowed: ReadonlySet<string>,
-): PermittedTools {
-  const tools = new Map<ChatTool, ChatTool>();
+  asked: readonly ChatTool[],
+  gate: Gate,
+): { kept: Map<ChatTool, ChatTool>; left: Set<string> } {
+  const kept = new Map<ChatTool, ChatTool>();
   const left = new Set<string>();
-  const dropped: string[] = [];
-  const drop = (path: string): undefined => void dropped.push(`tools[].${path}`);
-  for (const tool of asked ?? []) {
+  const drop = (path: string): undefined => void gate.dropped.push(`tools[].${path}`);
+  for (const tool of asked) {
+    const namesContainer = typeof tool['container'] === 'string' && !gate.allows('container_id');
     if (callersTools.has(tool.type))
-      tools.set(tool, withoutFamilies(changed(tool, steers, drop), drop) as ChatTool);
-    else if (namesContainer(tool, allowed) || storedIn(tool, idSearch(allowed)) !== undefined)
-      left.add(tool.type);
-    else tools.set(tool, tool);
+      kept.set(tool, withoutFamilies(changed(tool, steers, drop), drop) as ChatTool);
+    else if (namesContainer || gate.storedIn(tool) !== undefined) left.add(tool.type);
+    else kept.set(tool, tool);
   }
-  if (left.size > 0) dropped.push('tools');
-  const isLost = isRecord(choice) && left.has(String(choice['type']));
-  return { tools, dropped, choice: isLost ? { tool_choice: 'auto' } : {} };
+  if (left.size > 0) gate.dropped.push('tools');
+  return { kept, left };
 }
 
 function withoutFamilies(tool: JsonRecord, drop: (field: string) => void): JsonRecord {
@@ -316,37 +313,28 @@ function withoutFamilies(tool: JsonRecord, drop: (field: string) => void): JsonR
   return Object.fromEntries(Object.entries(tool).filter(([field]) => !fields.includes(field)));
 }
 
-const namesContainer = (tool: ChatTool, allowed: ReadonlySet<string>): boolean =>
-  typeof tool['container'] === 'string' && !allowed.has('containerid');
-
 /** What a caller's own tool is asked and what a schema declares may have any name. */
 const callersWords = new Set(['tool_search_call']);
 
-/** The items without those that name what is stored at the vendor; the types of these. */
+/** The items without those that name what is stored at the vendor, with the tools that they declare as these may go up. */
 function permittedItems(
-  { after, instead }: CarriedItems,
-  allowed: ReadonlySet<string>,
-): { places: Pick<CarriedItems, 'after' | 'instead'>; dropped: string[] } {
-  const dropped: string[] = [];
-  const search = idSearch(allowed);
+  items: CarriedItems,
+  tools: ReadonlyMap<ChatTool, ChatTool>,
+  gate: Gate,
+): CarriedItems {
   const isPermitted = (item: JsonRecord): boolean => {
-    const { type } = item;
-    if (callersWords.has(String(type)) || storedIn(item, search) === undefined) return true;
-    dropped.push(String(type));
+    const type = String(item['type']);
+    if (callersWords.has(type) || gate.storedIn(item) === undefined) return true;
+    gate.dropped.push(type);
     return false;
   };
-  const kept = [...after].map(([message, some]) => [message, some.filter(isPermitted)] as const);
-  const said = [...instead].filter(([, item]) => isPermitted(item));
-  return { places: { after: new Map(kept), instead: new Map(said) }, dropped };
-}
-
-/** The tools that items declare, as they may go up. */
-function declaredTools(items: CarriedItems, tools: PermittedTools['tools']): CarriedItems['tools'] {
-  const kept = [...tools].flatMap(([was, tool]) => {
+  const after = [...items.after].map(([message, some]) => [message, some.filter(isPermitted)] as const);
+  const instead = [...items.instead].filter(([, item]) => isPermitted(item));
+  const declared = [...tools].flatMap(([was, tool]) => {
     const item = items.tools.get(was);
     return item ? [[tool, item] as const] : [];
   });
-  return new Map(kept);
+  return { ...items, after: new Map(after), instead: new Map(instead), tools: new Map(declared) };
 }
 
 /**

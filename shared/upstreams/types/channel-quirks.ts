@@ -8,20 +8,22 @@ import { noQuirks, type LimitField, type Quirks, type unknownFieldChoices } from
 import type { ChannelAttributes, ChannelType } from '../channel-type.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
 
-/** A row's `params` for its quirks, by their names in the row. Absent: as the type and the model have it. */
-export interface QuirkParams {
-  call_ids?: Quirks['callIds'] | undefined;
-  system?: Quirks['system'] | undefined;
-  null_content?: Quirks['nullContent'] | undefined;
-  think_tags?: boolean | undefined;
-  efforts?: string[] | undefined;
-  custom_tools?: boolean | undefined;
-  wants_back?: Quirks['wantsBack'];
-}
+/** The quirks that a row may name in its `params`, by their names there. Absent: as the type and the model have it. */
+const paramNames = {
+  call_ids: 'callIds',
+  system: 'system',
+  null_content: 'nullContent',
+  think_tags: 'thinkTags',
+  efforts: 'efforts',
+  custom_tools: 'customTools',
+  wants_back: 'wantsBack',
+} as const satisfies Record<string, keyof Quirks>;
+type QuirkParams = { [Param in keyof typeof paramNames]?: Quirks[(typeof paramNames)[Param]] | undefined };
 
-type QuirkRow = ChannelAttributes<OwnAttributeName> & {
-  type: ChannelTypeName;
-  max_tokens_field?: LimitField | undefined;
+type QuirkRow = Pick<
+  CalledChannel,
+  'endpoint' | 'secret' | OwnAttributeName | 'type' | 'max_tokens_field'
+> & {
   params: QuirkParams;
 };
 
@@ -148,15 +150,10 @@ function modelQuirks(model: string, limitField: string): Partial<Quirks> {
   return limitFields?.some((field) => field === limitField) ? { ...quirks, limitFields } : quirks;
 }
 
-function namedQuirks(params: QuirkParams): Partial<Quirks> {
-  const named: Partial<Quirks> = {
-    callIds: params.call_ids,
-    system: params.system,
-    nullContent: params.null_content,
-    thinkTags: params.think_tags,
-    efforts: params.efforts,
-    customTools: params.custom_tools,
-    wantsBack: params.wants_back,
-  };
-  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
-}
+const namedQuirks = (params: QuirkParams): Partial<Quirks> =>
+  Object.fromEntries(
+    Object.entries(paramNames).flatMap(([param, quirk]) => {
+      const value = params[param as keyof QuirkParams];
+      return value === undefined ? [] : [[quirk, value]];
+    }),
+  );
