@@ -55,7 +55,7 @@ function sourcesOf(ref: string | undefined): Source[] {
   return present.map(({ path, file }) => ({ path, text: readFileSync(file, 'utf8') }));
 }
 
-/** `shared/relay/call/access.ts` belongs to `shared/relay`. */
+/** `shared/relay/call/read.ts` belongs to `shared/relay`. */
 const layerOf = (path: string): string => path.split('/').slice(0, -1).slice(0, 2).join('/');
 
 function countLayers(ref: string | undefined): Map<string, number> {

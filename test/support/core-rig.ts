@@ -106,7 +106,6 @@ await Promise.all([
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/health/health-states.ts'),
-  import('../../shared/relay/dispatch/trial-turn.ts'),
   import('../../shared/relay/stored/repeated.ts'),
   import('../../shared/relay/call/second-look.ts'),
   import('../../shared/relay/call/alias-models.ts'),

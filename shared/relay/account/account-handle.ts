@@ -3,7 +3,7 @@
  * of an account can read the whole account. Responses must never be cached.
  */
 import { eachPart } from '../../wire/input-parts.ts';
-import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
+import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
 import type { Handle, RelayRequest } from '../http/http.ts';
 import { matchRoute } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';

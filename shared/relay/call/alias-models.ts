@@ -6,8 +6,7 @@ import type { AliasSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
 import { capableOf, modelNotFound, type ServedModel } from './serving-channels.ts';
-import type { NamedModels, ServingModel } from './call.ts';
-import type { ModelName } from './access.ts';
+import type { ModelName, NamedModels, ServingModel } from './call.ts';
 
 export interface CallToAlias {
   alias: AliasSettings;

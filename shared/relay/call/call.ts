@@ -5,10 +5,18 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../../wire/chat-response.ts';
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
-import type { ModelName } from './access.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
+
+export interface ModelName {
+  /** The name that whitelist, price and channels use and that every answer contains. */
+  base: string;
+  /** Prefix `web-`: search before answering. */
+  web: boolean;
+  /** Suffix `-official` or `official: true`: official billing. */
+  official: boolean;
+}
 
 /** A model that may answer. */
 export interface ServingModel extends Serving {

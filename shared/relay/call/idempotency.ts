@@ -79,9 +79,8 @@ export async function claimed(
   const reply = await ports.idempotency.claim(claim);
   if (reply.state === 'claimed')
     return { held: heldKey(ports, call, { claim, keeps, isStored: read.storage !== undefined }) };
-  if (!keeps) throw taken(reply.state, reply.requestId);
   // The first is running until its charge is written, and its client has the end of its answer before.
-  if (reply.state !== 'other_body') {
+  if (keeps && reply.state !== 'other_body') {
     await countRead(ports, call);
     const kept = (): Promise<StoredResult | undefined> => {
       const { admit } = new StoredReader(ports, account, request);
@@ -94,7 +93,7 @@ export async function claimed(
       (isRun ? await acceptedBefore(ports, { call, read }, reply) : undefined);
     if (first) return { repeated: await repeatResult(ports, call, { first, request }) };
   }
-  throw takenBy(reply);
+  throw taken(reply, keeps);
 }
 
 interface OpenClaim {
@@ -154,42 +153,36 @@ async function keepResult(
 
 const malformed = 'The header Idempotency-Key must be 1 to 255 printable ASCII characters.';
 
-/** What became of the first request, as the end of a sentence that begins with its id. */
-const firsts = {
-  running: ['request_in_progress', 'with this Idempotency-Key is still running.'],
-  other_body: ['idempotency_key_reused', 'used this Idempotency-Key with another body. Use a new key.'],
-  completed: [
-    'request_already_completed',
-    'with this Idempotency-Key was completed and charged. Answers are not stored: use a new key to ask again.',
-  ],
-} as const;
-
-function taken(state: keyof typeof firsts, firstId: string): Refusal {
-  const [code, words] = firsts[state];
-  const headers = { 'x-should-retry': 'false', ...(state === 'running' && { 'retry-after': againSeconds }) };
-  return refuse(code, `The request ${firstId} ${words}`, { headers });
-}
-
-/** Of a key that may store: whoever comes again while the first runs gets its result. */
-function takenBy(reply: Exclude<ClaimReply, { state: 'claimed' }>): Refusal {
+/**
+ * What became of the first request.
+ * @param keeps the key may store: whoever comes again while the first runs gets its result
+ */
+function taken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: boolean): Refusal {
   const first = `The request ${reply.requestId}`;
   const headers = { 'x-should-retry': 'false' };
-  if (reply.state === 'running')
-    return refuse(
-      'request_in_progress',
-      `${first} with this Idempotency-Key is still running. Its answer is there for repeats once it is whole.`,
-      { headers: { 'retry-after': againSeconds } },
-    );
-  if (reply.state === 'completed')
-    return refuse(
-      'request_already_completed',
-      `${first} with this Idempotency-Key was completed and charged, and its answer is not kept. Use a new key to ask again.`,
-      { headers },
-    );
+  if (reply.state === 'running') {
+    const again = { 'retry-after': againSeconds };
+    const words = `${first} with this Idempotency-Key is still running.`;
+    return keeps
+      ? refuse('request_in_progress', `${words} Its answer is there for repeats once it is whole.`, {
+          headers: again,
+        })
+      : refuse('request_in_progress', words, { headers: { ...headers, ...again } });
+  }
+  if (reply.state === 'completed') {
+    const why = keeps
+      ? ', and its answer is not kept. Use a new key to ask again.'
+      : '. Answers are not stored: use a new key to ask again.';
+    const words = `${first} with this Idempotency-Key was completed and charged${why}`;
+    return refuse('request_already_completed', words, { headers });
+  }
   const what = reply.differs === undefined ? 'body' : `'${reply.differs}'`;
   return refuse(
     'idempotency_key_reused',
     `${first} used this Idempotency-Key with another ${what}. Use a new key.`,
-    { param: reply.differs ?? 'Idempotency-Key', headers },
+    {
+      ...(keeps && { param: reply.differs ?? 'Idempotency-Key' }),
+      headers,
+    },
   );
 }

@@ -121,41 +121,10 @@ function placesOf(channel: ChannelRow): readonly Place[] {
 }
 
 const candidatesAt = (places: readonly Place[], model: string): Candidate[] =>
-  places.map((place) => Object.freeze(new ServedCandidate(place, model)));
+  places.map((place) => Object.freeze({ ...place, model }));
 
 export const candidatesOf = (channel: ChannelRow, model: string): Candidate[] =>
   candidatesAt(placesOf(channel), model);
-
-/** Small, since there is one for each channel, secret and model. */
-class ServedCandidate implements Candidate {
-  readonly model: string;
-  readonly #place: Place;
-
-  constructor(place: Place, model: string) {
-    this.#place = place;
-    this.model = model;
-  }
-
-  get id(): string {
-    return this.#place.id;
-  }
-
-  get channel(): ChannelRow {
-    return this.#place.channel;
-  }
-
-  get secret(): string | undefined {
-    return this.#place.secret;
-  }
-
-  get share(): number {
-    return this.#place.share;
-  }
-
-  get hash(): number {
-    return this.#place.hash;
-  }
-}
 
 // Leaves out channels of which a probe found that they cannot do what a call needs, and those whose row does not allow
 // what its messages name at the vendor. Must never leave out others.

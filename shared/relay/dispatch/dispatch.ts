@@ -10,8 +10,17 @@ import type { ChatCall, DispatchedCall, DispatchReport, Candidate, SearchOutcome
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HealthRecorder } from '../health/health-recorder.ts';
 import { callTo } from '../call/serving-channels.ts';
-import { CandidateOrder, type Rank, scoreOf } from './candidate-order.ts';
-import { isOrigin, newestOrigin, AskAgain, usual, type LimitRefusal, type Variant } from './variant.ts';
+import {
+  CandidateOrder,
+  type Rank,
+  scoreOf,
+  isOrigin,
+  newestOrigin,
+  AskAgain,
+  usual,
+  type LimitRefusal,
+  type Variant,
+} from './candidates.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { returnedFields, type Quirks } from '../../upstreams/quirks.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
@@ -163,9 +172,37 @@ export class Dispatch implements DispatchedCall {
     return error.body.error.code === 'context_length_exceeded' && this.#call.alias?.onContextLength === true;
   }
 
+  /**
+   * Whether it is the call's turn to try a candidate with something known against it: what ends the turn. Undefined: another
+   * candidate is to be taken. Throws CannotCarry.
+   */
   async #turn(rank: Rank, attempt: Attempt, order: CandidateOrder): Promise<(() => void) | undefined> {
-    const { trialTurn } = await import('./trial-turn.ts');
-    return trialTurn({ health: this.#health, order, log: this.#ports.log, call: this.#call }, rank, attempt);
+    const { candidate, standing } = rank;
+    const { key, signal } = this.#call;
+    if (standing?.is === 'resting') {
+      const release = await this.#health.trialSlot(candidate, signal);
+      if (!release) return undefined;
+      // What was known may have changed while the call waited.
+      const now = (await this.#health.standings(key.account))?.(candidate);
+      if (now?.is !== 'blocked') return release;
+      release();
+      order.defer({ candidate, standing: now });
+      return undefined;
+    }
+    if (standing?.is !== 'probe' || (await this.#claimsProbe(candidate, attempt))) return () => {};
+    order.defer(rank);
+    return undefined;
+  }
+
+  /** Throws CannotCarry before it claims; the attempt throws its other errors when it is read. */
+  async #claimsProbe(candidate: Candidate, attempt: Attempt): Promise<boolean> {
+    await attempt.prepare().catch((error: unknown) => {
+      if (error instanceof CannotCarry) throw error;
+    });
+    return this.#health.claimProbe(candidate).catch((error: unknown) => {
+      this.#ports.log.fault(this.#call.identity.requestId, error);
+      return false;
+    });
   }
 
   async #ordered(): Promise<CandidateOrder> {

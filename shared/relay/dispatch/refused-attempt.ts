@@ -23,7 +23,7 @@ import {
   statusOfError,
 } from '../../upstreams/read-failure.ts';
 import type { BuiltRequest } from '../../upstreams/types/channel-request.ts';
-import { AskAgain, type Variant, type LimitRefusal } from './variant.ts';
+import { AskAgain, type Variant, type LimitRefusal } from './candidates.ts';
 import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
 
 // Converts upstream failures to the refusal that a client gets when no candidate answered. It says the true cause.

@@ -13,7 +13,7 @@ import { deletedResponse, withSeal, shownResponse } from '../../endpoints/respon
 import { storedReading } from '../../endpoints/responses/stored-input.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json.ts';
-import { admitKey, readKey } from '../call/access.ts';
+import { admitKey, readKey } from '../call/read.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';

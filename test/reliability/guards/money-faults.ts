@@ -36,7 +36,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F2'],
-    file: 'shared/relay/dispatch/watchdog.ts',
+    file: 'shared/relay/dispatch/attempt.ts',
     find: "else request.addEventListener('abort', () => this.#fire('deadline'), { once: true });",
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',

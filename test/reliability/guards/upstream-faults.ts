@@ -12,7 +12,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/watchdog.ts',
+    file: 'shared/relay/dispatch/attempt.ts',
     find: 'this.#reading ? this.#lastReadMs : this.#clock.now()',
     replace: 'this.#open ? this.#lastReadMs : this.#startMs',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
@@ -20,7 +20,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/watchdog.ts',
+    file: 'shared/relay/dispatch/attempt.ts',
     find: ' + Math.min(bodyLength * perByteMs, readingMaxMs)',
     replace: '',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
@@ -28,7 +28,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F8'],
-    file: 'shared/relay/dispatch/watchdog.ts',
+    file: 'shared/relay/dispatch/attempt.ts',
     find: ': total * 1000;',
     replace: ': Infinity;',
     test: 'test/unit/relay/pipeline.test.ts',

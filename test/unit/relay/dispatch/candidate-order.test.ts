@@ -8,7 +8,7 @@ import {
   type Rank,
   shareOfDraw,
   type Score,
-} from '../../../../shared/relay/dispatch/candidate-order.ts';
+} from '../../../../shared/relay/dispatch/candidates.ts';
 import type { Standing } from '../../../../shared/relay/health/health-states.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import type { ChatCall } from '../../../../shared/relay/call/call.ts';
-import { timeLimits } from '../../../../shared/relay/dispatch/watchdog.ts';
+import { timeLimits } from '../../../../shared/relay/dispatch/attempt.ts';
 import { compile } from '../../config/rows.ts';
 import { CoreRig, delta, finish, hang } from '../../../support/core-rig.ts';
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { imageOf } from '../../../../shared/adapters/dynamodb/health-items.ts';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
-import { CandidateOrder } from '../../../../shared/relay/dispatch/candidate-order.ts';
+import { CandidateOrder } from '../../../../shared/relay/dispatch/candidates.ts';
 import { HealthRecorder } from '../../../../shared/relay/health/health-recorder.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { itemBytes } from '../../../support/item-bytes.ts';
