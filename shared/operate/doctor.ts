@@ -32,7 +32,7 @@ export interface StageFile {
   problem?: string;
 }
 
-export interface Examination {
+interface Examination {
   account: AwsAccount;
   file: StageFile;
   /** The options that the outputs of a stack hold. Undefined: they hold none. */

@@ -385,7 +385,7 @@ export interface ListedModel {
   isActive: boolean;
 }
 
-export interface ModelAccess {
+interface ModelAccess {
   isAuthorized: boolean;
   /** Whether the agreement with its vendor is made, where it needs one. */
   hasAgreement: boolean;

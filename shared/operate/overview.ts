@@ -66,7 +66,7 @@ export interface TrafficPoint {
   figures: DailyFigures;
 }
 
-export interface TimeSpan {
+interface TimeSpan {
   fromMs: number;
   /** Exclusive. */
   toMs: number;

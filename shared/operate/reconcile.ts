@@ -23,7 +23,7 @@ export interface ReconcileInput {
   decimal?: '.' | ',' | undefined;
 }
 
-export interface InvoiceText {
+interface InvoiceText {
   /** Between cells. */
   delimiter: string;
   /** `number` as in the file, from 1. */

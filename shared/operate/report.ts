@@ -166,7 +166,7 @@ export function firstContentWithin(figures: DailyFigures, share: number): number
 }
 
 /** The days that a report is about, and the days before with which it compares. */
-export interface ReportPeriod extends DayRange {
+interface ReportPeriod extends DayRange {
   /** `November 2026`, `16 to 22 November 2026`. */
   title: string;
   /** Each day of it, in order. */
@@ -179,7 +179,7 @@ export interface ReportPeriod extends DayRange {
   isRunning: boolean;
 }
 
-export interface AskedPeriod {
+interface AskedPeriod {
   /** `2026-11` */
   month?: string | undefined;
   /** A day of the week: `2026-11-18`. Weeks begin on Monday. */

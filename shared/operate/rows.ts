@@ -52,7 +52,7 @@ export const withAttributes = (row: RawRow, attributes: RawRow): RawRow =>
 /** What cannot be seen looks like another customer's name, and no address of a page can be `..`. */
 const newName = /^(?!\.+$)[^\p{C}]{1,200}$/u;
 
-export interface FoundAccount {
+interface FoundAccount {
   row: RawRow;
   /** The writes that create the account; empty: it exists. `effect` describes them. */
   changes: RowWrite[];

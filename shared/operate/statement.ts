@@ -42,7 +42,7 @@ export interface Statement {
   problems: string[];
 }
 
-export interface StatementWanted {
+interface StatementWanted {
   account: string;
   month: string;
   /** Sums follow calls within seconds: for so long they are read again until they agree. */

@@ -35,7 +35,7 @@ export interface ChannelInput {
 }
 
 /** What to do if a row with the id exists. `keep-same`: accept an identical row, refuse any other. */
-export type WhenTaken = 'refuse' | 'replace' | 'keep-same';
+type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
 export interface AddChannelPlan extends Plan<RowWrite> {
   /** The relay's warnings about the new row. */
@@ -136,7 +136,7 @@ async function planStop(ports: SwitchPorts, raw: RawRow): Promise<ConfigPlan> {
   return plan;
 }
 
-export interface SecretInput {
+interface SecretInput {
   name: string;
   /** Store in Secrets Manager instead of SSM. */
   managed: boolean;

@@ -15,7 +15,7 @@ import { rowsIn, sumOfFigures } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
-export interface FoundChannel {
+interface FoundChannel {
   /** The row as read from the table. */
   raw: RawRow;
   channel: ChannelRow;
@@ -89,7 +89,7 @@ export const listChannels = async ({
 }: Pick<OperatorPorts, 'tables' | 'target'>): Promise<ListedChannel[]> =>
   listedChannels(await tables.scan('channels'), target);
 
-export const listedChannels = (rows: readonly unknown[], rules: { local: boolean }): ListedChannel[] =>
+const listedChannels = (rows: readonly unknown[], rules: { local: boolean }): ListedChannel[] =>
   rows
     .map((raw) => listed(raw as RawRow, rules))
     .toSorted(

@@ -35,7 +35,7 @@ import {
   type TestInput,
 } from './test-channel.ts';
 
-export interface ProbePlan extends Plan<{ endpoint: string }> {
+interface ProbePlan extends Plan<{ endpoint: string }> {
   /** Holds the secret, so it must not be shown. */
   probed: CalledDirectly;
   /** The row as read. */

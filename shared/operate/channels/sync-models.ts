@@ -22,7 +22,7 @@ export interface SyncInput {
   secretEnv?: string;
 }
 
-export interface SyncPlan extends Plan<RowWrite> {
+interface SyncPlan extends Plan<RowWrite> {
   /** Public names, as in `removed` and `models`. */
   added: string[];
   removed: string[];
@@ -91,7 +91,7 @@ function differenceOf(
 const timeoutMs = 20_000;
 const pagesMax = 20;
 
-export interface UpstreamModels {
+interface UpstreamModels {
   /** Sorted. */
   names: string[];
   warnings: string[];

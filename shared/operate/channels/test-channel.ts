@@ -31,7 +31,7 @@ export interface TestInput {
   secretEnv?: string;
 }
 
-export interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
+interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
   /** The relay's warnings about the row. */
   warnings: string[];
   /** Contains the secret, so it must not be shown. */
@@ -47,7 +47,7 @@ export interface ChannelTest {
   body: string;
 }
 
-export interface ReplyText {
+interface ReplyText {
   /** As the upstream names it. */
   model: string;
   text: string;
@@ -135,7 +135,7 @@ export async function directCall(
   return { called, dialect, built, context };
 }
 
-export interface UpstreamAnswer {
+interface UpstreamAnswer {
   status: number;
   ok: boolean;
   /** The whole body, or the part that was received. */
@@ -204,7 +204,7 @@ export function cleanText(text: string, secret: string | undefined): string {
 }
 
 /** What a reader made of a whole body. */
-export interface ReplyReading {
+interface ReplyReading {
   chunks: ChatChunk[];
   /** As the upstream names it, if it does. */
   model: string | undefined;

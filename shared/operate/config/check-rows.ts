@@ -172,7 +172,7 @@ export async function diffConfig(
 }
 
 /** The four configuration tables as one JSON text for version control, without rows that have a problem. */
-export interface ExportedRows {
+interface ExportedRows {
   /** Rows and their attributes are sorted, so that the lines of an unchanged row do not move. */
   text: string;
   /** Number of rows in the text. */

@@ -192,7 +192,7 @@ export interface RowsFile {
 }
 
 /** Rows by table; a table that the file does not name is undefined. */
-export type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };
+type FileRows<Table extends TableName> = { [Name in Table]?: RawRow[] };
 
 const File = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
 

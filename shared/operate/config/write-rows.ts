@@ -42,7 +42,7 @@ export interface ConfigPlan extends Plan<RowWrite> {
   edit: ConfigEdit;
 }
 
-export interface ConfigEdit {
+interface ConfigEdit {
   before: ConfigRows;
   after: ConfigRows;
 }
@@ -149,12 +149,12 @@ function writesOf(changes: RowChange[], raw: ConfigRows): RowWrite[] {
   });
 }
 
-export interface RowName {
+interface RowName {
   table: ConfigTable;
   key: string | number;
 }
 
-export interface RowEdit extends RowName {
+interface RowEdit extends RowName {
   /** An undefined attribute is removed; others stay. */
   attributes: RawRow;
   /** `rowMark` of the row as it was looked at. Absent: it is not compared. */

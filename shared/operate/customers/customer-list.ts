@@ -40,7 +40,7 @@ export interface CustomerPage {
   problems: string[];
 }
 
-export interface CustomersWanted {
+interface CustomersWanted {
   /** Part of a name. */
   name?: string | undefined;
   /** `next` of the page before. */

@@ -14,7 +14,7 @@ import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
 import { findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 
-export interface AccountEdit {
+interface AccountEdit {
   account: string;
   /** An undefined attribute is removed; others stay. */
   attributes: RawRow;

@@ -180,7 +180,7 @@ export interface GrantsWanted {
   limit: number;
 }
 
-export interface GrantList {
+interface GrantList {
   grants: WrittenGrant[];
   /** All that fit, with those beyond the limit. */
   count: number;

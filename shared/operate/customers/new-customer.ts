@@ -171,7 +171,7 @@ export async function carryOutNewCustomer(
 }
 
 /** Which pages of customers the settings allow, for what customers are sent. */
-export interface CustomerPages {
+interface CustomerPages {
   /** `/`: models and prices. */
   models: boolean;
   /** `/account` */
@@ -188,7 +188,7 @@ async function customerPages({ tables }: Pick<OperatorPorts, 'tables'>): Promise
   return { models, account };
 }
 
-export interface Welcome {
+interface Welcome {
   account: string;
   secretKey: string;
   /** Ends in `/v1`. Undefined: it is not known. */

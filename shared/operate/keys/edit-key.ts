@@ -116,7 +116,7 @@ async function unservedModels(
 const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
 
-export interface RotateKeyPlan extends NewKeyPlan {
+interface RotateKeyPlan extends NewKeyPlan {
   /** The old key's name in messages. */
   oldName: string;
   /** ISO 8601. */
@@ -229,7 +229,7 @@ function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attribu
   return { changes, effect: [effect], questions: [], name, rights: why };
 }
 
-export interface DisableKeyPlan extends Plan<RowWrite> {
+interface DisableKeyPlan extends Plan<RowWrite> {
   /** The key's name in messages. */
   name: string;
 }

@@ -26,7 +26,7 @@ export interface LeakedKeyPlan extends Plan<RowWrite> {
   earlier: EarlierLeak | undefined;
 }
 
-export interface LeakedKeyInput {
+interface LeakedKeyInput {
   written: string;
   /** Epoch milliseconds. Default: a day before, or before it was refused. */
   sinceMs?: number | undefined;
@@ -82,7 +82,7 @@ export async function planLeakedKey(
 }
 
 /** What an earlier answer did, for whoever asks again: its reply was lost, or somebody else was quicker. */
-export interface EarlierLeak {
+interface EarlierLeak {
   /** ISO 8601. */
   at: string;
   /** Undefined: none was made. */
@@ -155,7 +155,7 @@ export interface KeyUse {
   problems: string[];
 }
 
-export interface KeyUseWanted {
+interface KeyUseWanted {
   account: string;
   /** Of the whole key. */
   hash: string;

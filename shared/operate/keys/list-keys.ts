@@ -40,12 +40,12 @@ export function keyViewsOf(rows: readonly RawRow[], nowMs: number): KeyView[] {
     });
 }
 
-export interface KeyPage {
+interface KeyPage {
   keys: KeyView[];
   next: string | undefined;
 }
 
-export interface KeysWanted {
+interface KeysWanted {
   /** A part of an account's name, of a hint or of a hash, never a whole key. Absent: all keys. */
   text?: string | undefined;
   after?: string | undefined;
@@ -119,7 +119,7 @@ function nameOfKey(row: RawRow): string {
 }
 
 /** Whether the relay accepts a key, and why. `row` is present if it could be read. */
-export interface KeyState {
+interface KeyState {
   state: 'usable' | 'unknown' | 'invalid' | 'disabled' | 'expired' | 'kind';
   why: string;
   row?: KeyRow;

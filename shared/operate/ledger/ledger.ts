@@ -7,7 +7,7 @@ import { compareCodeUnits } from '../../wire/json.ts';
 import type { AccountMonth, OperatorPorts, Reading } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
-export interface ReadRows<Row> {
+interface ReadRows<Row> {
   rows: Row[];
   /** A sentence for each row that is left out because it cannot be read. */
   problems: string[];
@@ -130,7 +130,7 @@ export async function totalLedger(
 
 const separator = '\u0000';
 
-export interface SpendingPace {
+interface SpendingPace {
   /** Accounts that were charged something. */
   charged: Map<string, NanoYuan>;
   /** For so long: at least one, since the first hours say little. */

@@ -11,7 +11,7 @@ import { Failure, type Plan } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 /** `changes`: the lost closes; what was closed meanwhile is looked up when they are carried out. */
-export interface RepairPlan extends Plan<LostClose> {
+interface RepairPlan extends Plan<LostClose> {
   /** The closes of reservations that are still open. */
   closes: CloseWrite[];
 }

@@ -12,7 +12,7 @@ import { usageFailure } from '../plan.ts';
 import { refuseChanged, withAttributes } from '../rows.ts';
 import { nextId, readCharges } from './list-charges.ts';
 
-export interface AnnouncedPrice {
+interface AnnouncedPrice {
   /** The rule whose attributes the new one begins with. */
   id: number;
   /** ISO 8601. */

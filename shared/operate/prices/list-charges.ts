@@ -21,7 +21,7 @@ import { usableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
 
-export interface ReadCharges {
+interface ReadCharges {
   /** Sorted by id. */
   charges: ChargeRow[];
   /** A sentence for each row that cannot be read. */

@@ -26,7 +26,7 @@ import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 import type { ServedDay } from '../operator-ports.ts';
 
-export type EditedConfig = Pick<Snapshot, 'channels' | 'charges' | 'models' | 'settings' | 'unreadPrices'>;
+type EditedConfig = Pick<Snapshot, 'channels' | 'charges' | 'models' | 'settings' | 'unreadPrices'>;
 
 export interface Edit {
   before: EditedConfig;
@@ -49,7 +49,7 @@ export interface Around {
   after: Bounds;
 }
 
-export interface EffectSums {
+interface EffectSums {
   calls: number;
   /** What was charged on these days. */
   charged: NanoYuan;

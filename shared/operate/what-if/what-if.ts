@@ -128,7 +128,7 @@ export interface SoonerEmpty {
   daysAfter: number;
 }
 
-export interface RunningEmpty {
+interface RunningEmpty {
   /** Those that spent most in the months of these days. */
   looked: number;
   /** All with a call or a grant in these months. */
