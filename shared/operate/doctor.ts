@@ -44,7 +44,6 @@ interface Examination {
 /** What all checks know. */
 interface Known extends Examination {
   region: string;
-  /** Undefined: the stack does not say. */
   deployed: Options | undefined;
   outputs: ReadonlyMap<string, string>;
   /** Those that are on. Rows with a problem are not used; `check` is about those. */

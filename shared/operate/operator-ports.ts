@@ -1,4 +1,7 @@
-/** Ports of operators' actions. Faces (CLI, console, report) open them; actions never print or ask. */
+/**
+ * Ports of operators' actions. Faces (CLI, console, report) open them; actions never print or ask. Every method may throw a
+ * Failure, whose message states what to do next. Reads are consistent, amounts exact, unless said; what may be long comes in pages.
+ */
 import type { Clock, Hmac, UpstreamTransport } from '../relay/ports/host.ts';
 import type { PaymentStore, QuotaStore } from '../relay/ports/money-stores.ts';
 import type { TableName } from '../tables/table-names.ts';
@@ -64,8 +67,6 @@ export interface OperatorPorts {
   operator(): Promise<string>;
 }
 
-// Port: reads and writes the rows that operators edit. Writes are conditional, except `replace`.
-
 /** A row of a table before any schema validates it. A row to write may contain an ExactNumber. */
 export type RawRow = Record<string, unknown>;
 
@@ -93,7 +94,7 @@ export type RowWrite = {
   | { kind: 'remove'; key: RawRow; unchanged: RawRow }
 );
 
-/** Every method may throw a Failure whose message states what to do next. */
+/** Reads and writes the rows that operators edit. */
 export interface RowTables {
   /** @param key the partition key's value */
   get(table: TableName, key: string): Promise<RawRow | undefined>;
@@ -107,9 +108,6 @@ export interface RowTables {
   writeTogether(writes: RowWrite[]): Promise<void>;
 }
 
-// Port: reads parts of tables that are too large to read whole. Each call is a few requests at most, however large the
-// table is. Every method may throw a Failure.
-
 /** Tables of which a page shows a part. */
 type PagedTable = 'accounts' | 'keys';
 
@@ -119,7 +117,6 @@ export interface RowsWanted {
   after?: string | undefined;
   /** Only rows whose attribute contains the text, or is it. */
   where?: { attribute: string; contains: string } | { attribute: string; is: string } | undefined;
-  /** Rows to return at most. */
   limit: number;
 }
 
@@ -129,27 +126,25 @@ export interface RowsFound {
   next: string | undefined;
 }
 
-interface LedgerPart {
-  rows: Reading<LedgerRow>[];
-  next: string | undefined;
-}
-
+/** Reads parts of tables that are too large to read whole. Each call is a few requests at most, however large the table is. */
 export interface RowPages {
-  /** Goes through some 2 MB of the table at most. A consistent read where it looks for an attribute that is a text. */
+  /** Goes through some 2 MB of the table at most. Consistent only where it looks for an attribute that is a text. */
   rows(wanted: RowsWanted): Promise<RowsFound>;
   /** Rows by key; an absent one is left out. */
   rowsOf(table: PagedTable, keys: readonly string[]): Promise<RawRow[]>;
-  /** The last ids first. A consistent read. */
+  /** The last ids first. */
   grants(account: string, limit: number): Promise<{ grants: WrittenGrant[]; isAll: boolean }>;
-  /** Sums of an account's days by model, from this UTC day on, the newest first. A consistent read. */
+  /** Sums of an account's days by model, from this UTC day on, the newest first. */
   days(account: string, from: string, limit: number): Promise<{ days: Reading<DailySum>[]; isAll: boolean }>;
   /** Requests of an account, newest first. `before`: the id of the last one on the page before. */
-  requests(account: string, before: string | undefined, limit: number): Promise<LedgerPart>;
+  requests(
+    account: string,
+    before: string | undefined,
+    limit: number,
+  ): Promise<{ rows: Reading<LedgerRow>[]; next: string | undefined }>;
   /** What is known against channels, by the key of the relay. */
   health(): Promise<ReadonlyMap<number, HealthEntry>>;
 }
-
-// Port: reads the sums of `daily` from which lists, plots, reports and what-ifs are made. Never reads the ledger.
 
 /**
  * A row that functions wrote, or why it cannot be read. An unreadable row does not prevent reading the
@@ -188,7 +183,7 @@ export interface DayRange {
   to: string;
 }
 
-/** Reads are consistent, amounts exact. All return pages. Every method may throw a Failure. */
+/** Reads the sums of `daily` from which lists, plots, reports and what-ifs are made. Never reads the ledger. */
 export interface SumReader {
   /** All accounts that had a call or a grant in the month, sorted by name: some 150 bytes each. */
   monthAccounts(month: string): AsyncIterable<Reading<AccountMonth>[]>;
@@ -200,8 +195,6 @@ export interface SumReader {
   minutes(fromMs: number, toMs: number): AsyncIterable<Reading<Minute>[]>;
 }
 
-// Port: reads account items, ledger rows, their daily sums and grants. Writes repairs alone.
-
 export interface LedgerSelection {
   account?: string | undefined;
   /** Start of the call in epoch milliseconds, inclusive. */
@@ -210,7 +203,7 @@ export interface LedgerSelection {
   toMs?: number | undefined;
 }
 
-/** Reads are consistent, amounts exact. Every method may throw a Failure. */
+/** Reads account items, ledger rows, their daily sums and grants. Writes repairs alone. */
 export interface LedgerReader extends SumReader {
   /** The sums over the account's parts; a part that cannot be read is a problem of the account. */
   quota(account: string): Promise<Reading<WholeAccount> | undefined>;
@@ -220,7 +213,7 @@ export interface LedgerReader extends SumReader {
    */
   quotas(accounts: readonly string[]): Promise<Reading<WholeAccount>[]>;
   accounts(): AsyncIterable<string[]>;
-  /** Returns pages. Within an account, requests come first, sorted by time, then grants. */
+  /** Within an account, requests come first, sorted by time, then grants. */
   ledger(selection: LedgerSelection): AsyncIterable<Reading<LedgerRow>[]>;
   /** The row of a request of any account. */
   request(id: string): Promise<Reading<LedgerRow> | undefined>;
@@ -237,11 +230,9 @@ export interface LedgerReader extends SumReader {
   chargeLate: QuotaStore['chargeLate'];
 }
 
-// Port: reads the configuration tables and the published versions.
-
 export type PublishedVersion = KeptVersion;
 
-/** Every method may throw a Failure. */
+/** Reads the configuration tables and the published versions. */
 export interface ConfigVersions {
   /** The current rows of the tables. */
   tables(): Promise<ConfigRows>;
@@ -255,8 +246,6 @@ export interface ConfigVersions {
   snapshot(version: PublishedVersion): Promise<Snapshot>;
 }
 
-// Port: the stored responses of an account, for operators. Heads and sizes have no content; `read` has.
-
 /** An item of the table `responses`. */
 export interface StoredRow {
   id: string;
@@ -266,7 +255,7 @@ export interface StoredRow {
   expires: number;
 }
 
-/** Reads are consistent. Every method may throw a Failure. */
+/** The stored responses of an account. Heads and sizes have no content; `read` has. */
 export interface ResponseRows {
   /** Undefined: there is none, or it has expired. */
   head(account: string, id: string): Promise<ResponseHead | undefined>;
@@ -276,8 +265,6 @@ export interface ResponseRows {
   /** All items of an account, page by page, expired ones included. */
   rows(account: string): AsyncIterable<StoredRow[]>;
 }
-
-/** Port: searches the log of the functions that answer calls. Lines have no text of clients or upstreams. */
 
 /** All must hold. */
 export type LogCondition =
@@ -315,25 +302,22 @@ export interface LogSource {
   kept?: { bytes: number; sinceMs: number }[] | undefined;
 }
 
-/** Every method may throw a Failure. */
+/** Searches the log of the functions that answer calls. Lines have no text of clients or upstreams. */
 export interface CallLog {
   /** What a search reads. Undefined: this relay has no log that is known. */
   source(): Promise<LogSource | undefined>;
   search(search: LogSearch): Promise<FoundLines>;
 }
 
-// Port: stores and reads the secrets that channel rows name; never shows a value.
-
 /** A value to store under a reference of this stack. Rows use the same reference. */
 export interface SecretWrite {
   reference: string;
-  /** Overwrite an existing value. */
   replace: boolean;
   /** Thrown if a value exists and `replace` is false. */
   conflict: Failure;
 }
 
-/** Every method may throw a Failure. Its message contains no value. */
+/** Stores and reads the secrets that channel rows name. No message contains a value. */
 export interface SecretWriter {
   put(write: SecretWrite, value: string): Promise<void>;
   /** The value behind a reference of a row. */
@@ -342,8 +326,7 @@ export interface SecretWriter {
   variable(name: string): Promise<string>;
 }
 
-/** What `doctor` reads of the AWS account and region of a deployed relay. Each reading may fail alone, with a Failure. */
-
+/** What `doctor` reads of the AWS account and region of a deployed relay. Each reading may fail alone. */
 export interface AwsAccount {
   /** Undefined: CloudFormation has no stack of this name. */
   stack(): Promise<DeployedStack | undefined>;
@@ -354,7 +337,7 @@ export interface AwsAccount {
   /** Models that the region lists; a region that has none of them is an empty list. */
   models(region: string): Promise<ListedModel[]>;
   modelAccess(region: string, model: string): Promise<ModelAccess>;
-  /** The region of the tables. Throws a Failure when there is none. */
+  /** The region of the tables. */
   region(): Promise<string>;
 }
 

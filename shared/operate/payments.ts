@@ -1,28 +1,31 @@
-/** Signs the reference that a checkout of Stripe carries, so that its payment is granted to an account. Writes nothing. */
+/**
+ * Payments from outside: signs the reference that a checkout of Stripe carries, so that its payment is granted to an account;
+ * lists payments; and what an operator decides about a parked one: to which account it is granted, or that it is no account's.
+ */
+import type { NanoYuan } from '../billing/amount.ts';
 import {
+  assigned,
   decimalsOf,
+  grantText,
   parsePayment,
+  paymentChange,
   paymentText,
-  yuanOf,
   referenceBody,
   referenceLengthMax,
+  rejected,
   signedReference,
   withSignature,
-  type PaymentAmount,
+  yuanOf,
   type Payment,
-  assigned,
-  rejected,
-  grantText,
-  paymentChange,
+  type PaymentAmount,
   type PaymentChange,
 } from '../billing/payments.ts';
-import type { NanoYuan } from '../billing/amount.ts';
-import { findAccount } from './rows.ts';
-import { Failure, usageFailure, type Plan, usable } from './plan.ts';
-import type { OperatorPorts } from './operator-ports.ts';
-import { compareCodeUnits } from '../wire/json.ts';
 import { readSetting } from '../config/setting-rows.ts';
 import type { StripeSettings } from '../config/settings.ts';
+import { compareCodeUnits } from '../wire/json.ts';
+import type { OperatorPorts } from './operator-ports.ts';
+import { Failure, usable, usageFailure, type Plan } from './plan.ts';
+import { findAccount } from './rows.ts';
 
 export interface LinkInput {
   account: string;
@@ -77,9 +80,7 @@ function checkedAmount(written: string, currency: string): PaymentAmount {
   return paid;
 }
 
-// View: payments that providers reported.
-
-/** @returns the newest first */
+/** View: payments that providers reported, the newest first. */
 export async function listPayments(
   { payments }: OperatorPorts,
   { parked }: { parked?: boolean | undefined },
@@ -89,8 +90,6 @@ export async function listPayments(
     .filter(({ state }) => !parked || state === 'parked')
     .toSorted((a, b) => compareCodeUnits(b.at, a.at) || compareCodeUnits(a.id, b.id));
 }
-
-// What an operator decides about a parked payment: which account it is granted to, or that it is no account's.
 
 type DecisionPlan = Plan<PaymentChange>;
 
@@ -156,9 +155,7 @@ const stateWords: Record<Payment['state'], string> = {
   rejected: 'it was rejected',
 };
 
-// Reads what the setting `payments` says about Stripe, from its row as it is now.
-
-/** Throws a Failure if there is none. */
+/** Of the setting `payments` as its row is now. Throws a Failure if there is none. */
 async function stripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {
   const raw = await tables.get('settings', 'payments');
   if (!raw)

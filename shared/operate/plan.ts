@@ -19,8 +19,6 @@ export interface Plan<Change> {
   refusal?: string;
 }
 
-// Expected failures of operators' actions.
-
 /** The exit code of what the credentials do not allow. */
 export const deniedExitCode = 3;
 

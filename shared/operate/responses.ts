@@ -1,4 +1,7 @@
-/** View: a stored response without its content. The account, which is part of its key, is found in the ledger. */
+/**
+ * Stored responses for operators: one found without its content, how much an account has stored, the content of one shown to an
+ * operator who says why, and one deleted. The account, which is part of the key, is found in the ledger.
+ */
 import type { ResponseHead, StoredResponse } from '../relay/ports/stored.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { Failure, usageFailure, type Plan } from './plan.ts';
@@ -34,8 +37,6 @@ async function ownerOf(ports: OperatorPorts, requestId: string): Promise<string>
   return found.kind === 'open' ? found.account : found.row.account;
 }
 
-// View: how much an account has stored, without reading any of it.
-
 export const storedKinds = ['responses', 'events', 'results'] as const;
 type StoredKind = (typeof storedKinds)[number];
 
@@ -55,6 +56,7 @@ export interface AccountResponses {
   lastExpires: number | undefined;
 }
 
+/** How much an account has stored, without reading any of it. */
 export async function accountResponses(
   ports: OperatorPorts,
   account: string,
@@ -90,9 +92,6 @@ const none = (): StoredSum => ({ count: 0, bytes: 0 });
 /** Undefined: a further part of one of these, whose bytes it has counted. */
 const kindOf = ({ id }: StoredRow): StoredKind | undefined =>
   storedKinds.find((kind) => forms[kind].test(id));
-
-// Shows the content of a stored response to an operator, who has to say why. Must never read it before the record of that
-// is written.
 
 /** How long it is known who read what. */
 const recordedSeconds = 400 * 24 * 60 * 60;
@@ -130,6 +129,7 @@ export async function planShowContent(
   };
 }
 
+/** Must never read the content before the record of who reads it is written. */
 export async function carryOutShowContent(ports: OperatorPorts, plan: ContentPlan): Promise<StoredResponse> {
   await carryOutWrites(ports, plan);
   const { account, id } = plan.head;
@@ -138,10 +138,9 @@ export async function carryOutShowContent(ports: OperatorPorts, plan: ContentPla
   return found;
 }
 
-// Deletes a stored response, as its customer could. A run that is answering it notices, and is settled.
-
 type Deletion = Pick<ResponseHead, 'account' | 'id'>;
 
+/** As its customer could. A run that is answering it notices, and is settled. */
 export function planDeleteResponse({ account, id, status }: ResponseHead): Plan<Deletion> {
   const runs = status === 'queued' || status === 'in_progress';
   return {

@@ -242,7 +242,6 @@ export function channelsWithRests(
 export interface ChannelWithSums extends ChannelWithRests {
   sum: DailyFigures;
   activity: ChannelActivity;
-  /** Undefined: nobody knows. */
   isIdle: boolean | undefined;
 }
 

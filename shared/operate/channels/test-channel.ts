@@ -41,7 +41,6 @@ interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
 export interface ChannelTest {
   status: number;
   elapsedMs: number;
-  /** Undefined: the response is no answer in the channel's dialect. */
   answer: ReplyText | undefined;
   /** The beginning of the response body, without the secret. */
   body: string;

@@ -26,7 +26,6 @@ export interface RowChange {
 
 export interface AttributeChange {
   name: string;
-  /** Absent: the row did not have the attribute. */
   before?: unknown;
   after?: unknown;
 }

@@ -28,7 +28,6 @@ export interface NewCustomerInput {
 }
 
 export interface NewCustomerPlan extends NewKeyPlan {
-  /** Undefined: nothing is granted. */
   grant: GrantPlan | undefined;
   baseUrl: string | undefined;
   contact: string | undefined;

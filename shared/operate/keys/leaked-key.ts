@@ -85,7 +85,6 @@ export async function planLeakedKey(
 interface EarlierLeak {
   /** ISO 8601. */
   at: string;
-  /** Undefined: none was made. */
   successor: (Pick<KeyView, 'state'> & { hash: string; hint: string }) | undefined;
 }
 
@@ -111,7 +110,6 @@ function earlierLeakWords(name: string, { at, successor }: EarlierLeak): string[
 }
 
 export interface LeakedKeyMade {
-  /** Undefined: none was made. */
   successor: MadeKey | undefined;
   /** Undefined: it could not be read. */
   use: KeyUse | undefined;
@@ -210,7 +208,6 @@ async function refundedOf(
 
 interface Leak {
   plan: Pick<LeakedKeyPlan, 'account' | 'hint' | 'use'>;
-  /** Undefined: no successor was made. */
   secretKey: string | undefined;
   use: KeyUse | undefined;
 }

@@ -4,7 +4,7 @@ import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billi
 import { latePrefix, ledgerTimeMs, type CloseRow, type LedgerRow } from '../../billing/ledger-row.ts';
 import { isoTime, utcDay, utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import type { AccountMonth, OperatorPorts, Reading } from '../operator-ports.ts';
+import type { LedgerSelection, AccountMonth, OperatorPorts, Reading } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
 interface ReadRows<Row> {
@@ -24,12 +24,7 @@ export const rowsIn = async <Row>(pages: AsyncIterable<Reading<Row>[]>): Promise
 export const sumOfFigures = (all: readonly { figures: DailyFigures }[]): DailyFigures =>
   all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
 
-export interface LedgerFilter {
-  account?: string | undefined;
-  /** Start of the call in epoch milliseconds, inclusive. */
-  fromMs?: number | undefined;
-  /** Epoch milliseconds, exclusive. */
-  toMs?: number | undefined;
+export interface LedgerFilter extends LedgerSelection {
   model?: string | undefined;
 }
 
