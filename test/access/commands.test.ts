@@ -73,7 +73,7 @@ describe('every command, with the credentials of one policy alone,', () => {
   });
 
   it('warns of a channel that was not called where it may not read whether there is one', async () => {
-    const file = rig.config.file('nowhere.csv', 'model,cost\na,3\n');
+    const file = rig.config.file('nowhere.csv', 'model,amount\na,3\n');
     const words = ['reconcile', 'nowhere', file, '--month', '2026-11'];
     const repairing = await rig.ops('repair', words);
     expect(repairing).toMatchObject({ code: 0 });
