@@ -15,11 +15,10 @@ import {
   conditionalCall,
   type TableClient,
   valuesOf,
-  type Attributes,
   itemPages,
-  readItems,
   storeCall,
 } from '../table-client.ts';
+import { readWhole } from '../quotas/whole-account.ts';
 import { transactionCall } from '../transactions.ts';
 import { getItems, type RuntimeItem } from '../runtime-items.ts';
 import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/alerted-account.ts';
@@ -165,7 +164,11 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
   return {
     row,
     alertBelow: async (account) => (await limits.get(account, () => row(account)))?.alertBelow,
-    balance: (account) => balanceOf(client, tableOf('quotas'), account),
+    async balance(account) {
+      const quotas = { client, TableName: tableOf('quotas') };
+      const whole = await storeCall(() => readWhole(quotas, account));
+      return whole && whole.granted - whole.spent;
+    },
     async *accounts() {
       for await (const rows of pages('accounts')) yield rows.flatMap(usable);
     },
@@ -178,39 +181,6 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
     },
   };
 }
-
-/**
- * How many parts the first item says there are. `parts` are those in use; `made` also counts those that were joined again,
- * whose spend stays with them. Both are absent in an account that was never split.
- */
-const partsOf = ({ made, parts }: Attributes): number =>
-  Math.min(partsMax, Math.max(1, Number(made?.N ?? 1), Number(parts?.N ?? 1)));
-const partsMax = 64;
-
-/** Reads no balance that moves between parts: what was granted and what was spent stay with their part. */
-async function balanceOf(
-  client: TableClient,
-  TableName: string,
-  account: string,
-): Promise<bigint | undefined> {
-  const first = {
-    TableName,
-    Key: attributesOf({ account }),
-    ConsistentRead: true,
-    ProjectionExpression: owned.join(', '),
-  };
-  const { Item } = await storeCall(() => client.call('GetItem', first));
-  if (!Item) return undefined;
-  const keys = Array.from({ length: partsOf(Item) - 1 }, (_, index) =>
-    attributesOf({ account: `${account}#${index + 1}` }),
-  );
-  // All of them: a sum with a part missing would be a wrong alert.
-  const rest = await readItems(client, TableName, keys, { attributes: owned });
-  return rest.reduce((sum, item) => sum + ownedBy(item), ownedBy(Item));
-}
-
-const owned = ['granted', 'spent', 'made', 'parts'];
-const ownedBy = ({ granted, spent }: Attributes): bigint => BigInt(granted?.N ?? 0) - BigInt(spent?.N ?? 0);
 
 // Items of the table `runtime` that alerts keep: `alert#<cause>` is the mark of a cause, `notice#<id>` an event with its
 // delivery, `notices` the list of events that need another try.
