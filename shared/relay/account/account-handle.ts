@@ -5,13 +5,14 @@
 import { eachPart } from '../../wire/input-parts.ts';
 import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
 import type { Handle, RelayRequest } from '../http/http.ts';
+import { loggedHandle } from '../http/logged-handle.ts';
 import { matchRoute } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { asRefusal, jsonResponse, refusalResponse } from '../http/refusal.ts';
+import { jsonResponse } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
 import type { Clock } from '../ports/host.ts';
 import { refusalAgeMsMax, type ConfigSource, type KeyStore } from '../ports/config-store.ts';
-import type { Log, RequestLog } from '../ports/telemetry.ts';
+import type { Log } from '../ports/telemetry.ts';
 import { accountDays, readDays, usagePage } from './account-usage.ts';
 import { parseYuan, yuanNumber } from '../../billing/amount.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
@@ -45,38 +46,19 @@ interface AccountPorts {
   log: Log;
 }
 
-export function accountHandle(ports: AccountPorts): Handle {
-  return async (request) => {
-    const startedMs = ports.clock.now();
-    /** What the checks have found so far; the log line of a refusal contains only this. */
-    let found: Pick<RequestLog, 'endpoint' | 'key_hint' | 'account'> = { endpoint: 'account' };
-    const logEnd = (end: Pick<RequestLog, 'status' | 'end' | 'code' | 'reason'>): void =>
-      ports.log.request({
-        request_id: request.id,
-        ...found,
-        ...end,
-        duration_ms: ports.clock.now() - startedMs,
-      });
-    try {
-      const endpoint = accountRoute(request);
-      found = { endpoint };
-      const admitted = await admit(ports, request);
-      found = { endpoint, key_hint: admitted.row.hint, account: admitted.row.account };
-      const body =
-        endpoint === 'usage'
-          ? await usagePage(ports.accounts, admitted.row.account, request.query)
-          : await balance(ports, admitted, request.query);
-      logEnd({ status: 200, end: 'completed' });
-      return jsonResponse(request.id, body);
-    } catch (error) {
-      const refusal = asRefusal(error);
-      const { code } = refusal.body.error;
-      if (code === 'internal') ports.log.fault(request.id, error);
-      logEnd({ status: refusal.status, end: 'refused', code, reason: refusal.reason });
-      return refusalResponse(refusal, request.id);
-    }
-  };
-}
+export const accountHandle = (ports: AccountPorts): Handle =>
+  loggedHandle(ports, { endpoint: 'account' }, async (request, found) => {
+    const endpoint = accountRoute(request);
+    found({ endpoint });
+    const admitted = await admit(ports, request);
+    const { hint, account } = admitted.row;
+    found({ endpoint, key_hint: hint, account });
+    const body =
+      endpoint === 'usage'
+        ? await usagePage(ports.accounts, account, request.query)
+        : await balance(ports, admitted, request.query);
+    return jsonResponse(request.id, body);
+  });
 
 function accountRoute(request: RelayRequest): 'account' | 'usage' {
   const route = matchRoute(request);

@@ -4,9 +4,9 @@
  */
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
+import { loggedHandle } from '../http/logged-handle.ts';
 import { matchRoute, type RouteName } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { asRefusal, refusalResponse } from '../http/refusal.ts';
 import type { Clock } from '../ports/host.ts';
 import type { ChannelHealth } from '../ports/runtime-stores.ts';
 import { listAgeMsMax, type ConfigSource } from '../ports/config-store.ts';
@@ -24,36 +24,16 @@ export interface CatalogPorts {
   health: ChannelHealth;
 }
 
-export function catalogHandle(ports: CatalogPorts): Handle {
-  return async (request) => {
-    const startedMs = ports.clock.now();
-    try {
-      const route = matchRoute(request);
-      if (route === 'account' || route === 'usage') return await ports.account(request);
-      if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
-      const fresh = ports.config.notOlderThan(listAgeMsMax);
-      // An old list is better than none, but a model that may have been added is not refused.
-      const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
-      return await answers[route]({ request, snapshot, nowMs: ports.clock.now(), ports });
-    } catch (error) {
-      const refusal = asRefusal(error);
-      if (refusal.status >= 500) {
-        const { code } = refusal.body.error;
-        if (code === 'internal') ports.log.fault(request.id, error);
-        ports.log.request({
-          request_id: request.id,
-          endpoint: 'catalog',
-          status: refusal.status,
-          end: 'failed',
-          duration_ms: ports.clock.now() - startedMs,
-          code,
-          reason: refusal.reason,
-        });
-      }
-      return refusalResponse(refusal, request.id);
-    }
-  };
-}
+export const catalogHandle = (ports: CatalogPorts): Handle =>
+  loggedHandle(ports, { endpoint: 'catalog', failuresOnly: true }, async (request) => {
+    const route = matchRoute(request);
+    if (route === 'account' || route === 'usage') return ports.account(request);
+    if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
+    const fresh = ports.config.notOlderThan(listAgeMsMax);
+    // An old list is better than none, but a model that may have been added is not refused.
+    const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
+    return answers[route]({ request, snapshot, nowMs: ports.clock.now(), ports });
+  });
 
 type PageRoute = 'page' | 'account_page' | 'asset';
 type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | PageRoute;

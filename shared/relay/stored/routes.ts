@@ -16,10 +16,10 @@ import type { JsonRecord } from '../../wire/json.ts';
 import { admitKey, readKey } from '../call/read.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
+import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
-import { asRefusal, jsonResponse, Refusal, refusalResponse } from '../http/refusal.ts';
+import { jsonResponse, Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
-import type { RequestLog } from '../ports/telemetry.ts';
 import { conversationOf } from './conversation.ts';
 import { releaseWaiting, waitingIn, type Waiting } from './handed-call.ts';
 import { mayStore } from './may-store.ts';
@@ -49,42 +49,21 @@ const actions: Record<StoredRouteName, Action> = {
   response_cancel: cancel,
 };
 
-/** Never rejects. */
-export const storedHandle =
-  (ports: ChatPorts): Handle =>
-  async (request) => {
-    const startedMs = ports.clock.now();
-    /** What the checks have found so far; the log line of a refusal contains only this. */
-    let found: Pick<RequestLog, 'endpoint' | 'key_hint' | 'account'> = { endpoint: 'response' };
-    const logEnd = (end: Pick<RequestLog, 'status' | 'end' | 'code' | 'reason'>): void =>
-      ports.log.request({
-        request_id: request.id,
-        ...found,
-        ...end,
-        duration_ms: ports.clock.now() - startedMs,
-      });
-    try {
-      const endpoint = matchStoredRoute(request);
-      if (!endpoint) throw refuseRoute(request);
-      found = { endpoint };
-      const caller = await callerOf(ports, request);
-      found = { endpoint, key_hint: caller.key.hint, account: caller.key.account };
-      const id = storedIdOf(request);
-      if (!mayStore(caller) || !isStoredId(id)) throw noSuchResponse(id);
-      const act = (): Promise<RelayResponse> => actions[endpoint](ports, caller, { id, request });
-      const of = { key: caller.key, requestId: request.id };
-      if (endpoint !== 'response_delete') await countRead(ports, of);
-      const response = await (endpoint === 'response_delete' ? act() : amongReads(ports, of, act));
-      const { status } = response;
-      return { ...response, done: response.done.then(() => logEnd({ status, end: 'completed' })) };
-    } catch (error) {
-      const refusal = asRefusal(error);
-      const { code } = refusal.body.error;
-      if (code === 'internal') ports.log.fault(request.id, error);
-      logEnd({ status: refusal.status, end: 'refused', code, reason: refusal.reason });
-      return refusalResponse(refusal, request.id);
-    }
-  };
+export const storedHandle = (ports: ChatPorts): Handle =>
+  loggedHandle(ports, { endpoint: 'response' }, async (request, found) => {
+    const endpoint = matchStoredRoute(request);
+    if (!endpoint) throw refuseRoute(request);
+    found({ endpoint });
+    const caller = await callerOf(ports, request);
+    const { key } = caller;
+    found({ endpoint, key_hint: key.hint, account: key.account });
+    const id = storedIdOf(request);
+    if (!mayStore(caller) || !isStoredId(id)) throw noSuchResponse(id);
+    const act = (): Promise<RelayResponse> => actions[endpoint](ports, caller, { id, request });
+    if (endpoint === 'response_delete') return act();
+    await countRead(ports, { key });
+    return amongReads(ports, { key, requestId: request.id }, act);
+  });
 
 /** Whoever has seen that a response is stored finds it, although this environment has an older key or configuration. */
 async function callerOf({ keys, config, clock }: ChatPorts, request: RelayRequest): Promise<StoredCaller> {
