@@ -97,11 +97,10 @@ describe.each([
     expect(entries.map((_, key) => other.get(key))).toEqual(entries);
     for (const key of entries.keys()) await own.change(key, () => undefined);
     expect((await (await kind.environment()).entries()).size).toBe(0);
-    expect(await kind.item()).toMatchObject({ bytes: 0 });
   });
 
   it('writes nothing when nothing changes, not even to an item that is not there', async () => {
-    const kind = await fresh({ bytes: 0 });
+    const kind = await fresh({});
     const own = await kind.environment();
     expect(await own.change(1, (entry) => entry)).toBe(false);
     expect(await own.change(1, () => undefined)).toBe(false);
@@ -149,8 +148,7 @@ describe.each([
     for (let key = 463; key < 503; key += 1) await own.change(key, () => rested(key));
     const item = await kind.item();
     expect(itemBytes({ ...item, id: 'cooldowns' })).toBeLessThanOrEqual(4096);
-    const { entries, bytes } = imageOf(item);
-    expect(item['bytes']).toBe(bytes);
+    const { entries } = imageOf(item);
     expect(entries.size).toBeGreaterThan(200);
     const ends = [...entries.values()].map((entry) => ('untilMs' in entry ? entry.untilMs : 0));
     expect(Math.min(...ends)).toBe(nowMs + (503 - entries.size + 60) * 1000);
@@ -158,36 +156,10 @@ describe.each([
 
   it('drops entries that are over with the next write, and leaves what it cannot read', async () => {
     const later = 'Znotes';
-    const kind = await fresh({ [entryName(5)]: 'F1', [entryName(6)]: later, bytes: 20 });
+    const kind = await fresh({ [entryName(5)]: 'F1', [entryName(6)]: later });
     await (await kind.environment()).change(1, () => rest(30));
     const item = await kind.item();
     expect(item[entryName(5)]).toBeUndefined();
     expect(item[entryName(6)]).toBe(later);
-    expect(item['bytes']).toBe(imageOf(item).bytes);
-  });
-
-  it('reads nothing of the version before, and removes it when it is over', async () => {
-    const before = {
-      'cool:a|ssm:/x': nowMs - 1,
-      'failures:a|ssm:/x': 2,
-      'failures:b': 1,
-      'cool:c': nowMs + 1,
-      'probe:c': 1,
-    };
-    const kind = await fresh(before);
-    const own = await kind.environment();
-    expect((await own.entries()).size).toBe(0);
-    await own.change(1, () => rest(30));
-    const { id: _, [entryName(1)]: entry, bytes, ...left } = await kind.item();
-    expect(left).toEqual({ 'cool:c': nowMs + 1, 'probe:c': 1 });
-    expect([typeof entry, bytes]).toEqual(['string', 15]);
-  });
-
-  it('finds its size again after somebody edited the item', async () => {
-    const kind = await fresh({ [entryName(2)]: 'Fzzzzzzzz', bytes: 3_999 });
-    await (await kind.environment()).change(1, () => rest(30));
-    const item = await kind.item();
-    expect(item['bytes']).toBe(imageOf(item).bytes);
-    expect(imageOf(item).entries.size).toBe(2);
   });
 });

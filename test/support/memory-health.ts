@@ -1,4 +1,3 @@
-import { cooldownsSize } from '../../shared/adapters/dynamodb/runtime-items.ts';
 import { imageOf, writeOf, type HealthWrite } from '../../shared/adapters/dynamodb/health-items.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import {
@@ -82,15 +81,12 @@ export class MemoryHealth implements ChannelHealth {
     return false;
   }
 
-  #apply({ entries, expected, removed, growth, room, wrongBytes }: HealthWrite): boolean {
+  #apply({ entries, expected }: HealthWrite): boolean {
     const item = this.#item.now;
-    const size = item[cooldownsSize];
     if ([...expected].some(([name, text]) => item[name] !== text)) return false;
-    if (wrongBytes ? size !== wrongBytes.was : growth > 0 && Number(size ?? 0) > room) return false;
-    const left = Object.entries(item).filter(([name]) => !entries.has(name) && !removed.includes(name));
+    const left = Object.entries(item).filter(([name]) => !entries.has(name));
     const set = [...entries].flatMap(([name, text]) => (text === undefined ? [] : [[name, text] as const]));
-    const bytes = wrongBytes ? wrongBytes.bytes : Number(size ?? 0) + growth;
-    this.#item.now = Object.fromEntries([...left, ...set, [cooldownsSize, bytes]]);
+    this.#item.now = Object.fromEntries([...left, ...set]);
     return true;
   }
 }

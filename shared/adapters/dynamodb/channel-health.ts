@@ -14,7 +14,7 @@ import {
   type TableOperations,
 } from './table-client.ts';
 import type { HealthImage, HealthWrite } from './health-items.ts';
-import { cooldownsId, cooldownsSize, neverRead, type ItemView, type RuntimeItem } from './runtime-items.ts';
+import { cooldownsId, neverRead, type ItemView, type RuntimeItem } from './runtime-items.ts';
 
 type Updated = TableOperations['UpdateItem']['output'];
 
@@ -41,8 +41,7 @@ export class DynamoChannelHealth implements ChannelHealth {
 
   async entries(): Promise<ReadonlyMap<number, HealthEntry>> {
     const item = this.#newest();
-    for (const name in item)
-      if (name !== 'id' && name !== cooldownsSize) return (await this.#image(item)).entries;
+    for (const name in item) if (name !== 'id') return (await this.#image(item)).entries;
     return noEntries;
   }
 

@@ -1,20 +1,19 @@
 /**
  * The item `cooldowns` of the table `runtime`: one attribute for each candidate that is not healthy, six characters with a
- * text of at most 33, and `bytes`, their size. Every environment reads it every few seconds, so it never grows over one
- * read unit. Holds no secret and no account, only hashes. Attributes of other forms are the version's before
- * (`cool:...`, `probe:...`, `failures:...`): not read, and removed when they are over.
+ * text of at most 33. Every environment reads it every few seconds, so a write leaves no more than one read unit holds; those
+ * of several environments at once may exceed it by what each of them adds, until that ends. Holds no secret and no account,
+ * only hashes.
  */
 import { forgottenAtMs, type HealthEntry, type RestKind } from '../../relay/ports/runtime-stores.ts';
-import { cooldownsSize, type RuntimeItem } from './runtime-items.ts';
+import type { RuntimeItem } from './runtime-items.ts';
 
-/** Leaves the rest of 4,096 bytes to the item's id and `bytes`. */
+/** Leaves the rest of 4,096 bytes to the item's id. */
 const entriesBytesMax = 4_000;
-/** How many attributes one write removes beside its own. */
+/** How many entries that are over one write removes, and how many more for room. */
 const removedAtOnce = 20;
 
 const nameLength = 6;
 const nameForm = /^[0-9a-z]{6}$/;
-const oldForm = /^(cool|probe|failures):(.+)$/s;
 export const entryName = (key: number): string => key.toString(36).padStart(nameLength, '0');
 
 const keyOf = (name: string): number => Number.parseInt(name, 36);
@@ -23,95 +22,57 @@ export interface HealthImage {
   readonly entries: ReadonlyMap<number, HealthEntry>;
   /** The texts of all entries by name, unreadable ones included. */
   readonly texts: ReadonlyMap<string, string>;
-  /** The size of all entries. */
-  readonly bytes: number;
-  /** The size that the item says. Undefined: it says none. */
-  readonly recordedBytes: number | undefined;
-  /** Numbers of the version before this one. */
-  readonly old: ReadonlyMap<string, number>;
 }
 
 export function imageOf(item: RuntimeItem | undefined): HealthImage {
   const entries = new Map<number, HealthEntry>();
   const texts = new Map<string, string>();
-  const old = new Map<string, number>();
-  let bytes = 0;
   for (const [name, value] of Object.entries(item ?? {})) {
-    if (typeof value === 'number' && oldForm.test(name)) old.set(name, value);
     if (typeof value !== 'string' || !nameForm.test(name)) continue;
     texts.set(name, value);
-    bytes += name.length + value.length;
     const entry = entryOf(value);
     if (entry) entries.set(keyOf(name), entry);
   }
-  const recorded = item?.[cooldownsSize];
-  return { entries, texts, bytes, old, recordedBytes: typeof recorded === 'number' ? recorded : undefined };
+  return { entries, texts };
 }
 
-/** One conditional write: it is applied if every entry of `expected` has that text, and otherwise changes nothing. */
+/** One conditional write: it is applied if every entry still has the text that the image has, and else changes nothing. */
 export interface HealthWrite {
   readonly expected: ReadonlyMap<string, string | undefined>;
-  /** Undefined: the entry is removed. */
+  /** Without a text: the entry is removed. */
   readonly entries: ReadonlyMap<string, string | undefined>;
-  /** Attributes of the version before this one; removed without a condition. */
-  readonly removed: readonly string[];
-  /** How much the entries grow. */
-  readonly growth: number;
-  /** If they grow: the size that the item may say at most, for the write to find room. */
-  readonly room: number;
-  /** The item says a wrong size: it is replaced if it is still this one. */
-  readonly wrongBytes?: { was: number | undefined; bytes: number } | undefined;
 }
 
-/** Undefined: the image leaves no room for the entry, because all others end later. */
+/** Undefined: there is no room for the entry, because all others end later. */
 export function writeOf(
-  image: HealthImage,
+  { entries: known, texts }: HealthImage,
   { key, entry, nowMs }: { key: number; entry: HealthEntry | undefined; nowMs: number },
 ): HealthWrite | undefined {
-  const name = entryName(key);
-  const text = entry && entryText(entry);
-  const entries = new Map([[name, text]]);
-  let growth = sizeOf(name, text) - sizeOf(name, image.texts.get(name));
-  const others = [...image.entries]
+  const entries = new Map<string, string | undefined>();
+  const before = [...texts].reduce((sum, [name, text]) => sum + sizeOf(name, text), 0);
+  let bytes = before;
+  const put = (name: string, text: string | undefined): void => {
+    bytes += sizeOf(name, text) - sizeOf(name, texts.get(name));
+    entries.set(name, text);
+  };
+  put(entryName(key), entry && entryText(entry));
+  const others = [...known]
     .filter(([other]) => other !== key)
-    .map(([other, one]) => ({ name: entryName(other), endsMs: forgottenAtMs(one) }));
-  const drop = (dropped: { name: string }): void => {
-    entries.set(dropped.name, undefined);
-    growth -= sizeOf(dropped.name, image.texts.get(dropped.name));
-  };
-  for (const other of others.filter(({ endsMs }) => endsMs <= nowMs).slice(0, removedAtOnce)) drop(other);
-  if (growth > 0 && image.bytes + growth > entriesBytesMax) {
-    const endsMs = entry ? forgottenAtMs(entry) : 0;
-    const sooner = others.filter((other) => other.endsMs < endsMs && !entries.has(other.name));
-    for (const other of sooner.toSorted((a, b) => a.endsMs - b.endsMs)) {
-      if (image.bytes + growth <= entriesBytesMax) break;
-      drop(other);
-    }
-    if (image.bytes + growth > entriesBytesMax) return undefined;
+    .map(([other, one]) => ({ name: entryName(other), endsMs: forgottenAtMs(one) }))
+    .toSorted((a, b) => a.endsMs - b.endsMs);
+  const over = others.filter(({ endsMs }) => endsMs <= nowMs).slice(0, removedAtOnce);
+  for (const { name } of over) put(name, undefined);
+  const endsMs = entry ? forgottenAtMs(entry) : 0;
+  for (const other of others.slice(over.length).slice(0, removedAtOnce)) {
+    if (bytes <= entriesBytesMax || other.endsMs >= endsMs) break;
+    put(other.name, undefined);
   }
-  const isRight = (image.recordedBytes ?? 0) === image.bytes;
-  return {
-    entries,
-    growth,
-    room: entriesBytesMax - growth,
-    expected: new Map([...entries.keys()].map((one) => [one, image.texts.get(one)])),
-    removed: overOf(image.old, nowMs).slice(0, removedAtOnce),
-    ...(!isRight && { wrongBytes: { was: image.recordedBytes, bytes: image.bytes + growth } }),
-  };
+  if (bytes > Math.max(entriesBytesMax, before)) return undefined;
+  return { entries, expected: new Map([...entries.keys()].map((name) => [name, texts.get(name)])) };
 }
 
 const sizeOf = (name: string, text: string | undefined): number =>
   text === undefined ? 0 : name.length + text.length;
-
-/** A candidate's old attributes, unless its cooldown or its probe still runs. */
-function overOf(old: HealthImage['old'], nowMs: number): string[] {
-  const running = new Set<string>();
-  for (const [name, value] of old) {
-    const [, what, id = ''] = oldForm.exec(name) ?? [];
-    if (what !== 'failures' && value > nowMs) running.add(id);
-  }
-  return [...old.keys()].filter((name) => !running.has(oldForm.exec(name)?.[2] ?? ''));
-}
 
 // The text of a candidate's health, 33 characters at most. Every version that runs reads it: forms are only added.
 
@@ -163,39 +124,12 @@ function entryOf(text: string): HealthEntry | undefined {
 
 // A write of health as the expressions of one conditional update.
 
-interface HealthUpdate {
-  update: string;
-  condition: string;
-  names: Record<string, string>;
-  values: Record<string, string | number>;
-}
-
-export function updateOf(write: HealthWrite): HealthUpdate {
-  const entries = entryUpdate(write);
-  const size = sizeUpdate(write);
-  const clauses = [
-    listed('SET', [...entries.sets, ...size.sets]),
-    listed('REMOVE', entries.removes),
-    listed('ADD', size.adds),
-  ];
-  return {
-    update: clauses.join(' ').trim(),
-    condition: [...entries.conditions, ...size.conditions].join(' AND '),
-    names: { ...entries.names, ...size.names },
-    values: { ...entries.values, ...size.values },
-  };
-}
-
-const listed = (clause: string, parts: readonly string[]): string =>
-  parts.length > 0 ? `${clause} ${parts.join(', ')}` : '';
-
 /** Every entry that is set or removed must be as the image has it. */
-function entryUpdate({ entries, expected, removed }: HealthWrite) {
-  const old = removed.map((name, i): [string, string] => [`#old${i}`, name]);
-  const names: Record<string, string> = Object.fromEntries(old);
+export function updateOf({ entries, expected }: HealthWrite) {
+  const names: Record<string, string> = {};
   const values: Record<string, string> = {};
   const sets: string[] = [];
-  const removes = old.map(([placeholder]) => placeholder);
+  const removes: string[] = [];
   const conditions = [...expected].map(([name, was], i) => {
     names[`#e${i}`] = name;
     const text = entries.get(name);
@@ -208,34 +142,7 @@ function entryUpdate({ entries, expected, removed }: HealthWrite) {
     values[`:was${i}`] = was;
     return `#e${i} = :was${i}`;
   });
-  return { names, values, sets, removes, conditions };
-}
-
-/** `bytes` is exact, because every write says what it adds; a write that adds must find room. */
-function sizeUpdate({ growth, room, wrongBytes }: HealthWrite): {
-  names: Record<string, string>;
-  values: Record<string, number>;
-  sets: string[];
-  adds: string[];
-  conditions: string[];
-} {
-  const names = { '#bytes': cooldownsSize };
-  if (wrongBytes) {
-    const { was, bytes } = wrongBytes;
-    return {
-      names,
-      values: { ':bytes': bytes, ...(was !== undefined && { ':wasBytes': was }) },
-      sets: ['#bytes = :bytes'],
-      adds: [],
-      conditions: [was === undefined ? 'attribute_not_exists(#bytes)' : '#bytes = :wasBytes'],
-    };
-  }
-  if (growth === 0) return { names: {}, values: {}, sets: [], adds: [], conditions: [] };
-  return {
-    names,
-    values: { ':growth': growth, ...(growth > 0 && { ':room': room }) },
-    sets: [],
-    adds: ['#bytes :growth'],
-    conditions: growth > 0 ? ['(attribute_not_exists(#bytes) OR #bytes <= :room)'] : [],
-  };
+  const set = sets.length > 0 ? [`SET ${sets.join(', ')}`] : [];
+  const remove = removes.length > 0 ? [`REMOVE ${removes.join(', ')}`] : [];
+  return { update: [...set, ...remove].join(' '), condition: conditions.join(' AND '), names, values };
 }

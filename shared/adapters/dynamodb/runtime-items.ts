@@ -25,8 +25,6 @@ export const neverRead: ItemView = { item: undefined, readAtMs: -Infinity };
 
 export const pointerId = 'config';
 export const cooldownsId = 'cooldowns';
-/** The attribute that says how large the entries of `cooldowns` are. */
-export const cooldownsSize = 'bytes';
 
 export const snapshotPartId = (version: number, part: number): string => `snapshot#${version}#${part}`;
 export const rowsPartId = (version: number, part: number): string => `rows#${version}#${part}`;

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { imageOf } from '../../../../shared/adapters/dynamodb/health-items.ts';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
 import { CandidateOrder } from '../../../../shared/relay/dispatch/candidates.ts';
@@ -36,7 +35,7 @@ const step = fc.record({
   reads: fc.boolean(),
 });
 
-it('many environments at once never outgrow one read unit and never leave a candidate out, whatever happens', async () => {
+it('many environments at once never outgrow two read units and never leave a candidate out, whatever happens', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
       const clock = new VirtualClock();
@@ -70,8 +69,7 @@ it('many environments at once never outgrow one read unit and never leave a cand
             });
           });
         await Promise.all(atOnce);
-        expect(itemBytes({ ...shared.now, id: 'cooldowns' })).toBeLessThanOrEqual(4096);
-        expect(shared.now['bytes'] ?? 0).toBe(imageOf(shared.now).bytes);
+        expect(itemBytes({ ...shared.now, id: 'cooldowns' })).toBeLessThanOrEqual(2 * 4096);
       }
       for (const { recorder } of environments.slice(0, 2)) {
         const standingOf = await recorder.standings('a');
