@@ -8,7 +8,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Metafile } from 'esbuild';
 import { oneFirstFile, type Bundle } from './one-first-file.ts';
 import { withBuiltPages } from '../pages/built-pages.ts';
-import { builtinsWithoutFacade, startAliases, startPlugins } from './start-plugins.ts';
+import { builtinsWithoutFacade, startAliases } from './start-plugins.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
@@ -90,7 +90,7 @@ async function buildFunction(
     ...inParts,
     entryPoints: { index: join(functionsFolder, `${name}.ts`) },
     alias: startAliases,
-    plugins: [withBuiltPages, ...startPlugins],
+    plugins: [withBuiltPages, builtinsWithoutFacade],
   });
   const result = await oneFirstFile(split, options);
   return writeBundle(name, outputFolder, result);

@@ -1,25 +1,6 @@
 /** esbuild plugins for faster starts: they leave out unused code and load some modules differently. */
-import { existsSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
 import { isBuiltin } from 'node:module';
 import type { Plugin, ImportKind } from 'esbuild';
-
-const projectFolder = resolve(import.meta.dirname, '..', '..');
-
-/** Lambda has no ~/.aws, and a developer's ~/.aws must not change how a function works. */
-const noFilesOfHome: Plugin = {
-  name: 'no files of home',
-  setup(plugin) {
-    const file = '@smithy/core/dist-es/submodules/config/shared-ini-file-loader/loadSharedConfigFiles.js';
-    const path = join(projectFolder, 'node_modules', file);
-    if (!existsSync(path)) throw new Error(`${file} is gone: look where its package does that now.`);
-    plugin.onLoad({ filter: /shared-ini-file-loader[\\/]loadSharedConfigFiles\.js$/ }, () => ({
-      contents: `export { CONFIG_PREFIX_SEPARATOR } from './constants';
-        export const loadSharedConfigFiles = async () => ({ configFile: {}, credentialsFile: {} });`,
-      resolveDir: dirname(path),
-    }));
-  },
-};
 
 /**
  * An `import` of a Node module makes Node read all its exports, and one export of `node:http` loads all of
@@ -68,9 +49,4 @@ function builtinModule(path: string, isWanted: (property: PropertyDescriptor) =>
 }
 
 /** What functions have in the place of packages. */
-export const startAliases = {
-  '@aws-sdk/credential-provider-node': './infra/build/instead/credential-provider-node.ts',
-  'node:stream/web': './infra/build/instead/stream-web.ts',
-};
-
-export const startPlugins: Plugin[] = [noFilesOfHome, builtinsWithoutFacade];
+export const startAliases = { 'node:stream/web': './infra/build/instead/stream-web.ts' };

@@ -10,10 +10,7 @@ import { channelSetups } from '../../shared/upstreams/types/channel-types.ts';
 import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build/build-functions.ts';
 
 const handlerSource = `
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createHash } from 'node:crypto';
-const client = new DynamoDBClient({});
-export const credentials = () => client.config.credentials();
 export const digest = () => createHash('sha256').update('').digest('hex');
 export const later = async () => (await import('./parts/rare.ts')).rare;
 `;
@@ -67,21 +64,6 @@ afterAll(() => {
 });
 
 describe('a bundle', () => {
-  test('takes its credentials from the environment and carries no other provider', () => {
-    const environment = {
-      AWS_ACCESS_KEY_ID: 'id',
-      AWS_SECRET_ACCESS_KEY: 'secret',
-      AWS_SESSION_TOKEN: 'token',
-    };
-    expect(evaluate('sample.credentials()', environment)).toMatchObject({
-      accessKeyId: 'id',
-      secretAccessKey: 'secret',
-      sessionToken: 'token',
-    });
-    const providers = providerCode(metafile());
-    expect(providers).toEqual([]);
-  });
-
   test('uses Node’s own modules without importing them, which would load undici', () => {
     expect(evaluate('sample.digest()')).toMatch(/^e3b0c442/);
     const imported = Object.values(metafile().outputs).flatMap((output) =>
