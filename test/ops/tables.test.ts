@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openStore } from '../../shared/adapters/dynamodb/operator-store.ts';
+import { openStore } from '../../shared/adapters/dynamodb/open-store.ts';
 import { dynamoRowTables } from '../../shared/adapters/dynamodb/row-tables.ts';
 import type { RawRow, RowTables } from '../../shared/operate/operator-ports.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';

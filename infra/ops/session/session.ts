@@ -11,10 +11,10 @@ import { dynamoRowTables } from '../../../shared/adapters/dynamodb/row-tables.ts
 import {
   explained,
   localStackOf,
-  openStore,
   tableLimitsOf,
   rowAuthor,
 } from '../../../shared/adapters/dynamodb/operator-store.ts';
+import { openStore } from '../../../shared/adapters/dynamodb/open-store.ts';
 import { awsSecretWriter } from '../../../shared/adapters/secrets/secret-writer.ts';
 import {
   nodeHmac,

@@ -1,11 +1,9 @@
-/** The tables of a target as operators reach them, and what tells operators what an error means. */
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+/** The tables of a target as operators reach them, and what tells operators what an error means. Functions import it: no SDK. */
 import { Failure } from '../../operate/plan.ts';
 import type { TableLimits, TableTraffic, Target, Reading } from '../../operate/operator-ports.ts';
-import type { AwsPlace, AwsCredentials } from '../system/environment.ts';
+import type { AwsCredentials } from '../system/environment.ts';
 import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-import { RenewedCredentials } from '../aws/aws-calls.ts';
-import { tableClient, type TableClient, type Attributes } from './table-client.ts';
+import type { Attributes, TableClient } from './table-client.ts';
 
 /** The connection to the tables of a target. */
 export interface Store {
@@ -17,36 +15,6 @@ export interface Store {
   aws: () => Promise<{ region: string; credentials: AwsCredentials }>;
   /** What was asked of the tables so far, each attempt counted. */
   traffic: () => TableTraffic;
-}
-
-/** An operator waits longer than a client, and an emulator on this machine needs no second try. */
-const times = { connectMsMax: 3_000, tryMsMax: 15_000 };
-/** An emulator requires credentials but does not check them. */
-const localAccess = { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
-
-export async function openStore(target: Target, place: AwsPlace = {}): Promise<Store> {
-  // Region and credentials from wherever the SDK finds them: profiles, variables, roles.
-  const { config } = new DynamoDBClient({ ...place, ...(target.local && localAccess) });
-  const aws = async () => ({ region: await config.region(), credentials: await config.credentials() });
-  let traffic: TableTraffic = { requests: 0, bytes: 0 };
-  const meter = {
-    request: () => void (traffic = { ...traffic, requests: traffic.requests + 1 }),
-    reply: (bytes: number) => void (traffic = { ...traffic, bytes: traffic.bytes + bytes }),
-  };
-  let client: TableClient | undefined;
-  const tables: TableClient = {
-    async call(...given) {
-      // Asked before each call, so that what is wrong with them is said by its name.
-      const { region } = await aws();
-      client ??= tableClient(
-        { region, credentials: new RenewedCredentials((options) => config.credentials(options)) },
-        { ...times, attempts: target.local ? 1 : 4, endpoint: target.endpoint, meter },
-      );
-      return client.call(...given);
-    },
-  };
-  const region = await config.region().catch(() => undefined);
-  return { target, tables, region, aws, traffic: () => traffic };
 }
 
 /** A port whose errors tell an operator what to do. */

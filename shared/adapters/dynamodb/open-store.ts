@@ -1,0 +1,39 @@
+/**
+ * Opens the tables of a target, with region and credentials from wherever the SDK finds them: profiles, variables, roles. The
+ * one file of stores with the SDK, so nothing that functions load may import it.
+ */
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { TableTraffic, Target } from '../../operate/operator-ports.ts';
+import { RenewedCredentials } from '../aws/aws-calls.ts';
+import type { AwsPlace } from '../system/environment.ts';
+import type { Store } from './operator-store.ts';
+import { tableClient, type TableClient } from './table-client.ts';
+
+/** An operator waits longer than a client, and an emulator on this machine needs no second try. */
+const times = { connectMsMax: 3_000, tryMsMax: 15_000 };
+/** An emulator requires credentials but does not check them. */
+const localAccess = { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
+
+export async function openStore(target: Target, place: AwsPlace = {}): Promise<Store> {
+  const { config } = new DynamoDBClient({ ...place, ...(target.local && localAccess) });
+  const aws = async () => ({ region: await config.region(), credentials: await config.credentials() });
+  let traffic: TableTraffic = { requests: 0, bytes: 0 };
+  const meter = {
+    request: () => void (traffic = { ...traffic, requests: traffic.requests + 1 }),
+    reply: (bytes: number) => void (traffic = { ...traffic, bytes: traffic.bytes + bytes }),
+  };
+  let client: TableClient | undefined;
+  const tables: TableClient = {
+    async call(...given) {
+      // Asked before each call, so that what is wrong with them is said by its name.
+      const { region } = await aws();
+      client ??= tableClient(
+        { region, credentials: new RenewedCredentials((options) => config.credentials(options)) },
+        { ...times, attempts: target.local ? 1 : 4, endpoint: target.endpoint, meter },
+      );
+      return client.call(...given);
+    },
+  };
+  const region = await config.region().catch(() => undefined);
+  return { target, tables, region, aws, traffic: () => traffic };
+}
