@@ -1,27 +1,16 @@
 /** The command `init`: prepares an empty stack for its first answer: prices, a channel, a grant and a key, by options or by questions. */
 import { InvalidArgumentError, type Command } from 'commander';
-import {
-  carryOutGrant,
-  planGrantAmount,
-  type GrantMade,
-  type GrantPlan,
-} from '../../../../shared/operate/customers/grants.ts';
+import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
 import {
   planAddChannel,
   carryOutStoreSecret,
   planStoreSecret,
-  type AddChannelPlan,
   type ChannelInput,
   type StoreSecretPlan,
 } from '../../../../shared/operate/channels/edit-channel.ts';
 import { offeredModels } from '../../../../shared/operate/channels/sync-models.ts';
 import { awaitPublished } from '../../../../shared/operate/config/write-rows.ts';
-import {
-  carryOutCreateKey,
-  planCreateKey,
-  type MadeKey,
-  type NewKeyPlan,
-} from '../../../../shared/operate/keys/edit-key.ts';
+import { carryOutCreateKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import {
@@ -108,27 +97,12 @@ million tokens.`,
     planInit(run, { ...options, attributes: ownAttributesIn(command) }),
 });
 
-interface InitPlans extends Pick<InitOptions, 'wait'> {
-  secret: UpstreamSecret;
-  prices: FirstPricesPlan;
-  channel: AddChannelPlan;
-  grant: GrantPlan | undefined;
-  key: NewKeyPlan;
-}
-
-interface Made extends MadeKey {
-  grant: GrantMade | undefined;
-  /** Why it is not known to be live. */
-  unpublished: string | undefined;
-  curl: string;
-}
-
 async function planInit(run: Run, options: InitOptions) {
   const { ports, terminal } = run;
   const answer = answerFrom(terminal);
   const upstream = await askUpstream(answer, options);
   const secret = await askSecret(terminal, ports, { channel: upstream, options });
-  const { reference, value } = secret;
+  const { reference, value, storing } = secret;
   const facts = { ...upstream, secret: reference };
   const input = { ...facts, models: options.models ?? (await askModels(terminal, ports, { facts, value })) };
   // An identical row was left by an earlier, interrupted run.
@@ -140,7 +114,6 @@ async function planInit(run: Run, options: InitOptions) {
   const first = { account, amount, id: 'init', reason: 'first amount', new: true };
   const grant = Number(amount) === 0 ? undefined : await planGrantAmount(ports, first);
   const key = await planCreateKey(ports, { account });
-  const plans = { wait: options.wait, secret, prices, channel, grant, key };
   return writes({
     plan: {
       changes: [...prices.changes, ...channel.changes, ...(grant?.changes ?? []), ...key.changes],
@@ -152,13 +125,31 @@ async function planInit(run: Run, options: InitOptions) {
       questions: ['Write this?'],
       warnings: [...channel.warnings, ...(prices.warnings ?? []), ...prices.unpriced.map(unpricedWords)],
     },
-    carryOut: async () => write(ports, plans, input.models[0]),
-    print: (shown, made) => printInit(shown, plans, made),
+    /** Prices come before the channel that serves the models: no call in between is free. */
+    async carryOut() {
+      if (storing) await carryOutStoreSecret(ports, storing, value ?? '');
+      await carryOutWrites(ports, prices);
+      const granted = grant && (await carryOutGrant(ports, grant, options.wait * 1000));
+      await carryOutWrites(ports, channel);
+      const unpublished = await whyUnpublished(ports, options.wait);
+      const made = await carryOutCreateKey(ports, key);
+      const curl = await curlLine(ports, made.secretKey, input.models[0] ?? '');
+      return { ...made, granted, unpublished, curl };
+    },
+    print(shown, { granted, unpublished, curl, ...made }) {
+      if (storing) shown.print(`the key is stored: ${storing.reference}`);
+      if (grant && granted) printGrant(shown, grant, granted);
+      if (unpublished === undefined) shown.print('it is written; live within 10 seconds.');
+      else shown.remark(unpublished);
+      printNewKey(shown, { ...key, ...made });
+      if (curl.includes(' BASE_URL/')) shown.remark('BASE_URL is the output BaseUrl of the stack.');
+      shown.print(`\n${curl}`);
+    },
     facts: (made) => ({
       channel: input.id,
       unpriced: prices.unpriced,
       ...newKeyFacts(terminal, key, made),
-      ...(made && { curl: made.curl, ...(grant && { grant: grantFacts(grant, made.grant) }) }),
+      ...(made && { curl: made.curl, ...(grant && { grant: grantFacts(grant, made.granted) }) }),
     }),
   });
 }
@@ -187,43 +178,20 @@ async function askModels(
   }
 }
 
-/** Prices come before the channel that serves the models: no call in between is free. */
-async function write(
-  ports: OperatorPorts,
-  { secret, prices, channel, grant, key, wait }: InitPlans,
-  model = '',
-): Promise<Made> {
-  const { storing, value = '' } = secret;
-  if (storing) await carryOutStoreSecret(ports, storing, value);
-  await carryOutWrites(ports, prices);
-  const granted = grant && (await carryOutGrant(ports, grant, wait * 1000));
-  await carryOutWrites(ports, channel);
-  // If nothing was published in time, the rows are still valid, so the key is created anyway.
-  const unpublished = await awaitPublished(ports, wait).then(
+/** If nothing was published in time, the rows are still valid, so a key is made anyway. */
+const whyUnpublished = (ports: OperatorPorts, waitSeconds: number): Promise<string | undefined> =>
+  awaitPublished(ports, waitSeconds).then(
     () => undefined,
     (error: unknown) => {
       if (error instanceof Failure) return error.message;
       throw error;
     },
   );
-  const made = await carryOutCreateKey(ports, key);
-  return { ...made, grant: granted, unpublished, curl: await curlLine(ports, made.secretKey, model) };
-}
 
 async function curlLine(ports: OperatorPorts, secretKey: string, model: string): Promise<string> {
   const baseUrl = (await ports.baseUrl()) ?? 'BASE_URL';
   const body = { model, stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
   return `curl -N ${baseUrl}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
-}
-
-function printInit(terminal: Terminal, { secret, grant, key }: InitPlans, made: Made): void {
-  if (secret.storing) terminal.print(`the key is stored: ${secret.storing.reference}`);
-  if (grant && made.grant) printGrant(terminal, grant, made.grant);
-  if (made.unpublished === undefined) terminal.print('it is written; live within 10 seconds.');
-  else terminal.remark(made.unpublished);
-  printNewKey(terminal, { ...key, ...made });
-  if (made.curl.includes(' BASE_URL/')) terminal.remark('BASE_URL is the output BaseUrl of the stack.');
-  terminal.print(`\n${made.curl}`);
 }
 
 interface Question {
