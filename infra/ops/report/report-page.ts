@@ -158,6 +158,8 @@ const servedTable = (first: string, rows: readonly ServedGroup[]): Markup =>
     columns: [head(first, ({ name }) => name), ...pageColumns(servedColumns)],
   });
 
+const badIf = (isBad: boolean) => (isBad ? { mark: 'bad' as const } : {});
+
 function tilesOf({ whole, before, nearEmpty, marks }: ReportView): Markup {
   const { counts, amounts } = whole;
   const calls = counts.calls ?? 0;
@@ -165,7 +167,6 @@ function tilesOf({ whole, before, nearEmpty, marks }: ReportView): Markup {
   const failures = counts.failures ?? 0;
   const charged = amounts.charged ?? 0n;
   const failedBefore = percent(before.counts.failures ?? 0, before.counts.calls ?? 0);
-  const badIf = (isBad: boolean) => (isBad ? { mark: 'bad' as const } : {});
   return tiles([
     { name: 'Charged', value: yuanText(charged), note: compared(charged, before.amounts.charged ?? 0n) },
     {

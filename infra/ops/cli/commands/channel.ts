@@ -26,7 +26,6 @@ import { planSync, type SyncInput } from '../../../../shared/operate/channels/sy
 import {
   carryOutChannelTest,
   planChannelTest,
-  type ChannelTest,
   type TestInput,
 } from '../../../../shared/operate/channels/test-channel.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
@@ -133,7 +132,28 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
       examples: ['channel list', 'channel list --csv'],
       async run({ ports, terminal }) {
         const [listed, activity] = await Promise.all([listChannels(ports), channelActivity(ports)]);
-        printChannels(terminal, listed, activity);
+        const view = activity;
+        const rows = listed.map((channel) => ({
+          channel,
+          activity: view.channels.get(channel.id.slice(0, 200)) ?? noActivity,
+          view,
+        }));
+        terminal.printList(rows, {
+          columns,
+          empty: 'no channels: see `npx --no relay-ops channel add --help`',
+        });
+        if (terminal.format !== 'text') return;
+        view.problems.forEach(terminal.remark);
+        for (const { channel, activity } of rows) {
+          const { id, state, problem, warning } = channel;
+          if (isFailing(channel, activity))
+            terminal.remark(
+              `${id} fails: all of its ${activity.failing} calls of ${activity.lastCall} did; \`channel test ${id}\` asks it`,
+            );
+          if (isIdle(state, activity, view)) terminal.remark(`${id}: no call since ${view.since}`);
+          if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
+          if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
+        }
       },
     }),
     showCommand(channels),
@@ -153,7 +173,13 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
         const plan = await planChannelTest(ports, { ...options, id });
         terminal.warn(plan.warnings);
         plan.effect.forEach(terminal.print);
-        printChannelTest(terminal, await carryOutChannelTest(ports, plan));
+        const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
+        const { format, print, printJson } = terminal;
+        if (format === 'json') printJson({ status, elapsed_ms: elapsedMs, answer: answer ?? null });
+        print(`status ${status} after ${elapsedMs} ms`);
+        if (answer === undefined)
+          throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
+        print(`answer (${answer.model}): ${answer.text || `nothing (${answer.ending})`}`);
       },
     }),
     changes('probe', {
@@ -228,36 +254,6 @@ const columns: Column<ActiveChannel>[] = [
   ['idle', '', ({ channel, activity, view }) => isIdle(channel.state, activity, view) ?? null],
   ['failing', '', ({ channel, activity }) => isFailing(channel, activity)],
 ];
-
-function printChannels(terminal: Terminal, listed: ListedChannel[], view: ActivityView): void {
-  const rows = listed.map((channel) => ({
-    channel,
-    activity: view.channels.get(channel.id.slice(0, 200)) ?? noActivity,
-    view,
-  }));
-  terminal.printList(rows, { columns, empty: 'no channels: see `npx --no relay-ops channel add --help`' });
-  if (terminal.format !== 'text') return;
-  view.problems.forEach(terminal.remark);
-  for (const { channel, activity } of rows) {
-    const { id, state, problem, warning } = channel;
-    if (isFailing(channel, activity))
-      terminal.remark(
-        `${id} fails: all of its ${activity.failing} calls of ${activity.lastCall} did; \`channel test ${id}\` asks it`,
-      );
-    if (isIdle(state, activity, view)) terminal.remark(`${id}: no call since ${view.since}`);
-    if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
-    if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
-  }
-}
-
-/** Throws a Failure when no chat completion came back. */
-function printChannelTest(terminal: Terminal, { status, elapsedMs, answer, body }: ChannelTest): void {
-  const { format, print, printJson } = terminal;
-  if (format === 'json') printJson({ status, elapsed_ms: elapsedMs, answer: answer ?? null });
-  print(`status ${status} after ${elapsedMs} ms`);
-  if (answer === undefined) throw new Failure(`no chat completion came back: ${body || 'an empty body'}`);
-  print(`answer (${answer.model}): ${answer.text || `nothing (${answer.ending})`}`);
-}
 
 /** In the order in which people ask. */
 const capabilities = [

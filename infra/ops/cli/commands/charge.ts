@@ -18,14 +18,12 @@ import {
 import {
   explainCharge,
   listCharges,
-  type ChargeExplanation,
   type ExplainInput,
   type ChargeList,
 } from '../../../../shared/operate/prices/list-charges.ts';
 import {
   planImport,
   type ImportInput,
-  type ImportPlan,
   type NewCharge,
 } from '../../../../shared/operate/prices/import-charges.ts';
 import { priceWords, productStep, shownProducts } from '../../../../shared/operate/requests/find-request.ts';
@@ -42,7 +40,7 @@ import {
   parseTokens,
   type PricePair,
 } from '../option-values.ts';
-import { textTable, type Column, type Terminal } from '../terminal.ts';
+import { textTable, type Column } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
 import { attributesMean, offCommand, parseAttributes, showCommand, type RowGroup } from './rows.ts';
 
@@ -80,7 +78,21 @@ prices already are left alone.`,
       does: 'list the rules in the order in which they are looked at',
       lists: true,
       examples: ['charge list', 'charge list --csv'],
-      run: async ({ ports, terminal }) => printCharges(terminal, await listCharges(ports)),
+      run: async ({ ports, terminal }) => {
+        const { charges, shadowed, problems } = await listCharges(ports);
+        if (terminal.format === 'text' && charges.length > 0) terminal.printTable(chargeTable(charges));
+        else
+          terminal.printList(charges, {
+            columns,
+            json: withTime,
+            empty: 'no rules: every model is free, unless the setting unpriced_models refuses it',
+          });
+        for (const { id, by, byId, models } of shadowed)
+          terminal.remark(
+            `${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} prices ${models.join(', ')}`,
+          );
+        problems.forEach(terminal.remark);
+      },
     }),
     shows('explain', {
       does: 'what a call costs by the rules in the table: the sum, line by line',
@@ -99,7 +111,38 @@ prices already are left alone.`,
       examples: ['charge explain gpt-4o --input 1200 --cached 1024 --output 350'],
       async run({ ports, terminal }, model: string, options: ExplainOptions) {
         const wanted = { model, tokens: tokensOf(options), atMs: options.at };
-        printExplanation(terminal, model, await explainCharge(ports, wanted));
+        const { format, print, printJson, printTable, remark } = terminal;
+        const { atMs, rule, price, above, products, cost, text, problems } = await explainCharge(
+          ports,
+          wanted,
+        );
+        problems.forEach(remark);
+        if (format === 'json')
+          return printJson({
+            model,
+            at: isoTime(atMs),
+            rule: rule ? withTime(rule) : null,
+            above,
+            sum: products.map(([kind, tokens, rate]) => ({
+              kind,
+              tokens,
+              price: formatDecimal(rate, priceDecimals),
+            })),
+            total: formatYuan(cost),
+            price: text,
+          });
+        const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
+        print(`${model} at ${isoTime(atMs)}${since}`);
+        printTable([
+          ['  price', priceWords(price)],
+          ...(above > 0 ? [['  tier', `for more than ${above} input tokens`]] : []),
+          ...shownProducts(products).map((product) => {
+            const [what, words] = productStep(product);
+            return [`  ${what}`, words];
+          }),
+          ['  total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
+          ['  ledger', text],
+        ]);
       },
     }),
     showCommand(rules),
@@ -161,7 +204,17 @@ prices already are left alone.`,
         const { charges, missing } = plan;
         return writes({
           plan,
-          preview: (shown) => printImportPlan(shown, plan),
+          preview: (shown) => {
+            const terminal = shown;
+            const { charges, missing, suspicious } = plan;
+            if (missing.length > 0) terminal.remark(`not in the list: ${missing.join(', ')}`);
+            if (charges.length > 0) terminal.printTable(chargeTable(charges));
+            if (suspicious !== undefined)
+              terminal.warn([
+                `more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`,
+              ]);
+            if (charges.length === 0) terminal.print('nothing to write');
+          },
           carryOut: () => carryOutWrites(ports, plan, countProgress(terminal, 'rules written')),
           print: ({ print }, written) =>
             print(`${written.length} rules are written; live within 10 seconds.`),
@@ -254,65 +307,8 @@ function rateWords({ input, ...rates }: WrittenRates): string {
   return parts.length > 0 ? `${perMillion(input)} (${parts.join(', ')})` : perMillion(input);
 }
 
-function printCharges(terminal: Terminal, { charges, shadowed, problems }: ChargeList): void {
-  if (terminal.format === 'text' && charges.length > 0) terminal.printTable(chargeTable(charges));
-  else
-    terminal.printList(charges, {
-      columns,
-      json: withTime,
-      empty: 'no rules: every model is free, unless the setting unpriced_models refuses it',
-    });
-  for (const { id, by, byId, models } of shadowed)
-    terminal.remark(
-      `${id}: ${byId ? 'a rule with a lower id' : `rule ${by}, with a later date,`} prices ${models.join(', ')}`,
-    );
-  problems.forEach(terminal.remark);
-}
-
-function printImportPlan(terminal: Terminal, { charges, missing, suspicious }: ImportPlan): void {
-  if (missing.length > 0) terminal.remark(`not in the list: ${missing.join(', ')}`);
-  if (charges.length > 0) terminal.printTable(chargeTable(charges));
-  if (suspicious !== undefined)
-    terminal.warn([`more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`]);
-  if (charges.length === 0) terminal.print('nothing to write');
-}
-
 /** As in the table: a time is ISO 8601. */
 const withTime = ({ from, ...charge }: ChargeList['charges'][number]) => ({
   ...charge,
   ...(from !== undefined && { from: isoTime(from) }),
 });
-
-function printExplanation(
-  { format, print, printJson, printTable, remark }: Terminal,
-  model: string,
-  { atMs, rule, price, above, products, cost, text, problems }: ChargeExplanation,
-): void {
-  problems.forEach(remark);
-  if (format === 'json')
-    return printJson({
-      model,
-      at: isoTime(atMs),
-      rule: rule ? withTime(rule) : null,
-      above,
-      sum: products.map(([kind, tokens, rate]) => ({
-        kind,
-        tokens,
-        price: formatDecimal(rate, priceDecimals),
-      })),
-      total: formatYuan(cost),
-      price: text,
-    });
-  const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
-  print(`${model} at ${isoTime(atMs)}${since}`);
-  printTable([
-    ['  price', priceWords(price)],
-    ...(above > 0 ? [['  tier', `for more than ${above} input tokens`]] : []),
-    ...shownProducts(products).map((product) => {
-      const [what, words] = productStep(product);
-      return [`  ${what}`, words];
-    }),
-    ['  total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
-    ['  ledger', text],
-  ]);
-}

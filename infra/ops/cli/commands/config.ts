@@ -6,8 +6,6 @@ import {
   checkTables,
   diffConfig,
   exportRows,
-  type CheckedRows,
-  type ConfigDiff,
 } from '../../../../shared/operate/config/check-rows.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import {
@@ -52,7 +50,18 @@ export const checkCommand = shows('check', {
       file === undefined
         ? await checkTables(ports, countProgress(terminal, 'rows of customers read'))
         : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
-    printChecked(terminal, checked);
+    const { format, print } = terminal;
+    const { rows, problems, warnings } = checked;
+    if (format === 'json') terminal.printJson(checked);
+    else if (format === 'csv')
+      terminal.printCsv(['table', 'key', 'problem', 'warning'], [...problems, ...warnings]);
+    else {
+      for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
+      for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
+    }
+    const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
+    if (problems.length > 0) throw new Failure(summary);
+    if (format === 'text') print(`${summary}.`);
   },
 });
 
@@ -65,8 +74,23 @@ const diffCommand = (does: string, examples: readonly string[]) =>
       '[B]': ['number of a version (default: the newest)', parseNumber],
     },
     examples,
-    run: async ({ ports, terminal }, from: number | undefined, to: number | undefined) =>
-      printDiff(terminal, await diffConfig(ports, { from, to })),
+    async run({ ports, terminal }, a: number | undefined, b: number | undefined) {
+      const { from, to, differences } = await diffConfig(ports, { from: a, to: b });
+      const { format, print } = terminal;
+      if (format === 'json') return terminal.printJson(differences);
+      if (format === 'csv')
+        return terminal.printCsv(
+          ['table', 'key', 'change', 'attribute', 'before', 'after'],
+          differences.flatMap(({ table, key, change, attributes }) =>
+            attributes.map(({ name, ...values }) =>
+              Object.assign({ table, key, change, attribute: name }, values),
+            ),
+          ),
+        );
+      print(`from ${from} to ${to}:`);
+      printDifferences(terminal, differences);
+      if (differences.length === 0) print('no difference.');
+    },
   });
 
 interface ShowOptions {
@@ -194,37 +218,6 @@ async function planBack(
   const { version, publishedAt } = await versionAt(ports, to);
   terminal.print(`version ${version}, published ${isoTime(publishedAt * 1000)}, served at ${isoTime(to)}`);
   return planRollback(ports, version);
-}
-
-/** Throws a Failure when there are problems. */
-function printChecked(terminal: Terminal, checked: CheckedRows): void {
-  const { format, print } = terminal;
-  const { rows, problems, warnings } = checked;
-  if (format === 'json') terminal.printJson(checked);
-  else if (format === 'csv')
-    terminal.printCsv(['table', 'key', 'problem', 'warning'], [...problems, ...warnings]);
-  else {
-    for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
-    for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
-  }
-  const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
-  if (problems.length > 0) throw new Failure(summary);
-  if (format === 'text') print(`${summary}.`);
-}
-
-function printDiff(terminal: Terminal, { from, to, differences }: ConfigDiff): void {
-  const { format, print } = terminal;
-  if (format === 'json') return terminal.printJson(differences);
-  if (format === 'csv')
-    return terminal.printCsv(
-      ['table', 'key', 'change', 'attribute', 'before', 'after'],
-      differences.flatMap(({ table, key, change, attributes }) =>
-        attributes.map(({ name, before, after }) => ({ table, key, change, attribute: name, before, after })),
-      ),
-    );
-  print(`from ${from} to ${to}:`);
-  printDifferences(terminal, differences);
-  if (differences.length === 0) print('no difference.');
 }
 
 const versionColumns: Column<ListedVersions['versions'][number]>[] = [

@@ -4,11 +4,7 @@ import { formatYuan, parseYuan } from '../../../../shared/billing/amount.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
-import {
-  planCloseAccount,
-  planEditAccount,
-  type CloseAccountPlan,
-} from '../../../../shared/operate/customers/edit-account.ts';
+import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import {
   listCustomers,
   balanceOrders,
@@ -179,7 +175,14 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         return writes({
           plan,
           carryOut: () => carryOutWrites(ports, plan),
-          print: (terminal) => printClosed(terminal, plan),
+          print: (terminal) => {
+            const { print } = terminal;
+            const { account, next } = plan;
+            print(`${account} is closed; its rows, grants and ledger stay.`);
+            if (next.length === 0) return print('Nothing is left to pay back.');
+            print('To pay back what is left:');
+            for (const [at, step] of next.entries()) print(`  ${at + 1}. ${step}`);
+          },
           facts: () => ({
             account,
             available: formatYuan(plan.available),
@@ -435,11 +438,4 @@ function newCustomerFacts({ reveal }: Terminal, plan: NewCustomerPlan, made: Mad
     message: messageOf(plan, made).join('\n'),
     ...(isLinked && { link: (pages.account ? accountLink({ baseUrl, secretKey }) : undefined) ?? null }),
   };
-}
-
-function printClosed({ print }: Terminal, { account, next }: CloseAccountPlan): void {
-  print(`${account} is closed; its rows, grants and ledger stay.`);
-  if (next.length === 0) return print('Nothing is left to pay back.');
-  print('To pay back what is left:');
-  for (const [at, step] of next.entries()) print(`  ${at + 1}. ${step}`);
 }

@@ -1,11 +1,10 @@
 /** The command `doctor`: what the AWS account and region mean for the relay, and what to set. Changes nothing. */
-import { examineAccount, type Finding, type StageFile } from '../../../../shared/operate/doctor.ts';
+import { examineAccount, type StageFile } from '../../../../shared/operate/doctor.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { publishedOptions, readOutputs } from '../../../stack/options/published-options.ts';
 import { readOptions, stageNamed, type Stage } from '../../../stack/options/read-options.ts';
 import { regionProblem } from '../../../stack/options/streaming-regions.ts';
 import { shows } from '../command.ts';
-import type { Terminal } from '../terminal.ts';
 import { inRepository, readTextFile, readTextFileIfAny } from '../text-files.ts';
 
 export const doctorCommand = shows('doctor', {
@@ -22,7 +21,22 @@ the next line is what to write or run, word for word.`,
   async run({ ports, terminal }, { options }: { options?: string }) {
     const file = await readStageFile(ports.target.stack, options);
     const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
-    printFindings(terminal, await examineAccount(ports, examination));
+    const { format, print, printJson, printCsv } = terminal;
+    const findings = await examineAccount(ports, examination);
+    if (format === 'json') printJson(findings);
+    else if (format === 'csv')
+      printCsv(
+        ['state', 'check', 'found', 'where', 'line'],
+        findings.map(({ set, ...found }) => ({ ...found, ...set })),
+      );
+    else
+      for (const { check, state, found, set } of findings) {
+        print(`${state.padEnd(stateWidth)}  ${check}: ${found}`);
+        if (set) print(`${' '.repeat(stateWidth)}  ${set.where}: ${set.line}`);
+      }
+    const count = findings.filter(({ state }) => state === 'attention').length;
+    if (count > 0) throw new Failure(`${count} of ${findings.length} need attention`);
+    if (format === 'text') print(`${findings.length} looked at, nothing needs attention.`);
   },
 });
 
@@ -63,21 +77,3 @@ function parse(name: string, text: string): unknown {
 }
 
 const stateWidth = 'does not apply'.length;
-
-/** Throws a Failure when something needs attention. */
-function printFindings({ format, print, printJson, printCsv }: Terminal, findings: readonly Finding[]): void {
-  if (format === 'json') printJson(findings);
-  else if (format === 'csv')
-    printCsv(
-      ['state', 'check', 'found', 'where', 'line'],
-      findings.map(({ set, ...found }) => ({ ...found, ...set })),
-    );
-  else
-    for (const { check, state, found, set } of findings) {
-      print(`${state.padEnd(stateWidth)}  ${check}: ${found}`);
-      if (set) print(`${' '.repeat(stateWidth)}  ${set.where}: ${set.line}`);
-    }
-  const count = findings.filter(({ state }) => state === 'attention').length;
-  if (count > 0) throw new Failure(`${count} of ${findings.length} need attention`);
-  if (format === 'text') print(`${findings.length} looked at, nothing needs attention.`);
-}

@@ -100,7 +100,13 @@ export const keyCommands: CommandGroup = {
       examples: ['echo "$KEY" | key check'],
       async run({ ports, terminal }, written: string | undefined) {
         const secretKey = written ?? (await terminal.readInput('Paste the key'));
-        printKeyCheck(terminal, await checkKey(ports, secretKey));
+        const { state, why, name } = await checkKey(ports, secretKey);
+        const isJson = terminal.format === 'json';
+        if (isJson) terminal.printJson({ state, why });
+        if (state !== 'usable')
+          throw new Failure(`${name ?? 'this'} is ${stateWords[state] ?? state}: ${why}
+The relay answers 401 invalid_api_key.`);
+        if (!isJson) terminal.print(`${name} is usable: ${why}`);
       },
     }),
     changes('disable', {
@@ -319,16 +325,6 @@ const stateWords: Partial<Record<KeyCheck['state'], string>> = {
   kind: 'of the wrong kind',
   account_off: 'refused with its account',
 };
-
-/** Throws a Failure for a key that is not usable. */
-function printKeyCheck(terminal: Terminal, { state, why, name }: KeyCheck): void {
-  const isJson = terminal.format === 'json';
-  if (isJson) terminal.printJson({ state, why });
-  if (state !== 'usable')
-    throw new Failure(`${name ?? 'this'} is ${stateWords[state] ?? state}: ${why}
-The relay answers 401 invalid_api_key.`);
-  if (!isJson) terminal.print(`${name} is usable: ${why}`);
-}
 
 type Hour = Pick<DailyFigures, 'counts' | 'amounts'>;
 

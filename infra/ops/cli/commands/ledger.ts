@@ -11,9 +11,7 @@ import {
   selectRows,
   groupings,
   totalLedger,
-  type LedgerList,
   type LedgerFilter,
-  type LedgerPage,
   type Grouping,
   type LedgerTotals,
 } from '../../../../shared/operate/ledger/ledger.ts';
@@ -87,9 +85,24 @@ moment at which its call began; a grant's, at which it was booked.`,
       policies: auditing,
       async run({ ports, terminal }, { limit, ...options }: SelectOptions & { limit: number }) {
         const onProgress = countProgress(terminal, 'ledger rows read');
-        if (terminal.format === 'csv')
-          return printLedgerCsv(terminal, selectRows(ports, filterOf(options), onProgress));
-        return printLedger(terminal, await listLedger(ports, { ...filterOf(options), limit }, onProgress));
+        if (terminal.format === 'csv') {
+          terminal.printCsv(ledgerNames, []);
+          // Each page when it is read, because all rows together may not fit into memory.
+          for await (const page of selectRows(ports, filterOf(options), onProgress)) {
+            page.problems.forEach(terminal.remark);
+            terminal.printCsvRows(ledgerNames, page.rows.map(ledgerJson));
+          }
+          return;
+        }
+        const { rows, count, problems } = await listLedger(
+          ports,
+          { ...filterOf(options), limit },
+          onProgress,
+        );
+        problems.forEach(terminal.remark);
+        terminal.printList(rows, { columns: ledgerColumns, json: ledgerJson, empty: 'no ledger rows' });
+        if (count > rows.length)
+          terminal.remark(`the newest ${rows.length} of ${count}: see --limit, --from, --csv`);
       },
     }),
     shows('total', {
@@ -106,7 +119,27 @@ moment at which its call began; a grant's, at which it was booked.`,
       policies: auditing,
       async run({ ports, terminal }, { by, ...options }: SelectOptions & { by: Grouping[] }) {
         const onProgress = countProgress(terminal, 'ledger rows read');
-        printTotals(terminal, await totalLedger(ports, { ...filterOf(options), by }, onProgress));
+        const { totals, all, problems } = await totalLedger(ports, { ...filterOf(options), by }, onProgress);
+        problems.forEach(terminal.remark);
+        const columns: Column<Total>[] = [
+          ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),
+          ...sumColumns.map(([name, text]): Column<Total> => [
+            name,
+            name.toUpperCase(),
+            ({ figures }) => text(figures),
+          ]),
+        ];
+        terminal.printList(totals, { columns, empty: 'no ledger rows' });
+        if (terminal.format !== 'text' || totals.length === 0) return;
+        const [calls, charged] = [count('calls')(all), amount('charged')(all)];
+        terminal.print(`all: ${calls} calls, ${charged} yuan charged, ${amount('granted')(all)} granted`);
+        // A margin compares like with like: it is over the calls whose cost is known, and says how many these are.
+        terminal.print(
+          (all.counts.bought_calls ?? 0) === 0
+            ? 'margin: unknown, no call has a known cost'
+            : `margin: ${marginOf(all)} yuan over the ${all.counts.bought_calls} of ${calls} calls whose cost is known, ` +
+                `which were charged ${amount('bought_charged')(all)}`,
+        );
       },
     }),
   ],
@@ -208,22 +241,6 @@ function noteText(row: LedgerRow): string {
   return notes.filter((note) => note !== '').join(', ');
 }
 
-function printLedger(terminal: Terminal, { rows, count, problems }: LedgerList): void {
-  problems.forEach(terminal.remark);
-  terminal.printList(rows, { columns: ledgerColumns, json: ledgerJson, empty: 'no ledger rows' });
-  if (count > rows.length)
-    terminal.remark(`the newest ${rows.length} of ${count}: see --limit, --from, --csv`);
-}
-
-/** Prints each page when it is read, because all rows together may not fit into memory. */
-async function printLedgerCsv(terminal: Terminal, pages: AsyncIterable<LedgerPage>): Promise<void> {
-  terminal.printCsv(ledgerNames, []);
-  for await (const { rows, problems } of pages) {
-    problems.forEach(terminal.remark);
-    terminal.printCsvRows(ledgerNames, rows.map(ledgerJson));
-  }
-}
-
 type Total = LedgerTotals['totals'][number];
 
 const count =
@@ -254,29 +271,6 @@ const sumColumns: readonly SumColumn[] = [
   ['margin', (sum) => ((sum.counts.bought_calls ?? 0) > 0 ? marginOf(sum) : '')],
   ...laterCounts.map((name): SumColumn => [name, count(name)]),
 ];
-
-function printTotals(terminal: Terminal, { by, totals, all, problems }: LedgerTotals): void {
-  problems.forEach(terminal.remark);
-  const columns: Column<Total>[] = [
-    ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),
-    ...sumColumns.map(([name, text]): Column<Total> => [
-      name,
-      name.toUpperCase(),
-      ({ figures }) => text(figures),
-    ]),
-  ];
-  terminal.printList(totals, { columns, empty: 'no ledger rows' });
-  if (terminal.format !== 'text' || totals.length === 0) return;
-  const [calls, charged] = [count('calls')(all), amount('charged')(all)];
-  terminal.print(`all: ${calls} calls, ${charged} yuan charged, ${amount('granted')(all)} granted`);
-  // A margin compares like with like: it is over the calls whose cost is known, and says how many these are.
-  terminal.print(
-    (all.counts.bought_calls ?? 0) === 0
-      ? 'margin: unknown, no call has a known cost'
-      : `margin: ${marginOf(all)} yuan over the ${all.counts.bought_calls} of ${calls} calls whose cost is known, ` +
-          `which were charged ${amount('bought_charged')(all)}`,
-  );
-}
 
 /** Closes that could not be written are not printed: they are findings of the audit. */
 function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {

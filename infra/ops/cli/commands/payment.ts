@@ -12,7 +12,7 @@ import {
 } from '../../../../shared/operate/payments.ts';
 import { changes, operating, shows, writes, type CommandGroup } from '../command.ts';
 import { parseDecimalText } from '../option-values.ts';
-import type { Column, Terminal } from '../terminal.ts';
+import type { Column } from '../terminal.ts';
 
 export const paymentCommands: CommandGroup = {
   name: 'payment',
@@ -29,8 +29,23 @@ export const paymentCommands: CommandGroup = {
       takes: { '<account>': 'as in the table accounts' },
       examples: ['payment link acme --amount 10 --currency usd'],
       policies: operating,
-      run: async ({ ports, terminal }, account: string, options: Omit<LinkInput, 'account'>) =>
-        printLink(terminal, await linkPayment(ports, { account, ...options })),
+      async run({ ports, terminal }, account: string, options: Omit<LinkInput, 'account'>) {
+        const link = await linkPayment(ports, { account, ...options });
+        const { reference, granted, live } = link;
+        const { print, remark } = terminal;
+        if (terminal.format === 'json')
+          return terminal.printJson({ ...link, minor: Number(link.minor), granted: formatYuan(granted) });
+        const mode = live ? '' : ' in test mode';
+        print(
+          `reference for a payment of ${paymentText(link)}${mode}, for which account ${account} is granted ${formatYuan(granted)} yuan:`,
+        );
+        print(reference);
+        remark(
+          'For a Payment Link with exactly this price, append ?client_reference_id=<reference> to its address.',
+        );
+        remark('Or make a checkout, whose address is in the field url of the answer:');
+        checkoutCommand(link).forEach(remark);
+      },
     }),
     shows('list', {
       does: 'list payments, the newest first',
@@ -74,23 +89,6 @@ export const paymentCommands: CommandGroup = {
     }),
   ],
 };
-
-function printLink(terminal: Terminal, link: PaymentLink): void {
-  const { account, reference, granted, live } = link;
-  const { print, remark } = terminal;
-  if (terminal.format === 'json')
-    return terminal.printJson({ ...link, minor: Number(link.minor), granted: formatYuan(granted) });
-  const mode = live ? '' : ' in test mode';
-  print(
-    `reference for a payment of ${paymentText(link)}${mode}, for which account ${account} is granted ${formatYuan(granted)} yuan:`,
-  );
-  print(reference);
-  remark(
-    'For a Payment Link with exactly this price, append ?client_reference_id=<reference> to its address.',
-  );
-  remark('Or make a checkout, whose address is in the field url of the answer:');
-  checkoutCommand(link).forEach(remark);
-}
 
 /** Values hold nothing that a shell would read. */
 const checkoutCommand = ({ reference, minor, currency, returnUrl }: PaymentLink): string[] =>

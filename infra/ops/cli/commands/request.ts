@@ -12,11 +12,7 @@ import {
   type ListedRequest,
   type RequestStatus,
 } from '../../../../shared/operate/requests/list-requests.ts';
-import {
-  explainRequest,
-  storySteps,
-  type ExplainedRequest,
-} from '../../../../shared/operate/requests/explain-request.ts';
+import { explainRequest, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
 import { requestSteps, type FoundRequest } from '../../../../shared/operate/requests/find-request.ts';
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -35,10 +31,45 @@ export const requestCommand = shows('request', {
   },
   notes,
   examples: ['request chatcmpl-01jd3k5m7n9p1r3t5v7x9z1b3d', 'request 01jd3k5m7n9p'],
-  async run({ ports, terminal }, id: string) {
-    if (id.startsWith('grant#'))
-      throw usageFailure(`a grant is named within its account: grant show ACCOUNT ${id.slice(6)}`);
-    return printExplained(terminal, await explainRequest(ports, id));
+  async run({ ports, terminal }, asked: string) {
+    if (asked.startsWith('grant#'))
+      throw usageFailure(`a grant is named within its account: grant show ACCOUNT ${asked.slice(6)}`);
+    const { id, found, logged, note, version, servedVersion } = await explainRequest(ports, asked);
+    const { print, printTable } = terminal;
+    const steps = logged ? storySteps(logged) : [];
+    const next = logged && nextStep(logged);
+    const problem = found?.kind === 'booked' ? found.problem : undefined;
+    const wrong = problem === undefined ? undefined : new Failure(`this row does not add up: ${problem}`);
+    if (terminal.format === 'json') {
+      terminal.printJson({
+        id,
+        ...(found && foundJson(found)),
+        story: steps,
+        next: next ?? null,
+        log: logged ? { request: logged.line?.fields, also: logged.events } : null,
+        note: note ?? null,
+        config: version ?? null,
+      });
+      if (wrong) throw wrong;
+      return;
+    }
+    if (logged) {
+      print(`request ${id} in the log`);
+      printTable(steps.map(([what, words]) => [`  ${what}`, words]));
+      if (version !== undefined)
+        print(`  configuration ${version}${version === servedVersion ? '' : `, now ${servedVersion}`}`);
+    }
+    if (note !== undefined) terminal.remark(note);
+    if (!found) print('Nothing was charged: there is no ledger row.');
+    else if (found.kind === 'open') printOpen(terminal, found);
+    else {
+      const { row, late } = found;
+      print(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);
+      printTable(requestSteps(row, late).map(([what, words]) => [`  ${what}`, words]));
+      if (wrong) throw wrong;
+      print('The charge follows from the row: it adds up.');
+    }
+    if (next !== undefined) print(`Next: ${next}`);
   },
 });
 
@@ -134,46 +165,6 @@ const columns: Column<ListedRequest>[] = [
   ['first_content_ms', 'FIRST MS', ({ firstContentMs }) => firstContentMs],
   ['duration_ms', 'MS', ({ durationMs }) => durationMs],
 ];
-
-/** Its lines in the log, then its ledger row or open reservation, then what to do. Throws a Failure if the charge is wrong. */
-function printExplained(terminal: Terminal, explained: ExplainedRequest): void {
-  const { id, found, logged, note, version, servedVersion } = explained;
-  const { print, printTable } = terminal;
-  const steps = logged ? storySteps(logged) : [];
-  const next = logged && nextStep(logged);
-  const problem = found?.kind === 'booked' ? found.problem : undefined;
-  const wrong = problem === undefined ? undefined : new Failure(`this row does not add up: ${problem}`);
-  if (terminal.format === 'json') {
-    terminal.printJson({
-      id,
-      ...(found && foundJson(found)),
-      story: steps,
-      next: next ?? null,
-      log: logged ? { request: logged.line?.fields, also: logged.events } : null,
-      note: note ?? null,
-      config: version ?? null,
-    });
-    if (wrong) throw wrong;
-    return;
-  }
-  if (logged) {
-    print(`request ${id} in the log`);
-    printTable(steps.map(([what, words]) => [`  ${what}`, words]));
-    if (version !== undefined)
-      print(`  configuration ${version}${version === servedVersion ? '' : `, now ${servedVersion}`}`);
-  }
-  if (note !== undefined) terminal.remark(note);
-  if (!found) print('Nothing was charged: there is no ledger row.');
-  else if (found.kind === 'open') printOpen(terminal, found);
-  else {
-    const { row, late } = found;
-    print(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);
-    printTable(requestSteps(row, late).map(([what, words]) => [`  ${what}`, words]));
-    if (wrong) throw wrong;
-    print('The charge follows from the row: it adds up.');
-  }
-  if (next !== undefined) print(`Next: ${next}`);
-}
 
 type OpenRequest = Extract<FoundRequest, { kind: 'open' }>;
 

@@ -7,9 +7,8 @@ import {
   findResponse,
   carryOutShowContent,
   planShowContent,
-  type AccountResponses,
 } from '../../../../shared/operate/responses.ts';
-import type { ResponseHead, StoredResponse } from '../../../../shared/relay/ports/stored.ts';
+import type { ResponseHead } from '../../../../shared/relay/ports/stored.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { changes, countProgress, operating, shows, writes, type CommandGroup } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
@@ -48,9 +47,13 @@ export const responseCommands: CommandGroup = {
         const head = await findResponse(ports, { id, account: options.account });
         if (!options.content) return printResponse(terminal, head);
         const plan = await planShowContent(ports, head, options.reason);
-        const found = await carryOutShowContent(ports, plan);
+        // What a run needs and the sealed state are left out: they say nothing to a person.
+        const { head: whole, body } = await carryOutShowContent(ports, plan);
+        const { input, response } = body;
         plan.effect.forEach(terminal.remark);
-        return printContent(terminal, found);
+        if (terminal.format === 'json') return terminal.printJson({ ...whole, input, response });
+        printResponse(terminal, whole);
+        terminal.printJson({ input, output: response['output'] });
       },
     }),
     changes('delete', {
@@ -78,7 +81,23 @@ export const accountResponsesCommand = shows('responses', {
   policies: operating,
   async run({ ports, terminal }, account: string) {
     const onProgress = countProgress(terminal, 'items read');
-    printAccountResponses(terminal, await accountResponses(ports, account, onProgress));
+    const view = await accountResponses(ports, account, onProgress);
+    if (terminal.format === 'json') return terminal.printJson(view);
+    const { sums, expired, lastExpires } = view;
+    if (terminal.format === 'csv')
+      return terminal.printCsv(
+        ['kind', 'count', 'bytes'],
+        storedKinds.map((kind) => ({ kind, ...sums[kind] })),
+      );
+    terminal.print(`stored for account ${account}`);
+    terminal.printTable([
+      ...storedKinds.map((kind) => [
+        `  ${kind}`,
+        `${sums[kind].count}${kind === 'events' ? ' batches' : ''}, ${sums[kind].bytes} bytes`,
+      ]),
+      ['  last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
+    ]);
+    if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
   },
 });
 
@@ -101,33 +120,6 @@ function backgroundText({ streamed, run, until, events }: NonNullable<ResponseHe
   const begun = run === undefined ? 'no run has claimed it' : 'claimed by a run';
   const kept = streamed ? `, ${events === undefined ? 'events are kept' : `${events} events`}` : '';
   return `${begun}${kept}${events === undefined ? `, until ${timeOf(until)}` : ''}`;
-}
-
-/** What a run needs and the sealed state are left out: they say nothing to a person. */
-function printContent(terminal: Terminal, { head, body }: StoredResponse): void {
-  const { input, response } = body;
-  if (terminal.format === 'json') return terminal.printJson({ ...head, input, response });
-  printResponse(terminal, head);
-  terminal.printJson({ input, output: response['output'] });
-}
-
-function printAccountResponses(terminal: Terminal, view: AccountResponses): void {
-  if (terminal.format === 'json') return terminal.printJson(view);
-  const { account, sums, expired, lastExpires } = view;
-  if (terminal.format === 'csv')
-    return terminal.printCsv(
-      ['kind', 'count', 'bytes'],
-      storedKinds.map((kind) => ({ kind, ...sums[kind] })),
-    );
-  terminal.print(`stored for account ${account}`);
-  terminal.printTable([
-    ...storedKinds.map((kind) => [
-      `  ${kind}`,
-      `${sums[kind].count}${kind === 'events' ? ' batches' : ''}, ${sums[kind].bytes} bytes`,
-    ]),
-    ['  last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
-  ]);
-  if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
 }
 
 const timeOf = (seconds: number): string => isoTime(seconds * 1000);

@@ -12,7 +12,7 @@ import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { changes, shows, type CommandDefinition, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
-import type { Column, Terminal } from '../terminal.ts';
+import type { Column } from '../terminal.ts';
 
 export interface RowGroup {
   table: ConfigTable;
@@ -26,8 +26,21 @@ export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): Command
     does: `show all attributes of ${noun} as they are written, and who wrote it`,
     takes: { [`<${keyAttributes[table]}>`]: 'as `list` shows it' },
     examples: examples.show,
-    run: async ({ ports, terminal }, written: string) =>
-      printRow(terminal, keyAttributes[table], await showRow(ports, { table, key: keyOf(written) })),
+    run: async ({ ports, terminal }, written: string) => {
+      const keyName = keyAttributes[table];
+      const shown = await showRow(ports, { table, key: keyOf(written) });
+      if (shown.problem !== undefined) throw new Failure(`${shown.key} is not used: ${shown.problem}`);
+      if (terminal.format === 'json') return terminal.printJson(rowJson(keyName, shown));
+      const { key, row = {}, warning, by, at } = shown;
+      terminal.printTable([
+        [keyName, String(key)],
+        ...Object.entries(row)
+          .filter(([name]) => name !== keyName)
+          .map(([name, value]) => [`  ${name}`, attributeText(value)]),
+      ]);
+      if (by !== undefined) terminal.print(`written by ${by}${at === undefined ? '' : ` at ${at}`}`);
+      if (warning !== undefined) terminal.warn([warning]);
+    },
   });
 
 export const attributesMean =
@@ -136,21 +149,6 @@ function listCommand(table: ConfigTable, { does, attributes, empty }: Shape): Co
       }
     },
   });
-}
-
-/** Throws a Failure for a row that is not used: none of its values is shown, as one may be a secret. */
-function printRow(terminal: Terminal, keyName: string, shown: ShownRow): void {
-  if (shown.problem !== undefined) throw new Failure(`${shown.key} is not used: ${shown.problem}`);
-  if (terminal.format === 'json') return terminal.printJson(rowJson(keyName, shown));
-  const { key, row = {}, warning, by, at } = shown;
-  terminal.printTable([
-    [keyName, String(key)],
-    ...Object.entries(row)
-      .filter(([name]) => name !== keyName)
-      .map(([name, value]) => [`  ${name}`, attributeText(value)]),
-  ]);
-  if (by !== undefined) terminal.print(`written by ${by}${at === undefined ? '' : ` at ${at}`}`);
-  if (warning !== undefined) terminal.warn([warning]);
 }
 
 const plans: RowGroup = {

@@ -7,7 +7,6 @@ import {
   reconcileChannel,
   type ReconciledModel,
   type ReconcileInput,
-  type Reconciliation,
 } from '../../../../shared/operate/reconcile.ts';
 import {
   failedNote,
@@ -92,7 +91,15 @@ export const reconcileCommand = shows('reconcile', {
     const delimiter = delimiterOf(sheet);
     const text = { delimiter, lines: csvLines(sheet, delimiter) };
     const input = { ...asked, channel, decimal: decimal && decimalMarks[decimal], text };
-    printReconciliation(terminal, await reconcileChannel(ports, input));
+    const found = await reconcileChannel(ports, input);
+    const { columns, totals } = found.invoice;
+    const mark = found.invoice.decimal === '.' ? 'point' : 'comma';
+    terminal.print(
+      `${found.channel}, ${found.month}: the columns ${columns.model} and ${columns.amount} of the invoice (decimals after a ${mark}); in yuan`,
+    );
+    terminal.printList([...found.models, found.all], { columns: reconciledColumns, empty: '' });
+    if (totals.length > 0) terminal.remark(`totals of the invoice, not counted: line ${totals.join(', ')}`);
+    terminal.warn(found.warnings);
   },
 });
 
@@ -256,13 +263,3 @@ const reconciledColumns: Column<ReconciledModel>[] = [
 
 const onlyIn = ({ own, invoiced }: ReconciledModel): string | null =>
   own === undefined ? 'invoice' : invoiced === undefined ? 'relay' : null;
-
-function printReconciliation(terminal: Terminal, found: Reconciliation): void {
-  const { columns, decimal, totals } = found.invoice;
-  terminal.print(
-    `${found.channel}, ${found.month}: the columns ${columns.model} and ${columns.amount} of the invoice (decimals after a ${decimal === '.' ? 'point' : 'comma'}); in yuan`,
-  );
-  terminal.printList([...found.models, found.all], { columns: reconciledColumns, empty: '' });
-  if (totals.length > 0) terminal.remark(`totals of the invoice, not counted: line ${totals.join(', ')}`);
-  terminal.warn(found.warnings);
-}

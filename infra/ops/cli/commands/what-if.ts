@@ -31,24 +31,20 @@ gone go to any other that serves the model. An edit with rules that begin later 
   examples: ['what-if rows.json', 'what-if rows.json --prune --json'],
   async run({ ports, terminal }, path: string, options: { prune?: boolean }) {
     const file = { name: path, text: await readTextFile(path) };
-    printWhatIf(terminal, await whatIfFile(ports, file, options));
+    const effects = await whatIfFile(ports, file, options);
+    const { models, problems } = effects;
+    if (terminal.format === 'json') terminal.printJson(effectsJson(effects));
+    else if (terminal.format === 'csv')
+      terminal.printCsv(
+        csvColumns.map(([name]) => name),
+        models.map((each) => namedValues(csvColumns, each)),
+      );
+    else printText(terminal, effects);
+    for (const finding of problems) terminal.remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
+    effects.unreadable.concat(effects.accounts.problems).forEach(terminal.remark);
+    if (problems.length > 0) throw new Failure(`${problems.length} rows of the edit would not be used`);
   },
 });
-
-/** Throws a Failure when rows of the edit would not be used. */
-function printWhatIf(terminal: Terminal, effects: WhatIf): void {
-  const { models, problems } = effects;
-  if (terminal.format === 'json') terminal.printJson(effectsJson(effects));
-  else if (terminal.format === 'csv')
-    terminal.printCsv(
-      csvColumns.map(([name]) => name),
-      models.map((each) => namedValues(csvColumns, each)),
-    );
-  else printText(terminal, effects);
-  for (const finding of problems) terminal.remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
-  effects.unreadable.concat(effects.accounts.problems).forEach(terminal.remark);
-  if (problems.length > 0) throw new Failure(`${problems.length} rows of the edit would not be used`);
-}
 
 type Sums = Pick<ModelEffect, 'model' | 'calls' | 'revenue' | 'bought' | 'margin'>;
 
