@@ -107,7 +107,6 @@ await Promise.all([
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/stored/repeated.ts'),
-  import('../../shared/relay/call/second-look.ts'),
   import('../../shared/relay/call/alias-models.ts'),
   import('../../shared/billing/plans.ts'),
   import('../../shared/relay/call/content-urls.ts'),

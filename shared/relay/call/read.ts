@@ -20,8 +20,8 @@ import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { AliasSettings } from '../../config/settings.ts';
 import type { Clock } from '../ports/host.ts';
 import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
-import { refuse, type Refusal } from '../http/refusal.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { refuse, Refusal } from '../http/refusal.ts';
+import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 
 /** What a function keeps over its calls. */
 export interface Relay {
@@ -106,7 +106,6 @@ export async function readRequest(
   const first = await reading();
   if (!('error' in first) || !first.caller) return first;
   try {
-    const { hasChanged } = await import('./second-look.ts');
     const { error, caller: seen } = first;
     return (await hasChanged(ports, { error, key: keyIn(endpoint, headers), seen }))
       ? await reading()
@@ -114,6 +113,45 @@ export async function readRequest(
   } catch (error) {
     return { ...first, error };
   }
+}
+
+/** How old a key may be that refuses a model. */
+const keyAgeMsMax = 5_000;
+/** The same of what forbids to store: another environment may have just stored what the request goes on from. */
+const storageAgeMsMax = 1_000;
+/**
+ * The same of the configuration that has no such model: whoever adds one calls it as soon as the list has it. Names that
+ * callers invent so cost an environment one read a second.
+ */
+const modelsAgeMsMax = 1_000;
+
+interface SeenRefusal {
+  error: unknown;
+  /** As the client sent it. */
+  key: string;
+  /** What the checks have seen. */
+  seen: Caller;
+}
+
+/**
+ * Whether what a refusal was decided from is another one by now, so that the checks are worth a repeat. The checks then
+ * find it: the stores of keys and of the configuration keep it. Throws StoreUnavailable when it cannot be read.
+ */
+async function hasChanged(ports: ChatPorts, { error, key, seen }: SeenRefusal): Promise<boolean> {
+  const isOtherKey = async (ageMsMax: number): Promise<boolean> => {
+    const lookup = await ports.keys.find(key, ageMsMax);
+    return !('row' in lookup) || lookup.row !== seen.key;
+  };
+  if (error instanceof StorageNotAllowed)
+    return (
+      (await isOtherKey(storageAgeMsMax)) ||
+      (await ports.config.notOlderThan(storageAgeMsMax)) !== seen.snapshot
+    );
+  if (!(error instanceof Refusal)) return false;
+  const { code } = error.body.error;
+  if (code === 'model_not_found') return (await ports.config.notOlderThan(modelsAgeMsMax)) !== seen.snapshot;
+  if (code !== 'model_not_allowed' && code !== 'official_not_allowed') return false;
+  return isOtherKey(keyAgeMsMax);
 }
 
 /** Checks path and method, whether the relay is closed, and the key. */
