@@ -31,13 +31,8 @@ export interface QuotaItem {
   plan: Map<string, number>;
   /** Calls in flight of keys with a concurrency limit: key -> request ids. */
   places: Map<string, ReadonlySet<string>>;
-  /** The same, as versions before parts counted it: key -> calls. Only their open entries still change it. */
-  busy: Map<string, number>;
-  /**
-   * The latest minute of the account, under `accountRate`, if it has a limit. Versions before this one counted
-   * the minutes of keys here.
-   */
-  rate: Map<string, RateCount>;
+  /** The latest minute of the account, if it has a limit. */
+  rate?: RateCount | undefined;
   /** The last close. The ledger row of that write is built from it. */
   last: CloseRecord | undefined;
 }
@@ -49,9 +44,6 @@ export interface RateCount {
   /** Input tokens of calls that began in it, and output tokens of calls that ended in it. */
   tokens?: number | undefined;
 }
-
-/** The name of the account's own minute in `rate`, which no key can have. */
-export const accountRate = 'account';
 
 /** An open reservation, with everything that is needed to close it. */
 export interface OpenEntry {
@@ -71,8 +63,6 @@ export interface OpenEntry {
   slot: string;
   /** The period of the key's budget that holds the amount too; absent: none. */
   budget?: string | undefined;
-  /** Opened by a version before parts, which counted the call in `busy`: the close decrements that. */
-  busy: boolean;
   official: boolean;
   /** The entry only occupies the id, so that a late reserve with the same id fails. */
   tombstone: boolean;
@@ -131,8 +121,6 @@ export const emptyQuota = (account: string, part = 0): QuotaItem => ({
   open: new Map(),
   plan: new Map(),
   places: new Map(),
-  busy: new Map(),
-  rate: new Map(),
   last: undefined,
 });
 

@@ -76,14 +76,6 @@ export interface FreePlacesWrite extends PartOfAccount {
   lapsed: ReadonlyMap<string, number | undefined>;
 }
 
-/** One conditional write that removes counts of keys, which only versions before parts kept in the item. */
-export interface DropCountsWrite extends PartOfAccount {
-  /** Keys, with the minute that was counted; refused if another is counted by now. */
-  minutes: ReadonlyMap<string, number>;
-  /** Keys of which no call runs; refused if one does by now. */
-  idle: readonly string[];
-}
-
 /** The amount that a close returns to `available`; negative if the call cost more than was reserved. */
 export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.closeRecord.charge;
 

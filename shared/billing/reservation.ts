@@ -1,7 +1,7 @@
 import { larger, smaller, type NanoYuan } from './amount.ts';
 import type { PlanSlot } from './plans.ts';
 import { mostCost, mostRates, type Price } from './price.ts';
-import { accountRate, reservedOf, type QuotaItem, type RateCount } from './quota-item.ts';
+import { reservedOf, type QuotaItem, type RateCount } from './quota-item.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
@@ -90,7 +90,7 @@ export function planReserve(
   if (item.open.size >= (need.accountConcurrency ?? Infinity)) return { reason: 'open_entries' };
   if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
-  const rate = item.rate.get(accountRate);
+  const { rate } = item;
   // A part without a share refuses the first call of a minute, too.
   const { count, tokens = 0 } = rate && rate.minute >= need.minute ? rate : noCalls;
   if (count >= (need.accountRpm ?? Infinity)) return { reason: 'account_rpm' };

@@ -1,4 +1,4 @@
-import { accountRate, type QuotaItem, type RateCount, emptyQuota, imbalance } from './quota-item.ts';
+import { type QuotaItem, type RateCount, emptyQuota, imbalance } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { evenly, shareOf, needOn, usesPart } from './shares.ts';
 import { largestFirst, smaller, type NanoYuan } from './amount.ts';
@@ -59,7 +59,7 @@ export function splitWrite(
     // An account in debt has nothing to share out.
     const moved = available > 0n ? (shares[part] ?? 0n) - (item?.available ?? 0n) : 0n;
     const counted = part < first.parts ? undefined : minutes(part);
-    const minute = counted && { seen: item?.rate.get(accountRate), counted };
+    const minute = counted && { seen: item?.rate, counted };
     return { part, seenParts: item?.parts, moved, plan: plans(part), minute };
   });
   // A debt stays where it is, so every part is to say that there is one.
@@ -74,7 +74,7 @@ export function splitWrite(
  */
 function sharedMinute(images: readonly QuotaItem[], to: number): (part: number) => RateCount | undefined {
   const [first, ...others] = images.filter(({ part, parts }) => part < parts);
-  const sum = first && wholeOf([first, ...others]).rate.get(accountRate);
+  const sum = first && wholeOf([first, ...others]).rate;
   if (!sum) return () => undefined;
   const { minute, count, tokens = 0 } = sum;
   const share = (whole: number, part: number): number => shareOf(whole, to, part - first.parts);
@@ -164,8 +164,8 @@ export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined 
   });
   const sum = others.reduce((all, { available }) => all + available, 0n);
   const plan = new Map([...received].map(([key, calls]) => [key, { calls, countedMax: Infinity }]));
-  const seen = first.rate.get(accountRate);
-  const counted = wholeOf([first, ...others]).rate.get(accountRate);
+  const seen = first.rate;
+  const counted = wholeOf([first, ...others]).rate;
   const minute = counted && counted !== seen ? { seen, counted } : undefined;
   changes.unshift({ part: 0, seenParts: first.parts, moved: sum, plan, minute });
   return { account: first.account, parts: 1, made: first.made, changes };
@@ -299,17 +299,16 @@ export function wholeOf(parts: AccountParts): WholeAccount {
     for (const [id, entry] of item.open) whole.open.set(id, entry);
     for (const [key, ids] of item.places)
       whole.places.set(key, new Set([...(whole.places.get(key) ?? []), ...ids]));
-    for (const name of ['plan', 'busy'] as const)
-      for (const [key, count] of item[name]) whole[name].set(key, (whole[name].get(key) ?? 0) + count);
-    for (const [key, rate] of item.rate) whole.rate.set(key, sumOf(whole.rate.get(key), rate));
+    for (const [key, count] of item.plan) whole.plan.set(key, (whole.plan.get(key) ?? 0) + count);
+    whole.rate = sumOf(whole.rate, item.rate);
   }
   return whole;
 }
 
 /** Counts of one minute add up; of an earlier minute nothing counts any more. */
-function sumOf(before: RateCount | undefined, rate: RateCount): RateCount {
+function sumOf(before: RateCount | undefined, rate: RateCount | undefined): RateCount | undefined {
+  if (!rate || (before && before.minute > rate.minute)) return before;
   if (!before || before.minute < rate.minute) return rate;
-  if (before.minute > rate.minute) return before;
   const { minute, count, tokens = 0 } = before;
   return { minute, count: count + rate.count, tokens: tokens + (rate.tokens ?? 0) };
 }

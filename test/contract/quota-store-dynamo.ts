@@ -12,7 +12,7 @@ import {
 import { partsId } from '../../shared/adapters/dynamodb/key-store.ts';
 import type { Attributes, TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import type { QuotaItem } from '../../shared/billing/quota-item.ts';
+import type { QuotaItem, RateCount } from '../../shared/billing/quota-item.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { OpenedStore } from './quota-store-rig.ts';
@@ -71,11 +71,12 @@ export const attributesOf = (item: QuotaItem): Attributes => ({
   settled: numberAttribute(item.settled),
   open: mapAttribute(item.open, entryAttribute),
   plan: mapAttribute(item.plan, numberAttribute),
-  busy: mapAttribute(item.busy, numberAttribute),
-  rate: mapAttribute(item.rate, ({ minute, count, tokens = 0 }) => ({
-    M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
-  })),
+  rate: { M: item.rate ? { account: minuteAttribute(item.rate) } : {} },
   ...(item.last && { last: closeRecordAttribute(item.last) }),
+});
+
+const minuteAttribute = ({ minute, count, tokens = 0 }: RateCount): Attributes[string] => ({
+  M: { minute: numberAttribute(minute), count: numberAttribute(count), tokens: numberAttribute(tokens) },
 });
 
 const mapAttribute = <Value>(

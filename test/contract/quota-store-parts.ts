@@ -10,7 +10,7 @@ import {
   type AccountParts,
   roomWrite,
 } from '../../shared/billing/shards.ts';
-import { accountRate, imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import { lateRow } from '../../shared/billing/ledger-row.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot, type OpenedStore } from './quota-store-rig.ts';
 
@@ -66,25 +66,25 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect(await opened.partsWithKey(account)).toBe(4);
     });
 
-    const counts = async () => (await parts()).map(({ rate }) => rate.get(accountRate)?.count);
+    const counts = async () => (await parts()).map(({ rate }) => rate?.count);
 
     test('the account’s minute is shared out to new parts, and summed up by a join', async () => {
-      const rate = new Map([[accountRate, { minute, count: 10, tokens: 100 }]]);
+      const rate = { minute, count: 10, tokens: 100 };
       await split({ rate });
       expect(await counts()).toEqual([10, 3, 3, 2]);
       const write = joinWrite(await parts());
       expect(await move(write)).toBe(true);
-      expect((await parts())[0].rate.get(accountRate)).toEqual({ minute, count: 18, tokens: 175 });
+      expect((await parts())[0].rate).toEqual({ minute, count: 18, tokens: 175 });
     });
 
     test.each([
-      ['counted a call', new Map([[accountRate, { minute, count: 2, tokens: 5 }]])],
-      ['had no minute and counts one', new Map()],
+      ['counted a call', { minute, count: 2, tokens: 5 }],
+      ['had no minute and counts one', undefined],
     ])('a join is refused if part 0 %s since', async (_, rate) => {
       const [first, second] = await split({ rate });
-      await opened.put({ ...second!, rate: new Map([[accountRate, { minute, count: 7, tokens: 0 }]]) });
+      await opened.put({ ...second!, rate: { minute, count: 7, tokens: 0 } });
       const write = joinWrite(await parts());
-      await opened.put({ ...first, rate: new Map([[accountRate, { minute, count: 3, tokens: 5 }]]) });
+      await opened.put({ ...first, rate: { minute, count: 3, tokens: 5 } });
       expect(await move(write)).toBe(false);
       expect((await counts())[0]).toBe(3);
     });

@@ -29,7 +29,6 @@ export const entryOf = (entry: Partial<OpenEntry> = {}): OpenEntry => ({
   model: 'm',
   price: '1:tokens:0.001:0.002',
   slot: '',
-  busy: false,
   official: false,
   tombstone: false,
   ...entry,

@@ -1,7 +1,6 @@
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';
 import { openDynamoStore, openHotStore } from './quota-store-dynamo.ts';
-import { quotaOldContract } from './quota-store-old.ts';
 import { quotaPartsContract } from './quota-store-parts.ts';
 import { quotaStoreContract } from './quota-store.ts';
 
@@ -16,7 +15,7 @@ const openMemoryStore = async () => {
   };
 };
 
-for (const contract of [quotaStoreContract, quotaPartsContract, quotaOldContract]) {
+for (const contract of [quotaStoreContract, quotaPartsContract]) {
   contract('in memory', openMemoryStore);
   contract('on DynamoDB', openDynamoStore);
   contract('on DynamoDB, by the client of hot paths', openHotStore);

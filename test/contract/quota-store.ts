@@ -1,6 +1,6 @@
 /** The contract of the quota store: what every implementation of it does, case by case. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { accountRate, imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { imbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
   closeOf,
   entryOf,
@@ -18,8 +18,7 @@ type Given = Partial<QuotaItem>;
 
 const counted = (name: string, count: number) => new Map([[name, count]]);
 const placed = (...ids: string[]) => new Map([[key, new Set(ids)]]);
-const rated = (at: number, count: number, tokens = count) =>
-  new Map([[accountRate, { minute: at, count, tokens }]]);
+const rated = (at: number, count: number, tokens = count) => ({ minute: at, count, tokens });
 const openEntries = (count: number) =>
   new Map(Array.from({ length: count }, (_, index) => [`open${index}`, entryOf()]));
 const huge = 10n ** 24n + 7n;
@@ -235,7 +234,6 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         const given = {
           plan: counted(slot(9).key, 2),
           places: placed('other'),
-          busy: counted(key, 1),
           rate: rated(minute, 1),
         };
         await give({ ...given, open: new Map([['call', entryOf()]]) });
@@ -311,15 +309,6 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         const reply = await opened.store.tombstone({ account, id: 'call', entry: stone });
         expect(reply).toEqual({ done: false, item: undefined });
         expect(await opened.read(account)).toBeUndefined();
-      });
-    });
-
-    describe('a close of an entry of a version before parts', () => {
-      test('counts its key down, as that version counted it up', async () => {
-        const entry = entryOf({ busy: true });
-        await give({ busy: counted(key, 2), open: new Map([['call', entry]]) });
-        await opened.store.close(closeOf(account, { entry }));
-        expect((await item()).busy).toEqual(counted(key, 1));
       });
     });
 

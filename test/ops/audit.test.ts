@@ -53,13 +53,6 @@ describe('audit', () => {
       'counts 5 calls of chat@2026-11-05',
     ],
     [
-      'calls under way that are none',
-      'quotas',
-      'busy',
-      { '0123456789ab': 2 },
-      'counts 2 calls under way, but 0 are open',
-    ],
-    [
       'an item that was not written by a function',
       'quotas',
       'granted',

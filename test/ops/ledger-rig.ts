@@ -135,7 +135,6 @@ export class LedgerRig {
       model: 'gpt-4o',
       price: '1:tokens:0.018:0.072',
       slot: '',
-      busy: false,
       official: false,
       tombstone: false,
       ...changes,

@@ -96,7 +96,7 @@ export async function putRows(endpoint: string, upstream: string): Promise<void>
   await put('charges', { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 });
   await put('keys', { hash: keyHash(key), account: 'acme', hint: 'sk-...path' });
   const money = { available: 100_000_000_000n, granted: 100_000_000_000n, spent: 0n, settled: 0 };
-  await put('quotas', { account: 'acme', ...money, open: {}, plan: {}, busy: {}, rate: {} });
+  await put('quotas', { account: 'acme', ...money, open: {}, plan: {}, rate: {} });
   client.destroy();
 }
 

@@ -87,7 +87,6 @@ export const networkedQuotas = (store: QuotaStore, network: Network): QuotaStore
   tombstone: (write) => network.send(() => store.tombstone(write)),
   renew: (write) => network.send(() => store.renew(write)),
   freePlaces: (write) => network.send(() => store.freePlaces(write)),
-  dropCounts: (write) => network.send(() => store.dropCounts(write)),
   create: (account) => network.send(() => store.create(account)),
   read: (account, parts, exact) => network.send(() => store.read(account, parts, exact)),
   move: (write) => network.send(() => store.move(write)),

@@ -4,7 +4,6 @@ import {
   overdraws,
   refundOf,
   type CloseWrite,
-  type DropCountsWrite,
   type FreePlacesWrite,
   type PartOfAccount,
   type RenewWrite,
@@ -15,12 +14,10 @@ import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/port
 import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
 import {
   afterClose,
-  afterDropCounts,
   afterFreePlaces,
   afterRenew,
   afterReserve,
   mayClose,
-  mayDropCounts,
   mayFreePlaces,
   mayRenew,
   mayReserve,
@@ -81,11 +78,6 @@ export class MemoryQuotaStore implements QuotaStore {
   async freePlaces(write: FreePlacesWrite): ReturnType<QuotaStore['freePlaces']> {
     this.calls.push('freePlaces');
     return this.#write(write, mayFreePlaces, afterFreePlaces);
-  }
-
-  async dropCounts(write: DropCountsWrite): ReturnType<QuotaStore['dropCounts']> {
-    this.calls.push('dropCounts');
-    return this.#write(write, mayDropCounts, afterDropCounts);
   }
 
   async create(account: string): Promise<void> {

@@ -1,6 +1,6 @@
 /** What transactions over parts of an account do to each part, in plain code. */
 import type { PartChange, PartsWrite } from '../../shared/billing/shards.ts';
-import { accountRate, emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
+import { emptyQuota, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { LateCharge } from '../../shared/relay/ports/money-stores.ts';
 import { copy } from './quota-rules.ts';
 
@@ -13,7 +13,7 @@ export function mayChange(
   const { seenParts, moved, plan, settledBefore } = change;
   if (!item || seenParts === undefined) return item === undefined && seenParts === undefined;
   const { minute } = change;
-  const counts = item.rate.get(accountRate);
+  const counts = item.rate;
   if (minute && (counts?.minute !== minute.seen?.minute || counts?.count !== minute.seen?.count))
     return false;
   if (minute && (counts?.tokens ?? 0) !== (minute.seen?.tokens ?? 0)) return false;
@@ -35,7 +35,7 @@ export function afterChange(item: QuotaItem | undefined, change: PartChange, wri
   if (write.overdraft === 'begins') next.overdraft = true;
   if (write.overdraft === 'ends' || write.parts === 1) next.overdraft = undefined;
   if (change.part === 0) next.made = write.made ?? next.made;
-  if (change.minute) next.rate.set(accountRate, change.minute.counted);
+  if (change.minute) next.rate = change.minute.counted;
   for (const [key, { calls }] of change.plan)
     if (calls !== 0) next.plan.set(key, (next.plan.get(key) ?? 0) + calls);
   return next;

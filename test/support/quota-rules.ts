@@ -2,16 +2,10 @@
  * What the conditional writes of reservations do to a part of an account, in plain code: what the memory store runs on and
  * what DynamoDB's expressions are compared with.
  */
-import {
-  accountRate,
-  type OpenEntry,
-  type QuotaItem,
-  type RateCount,
-} from '../../shared/billing/quota-item.ts';
+import { type OpenEntry, type QuotaItem, type RateCount } from '../../shared/billing/quota-item.ts';
 import {
   refundOf,
   type CloseWrite,
-  type DropCountsWrite,
   type FreePlacesWrite,
   type RateWrite,
   type RenewWrite,
@@ -29,7 +23,7 @@ export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   if (place && (item.places.get(place.key)?.size ?? 0) >= place.max) return false;
   if (!rate) return true;
   const { max = Infinity, tokensMax = Infinity } = rate;
-  const counted = item.rate.get(accountRate);
+  const counted = item.rate;
   if (rate.starts)
     return (counted === undefined || counted.minute < rate.minute) && Math.min(max, tokensMax) > 0;
   return counted?.minute === rate.minute && counted.count < max && (counted.tokens ?? 0) < tokensMax;
@@ -46,12 +40,12 @@ export function afterReserve(item: QuotaItem, write: ReserveWrite): QuotaItem {
     next.plan.set(slot.key, (next.plan.get(slot.key) ?? 0) + 1);
   }
   if (place) next.places.set(place.key, new Set([...(next.places.get(place.key) ?? []), write.id]));
-  if (rate) next.rate.set(accountRate, counted(rate, next));
+  if (rate) next.rate = counted(rate, next);
   return next;
 }
 
 function counted({ minute, tokens, starts }: RateWrite, item: QuotaItem): RateCount {
-  const before = starts ? undefined : item.rate.get(accountRate);
+  const before = starts ? undefined : item.rate;
   return { minute, count: (before?.count ?? 0) + 1, tokens: (before?.tokens ?? 0) + tokens };
 }
 
@@ -71,10 +65,9 @@ export function afterClose(item: QuotaItem, write: CloseWrite): QuotaItem {
   next.settled += 1;
   next.last = closeRecord;
   if (write.releaseSlot && entry.slot !== '') next.plan.set(entry.slot, (next.plan.get(entry.slot) ?? 0) - 1);
-  if (entry.busy) next.busy.set(entry.key, (next.busy.get(entry.key) ?? 0) - 1);
-  const minute = next.rate.get(accountRate);
+  const minute = next.rate;
   if (write.rateTokens !== undefined && minute)
-    next.rate.set(accountRate, { ...minute, tokens: (minute.tokens ?? 0) + write.rateTokens });
+    next.rate = { ...minute, tokens: (minute.tokens ?? 0) + write.rateTokens };
   dropPlaces(next, entry.key, [write.id]);
   return next;
 }
@@ -98,30 +91,14 @@ export function afterFreePlaces(item: QuotaItem, { key, lapsed }: FreePlacesWrit
   return next;
 }
 
-export const mayDropCounts = (item: QuotaItem, { minutes, idle }: DropCountsWrite): boolean =>
-  [...minutes].every(([key, minute]) => item.rate.get(key)?.minute === minute) &&
-  idle.every((key) => item.busy.get(key) === 0);
-
-export function afterDropCounts(item: QuotaItem, { minutes, idle }: DropCountsWrite): QuotaItem {
-  const next = copy(item);
-  for (const key of minutes.keys()) next.rate.delete(key);
-  for (const key of idle) next.busy.delete(key);
-  return next;
-}
-
 /** Whether an entry with the same flags is open: what a close and a renewal ask. */
 function isOpenAs(
   item: QuotaItem,
   id: string,
-  { tombstone, official, busy, queued = false }: ReserveWrite['entry'],
+  { tombstone, official, queued = false }: ReserveWrite['entry'],
 ): boolean {
   const open = item.open.get(id);
-  return (
-    open?.tombstone === tombstone &&
-    open.official === official &&
-    open.busy === busy &&
-    (open.queued ?? false) === queued
-  );
+  return open?.tombstone === tombstone && open.official === official && (open.queued ?? false) === queued;
 }
 
 /** A set without values is gone, as in DynamoDB. */
@@ -136,6 +113,4 @@ export const copy = (item: QuotaItem): QuotaItem => ({
   open: new Map(item.open),
   plan: new Map(item.plan),
   places: new Map(item.places),
-  busy: new Map(item.busy),
-  rate: new Map(item.rate),
 });

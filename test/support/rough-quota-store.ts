@@ -17,7 +17,7 @@ export type Fault =
   | { kind: 'taken'; afterMs: number };
 
 export type Operation = 'reserve' | 'close' | 'tombstone' | 'create' | Rare;
-type Rare = 'renew' | 'freePlaces' | 'dropCounts' | 'read' | 'move' | 'chargeLate' | 'closedAs';
+type Rare = 'renew' | 'freePlaces' | 'read' | 'move' | 'chargeLate' | 'closedAs';
 
 /** The quota store in memory behind a network that does to each operation what the test says. */
 export class RoughQuotaStore implements QuotaStore {
@@ -32,7 +32,6 @@ export class RoughQuotaStore implements QuotaStore {
     create: [],
     renew: [],
     freePlaces: [],
-    dropCounts: [],
     read: [],
     move: [],
     chargeLate: [],
@@ -63,8 +62,6 @@ export class RoughQuotaStore implements QuotaStore {
   renew: QuotaStore['renew'] = (write) => this.#send('renew', () => this.inner.renew(write));
   freePlaces: QuotaStore['freePlaces'] = (write) =>
     this.#send('freePlaces', () => this.inner.freePlaces(write));
-  dropCounts: QuotaStore['dropCounts'] = (write) =>
-    this.#send('dropCounts', () => this.inner.dropCounts(write));
 
   read: QuotaStore['read'] = (account, parts) => this.#send('read', () => this.inner.read(account, parts));
   move: QuotaStore['move'] = (write) => this.#send('move', () => this.inner.move(write));

@@ -110,7 +110,7 @@ function addToBalance(
       UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
       granted = if_not_exists(granted, :zero) + :amount, spent = if_not_exists(spent, :zero),
       settled = if_not_exists(settled, :zero), #open = if_not_exists(#open, :none),
-      #plan = if_not_exists(#plan, :none), busy = if_not_exists(busy, :none), #rate = if_not_exists(#rate, :none)
+      #plan = if_not_exists(#plan, :none), #rate = if_not_exists(#rate, :none)
       ${marks ? ', overdraft = :overdraft' : ''}`,
       ExpressionAttributeNames: { '#open': 'open', '#plan': 'plan', '#rate': 'rate', '#parts': 'parts' },
       ExpressionAttributeValues: attributesOf({

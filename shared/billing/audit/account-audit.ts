@@ -82,11 +82,7 @@ const openFindings = ({ item, readMs }: AccountRecords): Finding[] =>
 function countFindings(records: AccountRecords): Finding[] {
   const { item } = records;
   const entries = [...item.open.values()];
-  const ofKeys = [...item.busy].map(([key, count]) => {
-    const open = entries.filter((entry) => entry.busy && entry.key === key).length;
-    return open !== count && `key ${key} counts ${count} calls under way, but ${open} are open`;
-  });
-  const ofSlots = [...item.plan].map(([slot, count]) => {
+  return [...item.plan].map(([slot, count]) => {
     const open = entries.filter((entry) => entry.slot === slot).length;
     const sure = open + (records.ledger.sure.slots.get(slot) ?? 0);
     const all = open + (records.ledger.all.slots.get(slot) ?? 0);
@@ -95,7 +91,6 @@ function countFindings(records: AccountRecords): Finding[] {
       `the plan counts ${count} calls of ${slot}, but the ledger and open calls show ${all}`
     );
   });
-  return [...ofKeys, ...ofSlots];
 }
 
 function grantFindings({ ledger, grants }: AccountRecords): Finding[] {

@@ -114,7 +114,6 @@ const entryOf = ({ key, model, price, budget, charge }: CloseRow): OpenEntry => 
   price,
   slot: '',
   budget,
-  busy: false,
   official: false,
   tombstone: false,
 });

@@ -133,7 +133,6 @@ const tombstoneOf = ({ entry }: GuardedReserve, clock: Clock): OpenEntry => ({
   input: 0n,
   slot: '',
   budget: undefined,
-  busy: false,
   tombstone: true,
   queued: undefined,
 });

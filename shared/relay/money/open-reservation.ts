@@ -159,15 +159,15 @@ export class QuotaGuesses {
     const { account, parts } = item;
     this.#forgetPoorer(item);
     if (parts === 1)
-      return this.#keep({ ...guessed(account), plan: new Map(item.plan), rate: minutesOf(item) });
+      return this.#keep({ ...guessed(account), plan: new Map(item.plan), rate: minuteOf(item) });
     const { plan, rate } = this.of(account);
     const countsMs = this.#guesses.get(account)?.countsMs ?? 0;
-    this.#keep({ ...guessed(account), parts, plan, rate: new Map([...rate, ...minutesOf(item)]) }, countsMs);
+    this.#keep({ ...guessed(account), parts, plan, rate: minuteOf(item) ?? rate }, countsMs);
   }
 
   /** Remembers the sums of an account with several parts. */
   sawSums(sums: QuotaItem, parts: number): void {
-    this.#keep({ ...guessed(sums.account), parts, plan: new Map(sums.plan), rate: minutesOf(sums) });
+    this.#keep({ ...guessed(sums.account), parts, plan: new Map(sums.plan), rate: minuteOf(sums) });
   }
 
   /**
@@ -212,8 +212,7 @@ export class QuotaGuesses {
   }
 }
 
-/** The minutes that are counted. How many calls they count changes too fast to be guessed. */
-const minutesOf = ({ rate }: QuotaItem): QuotaItem['rate'] =>
-  new Map([...rate].map(([key, { minute }]) => [key, { minute, count: 0 }]));
+/** The minute that is counted. How many calls it counts changes too fast to be guessed. */
+const minuteOf = ({ rate }: QuotaItem): QuotaItem['rate'] => rate && { minute: rate.minute, count: 0 };
 
 const guessed = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });

@@ -2,7 +2,7 @@
  * Reserves money for a call, then closes the reservation exactly once. No upstream may be called before the
  * reserve is written.
  */
-import { accountRate, emptyQuota, type CloseRecord } from '../../billing/quota-item.ts';
+import { emptyQuota, type CloseRecord } from '../../billing/quota-item.ts';
 import type { CloseWrite } from '../../billing/quota-writes.ts';
 import { isOfAccount, isRefusal, planReserve } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
@@ -140,7 +140,7 @@ export class Reservations {
       return;
     }
     await this.#guard(reservation, guardBudgetMs);
-    await this.#tidy(reservation);
+    await this.#joinIfQuiet(reservation);
     await reservation.besides;
   }
 
@@ -162,17 +162,12 @@ export class Reservations {
     return work.catch((error: unknown) => this.#ports.log.fault(need.id, error));
   }
 
-  /** A call that was alone in its part may have been the only one. Versions before parts counted keys in the item. */
-  async #tidy({ id, item }: Reservation): Promise<void> {
-    if (!item) return;
-    const { parts, open, busy, rate } = item;
-    const isQuiet = parts > 1 && open.size <= 1 && this.#ports.random.next() < 0.25;
-    const hasOld = busy.size > 0 || rate.size > (rate.has(accountRate) ? 1 : 0);
-    if (!isQuiet && !hasOld) return;
+  /** A call that was alone in its part may have been the only one. */
+  async #joinIfQuiet({ id, item }: Reservation): Promise<void> {
+    if (!item || item.parts === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
     try {
-      const { dropCounts, join } = await import('./shards.ts');
-      if (hasOld) await dropCounts(this.#ports, item);
-      if (isQuiet) await join(this.#ports, item);
+      const { join } = await import('./shards.ts');
+      await join(this.#ports, item);
     } catch (error) {
       this.#ports.log.fault(id, error);
     }

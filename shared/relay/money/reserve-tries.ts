@@ -2,7 +2,7 @@
  * The tries of one reserve: a first one on a guess, the next ones on what the store returned. Must never leave
  * a part while a try on it may still be applied.
  */
-import { accountRate, type QuotaItem } from '../../billing/quota-item.ts';
+import type { QuotaItem } from '../../billing/quota-item.ts';
 import type { ReserveWrite } from '../../billing/quota-writes.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/shares.ts';
 import {
@@ -210,7 +210,7 @@ function reserveWriteOf(
 ): ReserveWrite {
   const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
   const { parts, part } = item;
-  const counted = item.rate.get(accountRate)?.minute;
+  const counted = item.rate?.minute;
   // Another environment's clock may be ahead; its later minute is then used.
   const minute = Math.max(need.minute, counted ?? 0);
   const slot = payment.slot?.key ?? '';
@@ -231,7 +231,6 @@ function reserveWriteOf(
       amount: payment.amount,
       slot,
       budget: payment.amount > 0n ? budget?.counter.period : undefined,
-      busy: false,
       tombstone: false,
     },
     atLeast: payment.atLeast,

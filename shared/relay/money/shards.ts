@@ -1,5 +1,5 @@
 /** What the tries of a reserve after its first are made on. Loaded by the first reserve that needs a second try. */
-import { emptyQuota, type QuotaItem, accountRate } from '../../billing/quota-item.ts';
+import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import {
   isRefusal,
   planReserve,
@@ -240,7 +240,7 @@ export async function freePlaces(tries: ReserveUnderWay, item: QuotaItem): Promi
   return reply.done ? withoutPlaces(item, key, [...lapsed.keys()]) : reply.item;
 }
 
-// Splits a busy account into parts, joins a quiet one, and drops what older versions left in it. Must never keep a call waiting or make it fail.
+// Splits a busy account into parts, and joins a quiet one. Must never keep a call waiting or make it fail.
 
 const partsMax = 64;
 const triesMax = 2;
@@ -285,27 +285,6 @@ export async function join({ quotas, log }: ReservationsPorts, { account, parts 
     if (write && images.length === images[0]?.parts && (await quotas.move(write)))
       log.event('account_joined', { account });
   });
-}
-
-/** Of each kind: DynamoDB bounds the length of a condition. */
-const droppedMax = 40;
-/** The version before parts may run beside this one, with a clock that is behind. */
-const countedMinutes = 2;
-
-/**
- * Removes counts of keys that versions before parts left: they would make every write of the account dearer for ever. One
- * write drops some; the next calls drop the rest.
- */
-export async function dropCounts(
-  { quotas, clock }: ReservationsPorts,
-  { account, part, rate, busy }: QuotaItem,
-): Promise<void> {
-  const before = Math.floor(clock.now() / 60_000) - countedMinutes;
-  const old = [...rate].filter(([key, { minute }]) => key !== accountRate && minute < before);
-  const minutes = new Map(old.slice(0, droppedMax).map(([key, { minute }]) => [key, minute]));
-  const idle = [...busy].flatMap(([key, count]) => (count === 0 ? [key] : [])).slice(0, droppedMax);
-  if (minutes.size + idle.length === 0) return;
-  await unlessBusy(async () => void (await quotas.dropCounts({ account, part, minutes, idle })));
 }
 
 /** What did not work now is tried again by later calls. */

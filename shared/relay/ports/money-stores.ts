@@ -5,7 +5,6 @@
  */
 import type {
   CloseWrite,
-  DropCountsWrite,
   FreePlacesWrite,
   PartOfAccount,
   RenewWrite,
@@ -40,7 +39,6 @@ export interface QuotaStore {
   tombstone(write: TombstoneWrite): Promise<WriteReply>;
   renew(write: RenewWrite): Promise<WriteReply>;
   freePlaces(write: FreePlacesWrite): Promise<WriteReply>;
-  dropCounts(write: DropCountsWrite): Promise<WriteReply>;
   /** Puts an empty item if the account has none. */
   create(account: string): Promise<void>;
   /**

@@ -118,7 +118,7 @@ async function fillTables(endpoint: string, upstream: string): Promise<void> {
   });
   await put('relay-keys', { hash: keyHash(key), account: 'bench', hint: 'sk-...ench' });
   const money = { available: 10n ** 15n, granted: 10n ** 15n, spent: 0, settled: 0 };
-  await put('relay-quotas', { account: 'bench', ...money, open: {}, plan: {}, busy: {}, rate: {} });
+  await put('relay-quotas', { account: 'bench', ...money, open: {}, plan: {}, rate: {} });
   client.destroy();
 }
 

@@ -13,7 +13,6 @@ const entry: OpenEntry = {
   model: 'm',
   price: '7:tokens:0.001:0.002',
   slot: '',
-  busy: false,
   official: false,
   tombstone: false,
 };
@@ -25,7 +24,7 @@ function expired(changes: Partial<OpenEntry> = {}, nowSeconds = until + grace + 
     granted: 500n,
     open,
     plan: new Map([['demo@2026-11-01', 3]]),
-    busy: new Map([[entry.key, 2]]),
+    places: new Map([[entry.key, new Set(['call', 'other'])]]),
   };
   const [write] = closeExpired(item, nowSeconds, grace);
   return { write, after: write && afterClose(item, write) };
@@ -48,9 +47,9 @@ describe('an open reservation', () => {
   });
 
   test('of a plan call costs nothing and stays counted; its key gets the place back', () => {
-    const { after } = expired({ amount: 0n, slot: 'demo@2026-11-01', busy: true });
+    const { after } = expired({ amount: 0n, slot: 'demo@2026-11-01' });
     expect(after?.plan.get('demo@2026-11-01')).toBe(3);
-    expect(after?.busy.get(entry.key)).toBe(1);
+    expect(after?.places.get(entry.key)).toEqual(new Set(['other']));
     expect(after?.spent).toBe(0n);
   });
 

@@ -16,7 +16,6 @@ const entry: OpenEntry = {
   model: 'gpt-x',
   price: '7:tokens:0.001:0.002',
   slot: '',
-  busy: false,
   official: false,
   tombstone: false,
 };

@@ -9,7 +9,6 @@ export const entry = (more: Partial<OpenEntry> = {}): OpenEntry => ({
   model: 'm',
   price: '1:call:1',
   slot: '',
-  busy: false,
   official: false,
   tombstone: false,
   ...more,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { accountRate, imbalance, type QuotaItem } from '../../../shared/billing/quota-item.ts';
+import { imbalance, type QuotaItem } from '../../../shared/billing/quota-item.ts';
 import { refundOf, type ReserveWrite } from '../../../shared/billing/quota-writes.ts';
 import { afterClose, afterReserve, mayClose, mayReserve } from '../../support/quota-rules.ts';
 import { closeWrite, entry, quota, reserveWrite } from './quota-fixtures.ts';
@@ -10,7 +10,7 @@ const placed = (...ids: string[]) => new Map([['key1', new Set(ids)]]);
 const rate = { minute: 7, max: 3, tokens: 2, starts: false };
 const full = new Map(Array.from({ length: 100 }, (_, index) => [`open${index}`, entry()] as const));
 const counted = (minute: number, count: number) => ({
-  rate: new Map([[accountRate, { minute, count, tokens: 2 * count }]]),
+  rate: { minute, count, tokens: 2 * count },
 });
 
 describe('a reserve is allowed', () => {
@@ -96,7 +96,7 @@ describe('a reserve', () => {
     expect(after.open.get('call1')).toBe(write.entry);
     expect([...after.plan]).toEqual([[slot.key, 1]]);
     expect(after.places).toEqual(placed('call1'));
-    expect([...after.rate]).toEqual([[accountRate, { minute: 7, count: 2, tokens: 4 }]]);
+    expect(after.rate).toEqual({ minute: 7, count: 2, tokens: 4 });
     expect(imbalance(after)).toBeUndefined();
   });
 
@@ -105,7 +105,7 @@ describe('a reserve', () => {
       quota(0n, counted(6, 3)),
       reserveWrite(0n, { rate: { ...rate, starts: true } }),
     );
-    expect(after.rate.get(accountRate)).toEqual({ minute: 7, count: 1, tokens: 2 });
+    expect(after.rate).toEqual({ minute: 7, count: 1, tokens: 2 });
   });
 
   it('leaves the item that it was made from alone', () => {
@@ -141,7 +141,7 @@ describe('a close', () => {
     const [item, write] = open({ place, rate: { ...rate, starts: true } });
     const after = afterClose(item, closeWrite(write, 1n, true));
     expect(after.places.size).toBe(0);
-    expect(after.rate.get(accountRate)).toEqual({ minute: 7, count: 1, tokens: 2 });
+    expect(after.rate).toEqual({ minute: 7, count: 1, tokens: 2 });
   });
 
   it('releases a slot only when the close says so', () => {

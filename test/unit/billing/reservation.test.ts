@@ -2,7 +2,6 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PlanSlot } from '../../../shared/billing/plans.ts';
 import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
-import { accountRate } from '../../../shared/billing/quota-item.ts';
 import {
   amountOf,
   planReserve,
@@ -131,7 +130,7 @@ describe('a call is refused', () => {
   });
 
   it('when the account has made all its calls of the minute, and not in the next', () => {
-    const item = quota(10n ** 9n, { rate: new Map([[accountRate, { minute: 7, count: 2, tokens: 9 }]]) });
+    const item = quota(10n ** 9n, { rate: { minute: 7, count: 2, tokens: 9 } });
     expect(planReserve(need({ accountRpm: 2 }), item)).toEqual({ reason: 'account_rpm' });
     expect(planReserve(need({ accountRpm: 2, minute: 6 }), item)).toEqual({ reason: 'account_rpm' });
     expect(planReserve(need({ accountRpm: 3 }), item)).toMatchObject({ amount: 2_100_000n });

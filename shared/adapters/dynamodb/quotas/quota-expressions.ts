@@ -7,7 +7,7 @@
  *     absent --reserve--> open with flag q --renew that begins--> open --close--> absent
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { accountRate, type OpenEntry } from '../../../billing/quota-item.ts';
+import type { OpenEntry } from '../../../billing/quota-item.ts';
 import {
   refundOf,
   type CloseWrite,
@@ -21,6 +21,7 @@ import {
   flagsIndex,
   numberAttribute,
   placesName,
+  rateKey,
   untilIndex,
 } from './quota-items.ts';
 
@@ -172,9 +173,8 @@ export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
   add(c.path('settled'), oneIn(c));
   c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
   if (releaseSlot && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
-  if (entry.busy) countDown(c, c.path('busy', entry.key));
   if (write.rateTokens !== undefined && write.rateTokens > 0)
-    add(c.path('rate', accountRate, 'tokens'), c.value('rateTokens', numberAttribute(write.rateTokens)));
+    add(c.path('rate', rateKey, 'tokens'), c.value('rateTokens', numberAttribute(write.rateTokens)));
   c.remove.push(c.path('open', id));
   // Changes nothing if the call took no place, or if its place was freed when its lease lapsed.
   c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
@@ -193,8 +193,8 @@ function countDown(c: Clauses, path: string): void {
 }
 
 function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWrite): void {
-  const path = c.path('rate', accountRate);
-  const minutePath = c.path('rate', accountRate, 'minute');
+  const path = c.path('rate', rateKey);
+  const minutePath = c.path('rate', rateKey, 'minute');
   const now = c.value('minute', numberAttribute(minute));
   if (starts) {
     c.conditions.push(hasNoMinuteOf(path, minutePath, now));
@@ -211,7 +211,7 @@ function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWri
   ];
   c.conditions.push(`${minutePath} = ${now}`);
   for (const [name, limit, more] of counts) {
-    const count = c.path('rate', accountRate, name);
+    const count = c.path('rate', rateKey, name);
     if (limit !== undefined) c.conditions.push(`${count} < ${c.value(`${name}Max`, numberAttribute(limit))}`);
     c.set.push(`${count} = ${count} + ${c.value(`${name}More`, numberAttribute(more))}`);
   }

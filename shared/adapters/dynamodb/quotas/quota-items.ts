@@ -1,7 +1,7 @@
 /**
  * Converts the item of `quotas` to and from DynamoDB attributes. Amounts are bigints, because JavaScript
  * numbers would round them. An open entry is a list, because attribute names would double its size. The list is [until, amount, input, key, model, price, slot, flags, period of the budget]; the last is absent without one; flags are
- * b (busy), o (official), t (tombstone), q (queued). The places of a key are a set in an attribute of its own, because
+ * o (official), t (tombstone), q (queued). The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
 import { eachPart, firstCounts, laterCounts, partCountsOf } from '../../../wire/input-parts.ts';
@@ -19,11 +19,14 @@ export const textAttribute = (value: string): AttributeValue => ({ S: value });
 export const flagsIndex = 7;
 export const untilIndex = 0;
 
+/** Where the map `rate` has the account's minute. */
+export const rateKey = 'account';
+
 const placesPrefix = 'places:';
 export const placesName = (key: string): string => placesPrefix + key;
 
-export const flagsAttribute = ({ busy, official, tombstone, queued }: OpenEntry): AttributeValue =>
-  textAttribute(`${busy ? 'b' : ''}${official ? 'o' : ''}${tombstone ? 't' : ''}${queued ? 'q' : ''}`);
+export const flagsAttribute = ({ official, tombstone, queued }: OpenEntry): AttributeValue =>
+  textAttribute(`${official ? 'o' : ''}${tombstone ? 't' : ''}${queued ? 'q' : ''}`);
 
 export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   L: [
@@ -92,7 +95,6 @@ export function emptyAttributes(of: PartOfAccount): Attributes {
     settled: zero,
     open: { M: {} },
     plan: { M: {} },
-    busy: { M: {} },
     rate: { M: {} },
   };
 }
@@ -140,8 +142,7 @@ export function quotaOf(attributes: Attributes): QuotaItem {
     open: mapOf(attributes['open'], entryOf),
     plan: mapOf(attributes['plan'], (value) => count(value, 'plan')),
     places: placesOf(attributes),
-    busy: mapOf(attributes['busy'], (value) => count(value, 'busy')),
-    rate: mapOf(attributes['rate'], rateOf),
+    rate: rateOf(attributes['rate']?.M?.[rateKey]),
     last: attributes['last']?.L ? closeRecordOf(attributes['last'].L) : undefined,
   };
 }
@@ -153,11 +154,12 @@ function placesOf(attributes: Attributes): QuotaItem['places'] {
   return places;
 }
 
-const rateOf = (value: AttributeValue): RateCount => ({
-  minute: count(value.M?.['minute'], 'rate.minute'),
-  count: count(value.M?.['count'], 'rate.count'),
-  tokens: optionalCount(value.M?.['tokens'], 'rate.tokens'),
-});
+const rateOf = (value: AttributeValue | undefined): RateCount | undefined =>
+  value && {
+    minute: count(value.M?.['minute'], 'rate.minute'),
+    count: count(value.M?.['count'], 'rate.count'),
+    tokens: optionalCount(value.M?.['tokens'], 'rate.tokens'),
+  };
 
 function entryOf(value: AttributeValue): OpenEntry {
   const [until, taken, input, key, model, price, slot, flags, budget] = value.L ?? [];
@@ -171,7 +173,6 @@ function entryOf(value: AttributeValue): OpenEntry {
     price: text(price, 'open.price'),
     slot: text(slot, 'open.slot'),
     budget: budget?.S,
-    busy: marks.includes('b'),
     official: marks.includes('o'),
     tombstone: marks.includes('t'),
     queued: marks.includes('q') || undefined,

@@ -59,7 +59,6 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
     tombstone: async (write) => update(write, (await entries()).tombstoneExpression(write)),
     renew: async (write) => update(write, (await entries()).renewExpression(write)),
     freePlaces: async (write) => update(write, (await entries()).freePlacesExpression(write)),
-    dropCounts: async (write) => update(write, (await entries()).dropCountsExpression(write)),
     read: async (account, parts, exact) => (await transactions()).read(account, parts, exact),
     move: async (write) => (await transactions()).move(write),
     chargeLate: async (charge) => (await transactions()).chargeLate(charge),

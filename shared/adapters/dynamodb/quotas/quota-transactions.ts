@@ -3,16 +3,10 @@
  * A transaction whose conditions hold for one moment moves money and counts between parts, so sums stay.
  */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
-import {
-  type CloseKind,
-  accountRate,
-  type CloseRecord,
-  type RateCount,
-} from '../../../billing/quota-item.ts';
+import { type CloseKind, type CloseRecord, type RateCount } from '../../../billing/quota-item.ts';
 import type {
   CloseWrite,
   PartOfAccount,
-  DropCountsWrite,
   FreePlacesWrite,
   RenewWrite,
   TombstoneWrite,
@@ -36,6 +30,7 @@ import {
   flagsAttribute,
   flagsIndex,
   placesName,
+  rateKey,
   untilIndex,
 } from './quota-items.ts';
 import {
@@ -190,7 +185,7 @@ export function createdPart(
     moved: numberAttribute(moved),
     parts: numberAttribute(parts),
     plan: { M: Object.fromEntries(counts) },
-    rate: { M: minute ? { [accountRate]: minuteAttribute(minute.counted) } : {} },
+    rate: { M: minute ? { [rateKey]: minuteAttribute(minute.counted) } : {} },
     ...(overdraft === 'begins' && { overdraft: { BOOL: true } }),
   };
 }
@@ -239,7 +234,7 @@ export function changeExpression({ parts, made, overdraft }: PartsWrite, change:
 }
 
 function setMinute(c: Clauses, { seen, counted }: NonNullable<PartChange['minute']>): void {
-  const path = c.path('rate', accountRate);
+  const path = c.path('rate', rateKey);
   c.conditions.push(
     seen ? `${path} = ${c.value('seen', minuteAttribute(seen))}` : `attribute_not_exists(${path})`,
   );
@@ -315,20 +310,5 @@ export function freePlacesExpression({ key, lapsed }: FreePlacesWrite): Expressi
   for (const [id, until] of lapsed)
     c.conditions.push(until === undefined ? isNotOpen(c, id) : isOpenUntil(c, id, until));
   c.take.push(`${c.path(placesName(key))} ${c.value('ids', { SS: [...lapsed.keys()] })}`);
-  return c.expression();
-}
-
-export function dropCountsExpression({ minutes, idle }: DropCountsWrite): Expression {
-  const c = new Clauses();
-  const drop = (condition: string, path: string): void => {
-    c.conditions.push(condition);
-    c.remove.push(path);
-  };
-  for (const [key, minute] of minutes) {
-    const seen = c.value(`minute ${minute}`, numberAttribute(minute));
-    drop(`${c.path('rate', key, 'minute')} = ${seen}`, c.path('rate', key));
-  }
-  for (const key of idle)
-    drop(`${c.path('busy', key)} = ${c.value('zero', numberAttribute(0))}`, c.path('busy', key));
   return c.expression();
 }

@@ -15,7 +15,6 @@ const entry: OpenEntry = {
   model: 'm',
   price: '1:free',
   slot: '',
-  busy: false,
   official: false,
   tombstone: false,
 };
@@ -47,7 +46,6 @@ beforeAll(async () => {
     settled: { N: '1' },
     open: { M: { one: entryAttribute(entry) } },
     plan: { M: { 'chat@2026-11-05': { N: '7' }, 'chat@2026-10-05': { N: '99' } } },
-    busy: { M: {} },
     rate: { M: {} },
   });
 });

@@ -102,16 +102,16 @@ describe('the sweeper', () => {
   });
 
   test('frees the place of a key and keeps a plan call counted', async () => {
-    const entry = overdue({ amount: 0n, slot: slot(9).key, busy: true });
+    const entry = overdue({ amount: 0n, slot: slot(9).key });
     await put({
       open: new Map([['lost', entry]]),
       plan: new Map([[slot(9).key, 4]]),
-      busy: new Map([[entry.key, 1]]),
+      places: new Map([[entry.key, new Set(['lost', 'other'])]]),
     });
     await sweep();
     const after = await item();
     expect(after.plan.get(slot(9).key)).toBe(4);
-    expect(after.busy.get(entry.key)).toBe(0);
+    expect(after.places.get(entry.key)).toEqual(new Set(['other']));
     expect(after.spent).toBe(0n);
   });
 

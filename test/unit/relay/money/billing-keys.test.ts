@@ -118,6 +118,7 @@ describe('a key without limits', () => {
     const rig = rigOf({});
     const answer = await rig.call();
     expect(limits(answer.headers)).toEqual({});
-    expect([...(rig.item?.places ?? []), ...(rig.item?.rate ?? [])]).toEqual([]);
+    expect([...(rig.item?.places ?? [])]).toEqual([]);
+    expect(rig.item?.rate).toBeUndefined();
   });
 });

@@ -190,7 +190,6 @@ describe('a reserve whose outcome stays unknown', () => {
     expect(rig.item?.open.get(reservationRequest.need.id)).toMatchObject({
       amount: 0n,
       tombstone: true,
-      busy: false,
     });
     expect([...(rig.item?.places ?? []), ...(rig.item?.plan ?? [])]).toEqual([]);
     expect(rig.events).toEqual([]);
