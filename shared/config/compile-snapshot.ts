@@ -18,13 +18,13 @@ import {
 } from './rows/read-table.ts';
 import { priceJumps } from './price-marks.ts';
 import type { LearnedFact } from './learned-fact.ts';
-import { channelReader, type ChannelRow } from './rows/channel-row.ts';
+import { channelReader } from './rows/channel-row.ts';
 import { readCharge } from './rows/charge-row.ts';
 import { readPlan } from './rows/plan-row.ts';
 import { readSetting, settingReader } from './setting-rows.ts';
 import type { ReferenceRules } from './rows/secret-reference.ts';
 import { defaultSettings, type Settings } from './settings.ts';
-import { type Snapshot, usualFirstContentSeconds, snapshotFormat } from './snapshot.ts';
+import { type Snapshot, snapshotFormat } from './snapshot.ts';
 import { attributeOf, plainRow } from './rows/read-row.ts';
 
 export interface CompileOptions extends ReferenceRules {
@@ -76,10 +76,10 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   const { aliases } = written;
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
-    channels: enabled.map(storedChannel),
+    channels: enabled,
     charges: charges.rows,
     plans: plans.rows,
-    settings: aliases ? { ...written, aliases: usedAliases(aliases, channels.rows) } : written,
+    settings: { ...written, aliases: usedAliases(aliases, channels.rows) },
     models: [...new Set(enabled.flatMap((channel) => channel.models))],
   };
   const unread = raw.charges.filter((_, at) => charges.results[at]?.problem !== undefined);
@@ -125,17 +125,6 @@ function deploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings
   if (defaultLimits === undefined) return {};
   const reading = readSetting({ name: 'limits', value: defaultLimits });
   return 'row' in reading ? reading.row : {};
-}
-
-/** A row as a snapshot holds it. The version before this one reads it, too, while an upgrade runs. */
-function storedChannel(row: ChannelRow): ChannelRow {
-  const { first_content_seconds: own } = row;
-  const [usual] = usualFirstContentSeconds;
-  return {
-    ...row,
-    first_content_seconds: own ?? usual,
-    ...(own !== undefined && { own_first_content: true }),
-  };
 }
 
 /**

@@ -156,7 +156,7 @@ const unservedOf = (models: string[], config: Config): string[] =>
   models.filter((model) => !config.models.includes(model));
 
 const isAlias = (name: string, { settings }: Config): boolean =>
-  settings.aliases?.some((alias) => alias.name === name) === true;
+  settings.aliases.some((alias) => alias.name === name);
 
 /** An entry may name an alias, and covers it then whichever model answers. */
 const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>

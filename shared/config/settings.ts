@@ -8,33 +8,28 @@ export interface Settings {
   /** Shown in refusals that only the operator can resolve. Empty: nothing is shown. */
   contact: string;
   page: boolean;
-  /** Absent, as in snapshots of the version before this one: true. */
-  accountPage?: boolean | undefined;
-  /** What customers are shown. Absent: nothing. */
-  notices?: PublicNotice[] | undefined;
+  accountPage: boolean;
+  /** What customers are shown. */
+  notices: PublicNotice[];
   corsOrigins: string[];
-  /** The calendar of budgets. Absent in snapshots of the version before this one: UTC. */
-  timeZone?: string | undefined;
-  /**
-   * How URLs of images and files that upstreams fetch may begin, in lower case. Absent in snapshots of the version before
-   * this one: as in `defaultSettings`.
-   */
-  contentUrls?: string[] | undefined;
+  /** The calendar of budgets. */
+  timeZone: string;
+  /** How URLs of images and files that upstreams fetch may begin, in lower case. */
+  contentUrls: string[];
   limits: {
     defaultOutputTokens: number;
     requestSeconds: number;
     stateDays: number;
-    /** Free calls are counted in the account, too. Absent in snapshots of the version before this one: true. */
-    countFree?: boolean | undefined;
+    /** Free calls are counted in the account, too. */
+    countFree: boolean;
     /** What an account may have at once and in a minute if its row sets no limit of its own. Absent: see docs/tables.md. */
     accountConcurrency?: number | undefined;
     accountRpm?: number | undefined;
     accountTpm?: number | undefined;
   };
-  /** Absent, as in snapshots of the version before this one: none. Names that channels have are left out. */
-  aliases?: AliasSettings[] | undefined;
-  /** Absent in snapshots of the version before this one: as in `defaultSettings`. */
-  store?: StoreSettings | undefined;
+  /** Names that channels have are left out. */
+  aliases: AliasSettings[];
+  store: StoreSettings;
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
   /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
@@ -113,15 +108,19 @@ export interface SearchSettings {
   language?: string | undefined;
 }
 
-export const defaultSettings: Settings & { store: StoreSettings } = {
+export const defaultSettings: Settings = {
   relayClosed: false,
   subscriptionEnabled: false,
   unpricedModels: 'free',
   contact: '',
   page: true,
+  accountPage: true,
+  notices: [],
   corsOrigins: [],
+  timeZone: 'UTC',
   limits: { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true },
   contentUrls: ['https:', 'data:image/'],
+  aliases: [],
   store: { allKeys: false, days: 30, eventMinutes: 10 },
 };
 
@@ -129,7 +128,7 @@ export const defaultSettings: Settings & { store: StoreSettings } = {
 export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };
 
 /** The notices that are shown at a time, as clients get them: with Unix seconds. */
-export const shownNotices = ({ notices = [] }: Settings, nowMs: number) =>
+export const shownNotices = ({ notices }: Settings, nowMs: number) =>
   notices
     .filter(({ fromMs = -Infinity, untilMs = Infinity }) => fromMs <= nowMs && nowMs < untilMs)
     .map(({ text, fromMs, untilMs, models }) => ({

@@ -46,9 +46,3 @@ export const emptySnapshot = (publishedAt: number): Snapshot => ({
   settings: structuredClone(defaultSettings),
   models: [],
 });
-
-/**
- * What snapshots say for rows without `first_content_seconds`, which the version before this one needs: 120, and 60 in
- * those that it wrote itself.
- */
-export const usualFirstContentSeconds: readonly number[] = [120, 60];

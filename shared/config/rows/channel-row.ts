@@ -194,8 +194,6 @@ export const ChannelRow = z.strictObject({
 export type ChannelRow = z.infer<typeof ChannelRow> & {
   /** What a probe found, from the mark `_can`. Absent: the channel was not probed. */
   can?: Capabilities;
-  /** In a snapshot: `first_content_seconds` is the row's own. Absent: see stored-channel.ts. */
-  own_first_content?: boolean;
 };
 
 /** Fields of request bodies that the relay writes for every call, whatever the upstream speaks. */

@@ -72,7 +72,7 @@ export interface BesideKeys {
 
 /** Aliases too: a key may name one. */
 export const offeredNames = ({ models, settings }: Pick<Snapshot, 'models' | 'settings'>): Set<string> =>
-  new Set([...models, ...(settings.aliases ?? []).map(({ name }) => name)]);
+  new Set([...models, ...settings.aliases.map(({ name }) => name)]);
 
 /** `raw`: a row without a problem. In the past tense, as a mark stays until the row is written again. */
 export function keyDoubts(raw: unknown, { offered, accounts }: BesideKeys): string[] {

@@ -2,7 +2,7 @@
  * Checks the URLs of images, files and the like, which upstreams fetch: a self-hosted upstream must not be led into its
  * own network by a caller. The relay itself never fetches them. Loaded by the first request with more than text.
  */
-import { defaultSettings, type Settings } from '../../config/settings.ts';
+import type { Settings } from '../../config/settings.ts';
 import type { ContentAt } from '../../endpoints/endpoint.ts';
 import { hostProblem } from '../../upstreams/endpoint-rules.ts';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
@@ -46,7 +46,7 @@ export const contentsOfChat = ({ messages }: ChatRequest): ContentAt[] =>
  */
 export function checkContentUrls(
   contents: readonly ContentAt[],
-  { contentUrls: beginnings = defaultSettings.contentUrls ?? [] }: Pick<Settings, 'contentUrls'>,
+  { contentUrls: beginnings }: Pick<Settings, 'contentUrls'>,
 ): void {
   for (const { param, content } of contents)
     if (typeof content === 'object') check(content, { param, field: '', isImage: false }, beginnings);

@@ -315,7 +315,7 @@ export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
 
 /** The alias of a name. Undefined: it is a model's, or nobody's. */
 export function aliasOf({ settings, models }: Snapshot, name: string): AliasSettings | undefined {
-  const alias = settings.aliases?.find((one) => one.name === name);
+  const alias = settings.aliases.find((one) => one.name === name);
   return alias && !models.includes(name) ? alias : undefined;
 }
 

@@ -20,7 +20,7 @@ export const offeredAliases = (
   { settings }: Snapshot,
   offered: readonly string[],
 ): NonNullable<Snapshot['settings']['aliases']> =>
-  (settings.aliases ?? []).filter(({ name, models }) => {
+  settings.aliases.filter(({ name, models }) => {
     const isServed = models.some((model) => offered.includes(model));
     return isServed && !offered.includes(name);
   });

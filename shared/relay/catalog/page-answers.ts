@@ -77,18 +77,18 @@ async function modelsPage({ request, snapshot, resting, nowMs }: PageRequest): P
     changes: priceChanges(charges, models, nowMs),
     notices: shownNotices(settings, nowMs),
     nowMs,
-    timeZone: settings.timeZone ?? 'UTC',
+    timeZone: settings.timeZone,
     plans: offeredPlans(snapshot),
     contact: settings.contact,
     relayClosed: settings.relayClosed,
-    accountPage: settings.accountPage ?? true,
+    accountPage: settings.accountPage,
   };
   return page(facts, headers['accept'] ?? '');
 }
 
 /** `GET /account`. A program that asks for it means `/v1/account`. */
 function accountsPage({ request, snapshot }: PageRequest): PageAnswer {
-  const { page: hasPage, accountPage: isOn = true } = snapshot.settings;
+  const { page: hasPage, accountPage: isOn } = snapshot.settings;
   if (!isOn || !(request.headers['accept'] ?? '').includes('text/html'))
     throw refuse('not_found', `There is nothing at /account. Your account is at ${request.baseUrl}/account.`);
   return accountPage({ linksModels: hasPage });

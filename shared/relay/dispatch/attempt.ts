@@ -23,7 +23,6 @@ import type { Pseudonym, Clock } from '../ports/host.ts';
 import { originOf, statesFor, usual, type Variant } from './candidates.ts';
 import type { RefusedAttempt } from './refused-attempt.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
-import { usualFirstContentSeconds } from '../../config/snapshot.ts';
 
 const megabyte = 1024 * 1024;
 const bodyLimits = {
@@ -388,7 +387,7 @@ const graceMs = 2_000;
 export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: number): WatchdogLimits {
   const { idle_seconds: idle } = channel;
   const totalMs = totalOf(channel, call);
-  const ownSeconds = ownFirstContentSeconds(channel);
+  const ownSeconds = channel.first_content_seconds;
   return {
     firstContentMs: ownSeconds === undefined ? usualMs(channel, call, bodyLength) : ownSeconds * 1000,
     idleMs: idle * 1000,
@@ -409,12 +408,4 @@ function usualMs(channel: ChannelRow, call: ChatCall, bodyLength: number): numbe
   const effort = call.request.reasoning_effort ?? '';
   const thinkingMs = firstContentMs * (longEfforts.has(effort) ? 2 : 1);
   return thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs);
-}
-
-/** Undefined: the row has none. A snapshot of the version before this one does not say whether a number is the row's. */
-function ownFirstContentSeconds({
-  first_content_seconds: seconds,
-  own_first_content: own = false,
-}: ChannelRow): number | undefined {
-  return own || !usualFirstContentSeconds.includes(seconds ?? NaN) ? seconds : undefined;
 }

@@ -128,7 +128,7 @@ export function reservationRequestOf(reserved: ReservedCall): ReservationRequest
     (limit) => limit !== undefined,
   );
   const free = costs.every((cost) => cost.price.type === 'non-billing');
-  const countsFree = snapshot.settings.limits.countFree ?? true;
+  const countsFree = snapshot.settings.limits.countFree;
   if (free && !limited && !model.official && !countsFree) return undefined;
 
   const slots = reserved.slots ?? planSlots({ ...planQuery(call, nowMs), model: model.base });
@@ -181,7 +181,7 @@ function callBudget(
 ): CallBudget | undefined {
   if (!key.budget) return undefined;
   const { period, amount } = key.budget;
-  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone ?? 'UTC', nowMs);
+  const { key: periodKey, resetsAtMs } = budgetPeriod(period, snapshot.settings.timeZone, nowMs);
   const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
   return {
     counter: { key: keyPrefix, period: periodKey, expires },

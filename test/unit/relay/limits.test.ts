@@ -92,7 +92,7 @@ describe('an account with a limit', () => {
 });
 
 describe('an account without limits of its own', () => {
-  const limits = { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30 };
+  const limits = { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true };
   const rigOf = (options: RigOptions, row?: object): BillingRig => {
     const account = row && AccountRow.parse({ account: 'acme', ...row });
     const keys = { [demoKey]: { row: keyRow({}), account } };

@@ -611,7 +611,9 @@ describe('silence', () => {
       [
         {
           channels: [{ idle_seconds: 400 }],
-          settings: { limits: { defaultOutputTokens: 1, requestSeconds: 40, stateDays: 30 } },
+          settings: {
+            limits: { defaultOutputTokens: 1, requestSeconds: 40, stateDays: 30, countFree: true },
+          },
         },
         {},
         40_000,

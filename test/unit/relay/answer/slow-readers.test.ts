@@ -97,7 +97,9 @@ describe('a client that is slow', () => {
   ])('but takes something every 20 s gets the whole of %s', async (_mode, body) => {
     const word = '0123456789abcdef'.repeat(1024);
     const steps = [...Array.from({ length: 80 }, () => delta(word)), finish(), usage(7, 1), done];
-    const settings = { limits: { defaultOutputTokens: 1, requestSeconds: 3_600, stateDays: 30 } };
+    const settings = {
+      limits: { defaultOutputTokens: 1, requestSeconds: 3_600, stateDays: 30, countFree: true },
+    };
     const rig = new CoreRig({ settings, channels: [{ idle_seconds: 900, total_seconds: 900 }] });
     rig.upstream({ steps });
     const response = await rig.clock.run(rig.respond(body, { hostDeadlineMs: rig.clock.now() + 3_600_000 }));

@@ -11,7 +11,6 @@ import {
   manySmall,
   yuan,
 } from '../../../support/alias-rig.ts';
-import { BillingRig } from '../../../support/billing-rig.ts';
 import { delta, frames, hello, keyRow, type UpstreamScript } from '../../../support/core-rig.ts';
 
 const chat = { model: 'best', messages: [{ role: 'user', content: 'hi' }], max_tokens: 78 };
@@ -316,10 +315,4 @@ describe('the whitelist of a key', () => {
       }),
     );
   });
-});
-
-it('a snapshot of the version before, without aliases, has none', async () => {
-  const rig = new BillingRig({ channels: [channelOf('small')] });
-  expect(Object.keys(emptySnapshot(1).settings)).not.toContain('aliases');
-  expect((await rig.call(chat)).status).toBe(404);
 });

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import type { ChatCall } from '../../../../shared/relay/call/call.ts';
 import { timeLimits } from '../../../../shared/relay/dispatch/attempt.ts';
-import { compile } from '../../config/rows.ts';
 import { CoreRig, delta, finish, hang } from '../../../support/core-rig.ts';
 
 const row = (more: object = {}): ChannelRow =>
@@ -35,24 +34,6 @@ describe('the wait for the first content', () => {
     ],
   ])('%s', (_case, attributes, request, bodyLength, seconds) => {
     expect(timeLimits(row(attributes), callWith(request), bodyLength).firstContentMs).toBe(seconds * 1000);
-  });
-
-  it.each([
-    ['for a row without it, by a number that the version before reads', {}, 120, 240],
-    ['for a row that names the usual number itself', { first_content_seconds: 120 }, 120, 120],
-    ['for a row that names another', { first_content_seconds: 300 }, 300, 300],
-  ])('comes from a snapshot %s', (_case, attributes, stored, seconds) => {
-    const channels = [{ id: 'c', models: ['m'], endpoint: 'https://x.test/v1', state: true, ...attributes }];
-    const [compiled] = compile({ channels }).snapshot.channels;
-    if (!compiled) throw new Error();
-    expect(compiled.first_content_seconds).toBe(stored);
-    const limits = timeLimits(compiled, callWith({ reasoning_effort: 'high' }), 0);
-    expect(limits.firstContentMs).toBe(seconds * 1000);
-  });
-
-  it('is usual where a snapshot of the version before has its default', () => {
-    const { firstContentMs } = timeLimits(row({ first_content_seconds: 60 }), callWith({}), 0);
-    expect(firstContentMs).toBe(120_000);
   });
 
   it('goes on while the upstream gives signs of life', async () => {
