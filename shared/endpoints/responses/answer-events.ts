@@ -8,7 +8,7 @@ import {
   type Kept,
 } from '../../wire/chat-response.ts';
 import { InvalidRequest, type ErrorObject } from '../../wire/invalid-request.ts';
-import { type JsonRecord, asRecord, isRecord } from '../../wire/json.ts';
+import { asRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import { type AnswerFacts, type SentFacts, keptForAnswer } from '../endpoint.ts';
 import {
   type ResponseObject,
@@ -167,13 +167,12 @@ const imageRefused = (): InvalidRequest =>
 /** The log probabilities of a chunk's text in the form of Responses. Entries without a token are left out. */
 function tokenLogprobs(value: unknown): TokenLogprob[] {
   const { content } = asRecord(value);
-  return records(content).flatMap((entry) => {
+  return recordsIn(content).flatMap((entry) => {
     const known = logprobOf(entry);
-    return known ? [{ ...known, top_logprobs: records(entry['top_logprobs']).flatMap(topOf) }] : [];
+    return known ? [{ ...known, top_logprobs: recordsIn(entry['top_logprobs']).flatMap(topOf) }] : [];
   });
 }
 
-const records = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
 const topOf = (entry: JsonRecord): TopLogprob[] => {
   const known = logprobOf(entry);
   return known ? [known] : [];

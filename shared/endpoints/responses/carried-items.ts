@@ -4,7 +4,7 @@
  * refused, because it could hold what the model must see.
  */
 import type { ChatMessage, ChatTool, CarriedItems } from '../../wire/canonical-call.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import type { PlacedItem } from '../endpoint.ts';
 
 /** By type, the fields that go up. Others could name what is the operator's, or have a price. */
@@ -111,8 +111,6 @@ export const declaresTools = ({ item }: PlacedItem): boolean =>
 
 const nameOf = (value: unknown): string =>
   typeof value === 'string' && value !== '' ? value.slice(0, 200) : 'an agent';
-
-const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : []);
 
 const agentParts = ({ content }: JsonRecord): JsonRecord[] =>
   recordsIn(typeof content === 'string' ? [{ text: content }] : content).flatMap(agentPart);

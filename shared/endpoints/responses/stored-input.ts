@@ -3,7 +3,7 @@
  * call of a key that may store.
  */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import { isRecord, listIn, type JsonRecord } from '../../wire/json.ts';
 import type {
   ItemReference,
   PlacedItem,
@@ -23,7 +23,7 @@ const chainField = 'previous_response_id';
 function references(body: unknown): StoredReferences | undefined {
   const { [chainField]: sent, input } = isRecord(body) ? body : {};
   const previous = typeof sent === 'string' ? sent : undefined;
-  const items = (Array.isArray(input) ? input : []).flatMap((item: unknown, i) =>
+  const items = listIn(input).flatMap((item, i) =>
     isRecord(item) ? referenceIn(item, `input[${i}].id`) : [],
   );
   return previous === undefined && items.length === 0 ? undefined : { previous, items, within };

@@ -2,7 +2,7 @@ import type { PlacedItem } from '../endpoint.ts';
 import { declaresTools } from './carried-items.ts';
 import type { ResponsesTool } from './request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/canonical-call.ts';
-import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import { isRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import type { DeclaredTool } from './item-writers.ts';
 import { fingerprint } from '../../wire/fingerprint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -36,7 +36,7 @@ export const placedTools = (own: readonly ResponsesTool[], items: readonly Place
 ];
 
 const innerTools = ({ tools }: JsonRecord, outer: Omit<PlacedTool, 'tool'>): PlacedTool[] =>
-  (Array.isArray(tools) ? tools : []).flatMap((tool: unknown, i) =>
+  listIn(tools).flatMap((tool, i) =>
     isRecord(tool) ? [{ ...outer, tool, param: `${outer.param}.tools[${i}]` }] : [],
   );
 
@@ -122,8 +122,7 @@ export function chosenTools(choice: unknown, { tools, declared }: ConvertedTools
   if (choice['type'] !== 'allowed_tools')
     return { tools, tool_choice: namedTool(choice, declared) ?? 'auto' };
   const inner = isRecord(choice['allowed_tools']) ? choice['allowed_tools'] : choice;
-  const entries = Array.isArray(inner['tools']) ? inner['tools'].filter(isRecord) : [];
-  const allowed = entries.flatMap((entry) => namedTool(entry, declared) ?? []);
+  const allowed = recordsIn(inner['tools']).flatMap((entry) => namedTool(entry, declared) ?? []);
   if (allowed.length === 0) return {};
   const mode = inner['mode'] === 'required' ? 'required' : 'auto';
   return { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode, tools: allowed } } };

@@ -124,7 +124,7 @@ export function chatTools({ request }: CanonicalCall, settings: RequestSettings)
   const declared = request.tools ?? [];
   const known = declared.filter(({ type }) => callersTools.has(type) || allow.includes(type));
   // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
-  const chosen = wraps ? allowed(request.tool_choice, known) : asIs(request.tool_choice, known);
+  const chosen = chosenTools(request.tool_choice, known, wraps);
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
   const tools = chosen.tools.map((tool) => {
     const sent = isCustom(tool) ? wrappedTool(tool) : tool;
@@ -139,19 +139,14 @@ export function chatTools({ request }: CanonicalCall, settings: RequestSettings)
   return { ...sent, tools, choice, changedChoice: changed ? 'auto' : undefined };
 }
 
-interface Choice {
-  tools: readonly ChatTool[];
-  choice: unknown;
-}
-
-const asIs = (choice: unknown, tools: readonly ChatTool[]): Choice => ({
-  tools,
-  choice: choice ?? undefined,
-});
-
-/** Leaves only the tools that a list of allowed tools names; the others could not be called. */
-function allowed(choice: unknown, tools: readonly ChatTool[]): Choice {
-  if (!isRecord(choice) || choice['type'] !== 'allowed_tools') return asIs(choice, tools);
+/** Of a list of allowed tools that is not sent, leaves only the tools that it names; the others could not be called. */
+function chosenTools(
+  choice: unknown,
+  tools: readonly ChatTool[],
+  wraps: boolean,
+): { tools: readonly ChatTool[]; choice: unknown } {
+  if (!wraps || !isRecord(choice) || choice['type'] !== 'allowed_tools')
+    return { tools, choice: choice ?? undefined };
   const { mode, tools: entries } = asRecord(choice['allowed_tools']);
   const names = new Set(recordsIn(entries).map(entryName));
   const left = tools.filter((tool) => names.has(toolName(tool)));

@@ -1,6 +1,6 @@
 /** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
 import type { ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, listIn, type JsonRecord } from '../../../wire/json.ts';
 import { wrappedTool } from '../../request-parts.ts';
 import { grammarSchema } from './grammar-schema.ts';
 import { cacheControlOf } from './conversation.ts';
@@ -41,21 +41,14 @@ export function toolFields(request: ChatRequest, { allow, forcesCalls }: ToolFac
   const isRefused = isForced && !forcesCalls;
   const sent = isRefused && named !== undefined ? allowed.filter((tool) => nameOf(tool) === named) : allowed;
   const wrapped = new Set(sent.filter(({ type }) => type === 'custom').map((tool) => nameOf(tool) ?? ''));
-  const type =
-    isForced && !isRefused
-      ? named === undefined
-        ? 'any'
-        : 'tool'
-      : choice.mode === 'none'
-        ? 'none'
-        : 'auto';
+  const forced = named === undefined ? 'any' : 'tool';
+  const type = isForced && !isRefused ? forced : choice.mode === 'none' ? 'none' : 'auto';
   const converted = strictTools(sent);
   dropped.push(...converted.dropped);
-  const sentChoice: JsonRecord = { type };
-  if (type === 'tool') sentChoice['name'] = named;
-  if (request.parallel_tool_calls === false && type !== 'none')
-    sentChoice['disable_parallel_tool_use'] = true;
-  const isDefault = type === 'auto' && sentChoice['disable_parallel_tool_use'] === undefined;
+  const isSerial = request.parallel_tool_calls === false && type !== 'none';
+  const name = type === 'tool' ? { name: named } : {};
+  const sentChoice = { type, ...name, ...(isSerial && { disable_parallel_tool_use: true }) };
+  const isDefault = type === 'auto' && !isSerial;
   const isChanged = type === 'auto' && (choice.mode === 'required' || choice.isForeign === true);
   return {
     tools: converted.tools,
@@ -87,7 +80,7 @@ function readChoice(value: unknown): Choice {
   if (type === 'function' || type === 'custom') return { mode: 'required', name: chosenName(value) ?? '' };
   if (type !== 'allowed_tools') return { mode: 'auto', isForeign: true };
   const { mode, tools } = asRecord(value['allowed_tools']);
-  const names = (Array.isArray(tools) ? tools : []).map((tool) => chosenName(asRecord(tool)) ?? '');
+  const names = listIn(tools).map((tool) => chosenName(asRecord(tool)) ?? '');
   return { mode: mode === 'required' ? 'required' : 'auto', allowed: new Set(names) };
 }
 

@@ -1,6 +1,6 @@
 /** Converts tools and the choice among them to the form of Responses. */
 import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
-import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import { toolName, wrappedTool } from '../../request-parts.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
@@ -100,8 +100,7 @@ function toolChoice(choice: unknown, tools: readonly JsonRecord[]): unknown {
   const { type } = choice;
   if (type !== 'allowed_tools') return namedTool(choice, tools) ?? 'auto';
   const inner = asRecord(choice['allowed_tools']);
-  const asked = Array.isArray(inner['tools']) ? inner['tools'].filter(isRecord) : [];
-  const allowed = asked.flatMap((tool) => namedTool(tool, tools) ?? []);
+  const allowed = recordsIn(inner['tools']).flatMap((tool) => namedTool(tool, tools) ?? []);
   if (allowed.length === 0) return 'none';
   return { type, mode: inner['mode'] === 'required' ? 'required' : 'auto', tools: allowed };
 }
