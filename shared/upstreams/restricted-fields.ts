@@ -185,12 +185,7 @@ export function permittedCall(
 /** What the relay writes itself, or binds to the account, in either form of OpenAI's. */
 const ownNames = new Set([
   ...chatFieldNames,
-  'input',
-  'instructions',
-  'include',
-  'text',
-  'store',
-  'max_tool_calls',
+  ...words('input instructions include text store max_tool_calls'),
 ]);
 const bound = ['user_id', 'safety_identifier', 'prompt_cache_key'];
 const boundNames = new Set(bound.map(folded));

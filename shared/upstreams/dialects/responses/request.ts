@@ -29,21 +29,12 @@ const noFields = ['seed', 'top_k', 'presence_penalty', 'frequency_penalty', 'rep
  * The relay's own, whatever the client wrote: nothing is stored or fetched at the upstream. The endpoint refuses those
  * that a client must not lose.
  */
-const relaysFields = new Set([
-  'model',
-  'input',
-  'instructions',
-  'stream',
-  'stream_options',
-  'store',
-  'include',
-  'previous_response_id',
-  'conversation',
-  'background',
-  'prompt',
-  'reasoning',
-  'text',
-]);
+const relaysFields = new Set(
+  (
+    'model input instructions stream stream_options store include previous_response_id conversation ' +
+    'background prompt reasoning text'
+  ).split(' '),
+);
 
 /**
  * Nothing is stored upstream, so reasoning is asked for in its encrypted form and goes up again with its turn. Fields
