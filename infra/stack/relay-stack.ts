@@ -80,31 +80,15 @@ function webAclOf(stack: RelayStack, relayName: string, options: StageOptions): 
 const topicOf = (stack: Stack, id: string, given: string | boolean | undefined) =>
   typeof given === 'string' ? Topic.fromTopicArn(stack, id, given) : undefined;
 
+/** Options of the same name and form are props as they are; those of the stack itself mean nothing to the construct. */
 function relayProps(stack: Stack, options: StageOptions): RelayProps {
-  const domain = domainOf(stack, options);
-  const { alarmTopicArn, encryptionKeyArn, bedrockModels, budget, limits, logRetentionDays, tracing } =
-    options;
-  const { disposable, alarms, alarmEmail, alertSender, originSecrets, sealKeys, reservedConcurrency } =
-    options;
-  const alarmTopic = topicOf(stack, 'AlarmTopic', alarmTopicArn);
+  const { alarmEmail, alarmTopicArn, encryptionKeyArn, bedrockModels, budget, logRetentionDays } = options;
   return defined({
-    disposable,
-    alarms,
-    alarmEmail,
-    alertSender,
-    originSecrets,
-    sealKeys,
-    reservedConcurrency,
-    tracing,
-    domain,
-    alarmTopic,
+    ...options,
+    domain: domainOf(stack, options),
+    alarmTopic: topicOf(stack, 'AlarmTopic', alarmTopicArn),
     accessLog: accessLogOf(stack, options.accessLog),
-    memory: options.memory,
-    pageEmail: options.pageEmail,
-    objectives: options.objectives,
-    canary: options.canary,
-    shifting: options.shifting,
-    defaultLimits: limits,
+    defaultLimits: options.limits,
     logRetention: Object.values(RetentionDays).find(
       (days): days is RetentionDays => days === logRetentionDays,
     ),

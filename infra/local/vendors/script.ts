@@ -196,7 +196,6 @@ function answerTo({ said, results }: Transcript): string {
  * - `overload`, `quota`, `throttle`, `window`: refused with the vendor's error for it: overloaded, account
  *   empty, too many requests, context length exceeded
  * - `overlong`: a stream with status 200 whose first event is the error for a context that is too long
- * - `lie=NAME`: the usage is another one than the true one; the names are in `lies.ts`
  * - `retry-after=VALUE`: what the header of `throttle` says
  * - `cut`: an error in mid-stream; `hang up`: the connection breaks there; `silence`: nothing more comes;
  *   `mute`: nothing comes after the headers

@@ -26,8 +26,6 @@ export interface LoggedRequest {
 }
 
 export interface Vendors {
-  port: number;
-  names: string[];
   /** The endpoint of a channel row: the dialect's path is appended to it. */
   url(vendor: string): string;
   /** The latest requests, oldest first. */
@@ -48,10 +46,10 @@ export const vendorDoubles = (): Vendor[] => [
 const logMax = 2000;
 
 /**
- * Serves all doubles and the demo upstream on loopback; Bedrock has a port of its own too, since its rows name a host without
- * a path. Port 0 picks free ports; for any other, Bedrock's is the one after it.
+ * Serves all doubles and the demo upstream on a free port of loopback; Bedrock has a port of its own too, since its rows name
+ * a host without a path.
  */
-export async function startVendors(port = 0): Promise<Vendors> {
+export async function startVendors(): Promise<Vendors> {
   const doubles = new Map([demoDouble(), ...vendorDoubles()].map((vendor) => [vendor.name, vendor]));
   const logs = new Map([...doubles.keys()].map((name) => [name, [] as LoggedRequest[]]));
   const answer = async (name: string, incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -69,16 +67,14 @@ export async function startVendors(port = 0): Promise<Vendors> {
   const own = 'bedrock';
   const server = serverFor(({ url = '' }) => url.split('/')[1] ?? '');
   const ownServer = serverFor(() => own);
-  const shared = await listenOnLoopback(server, port);
-  const ownPort = await listenOnLoopback(ownServer, port === 0 ? 0 : port + 1);
+  const shared = await listenOnLoopback(server, 0);
+  const ownPort = await listenOnLoopback(ownServer, 0);
   const vendorNamed = (name: string): Vendor => {
     const vendor = doubles.get(name);
     if (!vendor) throw new Error(`there is no double of ${name}`);
     return vendor;
   };
   return {
-    port: shared,
-    names: [...doubles.keys()],
     url: (name) =>
       name === own
         ? `http://127.0.0.1:${ownPort}`
