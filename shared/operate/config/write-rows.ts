@@ -9,7 +9,7 @@ import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/r
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
-import { refuseChanged, withAttributes } from '../rows.ts';
+import { refuseChanged } from '../rows.ts';
 import {
   attributeChanges,
   badRows,
@@ -179,7 +179,7 @@ export async function planSetRow(
   if (isNew === true && found) throw usageFailure(`${keyAttributes[table]}: there is ${name} already`);
   if (isNew === false && !found) throw usageFailure(`there is no ${name}: somebody deleted it`);
   if (found) refuseChanged(name, found, seen);
-  const row = withAttributes(plainRow(found ?? {}) as RawRow, { ...attributes, [keyAttributes[table]]: key });
+  const row = jsonRow({ ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key });
   const plan = planRows(ports, { before, after: putOver(before, { [table]: [row] }) });
   const problem = plan.problems.find(({ written }) => written)?.finding.problem;
   if (problem !== undefined) {
@@ -192,6 +192,9 @@ export async function planSetRow(
       : `${name} is ${found ? 'changed' : 'made'}; live within 10 seconds.`;
   return { ...plan, warnings: warningsBy(ports, plan), effect: [effect] };
 }
+
+/** As it would be read from a file: what is undefined is left out, at any depth. */
+export const jsonRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
 
 /** Deletes the row. A rollback brings it back. */
 export async function planRemoveRow(ports: ConfigPorts, name: RowName): Promise<ConfigPlan> {

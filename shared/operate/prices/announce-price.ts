@@ -6,10 +6,10 @@ import { ruleOf } from '../../billing/price.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
 import { putOver } from '../config/row-changes.ts';
-import { planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
+import { jsonRow, planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
-import { refuseChanged, withAttributes } from '../rows.ts';
+import { refuseChanged } from '../rows.ts';
 import { nextId, readCharges } from './list-charges.ts';
 
 interface AnnouncedPrice {
@@ -78,7 +78,7 @@ export async function planSplitRule(
   const edit = { table: 'charges', key: id, attributes, isNew: false } as const;
   if (others.length === 0) return planSetRow(ports, edit, rows);
   const own = { ...kept, ...attributes, id: nextId(rows.charges), models: [model] };
-  const after = putOver(rows, { charges: [{ ...kept, models: others }, withAttributes(own, {})] });
+  const after = putOver(rows, { charges: [{ ...kept, models: others }, jsonRow(own)] });
   const plan = planRows(ports, { before: rows, after });
   const problem = plan.problems.find(({ written }) => written)?.finding.problem;
   if (problem !== undefined) throw usageFailure(problem);
