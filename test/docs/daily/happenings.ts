@@ -73,7 +73,7 @@ export const happenings: Readonly<Record<string, Happening>> = {
       'invoice.csv',
       `Model,Amount
 gpt-4o,${2 * bought}
-gpt-4o-mini,2.65
+gpt-4o-mini,0.05
 embedding-3,0.1
 `,
     );
