@@ -144,7 +144,28 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         'customer list --sort balance --limit 20',
         'customer list --csv',
       ],
-      run: async (run, options: ListOptions) => printCustomers(run.terminal, await listed(run, options)),
+      run: async (run, options: ListOptions) => {
+        const terminal = run.terminal;
+        const page = await listed(run, options);
+        const customers: Shown[] = page.customers;
+        terminal.printList(customers, {
+          columns: columnsOf(page.month),
+          empty: 'no customers: make one with `npx --no relay-ops customer new <name>`',
+        });
+        page.problems.forEach(terminal.remark);
+        for (const { account, problem, unknown } of customers)
+          if (problem !== undefined || unknown !== undefined)
+            terminal.remark(`${account}: ${problem ?? unknown}`);
+        if ('active' in page) {
+          if (page.active > customers.length)
+            terminal.remark(`${page.active} customers had a call or a grant this month: see --limit`);
+        } else if (page.next !== undefined)
+          terminal.remark(
+            `${page.count === undefined ? 'more' : `${page.count} in all`}: add --after '${page.next}'`,
+          );
+        else if (page.count !== undefined && page.count > customers.length)
+          terminal.remark(`the first ${customers.length} of ${page.count}: see --limit`);
+      },
     }),
     showCustomer(named, 'customer show acme'),
     editCommand('note', {
@@ -249,26 +270,6 @@ const columnsOf = (month: string): Column<Shown>[] => [
 ];
 
 const daysText = (days: number): string => (days < 10 ? days.toFixed(1) : days.toFixed(0));
-
-function printCustomers(terminal: Terminal, page: CustomerPage | SpendingPage): void {
-  const customers: Shown[] = page.customers;
-  terminal.printList(customers, {
-    columns: columnsOf(page.month),
-    empty: 'no customers: make one with `npx --no relay-ops customer new <name>`',
-  });
-  page.problems.forEach(terminal.remark);
-  for (const { account, problem, unknown } of customers)
-    if (problem !== undefined || unknown !== undefined) terminal.remark(`${account}: ${problem ?? unknown}`);
-  if ('active' in page) {
-    if (page.active > customers.length)
-      terminal.remark(`${page.active} customers had a call or a grant this month: see --limit`);
-  } else if (page.next !== undefined)
-    terminal.remark(
-      `${page.count === undefined ? 'more' : `${page.count} in all`}: add --after '${page.next}'`,
-    );
-  else if (page.count !== undefined && page.count > customers.length)
-    terminal.remark(`the first ${customers.length} of ${page.count}: see --limit`);
-}
 
 const keysShown = 20;
 const grantsShown = 5;

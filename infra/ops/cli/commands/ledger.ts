@@ -4,7 +4,7 @@ import { InvalidArgumentError } from 'commander';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { ledgerTimeMs, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
-import { auditLedger, type LedgerAudit } from '../../../../shared/operate/ledger/audit-ledger.ts';
+import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';
 import {
   ledgerJson,
   listLedger,
@@ -15,11 +15,7 @@ import {
   type Grouping,
   type LedgerTotals,
 } from '../../../../shared/operate/ledger/ledger.ts';
-import {
-  carryOutRepairLosses,
-  planRepairLosses,
-  type LossOutcome,
-} from '../../../../shared/operate/ledger/repair-losses.ts';
+import { carryOutRepairLosses, planRepairLosses } from '../../../../shared/operate/ledger/repair-losses.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { cacheWords } from '../../../../shared/operate/requests/find-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -34,7 +30,7 @@ import {
   type Run,
 } from '../command.ts';
 import { parseCount, parseList, parseNumber, parseTime } from '../option-values.ts';
-import type { Column, Terminal } from '../terminal.ts';
+import type { Column } from '../terminal.ts';
 import { readTextFile } from '../text-files.ts';
 
 interface SelectOptions {
@@ -182,7 +178,24 @@ export const auditCommand = shows('audit', {
         waitingFor: (each) => terminal.remark(`${each}: waiting for ledger rows that may be on their way`),
       },
     );
-    printAudit(terminal, { ...audit, findings: [...unrepaired, ...audit.findings] });
+    const { accounts, rows, closesWithoutRow, corrected } = audit;
+    const findings = [...unrepaired, ...audit.findings];
+    if (terminal.format === 'json')
+      terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected });
+    else if (terminal.format === 'csv')
+      terminal.printCsv(
+        ['finding'],
+        findings.map((finding) => ({ finding })),
+      );
+    else findings.forEach(terminal.print);
+    if (closesWithoutRow > 0)
+      terminal.remark(
+        `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
+      );
+    if (corrected > 0) terminal.remark(`${corrected} daily sums are corrected`);
+    const audited = `${accounts} accounts and ${rows} ledger rows`;
+    if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
+    if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);
   },
 });
 
@@ -197,7 +210,17 @@ async function repairAndPrint(
   plan.effect.forEach(terminal.remark);
   if (!(await approve(terminal, plan, options))) return [];
   const outcomes = await carryOutRepairLosses(ports, plan);
-  printRepaired(terminal, outcomes);
+  for (const each of outcomes) {
+    if (each.outcome === 'not closed') continue;
+    const charge = `${formatYuan(each.charge)} yuan`;
+    const words = {
+      closed: `is closed now, charged ${charge}`,
+      'charged late': `had expired, charged ${charge} more`,
+      'closed before': 'was closed already, as it should be',
+    };
+    terminal.remark(`${each.account}: request ${each.id} ${words[each.outcome]}`);
+  }
+
   return outcomes.flatMap((each) => (each.outcome === 'not closed' ? [each.finding] : []));
 }
 
@@ -271,38 +294,3 @@ const sumColumns: readonly SumColumn[] = [
   ['margin', (sum) => ((sum.counts.bought_calls ?? 0) > 0 ? marginOf(sum) : '')],
   ...laterCounts.map((name): SumColumn => [name, count(name)]),
 ];
-
-/** Closes that could not be written are not printed: they are findings of the audit. */
-function printRepaired(terminal: Terminal, outcomes: LossOutcome[]): void {
-  for (const each of outcomes) {
-    if (each.outcome === 'not closed') continue;
-    const charge = `${formatYuan(each.charge)} yuan`;
-    const words = {
-      closed: `is closed now, charged ${charge}`,
-      'charged late': `had expired, charged ${charge} more`,
-      'closed before': 'was closed already, as it should be',
-    };
-    terminal.remark(`${each.account}: request ${each.id} ${words[each.outcome]}`);
-  }
-}
-
-/** Throws a Failure when there are findings. */
-function printAudit(terminal: Terminal, audit: LedgerAudit): void {
-  const { accounts, rows, findings, closesWithoutRow, corrected } = audit;
-  if (terminal.format === 'json')
-    terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected });
-  else if (terminal.format === 'csv')
-    terminal.printCsv(
-      ['finding'],
-      findings.map((finding) => ({ finding })),
-    );
-  else findings.forEach(terminal.print);
-  if (closesWithoutRow > 0)
-    terminal.remark(
-      `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,
-    );
-  if (corrected > 0) terminal.remark(`${corrected} daily sums are corrected`);
-  const audited = `${accounts} accounts and ${rows} ledger rows`;
-  if (findings.length > 0) throw new Failure(`${findings.length} findings in ${audited}`);
-  if (terminal.format === 'text') terminal.print(`${audited}: everything adds up.`);
-}
