@@ -1,0 +1,20 @@
+/** What every background job is composed of. */
+import { backgroundTimes, tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { readEnvironment } from '../../shared/adapters/system/environment.ts';
+import { systemClock, systemRandom } from '../../shared/adapters/system/node-ports.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { backgroundMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+
+export function jobParts() {
+  const environment = readEnvironment();
+  const { aws, stack, version } = environment;
+  return {
+    environment,
+    stack,
+    clock: systemClock,
+    random: systemRandom,
+    client: tableClient(aws, backgroundTimes),
+    log: jsonLog(version),
+    metrics: backgroundMetrics(stack),
+  };
+}
