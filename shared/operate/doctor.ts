@@ -10,7 +10,7 @@ import { usableChannels } from './channels/list-channels.ts';
 import type { AwsAccount, Concurrency, ListedModel, OperatorPorts, TableLimits } from './operator-ports.ts';
 import { Failure } from './plan.ts';
 
-export interface Finding {
+export interface DoctorFinding {
   check: string;
   state: 'ok' | 'attention' | 'does not apply';
   found: string;
@@ -54,7 +54,7 @@ interface Known extends Examination {
 export async function examineAccount(
   { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
   examination: Examination,
-): Promise<Finding[]> {
+): Promise<DoctorFinding[]> {
   if (target.local) return onOneMachine;
   const { account, file, regionProblem, readOptions } = examination;
   const region = await account.region();
@@ -90,18 +90,18 @@ const onOneMachine = Object.entries({
   tables: 'the emulator has no quota',
   secrets: 'rows name variables of the environment',
   models: 'no role calls models of AWS',
-}).map(([check, why]): Finding => ({ check, state: 'does not apply', found: `one machine: ${why}` }));
+}).map(([check, why]): DoctorFinding => ({ check, state: 'does not apply', found: `one machine: ${why}` }));
 
-const ok = (check: string, found: string): Finding => ({ check, state: 'ok', found });
-const attention = (check: string, found: string, set?: Finding['set']): Finding => ({
+const ok = (check: string, found: string): DoctorFinding => ({ check, state: 'ok', found });
+const attention = (check: string, found: string, set?: DoctorFinding['set']): DoctorFinding => ({
   check,
   state: 'attention',
   found,
   ...(set && { set }),
 });
-const run = (line: string): Finding['set'] => ({ where: 'shell', line });
+const run = (line: string): DoctorFinding['set'] => ({ where: 'shell', line });
 
-async function lookedAt(check: string, look: () => Promise<Finding[]>): Promise<Finding[]> {
+async function lookedAt(check: string, look: () => Promise<DoctorFinding[]>): Promise<DoctorFinding[]> {
   try {
     return await look();
   } catch (error) {
@@ -111,7 +111,7 @@ async function lookedAt(check: string, look: () => Promise<Finding[]>): Promise<
 }
 
 /** A deployment that ended well is COMPLETE; a rolled back one runs, but not what was wanted. */
-function stackFinding(status: string | undefined): Finding {
+function stackFinding(status: string | undefined): DoctorFinding {
   if (status === undefined)
     return attention('stack', 'CloudFormation has no stack of this name in this account and region');
   if (/^(CREATE|UPDATE|IMPORT)_COMPLETE$/.test(status)) return ok('stack', status);
@@ -125,7 +125,7 @@ function stackFinding(status: string | undefined): Finding {
 function optionFindings(
   { name, options, problem, deploy }: StageFile,
   deployed: Options | undefined,
-): Finding[] {
+): DoctorFinding[] {
   const check = 'options';
   if (problem !== undefined) return [attention(check, problem)];
   if (deployed === undefined) {
@@ -147,7 +147,7 @@ function optionFindings(
 }
 
 /** The line of the file that sets an option. */
-function lineOf(name: string, option: string, value: unknown): Finding['set'] {
+function lineOf(name: string, option: string, value: unknown): DoctorFinding['set'] {
   const [first = option, ...fields] = option.split('.');
   const nested = fields.reduceRight((inner, field) => ({ [field]: inner }), value);
   return { where: name, line: `${JSON.stringify(first)}: ${JSON.stringify(nested)}` };
@@ -166,7 +166,7 @@ const unreservedMin = 100;
 function concurrencyFindings(
   { region, file, deployed }: Known,
   { most, unreserved }: Concurrency,
-): Finding[] {
+): DoctorFinding[] {
   const check = 'concurrency';
   const option = 'reservedConcurrency';
   const given = countOf(file.options?.[option] ?? deployed?.[option]);
@@ -174,7 +174,7 @@ function concurrencyFindings(
   const max = Math.floor((unreserved + (countOf(deployed?.[option]) ?? 0) * 2 - unreservedMin) / 2);
   const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
   const set = lineOf(file.name, option, max);
-  const reservation = (): Finding => {
+  const reservation = (): DoctorFinding => {
     if (given !== undefined && given <= max)
       return ok(check, `${room}; ${given} are reserved for each of chat and responses, ${max} can be`);
     if (max < 1) {
@@ -202,7 +202,7 @@ function concurrencyFindings(
 const usualTableUnits = 40_000;
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */
-function tableFinding(region: string, { tableReads, tableWrites }: TableLimits): Finding {
+function tableFinding(region: string, { tableReads, tableWrites }: TableLimits): DoctorFinding {
   const found = `a table may have ${tableReads} reads and ${tableWrites} writes a second; a billed call writes to quotas twice`;
   if (Math.min(tableReads, tableWrites) >= usualTableUnits) return ok('tables', found);
   const list = `aws service-quotas list-service-quotas --service-code dynamodb --region ${region}`;
@@ -213,7 +213,7 @@ function tableFinding(region: string, { tableReads, tableWrites }: TableLimits):
  * A secret is read once in some minutes by each environment, but a wave of new environments reads at once.
  * https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-throughput.html
  */
-async function secretFinding({ account, channels, region }: Known): Promise<Finding> {
+async function secretFinding({ account, channels, region }: Known): Promise<DoctorFinding> {
   const check = 'secrets';
   const fast = '10,000 reads a second';
   const references = [...new Set(channels.flatMap(secretsOf))];
@@ -248,7 +248,7 @@ interface RoleModel {
  * and whether the deployment lets the role call them.
  * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_GetFoundationModelAvailability.html
  */
-async function modelFindings(known: Known): Promise<Finding[]> {
+async function modelFindings(known: Known): Promise<DoctorFinding[]> {
   const wanted = known.channels.flatMap((channel) => {
     const region = channelTypes[channel.type].awsScope?.(channel).region;
     const named = (model: string) => ({ name: upstreamModel(channel, model), channel: channel.id });
@@ -273,7 +273,7 @@ async function assessModel(
   known: Known,
   listed: readonly ListedModel[],
   { region, name, channel }: RoleModel,
-): Promise<Finding[]> {
+): Promise<DoctorFinding[]> {
   const check = `model ${name}`;
   const profiled = profileName.exec(name)?.[1];
   const found = listed.find(({ id }) => id === (profiled ?? name));
@@ -302,7 +302,7 @@ function permissionOf(
   { file, deployed, outputs }: Known,
   { region, name }: Pick<RoleModel, 'region' | 'name'>,
   isProfile: boolean,
-): Finding[] {
+): DoctorFinding[] {
   const option = 'bedrockModels';
   const items: unknown[] = [file.options?.[option] ?? deployed?.[option] ?? []].flat();
   if (JSON.stringify(items).includes(`/${name}"`)) return [];
