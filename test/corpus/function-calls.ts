@@ -98,5 +98,5 @@ const plain = (text: string): string =>
     .replaceAll(/\{"N":"\d+"\}\]\}/g, '{"N":"MS"}]}')
     .replaceAll(/[A-Za-z0-9+/_-]{60,}={0,2}/g, 'BASE64')
     .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d( \d\d:\d\d)?/g, 'TIME')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z?|\d{4}-\d\d-\d\d( \d\d:\d\d)?/g, 'TIME')
     .replaceAll(/\d{10,13}(\.\d+)?/g, 'NUMBER');
