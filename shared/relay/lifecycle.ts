@@ -116,24 +116,38 @@ interface ClaimedCall {
 
 /** Throws only while nothing is reserved. From then on the end of the answer closes what the call holds. */
 async function paid(relay: Relay, edge: Edge, { checked, claim }: ClaimedCall): Promise<RelayResponse> {
-  const { ports, endpoint, health } = relay;
   const held = await edge.reserve(checked, claim);
   if ('accepted' in held) return held.accepted;
-  const { call, read, bill } = held;
-  try {
-    const searched = call.model.web ? await (await import('./search.ts')).withSearch(ports, call) : undefined;
-    const dispatched = new Dispatch(ports, { call, searched, health });
-    const dispatch = edge.stoppable?.(dispatched, call) ?? dispatched;
-    const { commitsAtOnce } = edge;
-    const recorder = await edge.recorder(held);
-    const parts = { read, dispatch, bill, claim, recorder, commitsAtOnce, refusalForm: endpoint };
-    const answer = await beginAnswer(ports, call, parts);
-    const done = ended(relay, { call, bill, claim, answer, dispatch });
-    return { ...(await answer.response()), done };
-  } catch (error) {
+  const { call, bill } = held;
+  const answer = await begun(relay, edge, { held, claim }).catch(async (error: unknown) => {
     await bill.cancel();
     throw error;
-  }
+  });
+  const done = ended(relay, { call, bill, claim, answer });
+  return { ...(await answer.response()), done };
+}
+
+/** Searches, and begins to answer. */
+async function begun(
+  { ports, endpoint, health }: Relay,
+  edge: Edge,
+  { held, claim }: { held: HeldCall; claim: HeldKey | undefined },
+): Promise<Answer> {
+  const { call, read, bill } = held;
+  const searched = call.model.web ? await (await import('./search.ts')).withSearch(ports, call) : undefined;
+  const dispatched = new Dispatch(ports, { call, searched, health });
+  const dispatch = edge.stoppable?.(dispatched, call) ?? dispatched;
+  const recorder = await edge.recorder(held);
+  const { commitsAtOnce } = edge;
+  return beginAnswer(ports, call, {
+    read,
+    dispatch,
+    bill,
+    claim,
+    recorder,
+    commitsAtOnce,
+    refusalForm: endpoint,
+  });
 }
 
 /**
@@ -150,21 +164,16 @@ interface Ending {
   bill: Bill;
   claim: HeldKey | undefined;
   answer: Answer;
-  dispatch: DispatchedCall;
 }
 
 /** What ends a call, in this order; none skips another when one fails. Never rejects. */
-async function ended(
-  { ports, logger }: Relay,
-  { call, bill, claim, answer, dispatch }: Ending,
-): Promise<void> {
+async function ended({ ports, logger }: Relay, { call, bill, claim, answer }: Ending): Promise<void> {
   const { clock, log } = ports;
   const { requestId } = call.identity;
   const fault = (error: unknown): void => log.fault(requestId, error);
   // Its last text is on its way, and what was to be kept of it is kept.
   const ending = await answer.ended;
-  const { outcome, measure, length, firstMs, end, status, refusal } = ending;
-  const report = dispatch.report();
+  const { report, outcome, measure, length, firstMs, end, status, refusal } = ending;
   const { model: answered } = report;
   if (length > closedFirstLengthMax) await answer.delivery.handOver(call.deadlineMs);
   // The charge first: who repeats the request meets a call that runs until its charge is written.
@@ -173,7 +182,8 @@ async function ended(
   const billed: BillReport = await closed.catch((error: unknown) => (fault(error), {}));
   if (billed.exceeded !== undefined) log.event('charged_above_reserve', exceeding(call, report, billed));
   // Nothing of these depends on another: the claim, the health of channels, and what the answer left to be written.
-  await Promise.all([claim?.finish(costsNothing(outcome)), answer.written().catch(fault)]);
+  const ends = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.writes()]);
+  for (const one of ends) if (one.status === 'rejected') fault(one.reason);
   const isExpected = report.channel?.params.include_usage !== false;
   const implausible = !costsNothing(outcome) && isImplausible(measure.flags, isExpected);
   const durationMs = clock.now() - call.startedMs;
@@ -222,8 +232,8 @@ function turnedAway(relay: Relay, edge: Edge, { error, caller, asked }: RefusedC
     refusal,
     ...refusedFacts,
   };
-  const ends = [logger.refused(facts), reservations.cancelled(requestId), edge.refused?.(refusal.body.error)];
-  const done = Promise.all(ends).then(() => {});
+  const kept = edge.refused?.(refusal.body.error) ?? Promise.resolve();
+  const done = Promise.all([logger.refused(facts), reservations.cancelled(requestId), kept]).then(() => {});
   return { ...refusalResponse(refusal, requestId, endpoint), done };
 }
 

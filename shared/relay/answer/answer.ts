@@ -9,7 +9,7 @@ import { type AnswerOutcome, costsNothing, checkedUsage } from '../../billing/us
 import type { EndpointRequest, Renderer } from '../../endpoints/endpoint.ts';
 import type { JsonRecord } from '../../wire/json.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
-import type { ChatCall, DispatchedCall } from '../call/call.ts';
+import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
 import { callTo } from '../call/serving-channels.ts';
 import type { RelayResponse } from '../http/http.ts';
 import { asRefusal, Refusal, refusalResponse, type RefusalForm } from '../http/refusal.ts';
@@ -53,6 +53,8 @@ export interface ResultKeeper {
 
 /** How an answer ended. */
 interface AnswerReport {
+  /** Of its dispatch. */
+  report: DispatchReport;
   measure: Measure;
   outcome: AnswerOutcome;
   /** `completed`, `failed`, `client_gone`. */
@@ -153,10 +155,10 @@ export class Answer {
     return this.#queue.committed;
   }
 
-  /** Resolves when everything beside the answer that belongs to it is written. Never rejects. */
-  async written(): Promise<void> {
+  /** Of what is written beside the answer and belongs to it, each by itself: health and facts, states, what keeps the answer. */
+  writes(): (Promise<void> | undefined)[] {
     const { dispatch, turn } = this.#parts;
-    await Promise.all([dispatch.written(), turn?.written(), this.#recorder?.written?.()]);
+    return [dispatch.written(), turn?.written(), this.#recorder?.written?.()];
   }
 
   /** Reads the whole stream into the response queue. */
@@ -180,6 +182,7 @@ export class Answer {
     this.#queue.end();
     await this.#recorder?.ended(refusal && this.#renderer.whole?.(refusal.body.error));
     return {
+      report: this.#parts.dispatch.report(),
       measure,
       outcome,
       end: refusal ? 'failed' : this.#queue.clientLeft ? 'client_gone' : 'completed',
