@@ -1,6 +1,7 @@
 /** View: the requests of a time, from the log. */
 import type { LogSearch, OperatorPorts, LogCondition, LogSource } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
+import { slowMs } from '../../relay/ports/telemetry.ts';
 import type { RequestLine } from './explain-request.ts';
 
 export interface ListedRequest {
@@ -59,9 +60,6 @@ interface AskedRequests {
   toMs: number;
   limit: number;
 }
-
-/** A call whose first content took longer is slow, whatever its channel. */
-export const slowMs = 5_000;
 
 const isRequest: LogCondition = { field: 'message', isOneOf: ['request'] };
 

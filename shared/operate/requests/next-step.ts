@@ -1,6 +1,6 @@
 /** View: what an operator does about a request that was refused, failed or was slow. */
 import { lineOf, type LoggedRequest } from './explain-request.ts';
-import { slowMs } from './list-requests.ts';
+import { slowMs } from '../../relay/ports/telemetry.ts';
 import { shellWord } from '../plan.ts';
 
 interface Known {

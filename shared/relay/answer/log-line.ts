@@ -10,7 +10,7 @@ import type { Refusal } from '../http/refusal.ts';
 import type { BillReport } from '../money/bill.ts';
 import type { Clock } from '../ports/host.ts';
 import type { RefusalCounts } from '../ports/money-stores.ts';
-import type { Log, RequestLog } from '../ports/telemetry.ts';
+import { slowMs, type Log, type RequestLog } from '../ports/telemetry.ts';
 import type { Measure } from './meter.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 
@@ -96,7 +96,8 @@ export class RequestLogger {
   async answered(facts: AnswerFacts & ExplainedCall): Promise<void> {
     const { call, report, ending } = facts;
     const line = answerLine(facts);
-    if (ending.end === 'completed' && report.tried.length < 2) this.#ports.log.request(line);
+    const isSlow = (report.firstContentMs ?? 0) > slowMs;
+    if (ending.end === 'completed' && report.tried.length < 2 && !isSlow) this.#ports.log.request(line);
     else this.#ports.log.request({ ...line, ...(await this.#explained(facts)) });
     await this.#count(call.identity.requestId, call.key.account, ending.refusal);
   }

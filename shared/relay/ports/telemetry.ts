@@ -75,6 +75,9 @@ export interface RequestLog extends PartCounts {
   length?: number | undefined;
 }
 
+/** A call whose first content took longer is slow, whatever its channel. */
+export const slowMs = 5_000;
+
 /** A candidate that was tried. Times in milliseconds, `at` and `broke_at` from the request's arrival. */
 export interface TriedLine {
   channel: string;

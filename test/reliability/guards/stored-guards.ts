@@ -52,7 +52,7 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['F25'],
     file: 'shared/relay/stored/reads.ts',
-    find: 'const waits = background.run !== undefined && nowSeconds <= background.until + graceSeconds;',
+    find: 'const waits = background.run !== undefined && atSeconds <= background.until + graceSeconds;',
     replace: 'const waits = true;',
     test: follow,
     name: 'comes at once when the response was cancelled before its run',
