@@ -1,9 +1,9 @@
 /**
  * What the policies of operators allow: the one table from which the stack makes its managed policies. All that is not
- * here is denied. A permission that no command uses says who does, or the test of the commands fails.
+ * here is denied. A permission that no command uses says who does, or the test of the commands fails. The package of the
+ * construct has this file with all that it imports, so it imports names of tables alone.
  */
 import type { TableName } from '../../../shared/tables/table-names.ts';
-import { deniedExitCode, Failure } from '../../../shared/operate/plan.ts';
 
 export const policyNames = ['support', 'operator', 'repair'] as const;
 
@@ -154,36 +154,3 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
 /** The name of a managed policy. IAM has one set of names for all regions. */
 export const policyNameIn = (stack: string, policy: PolicyName, region: string): string =>
   `${stack}-${policy}-${region}`;
-
-interface DeniedRun {
-  /** As in the table of policies. */
-  command: string;
-  /** The policy that allows least of those with which it runs. */
-  needed: PolicyName;
-  stack: string;
-  region: string | undefined;
-}
-
-/** JSON services and Query services name it differently. */
-const deniedNames = new Set(['AccessDeniedException', 'AccessDenied']);
-
-/** `User: ... is not authorized to perform: dynamodb:PutItem on resource: arn:...:table/relay-keys because ...` */
-const refusal = /to perform: ([\w:]+)(?: on resource: (\S+))?/;
-
-/** @returns undefined for any other error */
-export function explainDenied(error: unknown, run: DeniedRun): Failure | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const code = 'code' in error ? String(error.code) : '';
-  if (!deniedNames.has(error.name) && !deniedNames.has(code)) return undefined;
-  const [, action = 'this', arn] = refusal.exec(error.message) ?? [];
-  const resource = arn?.split(':').slice(5).join(':');
-  const what = `AWS does not let these credentials do ${action}${resource ? ` on ${resource}` : ''}`;
-  return new Failure(`${what}: ${adviceFor(run, error.message)}`, deniedExitCode);
-}
-
-function adviceFor({ command, needed, stack, region = '<region>' }: DeniedRun, message: string): string {
-  const policy = policyNameIn(stack, needed, region);
-  if (!message.includes('explicit deny'))
-    return `\`${command}\` needs the policy ${policy} on your user or role`;
-  return `a policy denies it. \`${command}\` needs ${policy} on a role of its own, without ${policyNameIn(stack, 'operator', region)}`;
-}
