@@ -24,11 +24,8 @@ export interface AwsCallsParts {
   /** Of one attempt. */
   tryMsMax: number;
   attempts: number;
-  /** Absent: an input is written as JSON. */
   write?: ((input: object, operation: string) => string) | undefined;
-  /** Absent: the body of a reply is read as JSON. */
   read?: ((text: string) => unknown) | undefined;
-  /** Absent: one that keeps connections. */
   agent?: HttpAgent | undefined;
   /** Absent: the one that the environment names, or the region's own. */
   endpoint?: string | undefined;

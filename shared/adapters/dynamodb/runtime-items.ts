@@ -15,7 +15,6 @@ export type RuntimeItem = Record<string, unknown>;
 
 /** An item as this environment last read it. */
 export interface ItemView {
-  /** Undefined: it did not exist. */
   item: RuntimeItem | undefined;
   /** Epoch milliseconds at which the read began. */
   readAtMs: number;

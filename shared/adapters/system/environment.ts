@@ -24,7 +24,6 @@ export interface Environment {
   pseudonymKey?: string | undefined;
   /** The public host, if the deployment knows it: one with a domain of its own. */
   publicHost?: string | undefined;
-  /** Undefined: no call is traced. */
   tracing?: TracingSettings | undefined;
   aws: AwsAccess;
 }

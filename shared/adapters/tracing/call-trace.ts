@@ -16,7 +16,6 @@ export interface Span {
   parentId: string | undefined;
   /** Epoch milliseconds, with fractions. */
   startMs: number;
-  /** Undefined: it never ended. */
   endMs: number | undefined;
   attributes: Attributes;
   /** A word that names the failure. */
