@@ -38,7 +38,7 @@ export async function functionCalls(root: string): Promise<[name: string, text: 
   const seen: string[] = [];
   const proxy = createServer((request, response) => {
     void textOf(request).then((body) => {
-      seen.push(`${request.headers['x-amz-target']} ${body}`);
+      seen.push(`${String(request.headers['x-amz-target'])} ${body}`);
       const on = sendRequest(emulator.endpoint, { method: 'POST', headers: request.headers }, (reply) => {
         response.writeHead(reply.statusCode ?? 502, reply.headers);
         reply.pipe(response);
