@@ -10,7 +10,7 @@ import {
   type AttributeValue,
   type _Record,
 } from '@aws-sdk/client-dynamodb-streams';
-import { type Log, StartError } from './host/messages.ts';
+import { type StackLog, StartError } from './host/messages.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
 import { localRegion } from './host/local-options.ts';
 
@@ -23,7 +23,7 @@ interface MappingParts {
   settings: MappingSettings;
   client: DynamoDBStreamsClient;
   checkpoints: Checkpoints;
-  log: Log;
+  log: StackLog;
 }
 
 /** Reads one table's stream and calls its function with the batches of each shard in order. */

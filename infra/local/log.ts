@@ -22,7 +22,7 @@ import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
 import { closeServer, listenOnLoopback, serverForPrograms } from './host/loopback.ts';
-import type { Log } from './host/messages.ts';
+import type { StackLog } from './host/messages.ts';
 
 /** A line of a function's log, or of the stack's own. */
 interface KeptLine {
@@ -49,7 +49,7 @@ export interface KeptLines {
 
 interface KeptOptions {
   /** Called when lines cannot be written. */
-  warn: Log;
+  warn: StackLog;
   bytesMax?: number;
 }
 
@@ -137,7 +137,7 @@ function linesIn(file: string): KeptLine[] {
 
 /** The stack's log: every line is kept, and goes on to `shown`. */
 export const keepingLines =
-  (kept: KeptLines, shown: Log): Log =>
+  (kept: KeptLines, shown: StackLog): StackLog =>
   (line) => {
     const [, functionName = 'stack', text = line] = /^\[(\w+)\] (.*)$/.exec(line) ?? [];
     kept.add({ atMs: Date.now(), functionName, text });

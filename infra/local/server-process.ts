@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { request as sendRequest, type IncomingMessage } from 'node:http';
-import { logLines, type Log, StartError } from './host/messages.ts';
+import { logLines, type StackLog, StartError } from './host/messages.ts';
 import { localRegion } from './host/local-options.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
 import type { FunctionUrl, UrlReply } from './lambda/function-url.ts';
@@ -23,7 +23,7 @@ interface ServerProcess {
 /** Resolves when it listens. Its variables are those of a function that answers calls. */
 export async function startServerProcess(
   functions: ReadonlyMap<string, Pick<LocalFunction, 'settings'>>,
-  log: Log,
+  log: StackLog,
 ): Promise<ServerProcess> {
   const environment = serverEnvironment(functions);
   let serial = 0;

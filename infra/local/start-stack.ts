@@ -5,7 +5,7 @@ import { openCheckpoints, EventSourceMapping } from './event-source-mapping.ts';
 import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
 import { readBehaviours, type DistributionConfig, createDistribution } from './distribution.ts';
 import { createTablesPort, type TablesPort, explainingTakenPort } from './host/loopback.ts';
-import { type Log, StartError } from './host/messages.ts';
+import { type StackLog, StartError } from './host/messages.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
 import { type LocalOptions, localClientSettings } from './host/local-options.ts';
 import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './seed.ts';
@@ -41,7 +41,7 @@ export interface RunningStack {
 /**
  * Runs the synthesized template. On an error that the caller can fix, stops everything and throws StartError.
  */
-export async function startStack(settings: StackSettings, shown: Log): Promise<RunningStack> {
+export async function startStack(settings: StackSettings, shown: StackLog): Promise<RunningStack> {
   await using started = new AsyncDisposableStack();
   const template = readTemplate(settings.templateFolder, localStackName);
   const references = createReferences(template);
@@ -175,7 +175,7 @@ const marksLost = 'MarksLost';
  */
 export async function publishConfiguration(
   functions: ReadonlyMap<string, CalledFunction>,
-  log: Log,
+  log: StackLog,
 ): Promise<void> {
   const config = [...functions.values()].find(({ settings }) => settings.name === 'config');
   await config?.call({ 'detail-type': 'Scheduled Event', source: 'relay.start' }).catch((error: unknown) => {

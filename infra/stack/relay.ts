@@ -34,12 +34,12 @@ import { OriginSecrets, SealKeys } from './constructs/numbered-secrets.ts';
 import { SavedQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
-import { type CanarySettings, Rollout } from './rollout.ts';
+import { type CanaryOptions, Rollout } from './rollout.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { propProblems } from './options/prop-problems.ts';
 import { regionProblem, withoutEdgeLogs } from './options/streaming-regions.ts';
 
-export type { CanarySettings, Objectives, RelayBudget, RelayDomain, RelayTracing };
+export type { CanaryOptions, Objectives, RelayBudget, RelayDomain, RelayTracing };
 
 export interface RelayProps {
   /**
@@ -61,7 +61,7 @@ export interface RelayProps {
    * A scheduled call through the public address, with a key that is stored beside the secrets of channels. It costs the tokens
    * of its calls, and every five minutes, the default, some 0.50 dollars a month on AWS. Default: none.
    */
-  canary?: CanarySettings;
+  canary?: CanaryOptions;
   /**
    * A deployment shifts calls to the new versions in ten steps of a minute, and back when they fail. False: at once, for a fix
    * that cannot wait, as without `alarms`, which would see the failures. Default: true.

@@ -24,7 +24,7 @@ interface RolloutProps {
   baseUrl: string;
   bundlesFolder: string;
   /** Undefined: there is no scheduled call. */
-  canary: CanarySettings | undefined;
+  canary: CanaryOptions | undefined;
   /** Of the newest version of a function with a URL. Undefined: a deployment moves all calls at once. */
   alarmOf: ((name: FunctionName) => IAlarm) | undefined;
 }
@@ -99,7 +99,7 @@ class TrafficShift extends Construct {
 
 // The scheduled call: a function of its own that calls the relay through its public address, as a customer would.
 
-export interface CanarySettings {
+export interface CanaryOptions {
   /** Public name of a cheap model. */
   model: string;
   /** Reference of the key that it calls with: `ssm:/relay/<stack>/canary`. */
@@ -108,7 +108,7 @@ export interface CanarySettings {
   everyMinutes?: number;
 }
 
-interface CanaryProps extends CanarySettings {
+interface CanaryProps extends CanaryOptions {
   relayName: string;
   version: string;
   tables: RelayTables;

@@ -49,7 +49,7 @@ export interface ReserveNeed extends ModelCost {
 }
 
 /** How a call is paid: by a plan slot or by an amount. A low balance may lower the output limit. */
-export interface Payment {
+export interface CallPayment {
   slot?: PlanSlot | undefined;
   amount: NanoYuan;
   /** The write is refused if less than this is available: the amount, and what it has to leave to others. */
@@ -86,7 +86,7 @@ export function planReserve(
   need: ReserveNeed,
   item: QuotaItem,
   { lastTry = false }: ReserveTry = {},
-): Payment | ReserveRefusal {
+): CallPayment | ReserveRefusal {
   if (item.open.size >= (need.accountConcurrency ?? Infinity)) return { reason: 'open_entries' };
   if ((item.places.get(need.key)?.size ?? 0) >= (need.maxConcurrency ?? Infinity))
     return { reason: 'concurrency' };
@@ -108,7 +108,7 @@ const noCalls: Pick<RateCount, 'count' | 'tokens'> = { count: 0 };
  * silence all others, but never less than it needs for the fewest tokens. A limit that the client asked for is held
  * whole.
  */
-function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): Payment | ReserveRefusal {
+function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
   const { budgetLeft } = need;
   const costs = [need, ...(need.others ?? [])];
   const most = costs.map(mostOf).reduce(larger);
@@ -158,7 +158,7 @@ function tokensFor(cost: ModelCost, amount: NanoYuan): number {
 const outputRate = ({ price, estimate }: ModelCost): bigint =>
   price.type === 'token-billing' ? mostRates(price.tiers, estimate.inputTokensMax).output : 0n;
 
-export const isRefusal = (plan: Payment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
+export const isRefusal = (plan: CallPayment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
 
 /** What the whole account is short of, whichever of its keys calls. */
 export const isOfAccount = ({ reason }: ReserveRefusal): boolean =>

@@ -2,7 +2,7 @@ import { type QuotaItem, type RateCount, emptyQuota, imbalance } from './quota-i
 import { requestTimeMs } from '../wire/ids.ts';
 import { evenly, shareOf, needOn, usesPart } from './shares.ts';
 import { largestFirst, smaller, type NanoYuan } from './amount.ts';
-import { isRefusal, planReserve, type Payment, type ReserveNeed } from './reservation.ts';
+import { isRefusal, planReserve, type CallPayment, type ReserveNeed } from './reservation.ts';
 import type { PlanSlot } from './plans.ts';
 
 const partsMax = 64;
@@ -173,7 +173,7 @@ export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined 
 
 interface Option {
   item: QuotaItem;
-  payment: Payment;
+  payment: CallPayment;
 }
 
 interface Choice {

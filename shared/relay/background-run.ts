@@ -6,7 +6,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
-import { checkedCall, type Caller, type CheckedCall, type ReadCall, type Relay } from './call/read.ts';
+import { checkedCall, type Caller, type CheckedCall, type ReadCall, type RelayParts } from './call/read.ts';
 import type { RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
 import { besideStates, heldCall, orThrow, relayed, relayOf, type Edge, type HeldCall } from './lifecycle.ts';
@@ -101,7 +101,7 @@ function claimedRun(
 }
 
 /** A call whose client has its answer already: it was admitted when it was accepted, and nobody waits for it. */
-function runEdge(relay: Relay, claimed: ClaimedRun): Edge {
+function runEdge(relay: RelayParts, claimed: ClaimedRun): Edge {
   const { ports } = relay;
   const { response, watch, recorder, deadlineMs } = claimed;
   const handed = callIn(response);
@@ -152,7 +152,7 @@ function runEdge(relay: Relay, claimed: ClaimedRun): Edge {
 
 /** The call as it was stored, with all that it goes on from. */
 async function handedRead(
-  relay: Relay,
+  relay: RelayParts,
   { response, snapshot, watch, deadlineMs }: ClaimedRun,
   handed: HandedCall | undefined,
 ): Promise<CheckedCall> {

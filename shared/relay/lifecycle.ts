@@ -37,7 +37,7 @@ import {
   type CheckedCall,
   type ReadCall,
   type RefusedCall,
-  type Relay,
+  type RelayParts,
 } from './call/read.ts';
 import { callTo, ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
@@ -81,7 +81,7 @@ export interface HeldCall extends CheckedCall {
 /** `accepted`: the answer of a call that a run goes on with. */
 type Reserved = HeldCall | { accepted: RelayResponse };
 
-export const relayOf = (ports: ChatPorts, endpoint: Endpoint): Relay => ({
+export const relayOf = (ports: ChatPorts, endpoint: Endpoint): RelayParts => ({
   ports,
   endpoint,
   reservations: new Reservations(ports),
@@ -91,7 +91,7 @@ export const relayOf = (ports: ChatPorts, endpoint: Endpoint): Relay => ({
 });
 
 /** Never rejects: every error becomes a response and a log line. */
-export async function relayed(relay: Relay, edge: Edge): Promise<RelayResponse> {
+export async function relayed(relay: RelayParts, edge: Edge): Promise<RelayResponse> {
   const read = await edge.read();
   if ('error' in read) return turnedAway(relay, edge, read);
   const { checked } = read;
@@ -115,7 +115,7 @@ interface ClaimedCall {
 }
 
 /** Throws only while nothing is reserved. From then on the end of the answer closes what the call holds. */
-async function paid(relay: Relay, edge: Edge, { checked, claim }: ClaimedCall): Promise<RelayResponse> {
+async function paid(relay: RelayParts, edge: Edge, { checked, claim }: ClaimedCall): Promise<RelayResponse> {
   const held = await edge.reserve(checked, claim);
   if ('accepted' in held) return held.accepted;
   const { call, bill } = held;
@@ -129,7 +129,7 @@ async function paid(relay: Relay, edge: Edge, { checked, claim }: ClaimedCall): 
 
 /** Searches, and begins to answer. */
 async function begun(
-  { ports, endpoint, health }: Relay,
+  { ports, endpoint, health }: RelayParts,
   edge: Edge,
   { held, claim }: { held: HeldCall; claim: HeldKey | undefined },
 ): Promise<Answer> {
@@ -167,7 +167,7 @@ interface Ending {
 }
 
 /** What ends a call, in this order; none skips another when one fails. Never rejects. */
-async function ended({ ports, logger }: Relay, { call, bill, claim, answer }: Ending): Promise<void> {
+async function ended({ ports, logger }: RelayParts, { call, bill, claim, answer }: Ending): Promise<void> {
   const { clock, log } = ports;
   const { requestId } = call.identity;
   const fault = (error: unknown): void => log.fault(requestId, error);
@@ -217,7 +217,7 @@ const exceeding = (
 });
 
 /** The answer and the line of a call that is refused. */
-function turnedAway(relay: Relay, edge: Edge, { error, caller, asked }: RefusedCall): RelayResponse {
+function turnedAway(relay: RelayParts, edge: Edge, { error, caller, asked }: RefusedCall): RelayResponse {
   const { ports, endpoint, reservations, logger } = relay;
   const { requestId, startedMs, refusedFacts } = edge;
   const refusal = asRefusal(error);
@@ -309,7 +309,7 @@ export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {
 const hostReserveMs = 5_000;
 
 /** @param over aborts when the call is over */
-function clientEdge(relay: Relay, request: RelayRequest, over: AbortSignal): Edge {
+function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal): Edge {
   const { ports } = relay;
   const { clock, concurrencyGiven } = ports;
   const startedMs = clock.now();
@@ -363,7 +363,7 @@ function deadlineSignal(clock: Clock, { deadlineMs, hostEnds, over }: Deadline):
 
 /** Counts the call in its key's minute, reads what it goes on from, and reserves within the limits. */
 async function reserved(
-  relay: Relay,
+  relay: RelayParts,
   request: RelayRequest,
   { checked, claim }: ClaimedCall,
 ): Promise<Reserved> {
@@ -380,7 +380,7 @@ async function reserved(
 
 /** The call, read and checked again with the stored responses that it refers to. */
 async function goingOn(
-  relay: Relay,
+  relay: RelayParts,
   request: RelayRequest,
   { checked, unread }: { checked: CheckedCall; unread: StoredReferences },
 ): Promise<CheckedCall> {

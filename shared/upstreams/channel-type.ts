@@ -67,7 +67,7 @@ export interface ChannelSetup<Own extends string = never> {
   /** The problems of a row of this type, each as `attribute: found ..., wanted ...`. */
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
   /** How its models are listed, or why they cannot be listed. */
-  models: ModelList | { unlisted: string };
+  models: UpstreamModelList | { unlisted: string };
   /** The questions of `init` for a first channel, in order. */
   questions: SetupQuestion<Own>[];
 }
@@ -102,7 +102,7 @@ interface SetupQuestion<Own extends string = never> {
 
 // Describes how an upstream lists its models. Sends nothing: the operators' tools send the requests.
 
-export interface ModelList {
+export interface UpstreamModelList {
   /** The URL of a page. `after` is the end of the previous page. */
   address: (channel: ChannelAttributes, after: string | undefined) => string;
   /** Replaces the type's credentials. */
@@ -119,7 +119,7 @@ export interface ModelPage {
 }
 
 /** `GET /models`, as OpenAI and most others support it. */
-export const plainModelList: ModelList = {
+export const plainModelList: UpstreamModelList = {
   address: ({ endpoint }) => `${endpoint}/models`,
   read: readModelPage,
 };

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Environment } from '../../infra/local/lambda/environment.ts';
+import { LambdaEnvironment } from '../../infra/local/lambda/environment.ts';
 
 export interface StartCost {
   /** Processor time of all threads. Half as noisy as the clock on a machine that does other things too. */
@@ -24,7 +24,7 @@ async function measureStart(folder: string): Promise<StartCost> {
   const { promise, resolve, reject } = Promise.withResolvers<StartCost>();
   const output: string[] = [];
   const started = performance.now();
-  const environment = new Environment({
+  const environment = new LambdaEnvironment({
     settings: {
       name: 'size',
       arn: 'arn:aws:lambda:us-east-1:000000000000:function:size',

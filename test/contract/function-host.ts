@@ -5,28 +5,28 @@ import { join } from 'node:path';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import type { FunctionError } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import { splitPrelude, type ResponseHead } from '../../infra/local/lambda/function-url.ts';
+import { splitPrelude, type UrlResponseHead } from '../../infra/local/lambda/function-url.ts';
 import { documentClient } from '../support/sdk-tables.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 
 /** What a function answered, still coming. */
 export interface FunctionAnswer {
-  head: ResponseHead;
+  head: UrlResponseHead;
   /** Body text as it arrives; ends when the function ended it. */
   texts: AsyncIterator<string>;
   /** The runtime's connection, on which the answer comes. */
   connection: Socket;
 }
 
-export interface BufferedAnswer extends ResponseHead {
+export interface BufferedAnswer extends UrlResponseHead {
   body: string;
 }
 
 export interface FunctionHost {
   stream(event: object): Promise<FunctionAnswer>;
   /** The whole answer of a streaming function. */
-  streamAll(event: object): Promise<{ head: ResponseHead; body: string }>;
+  streamAll(event: object): Promise<{ head: UrlResponseHead; body: string }>;
   buffered(event: object): Promise<BufferedAnswer>;
   /** Writes a row and publishes the configuration, as the table's stream would have it done. */
   put(table: TableName, row: Record<string, unknown>): Promise<void>;

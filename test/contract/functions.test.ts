@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { ResponseHead } from '../../infra/local/lambda/function-url.ts';
+import type { UrlResponseHead } from '../../infra/local/lambda/function-url.ts';
 import { keyHash } from '../../shared/tables/key-hash.ts';
 import { urlEvent, type EventParts } from '../unit/adapters/lambda/url-event.ts';
 import { startFunctions, type FunctionHost } from './function-host.ts';
@@ -69,7 +69,7 @@ async function readUntil(texts: AsyncIterator<string>, wanted: string): Promise<
 }
 
 /** The log line of a request. */
-const requestLine = ({ headers }: ResponseHead) =>
+const requestLine = ({ headers }: UrlResponseHead) =>
   host.line((text) => text.includes(String(headers?.['x-request-id'])) && text.includes('duration_ms'));
 
 const environmentsOf = (name: string) => host.lines.filter((line) => line.startsWith(`environment ${name}#`));

@@ -2,7 +2,7 @@
  * A double of CloudWatch for one template: keeps what log lines and Lambda report, by virtual minute, and says what state
  * an alarm of the template is in. Metrics come from the lines alone: embedded ones, and those that metric filters count.
  */
-import { createResolver, type Resolve } from '../../infra/local/template/template.ts';
+import { createResolver, type ResolveReference } from '../../infra/local/template/template.ts';
 import { resourcesOf, type Resource, type Template } from '../infra/synthesize.ts';
 import { metricsOf } from '../support/embedded-metrics.ts';
 import { evaluate, type Value } from './metric-math.ts';
@@ -47,7 +47,7 @@ export class CloudWatch {
   /** Whole minutes of the deployment, counted by the test. */
   minute = 0;
   readonly #template: Template;
-  readonly #resolve: Resolve;
+  readonly #resolve: ResolveReference;
   readonly #filters: MetricFilter[];
   readonly #points = new Map<string, Point[]>();
   readonly #inAlarm = new Set<string>();

@@ -2,21 +2,21 @@
 import { randomUUID } from 'node:crypto';
 import type { FunctionSettings, Responder } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import type { Log } from '../../infra/local/host/messages.ts';
+import type { StackLog } from '../../infra/local/host/messages.ts';
 
 /** Lambda's own metrics, of the version with this number. */
 export type Count = (metric: 'Invocations' | 'Errors', version: string) => void;
 
 export interface AliasParts {
   live: FunctionSettings;
-  log: Log;
+  log: StackLog;
   count?: Count;
 }
 
 export class WeightedFunction extends LocalFunction {
   /** Share of the calls that the candidate gets, from 0 to 1. */
   weight = 0;
-  readonly #log: Log;
+  readonly #log: StackLog;
   readonly #count: Count;
   readonly #current: LocalFunction;
   #candidate: LocalFunction;

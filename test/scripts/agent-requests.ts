@@ -1,4 +1,4 @@
-import type { LoggedRequest } from '../../infra/local/vendors/vendors.ts';
+import type { SeenRequest } from '../../infra/local/vendors/vendors.ts';
 
 /** What a vendor saw of one session. */
 export interface SessionFacts {
@@ -15,7 +15,7 @@ export interface SessionFacts {
 
 type Json = Record<string, unknown>;
 
-export function sessionFacts(requests: readonly LoggedRequest[]): SessionFacts {
+export function sessionFacts(requests: readonly SeenRequest[]): SessionFacts {
   const [turns = []] = requests
     .map(({ body }) => turnsOf(body as Json))
     .toSorted((one, other) => other.length - one.length);

@@ -1,14 +1,14 @@
 import type { Readable } from 'node:stream';
 
 /** The log goes to stderr, because stdout is reserved for the report of `npm start` when it is ready. */
-export type Log = (line: string) => void;
+export type StackLog = (line: string) => void;
 
-export const logToStderr: Log = (line) => {
+export const logToStderr: StackLog = (line) => {
   process.stderr.write(`${line}\n`);
 };
 
 /** Logs the output of a process line by line. The last line may have no line break. */
-export function logLines(stream: Readable, log: Log): void {
+export function logLines(stream: Readable, log: StackLog): void {
   let rest = '';
   stream
     .setEncoding('utf8')
@@ -80,7 +80,7 @@ const shownMax = 4;
 const minuteMs = 60_000;
 
 interface Screen {
-  write: Log;
+  write: StackLog;
   columns: () => number;
   nowMs: () => number;
   /** The folder of the tables if its disk has no room left, which the store answers with a fault of its own. */
@@ -91,7 +91,7 @@ interface Screen {
  * Shows a person what is wrong, each on one line of the terminal and few of them.
  * @param logFile where the others are, once that is known
  */
-export function shownTrouble(screen: Screen, logFile: () => string): Log {
+export function shownTrouble(screen: Screen, logFile: () => string): StackLog {
   let sinceMs = -Infinity;
   let shown = 0;
   return (line) => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { finished } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { logLines, type Log } from '../host/messages.ts';
+import { logLines, type StackLog } from '../host/messages.ts';
 import { serverForPrograms } from '../host/loopback.ts';
 import { localRegion } from '../host/local-options.ts';
 
@@ -21,7 +21,7 @@ export interface EnvironmentEvents {
   /** Called when it waits for work: after loading, and after the handler of an invocation has returned. */
   idle(): void;
   /** Called when its process has ended. `initError` is set if it was never idle. */
-  dead(environment: Environment, initError?: FunctionError): void;
+  dead(environment: LambdaEnvironment, initError?: FunctionError): void;
 }
 
 interface EnvironmentParts {
@@ -29,11 +29,11 @@ interface EnvironmentParts {
   /** Number of this environment among those of its function, from 1. */
   serial: number;
   events: EnvironmentEvents;
-  log: Log;
+  log: StackLog;
 }
 
 /** One execution environment: a process with AWS's runtime client that runs one invocation at a time. */
-export class Environment {
+export class LambdaEnvironment {
   readonly label: string;
   state: 'starting' | 'idle' | 'busy' | 'dead' = 'starting';
   readonly #parts: EnvironmentParts;

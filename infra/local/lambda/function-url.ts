@@ -99,7 +99,7 @@ export interface UrlReply {
   abort(): void;
 }
 
-interface BufferedResult extends ResponseHead {
+interface BufferedResult extends UrlResponseHead {
   body?: string;
   isBase64Encoded?: boolean;
 }
@@ -113,7 +113,7 @@ function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string): Respon
     reply.begin(502, headers);
     reply.end(Buffer.from('{"message":"Internal Server Error"}'));
   };
-  const begin = (head: ResponseHead, contentType: string) =>
+  const begin = (head: UrlResponseHead, contentType: string) =>
     reply.begin(head.statusCode ?? 200, { ...base, ...responseHeaders(head, contentType) });
 
   return {
@@ -146,7 +146,7 @@ function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string): Respon
 }
 
 interface StreamSink {
-  begin(head: ResponseHead): void;
+  begin(head: UrlResponseHead): void;
   write(bytes: Buffer): boolean;
   end(): void;
   failed(error: FunctionError): void;
@@ -157,7 +157,7 @@ function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): vo
   let prelude: Buffer | undefined = hasPrelude ? Buffer.alloc(0) : undefined;
   let begun = false;
   let total = 0;
-  const begin = (head: ResponseHead) => {
+  const begin = (head: UrlResponseHead) => {
     begun = true;
     sink.begin(head);
   };
@@ -217,7 +217,7 @@ function readResult(payload: Buffer): BufferedResult {
   }
 }
 
-function responseHeaders(head: ResponseHead, contentType: string): OutgoingHttpHeaders {
+function responseHeaders(head: UrlResponseHead, contentType: string): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = { 'content-type': contentType };
   for (const [name, value] of Object.entries(head.headers ?? {})) headers[name.toLowerCase()] = String(value);
   if (head.cookies !== undefined && head.cookies.length > 0) headers['set-cookie'] = head.cookies;
@@ -227,7 +227,7 @@ function responseHeaders(head: ResponseHead, contentType: string): OutgoingHttpH
 /**
  * Status and headers of a streamed answer. The stream has them as JSON, then eight zero bytes, then the body.
  */
-export interface ResponseHead {
+export interface UrlResponseHead {
   statusCode?: number;
   headers?: Record<string, string | number | boolean>;
   cookies?: string[];
@@ -236,10 +236,10 @@ export interface ResponseHead {
 const delimiter = Buffer.alloc(8);
 
 /** Returns undefined until the delimiter has arrived. Throws SyntaxError when the prelude is not JSON. */
-export function splitPrelude(bytes: Buffer): { head: ResponseHead; rest: Buffer } | undefined {
+export function splitPrelude(bytes: Buffer): { head: UrlResponseHead; rest: Buffer } | undefined {
   const end = bytes.indexOf(delimiter);
   if (end < 0) return undefined;
-  const head = JSON.parse(bytes.subarray(0, end).toString()) as ResponseHead;
+  const head = JSON.parse(bytes.subarray(0, end).toString()) as UrlResponseHead;
   return { head, rest: bytes.subarray(end + delimiter.length) };
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Log } from '../host/messages.ts';
+import type { StackLog } from '../host/messages.ts';
 import {
-  Environment,
+  LambdaEnvironment,
   finishingMs,
   type EnvironmentEvents,
   type FunctionError,
@@ -14,13 +14,13 @@ import { closeServer, listenOnLoopback, serverForPrograms } from '../host/loopba
 /** One Lambda function: its environments, started on demand up to a maximum, and its queue of invocations. */
 export class LocalFunction {
   readonly settings: FunctionSettings;
-  readonly #log: Log;
-  readonly #environments = new Set<Environment>();
+  readonly #log: StackLog;
+  readonly #environments = new Set<LambdaEnvironment>();
   readonly #queue: Invocation[] = [];
   #started = 0;
   #closed = false;
 
-  constructor(settings: FunctionSettings, log: Log) {
+  constructor(settings: FunctionSettings, log: StackLog) {
     this.settings = settings;
     this.#log = log;
   }
@@ -92,7 +92,7 @@ export class LocalFunction {
       },
     };
     this.#environments.add(
-      new Environment({ settings: this.settings, serial: this.#started, events, log: this.#log }),
+      new LambdaEnvironment({ settings: this.settings, serial: this.#started, events, log: this.#log }),
     );
   }
 }
@@ -110,7 +110,7 @@ interface InvokeApi {
   close(): Promise<void>;
 }
 
-export async function startInvokeApi(log: Log): Promise<InvokeApi> {
+export async function startInvokeApi(log: StackLog): Promise<InvokeApi> {
   let functions: ReadonlyMap<string, LocalFunction> = new Map();
   const server = serverForPrograms((request, response) => {
     const refuse = (status: number, type: string): void =>

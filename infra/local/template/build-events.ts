@@ -3,7 +3,7 @@ import { readMapping, type MappingProperties, type MappingSettings } from '../ev
 import { functionNamed } from './build-functions.ts';
 import { resourcesOf, functionOf, type LocalReferences } from './template.ts';
 import { localAccount, localRegion } from '../host/local-options.ts';
-import type { Log } from '../host/messages.ts';
+import type { StackLog } from '../host/messages.ts';
 
 type Functions = ReadonlyMap<string, LocalFunction>;
 
@@ -77,7 +77,7 @@ function rateMs(expression: string): number | undefined {
 }
 
 /** Runs each function at the rate of its schedule. */
-export function startSchedules(schedules: Schedule[], log: Log): RunningSchedules {
+export function startSchedules(schedules: Schedule[], log: StackLog): RunningSchedules {
   const timers: NodeJS.Timeout[] = [];
   const run = ({ id, target, event }: Schedule): Promise<void> =>
     target.call(event).then(

@@ -1,10 +1,10 @@
-import { type Log, StartError } from '../host/messages.ts';
+import { type StackLog, StartError } from '../host/messages.ts';
 import type { FunctionSettings } from '../lambda/environment.ts';
 import { functionUrl, type FunctionUrl, type InvokeMode } from '../lambda/function-url.ts';
 import { LocalFunction } from '../lambda/local-function.ts';
 import { resourcesOf, type Template, functionOf, functionUrlHost, type LocalReferences } from './template.ts';
 
-export interface FunctionOptions {
+export interface LocalFunctionOptions {
   /** Variables of all functions; the template overrides them. */
   environment: Record<string, string>;
   /** Variables of the local stack; they override the template. */
@@ -28,8 +28,8 @@ interface FunctionProperties {
 /** Returns the template's functions by logical id. No process starts before the first invocation. */
 export function buildFunctions(
   references: LocalReferences,
-  options: FunctionOptions,
-  log: Log,
+  options: LocalFunctionOptions,
+  log: StackLog,
 ): Map<string, LocalFunction> {
   const { template } = references;
   const answering = new Set([
@@ -55,7 +55,7 @@ export function buildFunctions(
 function functionSettings(
   id: string,
   references: LocalReferences,
-  options: FunctionOptions,
+  options: LocalFunctionOptions,
 ): FunctionSettings {
   const { template } = references;
   const properties = references.resolve(runnable(template.resources[id]?.Properties)) as FunctionProperties;

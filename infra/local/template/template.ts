@@ -171,7 +171,7 @@ const arnPath: Record<string, string> = {
 /** The template and the local values of its references: names, ARNs, secrets generated at start. */
 export interface LocalReferences extends References {
   template: Template;
-  resolve: Resolve;
+  resolve: ResolveReference;
   physicalName(logicalId: string): string;
   /** Sets an attribute that is known only when the resource exists, such as a table's StreamArn. */
   setAttribute(logicalId: string, name: string, value: string): void;
@@ -256,7 +256,7 @@ interface References {
   secret(id: string, jsonKey: string): string;
 }
 
-export type Resolve = (value: unknown) => unknown;
+export type ResolveReference = (value: unknown) => unknown;
 
 const intrinsicNames = new Set([
   'Fn::GetAtt',
@@ -272,7 +272,7 @@ const dynamicReference = /\{\{resolve:([\w-]+):(.*?)\}\}/g;
 const secretReference = /^(.+):SecretString:([^:]*):[^:]*:[^:]*$/;
 
 /** Returns the function that replaces the intrinsics and dynamic references of a template value. */
-export function createResolver(references: References): Resolve {
+export function createResolver(references: References): ResolveReference {
   const secrets = (text: string) =>
     text.replace(dynamicReference, (whole, service: string, rest: string) => {
       const match = secretReference.exec(rest);
@@ -281,7 +281,7 @@ export function createResolver(references: References): Resolve {
       return references.secret(match[1] ?? '', match[2] ?? '');
     });
 
-  const resolve: Resolve = (value) => {
+  const resolve: ResolveReference = (value) => {
     if (typeof value === 'string') return secrets(value);
     if (Array.isArray(value)) return value.map(resolve).filter((item) => item !== undefined);
     if (typeof value !== 'object' || value === null) return value;

@@ -6,7 +6,7 @@
 import { claudeModels } from './messages/request.ts';
 import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
 import { PrefixMemory } from './script.ts';
-import { jsonReply, type Refusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
+import { jsonReply, type VendorRefusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
 
 export function anthropicDouble(): Vendor {
   const server: MessagesServer = {
@@ -33,14 +33,22 @@ const newer = '2026-10-21';
 const isNewer = ({ headers }: Gate): boolean => headers['anthropic-version'] === newer;
 
 /** Anthropic's error form. */
-export const messagesRefusal = ({ status, message, type = 'invalid_request_error' }: Refusal): VendorReply =>
+export const messagesRefusal = ({
+  status,
+  message,
+  type = 'invalid_request_error',
+}: VendorRefusal): VendorReply =>
   jsonReply(
     status,
     { type: 'error', error: { type, message }, request_id: 'req_011CDouble' },
     status === 429 ? { 'retry-after': '2' } : undefined,
   );
 
-const unauthorized = (message: string): Refusal => ({ status: 401, message, type: 'authentication_error' });
+const unauthorized = (message: string): VendorRefusal => ({
+  status: 401,
+  message,
+  type: 'authentication_error',
+});
 
 const gate: Rules<Gate> = {
   // The header anthropic-version names a version [docs/api/versioning].

@@ -14,7 +14,7 @@ import {
   objectIn,
   refusedBy,
   textIn,
-  type Refusal,
+  type VendorRefusal,
   type Rules,
   type Vendor,
   type VendorReply,
@@ -55,7 +55,7 @@ export function bedrockDouble(now: () => number = Date.now): Vendor {
   };
 }
 
-const exception = ({ status, message, type = 'ValidationException' }: Refusal): VendorReply =>
+const exception = ({ status, message, type = 'ValidationException' }: VendorRefusal): VendorReply =>
   jsonReply(status, { message }, { 'x-amzn-errortype': type });
 
 const eventStream = 'application/vnd.amazon.eventstream';

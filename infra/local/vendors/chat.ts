@@ -11,7 +11,7 @@ import {
   type ScriptCall,
   type ScriptTool,
   type Transcript,
-  type Turn,
+  type ModelTurn,
 } from './script.ts';
 import {
   contentText,
@@ -25,7 +25,7 @@ import {
   sseReply,
   textIn,
   type Check,
-  type Refusal,
+  type VendorRefusal,
   type Rules,
   type Vendor,
   type VendorReply,
@@ -33,15 +33,15 @@ import {
 
 /** Its rules, its words, its way to answer. */
 export interface ChatServer extends Pick<AskedTurn, 'refuse' | 'failures'> {
-  rules: Rules<ChatCall>;
+  rules: Rules<VendorChatCall>;
   /** The data of the event that ends a broken stream. */
   streamError: unknown;
-  style(call: ChatCall): ChatStyle;
+  style(call: VendorChatCall): ChatStyle;
   /** Whether the model thinks for this call. */
-  thinks(call: ChatCall): boolean;
+  thinks(call: VendorChatCall): boolean;
   /** Prompts of fewer tokens are not cached. */
   cachedFrom: number;
-  notes?(call: ChatCall): string[];
+  notes?(call: VendorChatCall): string[];
 }
 
 /** How a server of chat completions answers. */
@@ -71,7 +71,7 @@ export interface ChatStyle {
 }
 
 interface CallPlace {
-  turn: Turn;
+  turn: ModelTurn;
   index: number;
 }
 
@@ -125,7 +125,7 @@ export function serveChat(
 }
 
 /** A chat request whose outer form is right; the rules look at the rest. */
-export interface ChatCall {
+export interface VendorChatCall {
   headers: Record<string, string>;
   body: Record<string, unknown>;
   model: string;
@@ -146,7 +146,7 @@ interface ChatToolCall {
 }
 
 /** Undefined: the body has no model or no messages. */
-export function chatCall(headers: Record<string, string>, text: string): ChatCall | undefined {
+export function chatCall(headers: Record<string, string>, text: string): VendorChatCall | undefined {
   const body = objectIn(text);
   const model = body?.['model'];
   if (!body || !Array.isArray(body['messages']) || typeof model !== 'string') return undefined;
@@ -166,7 +166,7 @@ function callIn(sent: Record<string, unknown>): ChatToolCall {
 
 const inner = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
 
-export function chatTranscript({ body, messages }: ChatCall): Transcript {
+export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
   const after = messages.slice(lastUser + 1);
   const names = new Map(after.flatMap(({ calls }) => calls.map(({ id, name }) => [id, name])));
@@ -208,18 +208,21 @@ function schemaIn(format: unknown): { schema?: JsonSchema } {
 }
 
 /** The highest number of tokens that the request allows. */
-export const tokenLimit = ({ body }: ChatCall): number =>
+export const tokenLimit = ({ body }: VendorChatCall): number =>
   Number(body['max_completion_tokens'] ?? body['max_tokens'] ?? Infinity);
 
 /** Tools, then messages: what a cache of prefixes sees. */
-const promptParts = ({ body, messages }: ChatCall): string[] => [
+const promptParts = ({ body, messages }: VendorChatCall): string[] => [
   JSON.stringify(body['tools'] ?? []),
   ...messages.map(({ calls: _calls, ...message }) => JSON.stringify(message)),
 ];
 
 /** OpenAI finds prefixes by `prompt_cache_key`, DeepSeek by `user_id`. */
-const cacheScope = ({ headers, model, body: { prompt_cache_key: key, user_id: user } }: ChatCall): string =>
-  [secretOf(headers), model, textIn(key), textIn(user)].join(' ');
+const cacheScope = ({
+  headers,
+  model,
+  body: { prompt_cache_key: key, user_id: user },
+}: VendorChatCall): string => [secretOf(headers), model, textIn(key), textIn(user)].join(' ');
 
 /** The first top-level field that is not in the list. */
 export const unknownField = (body: Record<string, unknown>, known: string[]): string | undefined =>
@@ -233,7 +236,7 @@ export const commonFields = (
 
 /** The first call id in the history that `keeps` refuses, with its place. */
 export function refusedCallId(
-  { messages }: ChatCall,
+  { messages }: VendorChatCall,
   keeps: (id: string) => boolean,
 ): { message: number; call: number; id: string } | undefined {
   for (const [message, { calls }] of messages.entries()) {
@@ -245,7 +248,7 @@ export function refusedCallId(
 
 /** Each call is answered by a tool message right after its turn. */
 export const callsAnswered =
-  (refusal: (ids: string[]) => Refusal | string): Check<ChatCall> =>
+  (refusal: (ids: string[]) => VendorRefusal | string): Check<VendorChatCall> =>
   ({ messages }) => {
     for (const [index, { calls }] of messages.entries()) {
       const rest = messages.slice(index + 1);
@@ -261,7 +264,7 @@ export const callsAnswered =
 
 /** Each tool message answers a call of the turn before it. */
 export const resultsAsked =
-  (refusal: (message: number) => Refusal | string): Check<ChatCall> =>
+  (refusal: (message: number) => VendorRefusal | string): Check<VendorChatCall> =>
   ({ messages }) => {
     const stray = messages.findIndex(({ role, tool_call_id: id }, index) => {
       if (role !== 'tool') return false;
@@ -273,7 +276,7 @@ export const resultsAsked =
 
 /** Tools are functions; those of another type, such as custom, are refused. */
 export const functionsAlone =
-  (refusal: (tool: number, type: string) => Refusal | string): Check<ChatCall> =>
+  (refusal: (tool: number, type: string) => VendorRefusal | string): Check<VendorChatCall> =>
   ({ body }) => {
     const tools = objectsIn(body['tools']);
     const other = tools.findIndex(({ type }) => type !== 'function');
@@ -282,14 +285,14 @@ export const functionsAlone =
 
 interface ChatAnswer {
   /** One for each choice. */
-  turns: Turn[];
+  turns: ModelTurn[];
   usage: object;
 }
 
-export const chatReply = (call: ChatCall, answer: ChatAnswer, style: ChatStyle): VendorReply =>
+export const chatReply = (call: VendorChatCall, answer: ChatAnswer, style: ChatStyle): VendorReply =>
   call.body['stream'] === true ? streamReply(call, answer, style) : wholeReply(call, answer, style);
 
-const finishReasons: Record<Turn['finish'], string> = {
+const finishReasons: Record<ModelTurn['finish'], string> = {
   stop: 'stop',
   calls: 'tool_calls',
   length: 'length',
@@ -299,7 +302,7 @@ const finishReasons: Record<Turn['finish'], string> = {
 
 const created = 1_790_000_000;
 
-const wholeReply = ({ model }: ChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply =>
+const wholeReply = ({ model }: VendorChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply =>
   jsonReply(200, {
     id: style.id,
     object: 'chat.completion',
@@ -314,7 +317,7 @@ const wholeReply = ({ model }: ChatCall, { turns, usage }: ChatAnswer, style: Ch
     usage,
   });
 
-function wholeMessage(turn: Turn, style: ChatStyle): object {
+function wholeMessage(turn: ModelTurn, style: ChatStyle): object {
   const text = contentOf(turn, style);
   const calls = turn.calls.map((call, index) => wholeCall(call, { turn, index }, style));
   return {
@@ -326,7 +329,7 @@ function wholeMessage(turn: Turn, style: ChatStyle): object {
   };
 }
 
-const contentOf = ({ thinking, text }: Turn, { thinkTags }: ChatStyle): string =>
+const contentOf = ({ thinking, text }: ModelTurn, { thinkTags }: ChatStyle): string =>
   thinkTags ? `<think>${thinking}</think>\n\n${text}` : text;
 
 const wholeCall = (
@@ -343,7 +346,7 @@ const wholeCall = (
 });
 
 /** All choices in parallel. */
-function streamReply(call: ChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply {
+function streamReply(call: VendorChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply {
   const options = call.body['stream_options'] as { include_usage?: boolean } | null | undefined;
   const head = { id: style.id, object: 'chat.completion.chunk', created, model: call.model };
   const chunk = (index: number, delta: object, finish: string | null = null, more: object = {}): string =>
@@ -363,7 +366,7 @@ function streamReply(call: ChatCall, { turns, usage }: ChatAnswer, style: ChatSt
   ]);
 }
 
-function deltasOf(turn: Turn, style: ChatStyle): object[] {
+function deltasOf(turn: ModelTurn, style: ChatStyle): object[] {
   const field = style.thinkingField;
   const textField = turn.finish === 'refusal' ? 'refusal' : 'content';
   return [
@@ -376,7 +379,7 @@ function deltasOf(turn: Turn, style: ChatStyle): object[] {
 }
 
 /** Tags are cut over chunks. */
-const textPieces = (turn: Turn, style: ChatStyle): string[] =>
+const textPieces = (turn: ModelTurn, style: ChatStyle): string[] =>
   style.thinkTags ? piecesOf(contentOf(turn, style), 5) : (style.wordsOf ?? wordsOf)(turn.text);
 
 function callPieces(call: ScriptCall, place: CallPlace, style: ChatStyle): object[] {
@@ -396,7 +399,7 @@ function callPieces(call: ScriptCall, place: CallPlace, style: ChatStyle): objec
   ];
 }
 
-function lastDelta(turn: Turn, style: ChatStyle): object {
+function lastDelta(turn: ModelTurn, style: ChatStyle): object {
   if (!style.repeatsCalls || turn.calls.length === 0) return {};
   const calls = turn.calls.map((call, index) => ({
     index: style.callIndex?.(index) ?? index,

@@ -2,13 +2,13 @@
  * DeepSeek's chat endpoint; `house-model` is a name of another server's for the same model. `kimi-k2.6` behaves like Moonshot's
  * Kimi, which has the same rule about thinking: its call ids (`search:0`) count anew in each turn.
  */
-import { callsAnswered, chatDouble, functionsAlone, resultsAsked, type ChatCall } from './chat.ts';
+import { callsAnswered, chatDouble, functionsAlone, resultsAsked, type VendorChatCall } from './chat.ts';
 import { thoughtOf } from './script.ts';
 import {
   isObject,
   jsonReply,
   secretOf,
-  type Refusal,
+  type VendorRefusal,
   type Rules,
   type Vendor,
   type VendorReply,
@@ -75,11 +75,11 @@ export const deepseekDouble = (): Vendor =>
     },
   );
 
-const thinks = ({ body }: ChatCall): boolean =>
+const thinks = ({ body }: VendorChatCall): boolean =>
   !(isObject(body['thinking']) && body['thinking']['type'] === 'disabled');
 
 /** Turns with calls that came back with other thinking than the model's, or with none. */
-const spoiledTurns = ({ messages }: ChatCall): number[] =>
+const spoiledTurns = ({ messages }: VendorChatCall): number[] =>
   messages.flatMap(({ calls, reasoning_content: sent }, index) => {
     if (calls.length === 0 || sent === '') return [];
     const lastUser = messages.slice(0, index).findLastIndex(({ role }) => role === 'user');
@@ -96,7 +96,7 @@ const serde = (message: string): string =>
 
 const roles = ['system', 'user', 'assistant', 'tool', 'latest_reminder'];
 
-const rules: Rules<ChatCall> = {
+const rules: Rules<VendorChatCall> = {
   // A wrong key is refused with a 401 [api-docs.deepseek.com/quick_start/error_codes].
   'api-key': ({ headers }) =>
     secretOf(headers).startsWith('wrong') && {
@@ -145,5 +145,9 @@ const rules: Rules<ChatCall> = {
   },
 };
 
-const refuse = ({ status, message, type = 'invalid_request_error', code = type }: Refusal): VendorReply =>
-  jsonReply(status, { error: { message, type, param: null, code } });
+const refuse = ({
+  status,
+  message,
+  type = 'invalid_request_error',
+  code = type,
+}: VendorRefusal): VendorReply => jsonReply(status, { error: { message, type, param: null, code } });

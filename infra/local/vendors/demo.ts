@@ -3,14 +3,21 @@
  * that is spoken of, `demo-vision` counts images, `demo-slow` waits, `demo-error` fails as it is told. It takes no
  * credentials. Equal requests get equal answers, word by word; one word counts as one token.
  */
-import { chatCall, chatReply, chatTranscript, tokenLimit, type ChatCall, type ChatStyle } from './chat.ts';
+import {
+  chatCall,
+  chatReply,
+  chatTranscript,
+  tokenLimit,
+  type VendorChatCall,
+  type ChatStyle,
+} from './chat.ts';
 import {
   argumentsFor,
   beforeStop,
   callTokens,
   type ScriptTool,
   type Transcript,
-  type Turn,
+  type ModelTurn,
 } from './script.ts';
 import {
   contentText,
@@ -18,7 +25,7 @@ import {
   objectsIn,
   sseFrame,
   sseReply,
-  type Refusal,
+  type VendorRefusal,
   type Vendor,
   type VendorReply,
 } from './vendor.ts';
@@ -65,7 +72,7 @@ export const demoDouble = (): Vendor => ({
 const wordMs = 20;
 const isWord = (frame: string | Uint8Array): boolean => String(frame).includes('"finish_reason":null');
 
-const refuse = ({ status, message, code = null }: Refusal): VendorReply =>
+const refuse = ({ status, message, code = null }: VendorRefusal): VendorReply =>
   jsonReply(
     status,
     {
@@ -86,7 +93,7 @@ const style: ChatStyle = {
   wordsOf: (text) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [],
 };
 
-function turnOf(call: ChatCall, transcript: Transcript, index: number): Turn {
+function turnOf(call: VendorChatCall, transcript: Transcript, index: number): ModelTurn {
   const turn = { thinking: '', text: '', calls: [], step: transcript.turns, question: '' };
   const tool = toolToCall(call, transcript);
   if (tool) {
@@ -103,7 +110,10 @@ function turnOf(call: ChatCall, transcript: Transcript, index: number): Turn {
 }
 
 /** The forced tool, or the first one when the user's text mentions a tool. None after a tool's result. */
-function toolToCall({ messages }: ChatCall, { tools, choice, said }: Transcript): ScriptTool | undefined {
+function toolToCall(
+  { messages }: VendorChatCall,
+  { tools, choice, said }: Transcript,
+): ScriptTool | undefined {
   if (choice === 'none' || messages.at(-1)?.role !== 'user') return undefined;
   if (choice === 'required') return tools[0];
   if (choice !== 'auto') return tools.find(({ name }) => name === choice.name) ?? tools[0];
@@ -113,7 +123,7 @@ function toolToCall({ messages }: ChatCall, { tools, choice, said }: Transcript)
   return spokenOf || text.includes('tool') ? tools[0] : undefined;
 }
 
-function answerText({ model, messages }: ChatCall, transcript: Transcript): string {
+function answerText({ model, messages }: VendorChatCall, transcript: Transcript): string {
   const result = messages.at(-1)?.role === 'tool' ? transcript.results.at(-1) : undefined;
   if (result) return `The tool ${result.name === '' ? '' : `${result.name} `}answered: ${result.text}`;
   const images = imagesIn(messages);
@@ -124,11 +134,11 @@ function answerText({ model, messages }: ChatCall, transcript: Transcript): stri
   return `Hello! You said: "${said}". I am the demo model of this relay, so this is all I know.`;
 }
 
-const imagesIn = (messages: ChatCall['messages']): number =>
+const imagesIn = (messages: VendorChatCall['messages']): number =>
   messages.flatMap(({ content }) => objectsIn(content)).filter(({ type }) => type === 'image_url').length;
 
 /** A rough estimate of the prompt: 4 characters a token, and 4 tokens a message and 85 an image on top. */
-function usageOf({ body, messages }: ChatCall, turns: Turn[]): object {
+function usageOf({ body, messages }: VendorChatCall, turns: ModelTurn[]): object {
   const characters = messages.reduce((sum, { content }) => sum + contentText(content).length, 0);
   const tools = objectsIn(body['tools']).length > 0 ? JSON.stringify(body['tools']).length : 0;
   const prompt = Math.ceil((characters + tools) / 4) + 4 * messages.length + 85 * imagesIn(messages);

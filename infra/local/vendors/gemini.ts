@@ -10,7 +10,7 @@ import {
   commonFields,
   functionsAlone,
   unknownField,
-  type ChatCall,
+  type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
 import {
@@ -19,7 +19,7 @@ import {
   objectsIn,
   secretOf,
   textIn,
-  type Refusal,
+  type VendorRefusal,
   type Rules,
   type Vendor,
   type VendorReply,
@@ -114,7 +114,7 @@ function sentSignature(sent: Record<string, unknown>): unknown {
 }
 
 /** Turns with calls after the last user message: the ones that Gemini validates. */
-function currentSteps({ messages }: ChatCall) {
+function currentSteps({ messages }: VendorChatCall) {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
   return messages.flatMap(({ calls: [first] }, index) =>
     first && index > lastUser ? [{ first, index }] : [],
@@ -130,7 +130,7 @@ function levelsOf(model: string): string[] {
 
 const signatures = 'https://ai.google.dev/gemini-api/docs/thought-signatures';
 
-const rules: Rules<ChatCall> = {
+const rules: Rules<VendorChatCall> = {
   // A wrong key is refused with a 400 whose reason is API_KEY_INVALID
   // [ai.google.dev/gemini-api/docs/troubleshooting].
   'api-key': ({ headers }) =>
@@ -206,7 +206,7 @@ const statusNames: Record<number, string> = {
 };
 
 /** Google wraps the error of this endpoint in a list. */
-function refuse({ status, message, code, param }: Refusal): VendorReply {
+function refuse({ status, message, code, param }: VendorRefusal): VendorReply {
   const details = [
     ...(code
       ? [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'googleapis.com' }]
@@ -225,7 +225,7 @@ function refuse({ status, message, code, param }: Refusal): VendorReply {
   return jsonReply(status, [{ error }]);
 }
 
-function style({ model }: ChatCall): ChatStyle {
+function style({ model }: VendorChatCall): ChatStyle {
   const flash = model.includes('3-flash');
   return {
     id: 'Zr8gaY2hNd6kmtkP',

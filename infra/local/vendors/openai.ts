@@ -8,7 +8,7 @@ import {
   resultsAsked,
   serveChat,
   unknownField,
-  type ChatCall,
+  type VendorChatCall,
   type ChatServer,
 } from './chat.ts';
 import {
@@ -29,7 +29,7 @@ import {
   secretOf,
   textIn,
   type Check,
-  type Refusal,
+  type VendorRefusal,
   type Rules,
   type Vendor,
   type VendorReply,
@@ -44,7 +44,8 @@ export const openaiDouble = (): Vendor => ({
   ...openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol)$/),
 });
 
-const thinks = (call: ChatCall | ResponsesCall): boolean => reasons(call.model) && effortOf(call) !== 'none';
+const thinks = (call: VendorChatCall | ResponsesCall): boolean =>
+  reasons(call.model) && effortOf(call) !== 'none';
 
 /** Both endpoints, for whoever serves them below `/v1`. */
 export function openaiEndpoints(models: RegExp): {
@@ -67,13 +68,13 @@ export function openaiEndpoints(models: RegExp): {
   };
 }
 
-function refuse({ status, message, type, code = null, param = null }: Refusal): VendorReply {
+function refuse({ status, message, type, code = null, param = null }: VendorRefusal): VendorReply {
   const kind = type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
   const headers: Record<string, string> = status === 429 ? { 'retry-after': '2' } : {};
   return jsonReply(status, { error: { message, type: kind, param, code } }, headers);
 }
 
-const failures: Record<EarlyFailure, Refusal> = {
+const failures: Record<EarlyFailure, VendorRefusal> = {
   overload: {
     status: 503,
     message: 'The engine is currently overloaded, please try again later',
@@ -131,7 +132,7 @@ const chatParts: Omit<ChatServer, 'rules' | 'thinks'> = {
   }),
 };
 
-type AnyCall = ChatCall | ResponsesCall;
+type AnyCall = VendorChatCall | ResponsesCall;
 
 const chatFields = [
   ...commonFields,
@@ -187,14 +188,14 @@ const unknownParameter =
   };
 
 /** Models that reason take no sampling parameters but the defaults [ItzCrazyKns/Vane/issues/1173, 2026-07-20]. */
-function sampling({ body, model: name }: AnyCall): Refusal | false {
+function sampling({ body, model: name }: AnyCall): VendorRefusal | false {
   const field = ['temperature', 'top_p'].find((each) => typeof body[each] === 'number' && body[each] !== 1);
   const message = `Unsupported value: '${field}' does not support ${String(body[field ?? ''])} with this model. Only the default (1) value is supported.`;
   return reasons(name) && field !== undefined && refused(message, field, 'unsupported_value');
 }
 
 /** An effort is one of those that the model knows [livekit/agents/pull/7169, 2026-09-08]. */
-function knownEfforts(call: AnyCall): Refusal | undefined {
+function knownEfforts(call: AnyCall): VendorRefusal | undefined {
   const effort = effortOf(call);
   const efforts = effortsOf(call.model, 'messages' in call);
   if (effort === undefined || effort === null || !reasons(call.model) || efforts.includes(textIn(effort)))
@@ -206,7 +207,7 @@ function knownEfforts(call: AnyCall): Refusal | undefined {
 }
 
 /** A strict tool allows no other properties than its schema names [platform.openai.com/docs/guides/function-calling#strict-mode]. */
-function strictSchemas({ body }: AnyCall): Refusal | undefined {
+function strictSchemas({ body }: AnyCall): VendorRefusal | undefined {
   for (const [index, tool] of objectsIn(body['tools']).entries()) {
     const { name, strict, parameters } = isObject(tool['function']) ? tool['function'] : tool;
     const message = `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
@@ -216,14 +217,14 @@ function strictSchemas({ body }: AnyCall): Refusal | undefined {
   return undefined;
 }
 
-const tooLong = (place: string, id: string): Refusal =>
+const tooLong = (place: string, id: string): VendorRefusal =>
   refused(
     `Invalid '${place}': string too long. Expected a string with maximum length 64, but got a string with length ${id.length} instead.`,
     place,
     'string_above_max_length',
   );
 
-const openaiChatRules = (names: RegExp): Rules<ChatCall> => ({
+const openaiChatRules = (names: RegExp): Rules<VendorChatCall> => ({
   'api-key': apiKey,
   'unknown-parameter': unknownParameter(chatFields),
   model: model(names),

@@ -10,10 +10,17 @@ import {
   functionsAlone,
   refusedCallId,
   unknownField,
-  type ChatCall,
+  type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
-import { jsonReply, objectsIn, type Refusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
+import {
+  jsonReply,
+  objectsIn,
+  type VendorRefusal,
+  type Rules,
+  type Vendor,
+  type VendorReply,
+} from './vendor.ts';
 
 export const pickyDouble = (): Vendor =>
   chatDouble(
@@ -66,13 +73,13 @@ const fields = [
 ];
 const messageFields = ['role', 'content', 'tool_calls', 'tool_call_id', 'name'];
 
-const extra = (loc: (string | number)[]): Refusal => ({
+const extra = (loc: (string | number)[]): VendorRefusal => ({
   status: 422,
   message: 'Extra inputs are not permitted',
   param: JSON.stringify(['body', ...loc]),
 });
 
-const rules: Rules<ChatCall> = {
+const rules: Rules<VendorChatCall> = {
   // Models that are not loaded answer 404 [docs.ollama.com/api/errors].
   model: ({ model }) =>
     !/^picky(-think|-repeat)?$/.test(model) && { status: 404, message: `model '${model}' not found` },
@@ -125,7 +132,7 @@ const rules: Rules<ChatCall> = {
 
 const nineCharacters = /^[a-zA-Z0-9]{9}$/;
 
-const shortId = (id: string): Refusal => ({
+const shortId = (id: string): VendorRefusal => ({
   status: 400,
   message: `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`,
   type: 'invalid_function_call',
@@ -139,7 +146,7 @@ function refuse({
   type = 'invalid_request_error',
   code = null,
   param,
-}: Refusal): VendorReply {
+}: VendorRefusal): VendorReply {
   const detail = param && [
     { type: 'extra_forbidden', loc: JSON.parse(param) as unknown, msg: message, input: null },
   ];
@@ -152,7 +159,7 @@ function refuse({
   });
 }
 
-function style({ model }: ChatCall): ChatStyle {
+function style({ model }: VendorChatCall): ChatStyle {
   const repeats = model === 'picky-repeat';
   return {
     id: 'cmpl-7b1c',

@@ -1,6 +1,6 @@
 /** The scripted model behind every double: what it looks at, the words that steer it, what it answers, and what that counts. */
 import { createHash } from 'node:crypto';
-import type { Refusal, VendorReply } from './vendor.ts';
+import type { VendorRefusal, VendorReply } from './vendor.ts';
 
 /** What the scripted model looks at, whatever the vendor's language. */
 export interface Transcript {
@@ -41,7 +41,7 @@ export interface JsonSchema {
 }
 
 /** One turn of the model. */
-export interface Turn {
+export interface ModelTurn {
   thinking: string;
   text: string;
   calls: ScriptCall[];
@@ -69,15 +69,15 @@ export interface AskedTurn {
   thinks: boolean;
   /** The most tokens of the answer. */
   limit: number;
-  refuse: (refusal: Refusal) => VendorReply;
-  failures: Record<EarlyFailure, Refusal>;
+  refuse: (refusal: VendorRefusal) => VendorReply;
+  failures: Record<EarlyFailure, VendorRefusal>;
   /** The answer to `cut` without a stream. */
-  brokenOff: Refusal;
+  brokenOff: VendorRefusal;
   /** Ends a stream that is cut. */
   streamError: string | Uint8Array;
   /** A stream that starts as if all were well, and whose first event is the error. */
   overlongStream(): VendorReply;
-  reply(turn: Turn): VendorReply;
+  reply(turn: ModelTurn): VendorReply;
   notes(): string[];
 }
 
@@ -100,7 +100,7 @@ export function answerAsAsked(asked: AskedTurn): VendorReply {
  * calls the tool that the text names, else the first one; then it answers with a text that names the results. A forced or
  * required tool is called whatever was called before, as models do.
  */
-export function scriptedTurn(transcript: Transcript): Turn {
+export function scriptedTurn(transcript: Transcript): ModelTurn {
   const { said, turns: step, schema } = transcript;
   const question = createHash('sha256').update(said).digest('hex').slice(0, 8);
   const wanted = wantedCallsIn(said)[step];
@@ -158,7 +158,7 @@ export const thoughtOf = (step: number, calls: ScriptCall[]): string =>
 const turnOf = ({
   calls = [],
   ...turn
-}: Omit<Turn, 'thinking' | 'calls'> & { calls?: ScriptCall[] }): Turn => ({
+}: Omit<ModelTurn, 'thinking' | 'calls'> & { calls?: ScriptCall[] }): ModelTurn => ({
   ...turn,
   calls,
   thinking: thoughtOf(turn.step, calls),
@@ -350,19 +350,19 @@ export function piecesOf(text: string, size = 7): string[] {
 }
 
 /** What an answer counts, and the part of it that was thought. */
-export const outputCounts = (turn: Turn): Pick<Counts, 'output' | 'thinking'> => ({
+export const outputCounts = (turn: ModelTurn): Pick<Counts, 'output' | 'thinking'> => ({
   output: outputTokens(turn),
   thinking: wordsOf(turn.thinking).length,
 });
 
-const outputTokens = ({ thinking, text, calls }: Turn): number =>
+const outputTokens = ({ thinking, text, calls }: ModelTurn): number =>
   wordsOf(thinking).length + wordsOf(text).length + calls.reduce((sum, call) => sum + callTokens(call), 0);
 
 /**
  * The turn as far as `limit` tokens go: thinking first, then text, then calls, of which the last may be cut
  * inside its input.
  */
-function limited(turn: Turn, limit: number): Turn {
+function limited(turn: ModelTurn, limit: number): ModelTurn {
   if (outputTokens(turn) <= limit) return turn;
   const thought = wordsOf(turn.thinking).slice(0, limit);
   const words = wordsOf(turn.text).slice(0, limit - thought.length);

@@ -28,7 +28,7 @@ export interface VendorReply {
 }
 
 /** The vendor's answer to a request that breaks a rule. Each vendor renders it in its own form. */
-export interface Refusal {
+export interface VendorRefusal {
   status: number;
   message: string;
   type?: string;
@@ -37,7 +37,7 @@ export interface Refusal {
 }
 
 /** What is refused; a text alone is the message of a 400 of the vendor's usual form. */
-export type Check<Call> = (call: Call) => Refusal | string | false | undefined;
+export type Check<Call> = (call: Call) => VendorRefusal | string | false | undefined;
 
 /**
  * By name, in the order in which the vendor looks. Beside each: what it says, and the public page or thread that shows the
@@ -59,7 +59,7 @@ export interface Vendor {
 export function refusedBy<Call>(
   rules: Rules<Call>,
   call: Call,
-  refuse: (refusal: Refusal) => VendorReply,
+  refuse: (refusal: VendorRefusal) => VendorReply,
 ): VendorReply | undefined {
   for (const [rule, check] of Object.entries(rules)) {
     const found = check(call);

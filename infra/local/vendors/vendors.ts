@@ -12,7 +12,7 @@ import { openaiDouble } from './openai.ts';
 import { pickyDouble } from './picky.ts';
 import { jsonReply, objectIn, type Vendor, type VendorReply, type VendorRequest } from './vendor.ts';
 
-export interface LoggedRequest {
+export interface SeenRequest {
   method: string;
   path: string;
   headers: Record<string, string>;
@@ -29,7 +29,7 @@ export interface Vendors {
   /** The endpoint of a channel row: the dialect's path is appended to it. */
   url(vendor: string): string;
   /** The latest requests, oldest first. */
-  requests(vendor: string): LoggedRequest[];
+  requests(vendor: string): SeenRequest[];
   close(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ const logMax = 2000;
  */
 export async function startVendors(): Promise<Vendors> {
   const doubles = new Map([demoDouble(), ...vendorDoubles()].map((vendor) => [vendor.name, vendor]));
-  const logs = new Map([...doubles.keys()].map((name) => [name, [] as LoggedRequest[]]));
+  const logs = new Map([...doubles.keys()].map((name) => [name, [] as SeenRequest[]]));
   const answer = async (name: string, incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const request = await requestOf(incoming, name);
     const reply = await replyOf(doubles.get(name), request);
@@ -118,7 +118,7 @@ const modelList = ({ models, name }: Vendor): VendorReply =>
 const logged = (
   { method, signedPath, path, headers, text }: VendorRequest,
   reply: VendorReply,
-): LoggedRequest => ({
+): SeenRequest => ({
   method,
   path: signedPath ?? path,
   headers,

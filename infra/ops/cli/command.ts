@@ -12,7 +12,7 @@ import { openSession, describeTarget, resolveTarget, type TargetOptions } from '
 import { parseCount } from './option-values.ts';
 import type { Format, ProcessContext, Terminal } from './terminal.ts';
 
-export interface Run {
+export interface CommandRun {
   ports: OperatorPorts;
   terminal: Terminal;
 }
@@ -44,11 +44,11 @@ interface CommandParts {
 interface Showing<Words extends unknown[]> extends CommandParts {
   lists?: boolean;
   /** What it returns goes on after it has said what it had to say. */
-  run: (run: Run, ...words: Words) => Promise<void | { ended: Promise<void> }>;
+  run: (run: CommandRun, ...words: Words) => Promise<void | { ended: Promise<void> }>;
 }
 
 interface Changing<Words extends unknown[], Made> extends CommandParts {
-  plan: (run: Run, ...words: Words) => Promise<Writing<Made>>;
+  plan: (run: CommandRun, ...words: Words) => Promise<Writing<Made>>;
 }
 
 export interface CommandDefinition extends CommandParts {
@@ -58,7 +58,7 @@ export interface CommandDefinition extends CommandParts {
 }
 
 type Acting = <Words extends unknown[]>(
-  work: (run: Run, ...words: Words) => Promise<void | { ended: Promise<void> }>,
+  work: (run: CommandRun, ...words: Words) => Promise<void | { ended: Promise<void> }>,
 ) => (...words: Words) => Promise<void>;
 
 export interface CommandGroup {
@@ -257,7 +257,7 @@ export const writes = <Made>(writing: Writing<Made>): Writing<Made> => writing;
 
 /** Row writes and nothing else: `said` is printed of them, `facts` is what JSON has of them. */
 export const rowWrites = (
-  { ports }: Run,
+  { ports }: CommandRun,
   plan: Plan<RowWrite>,
   { said, facts }: { said: string; facts: object },
 ): Writing<RowWrite[]> => ({

@@ -10,7 +10,7 @@ import {
 } from '../../../shared/operate/config/row-changes.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { isoTime } from '../../../shared/wire/iso-time.ts';
-import { countProgress, type Run, type Writing } from './command.ts';
+import { countProgress, type CommandRun, type Writing } from './command.ts';
 import { parseNumber } from './option-values.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -26,7 +26,7 @@ export const waiting = {
 } as const;
 
 export const configWriting = (
-  { ports, terminal }: Run,
+  { ports, terminal }: CommandRun,
   plan: ConfigPlan,
   { wait }: WaitOption,
 ): Writing<{ written: RowWrite[]; version: PublishedVersion | undefined }> => ({

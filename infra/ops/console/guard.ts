@@ -26,13 +26,13 @@ export const guardHeaders: Readonly<Record<string, string>> = {
 export const formBytesMax = 256 * 1024;
 const addressLengthMax = 4096;
 
-export interface Refusal {
+export interface GuardRefusal {
   status: 400 | 403 | 405 | 413 | 414 | 421;
   why: string;
 }
 
 /** Everything that can be said without the body. Undefined: it may go on. */
-export function refusalOf(request: Request, { hosts }: ConsoleOptions): Refusal | undefined {
+export function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | undefined {
   const { headers, method, url } = request;
   const host = headers.get('host') ?? new URL(url).host;
   if (!hosts.includes(host))
@@ -54,7 +54,7 @@ export function refusalOf(request: Request, { hosts }: ConsoleOptions): Refusal 
   return undefined;
 }
 
-const tooLarge: Refusal = { status: 413, why: 'The form is too large.' };
+const tooLarge: GuardRefusal = { status: 413, why: 'The form is too large.' };
 
 const fieldsMax = 200;
 
@@ -62,7 +62,7 @@ const fieldsMax = 200;
 export async function formOf(
   request: Request,
   { formToken }: Identity,
-): Promise<Record<string, string> | Refusal> {
+): Promise<Record<string, string> | GuardRefusal> {
   const text = await boundedText(request);
   if (text === undefined) return tooLarge;
   const fields = [...new URLSearchParams(text)];
@@ -76,7 +76,7 @@ export async function formOf(
   return form;
 }
 
-export const isRefusal = (form: Record<string, string> | Refusal): form is Refusal =>
+export const isRefusal = (form: Record<string, string> | GuardRefusal): form is GuardRefusal =>
   typeof form['status'] === 'number';
 
 async function boundedText(request: Request): Promise<string | undefined> {

@@ -1,7 +1,7 @@
 /** Draws bars by day as SVG: numbers in, markup out. Needs no script; each bar says its figures when pointed at. */
 import { html, type Markup } from '../markup.ts';
 
-export interface Series {
+export interface BarSeries {
   name: string;
   tone: 'first' | 'second' | 'bad';
   values: readonly number[];
@@ -12,7 +12,7 @@ export interface BarPlot {
   unit: string;
   /** `2026-11-22` */
   days: readonly string[];
-  series: readonly Series[];
+  series: readonly BarSeries[];
   words: (value: number) => string;
 }
 

@@ -9,7 +9,7 @@ import {
   type ReportView,
 } from '../../../shared/operate/report.ts';
 import { grouped } from '../console/layout/figures.ts';
-import { column, head, number, table, tiles, wide, type Column } from '../console/layout/table.ts';
+import { column, head, number, table, tiles, wide, type PageColumn } from '../console/layout/table.ts';
 import { html, nothing, type Markup } from '../markup.ts';
 import { barPlot } from './bar-plot.ts';
 import { fileOf } from './file.ts';
@@ -125,7 +125,7 @@ export const nearEmptyColumns: ReportColumn<NearEmptyAccount>[] = [
   ['LASTS', 'Lasts', ({ daysLeft }) => lastsFor(daysLeft), ({ daysLeft }) => daysLeft < 1],
 ];
 
-const pageColumns = <Row>(columns: readonly ReportColumn<Row>[]): Column<Row>[] =>
+const pageColumns = <Row>(columns: readonly ReportColumn<Row>[]): PageColumn<Row>[] =>
   columns.flatMap(([, title, text, isBad]) =>
     title === ''
       ? []
@@ -138,7 +138,7 @@ const rowsMax = 31;
 interface LongTable<Row> {
   of: string;
   empty: string;
-  columns: readonly Column<Row>[];
+  columns: readonly PageColumn<Row>[];
 }
 
 const longTable = <Row>(rows: readonly Row[], { of, empty, columns }: LongTable<Row>): Markup =>

@@ -13,7 +13,7 @@ import { Ledger } from './ledger.ts';
 import type { AccountBody } from '../../../shared/wire/public-api.ts';
 import { showOverview } from './overview.ts';
 import { Playground } from './playground.ts';
-import { daysChosen, Usage } from './usage.ts';
+import { daysChosen, UsageChart } from './usage.ts';
 
 /** The key that is open, one at most. */
 class Session {
@@ -64,7 +64,7 @@ function start(client: RelayClient, body: AccountBody): void {
       if (own === reading) said.textContent = wordsOf(error);
     }
   };
-  const usage = new Usage(client.ended, () => void refresh());
+  const usage = new UsageChart(client.ended, () => void refresh());
   const ledger = new Ledger(client);
   const refreshAll = (): void => {
     void refresh();

@@ -1,6 +1,6 @@
 /** Tries a model: streams its answer, and says what it cost. */
 import type { UsageList, ModelList } from '../../../shared/wire/public-api.ts';
-import { chunksOf, type Usage, dataUrlOf, isPicture, Turn } from './turn.ts';
+import { chunksOf, type TurnUsage, dataUrlOf, isPicture, PlaygroundTurn } from './turn.ts';
 import { areaById, button, buttonById, byId, element, inputById, count, yuan } from './elements.ts';
 import { usagePath } from './ledger.ts';
 import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
@@ -14,7 +14,7 @@ const resultsWanted = 'Write the results of its calls, then send.';
 /** What was there before a question was sent. */
 interface Asked {
   messages: object[];
-  results: Turn | undefined;
+  results: PlaygroundTurn | undefined;
   prompt: string;
   pictures: string[];
 }
@@ -24,7 +24,7 @@ export class Playground {
   readonly #spent: () => void;
   #messages: object[] = [];
   #pictures: string[] = [];
-  #asked: Turn | undefined;
+  #asked: PlaygroundTurn | undefined;
   #running: AbortController | undefined;
 
   /** @param spent to be called when a call has been charged */
@@ -168,7 +168,7 @@ export class Playground {
     const parts = pictures.map((url) => ({ type: 'image_url', image_url: { url } }));
     const text = { type: 'text', text: prompt };
     this.#messages.push({ role: 'user', content: pictures.length > 0 ? [...parts, text] : prompt });
-    const turn = new Turn('you', pictures);
+    const turn = new PlaygroundTurn('you', pictures);
     turn.add(prompt);
     turn.end();
     areaById('prompt').value = '';
@@ -176,12 +176,12 @@ export class Playground {
   }
 
   /** `isWhole`: the model said all that it wanted to say. */
-  async #answer(body: object, signal: AbortSignal): Promise<{ turn: Turn; isWhole: boolean }> {
-    const turn = new Turn('model');
+  async #answer(body: object, signal: AbortSignal): Promise<{ turn: PlaygroundTurn; isWhole: boolean }> {
+    const turn = new PlaygroundTurn('model');
     const beganMs = performance.now();
     const seconds = (): string => `${((performance.now() - beganMs) / 1000).toFixed(1)} s`;
     const waiting = setInterval(() => turn.say(`Waiting, ${seconds()}`), 500);
-    let [id, usage, ending]: [string | null, Usage | undefined, string] = [null, undefined, ''];
+    let [id, usage, ending]: [string | null, TurnUsage | undefined, string] = [null, undefined, ''];
     try {
       const response = await this.#client.post('/v1/chat/completions', body, signal);
       id = response.headers.get('x-request-id');
@@ -224,7 +224,7 @@ export class Playground {
    * What was said so far goes into the next question, also of an answer that was stopped. Its calls do only if it is whole:
    * half a call is refused by vendors.
    */
-  #keep(turn: Turn, isWhole: boolean): void {
+  #keep(turn: PlaygroundTurn, isWhole: boolean): void {
     const calls = isWhole ? turn.calls : [];
     if (turn.text === '' && calls.length === 0) return;
     this.#messages.push({
@@ -260,7 +260,7 @@ function toolsIn(written: string): object[] | undefined {
   }
 }
 
-const tokensOf = ({ prompt_tokens: input = 0, completion_tokens: output = 0 }: Usage): string =>
+const tokensOf = ({ prompt_tokens: input = 0, completion_tokens: output = 0 }: TurnUsage): string =>
   `${count(input)} tokens in, ${count(output)} out.`;
 
 function endingOf(error: unknown, signal: AbortSignal): string {

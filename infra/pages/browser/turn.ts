@@ -48,7 +48,7 @@ class GrowingText {
   }
 }
 
-export class Turn {
+export class PlaygroundTurn {
   readonly #meta = element('p', { className: 'meta soft' });
   readonly #box: HTMLElement;
   readonly #text: GrowingText;
@@ -241,7 +241,7 @@ interface ToolCallPart {
   function?: { name?: string; arguments?: string };
 }
 
-export interface Usage {
+export interface TurnUsage {
   prompt_tokens?: number;
   completion_tokens?: number;
   prompt_tokens_details?: { cached_tokens?: number } | null;
@@ -257,7 +257,7 @@ interface Chunk {
     };
     finish_reason?: string | null;
   }[];
-  usage?: Usage | null;
+  usage?: TurnUsage | null;
   error?: { message?: string };
 }
 

@@ -15,7 +15,7 @@ type Measure = keyof typeof measures;
 
 export const daysChosen = (): number => Number(choiceById('days').value);
 
-export class Usage {
+export class UsageChart {
   #shown: AccountDays | null = null;
 
   /** @param choose called when the customer wants other days */

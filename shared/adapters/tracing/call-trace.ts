@@ -5,7 +5,7 @@ import type { Log } from '../../relay/ports/telemetry.ts';
 import type { TracingSettings } from '../system/environment.ts';
 
 type AttributeValue = string | number | boolean | undefined;
-export type Attributes = Record<string, AttributeValue>;
+export type SpanAttributes = Record<string, AttributeValue>;
 /** As OTLP counts them. */
 const spanKinds = { internal: 1, server: 2, client: 3 } as const;
 
@@ -17,7 +17,7 @@ export interface Span {
   /** Epoch milliseconds, with fractions. */
   startMs: number;
   endMs: number | undefined;
-  attributes: Attributes;
+  attributes: SpanAttributes;
   /** A word that names the failure. */
   error?: string | undefined;
 }
@@ -47,14 +47,14 @@ export class CallTrace {
   }
 
   /** Begins a span of the call. */
-  begin(name: string, kind: Span['kind'], attributes: Attributes = {}): Span {
+  begin(name: string, kind: Span['kind'], attributes: SpanAttributes = {}): Span {
     const span = this.#span(name, kind, this.root.spanId);
     Object.assign(span.attributes, attributes);
     if (this.spans.length < spansMax) this.spans.push(span);
     return span;
   }
 
-  end(span: Span, more: { attributes?: Attributes; error?: string | undefined } = {}): void {
+  end(span: Span, more: { attributes?: SpanAttributes; error?: string | undefined } = {}): void {
     span.endMs ??= this.now();
     Object.assign(span.attributes, more.attributes);
     span.error ??= more.error;
@@ -197,7 +197,7 @@ const spanOf = ({ traceId }: CallTrace, span: Span): object => ({
 /** 64-bit numbers are texts in JSON. */
 const nanoseconds = (milliseconds: number): string => `${BigInt(Math.round(milliseconds * 1000)) * 1000n}`;
 
-const attributesOf = (attributes: Attributes): object[] =>
+const attributesOf = (attributes: SpanAttributes): object[] =>
   Object.entries(attributes).flatMap(([key, value]) =>
     value === undefined ? [] : [{ key, value: valueOf(value) }],
   );

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ChatPorts } from '../../relay/ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../../relay/http/http.ts';
 import {
-  type Attributes,
+  type SpanAttributes,
   CallTrace,
   readTraceParent,
   otlpExporter,
@@ -68,7 +68,10 @@ function bodyOf({ body }: RelayResponse, trace: CallTrace): RelayResponse['body'
   return body;
 }
 
-const requestAttributes = ({ id, method, path }: RelayRequest, { status }: RelayResponse): Attributes => ({
+const requestAttributes = (
+  { id, method, path }: RelayRequest,
+  { status }: RelayResponse,
+): SpanAttributes => ({
   'http.request.method': method,
   'url.path': path,
   'http.response.status_code': status,
@@ -144,7 +147,7 @@ class Tracer {
   }
 
   /** Resolves when the trace was sent, or was waited for long enough. Never rejects. */
-  async over(requestId: string, attributes: Attributes, error?: string): Promise<void> {
+  async over(requestId: string, attributes: SpanAttributes, error?: string): Promise<void> {
     const trace = this.#open.get(requestId);
     this.#open.delete(requestId);
     trace?.end(trace.root, { attributes, error });
@@ -167,7 +170,7 @@ function describe({ root }: CallTrace, line: RequestLog): void {
     'relay.first_content_ms': line.first_content_ms,
     'relay.charge': line.charge,
     'error.type': line.code,
-  } satisfies Attributes);
+  } satisfies SpanAttributes);
   if (line.end === 'failed' || line.status >= 500) root.error = line.code ?? line.end;
 }
 

@@ -8,7 +8,7 @@ import type {
   OutputItem,
   OutputText,
   ReasoningItem,
-  Refusal,
+  RefusalPart,
   ResponsesEvent,
   ShownAnnotation,
   SummaryText,
@@ -65,7 +65,7 @@ export abstract class ItemWriter {
 }
 
 const emptyText = (): OutputText => ({ type: 'output_text', text: '', annotations: [], logprobs: [] });
-const emptyRefusal = (): Refusal => ({ type: 'refusal', refusal: '' });
+const emptyRefusal = (): RefusalPart => ({ type: 'refusal', refusal: '' });
 
 /** A message. Its parts are written one after the other; text and refusal are parts of their own. */
 export class MessageWriter extends ItemWriter {

@@ -29,12 +29,12 @@ export interface OutputText {
   logprobs: TokenLogprob[];
 }
 
-export interface Refusal {
+export interface RefusalPart {
   type: 'refusal';
   refusal: string;
 }
 
-export type MessagePart = OutputText | Refusal;
+export type MessagePart = OutputText | RefusalPart;
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 

@@ -1,6 +1,6 @@
 /** Lists the models that an upstream offers, and sets those of a channel to them. Never leaves a channel without a model. */
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
-import { namesLike, type ModelList, type ModelPage } from '../../upstreams/channel-type.ts';
+import { namesLike, type UpstreamModelList, type ModelPage } from '../../upstreams/channel-type.ts';
 import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
@@ -127,7 +127,7 @@ async function listUpstreamModels(
 
 async function readPage(
   ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
-  list: ModelList,
+  list: UpstreamModelList,
   { channel, secret, after }: { channel: ChannelRow; secret: string | undefined; after: string | undefined },
 ): Promise<ModelPage> {
   const url = list.address(channel, after);

@@ -5,7 +5,7 @@
 import type { AliasSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
-import { capableOf, modelNotFound, type ServedModel } from './serving-channels.ts';
+import { capableOf, modelNotFound, type ModelServing } from './serving-channels.ts';
 import type { ModelName, NamedModels, ServingModel } from './call.ts';
 
 export interface CallToAlias {
@@ -23,7 +23,7 @@ export interface CallToAlias {
  */
 export function modelsOfAlias(
   { alias, name, allowed, request }: CallToAlias,
-  find: (model: string) => ServedModel | undefined,
+  find: (model: string) => ModelServing | undefined,
 ): NamedModels {
   let incapable: InvalidRequest | undefined;
   const serving = allowed.flatMap((model): ServingModel[] => {

@@ -24,7 +24,7 @@ import { refuse, Refusal } from '../http/refusal.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 
 /** What a function keeps over its calls. */
-export interface Relay {
+export interface RelayParts {
   ports: ChatPorts;
   endpoint: Endpoint;
   reservations: Reservations;
@@ -87,7 +87,7 @@ interface CallSource {
  * @param factsOf what of the call depends on who sent it
  */
 export async function readRequest(
-  relay: Relay,
+  relay: RelayParts,
   request: RelayRequest,
   factsOf: (caller: Caller) => CallFacts,
 ): Promise<ReadCall> {
@@ -175,7 +175,7 @@ async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayR
  * wrong with it is refused before the store is asked, and with the conversation that was read for it. Never rejects.
  */
 export async function checkedCall(
-  { ports, endpoint, channels }: Relay,
+  { ports, endpoint, channels }: RelayParts,
   source: CallSource,
   conversation?: Conversation,
 ): Promise<ReadCall> {

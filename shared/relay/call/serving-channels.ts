@@ -20,14 +20,14 @@ const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */
 type NeededCapability = (typeof neededCapabilities)[number];
 
-export interface ServedModel extends Serving {
+export interface ModelServing extends Serving {
   /** What a probe denied at least one of the channels. */
   readonly denied: ReadonlySet<NeededCapability>;
 }
 
 /** What of a snapshot was asked for. */
 interface Index {
-  readonly models: Map<string, ServedModel>;
+  readonly models: Map<string, ModelServing>;
   readonly places: Map<ChannelRow, readonly Place[]>;
 }
 
@@ -36,20 +36,20 @@ export class ServingChannels {
   readonly #bySnapshot = new WeakMap<Snapshot, Index>();
 
   /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
-  find(snapshot: Snapshot, model: string, nowMs: number): ServedModel | undefined {
+  find(snapshot: Snapshot, model: string, nowMs: number): ModelServing | undefined {
     const served = this.#served(snapshot, model);
     const isPriced = served && ruleOf(served.charges, model, nowMs) !== undefined;
     return isPriced || !needsPrice(snapshot, model) ? served : undefined;
   }
 
   /** Throws a Refusal when there are none. */
-  of(snapshot: Snapshot, model: string, nowMs: number): ServedModel {
+  of(snapshot: Snapshot, model: string, nowMs: number): ModelServing {
     const found = this.find(snapshot, model, nowMs);
     if (!found) throw modelNotFound(model, snapshot.models.includes(model) ? 'no_price' : 'no_channel');
     return found;
   }
 
-  #served(snapshot: Snapshot, model: string): ServedModel | undefined {
+  #served(snapshot: Snapshot, model: string): ModelServing | undefined {
     let index = this.#bySnapshot.get(snapshot);
     if (!index) this.#bySnapshot.set(snapshot, (index = { models: new Map(), places: new Map() }));
     const known = index.models.get(model);
@@ -82,7 +82,7 @@ export function callTo<Call extends Pick<ChatCall, 'identity' | 'model' | 'alias
   return Object.freeze({ ...call, outputTokensLimit: undefined, ...served, identity, model });
 }
 
-function servedModel(snapshot: Snapshot, model: string, places: Index['places']): ServedModel | undefined {
+function servedModel(snapshot: Snapshot, model: string, places: Index['places']): ModelServing | undefined {
   const serves = ({ models }: { models: readonly string[] }): boolean => models.includes(model);
   const channels = snapshot.channels.filter(serves);
   if (channels.length === 0) return undefined;
@@ -154,7 +154,7 @@ const needs: Need[] = [
  * channel can do what no probe denied. `model`: the public base name.
  */
 export function capableOf(
-  { denied, ...serving }: ServedModel,
+  { denied, ...serving }: ModelServing,
   { model, request }: { model: string; request: ChatRequest },
 ): Serving {
   let { candidates } = serving;

@@ -1,7 +1,7 @@
 /** What a call asks of the reservations, and what it gets. */
 import type { NanoYuan } from '../../billing/amount.ts';
 import { type OpenEntry, type QuotaItem, emptyQuota } from '../../billing/quota-item.ts';
-import type { Payment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
+import type { CallPayment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { Clock, Random } from '../ports/host.ts';
 import type { BudgetCounter, KeyCounters } from '../ports/runtime-stores.ts';
@@ -51,7 +51,7 @@ export interface Reservation {
   part: number;
   id: string;
   entry: OpenEntry;
-  payment: Payment;
+  payment: CallPayment;
   /** The account has a limit of tokens a minute, so the close adds the output. */
   countsTokens: boolean;
   /** Calls of the key in this minute, if it has a limit. */

@@ -9,7 +9,7 @@ import {
   isOfAccount,
   isRefusal,
   planReserve,
-  type Payment,
+  type CallPayment,
   type ReserveNeed,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
@@ -197,7 +197,7 @@ const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : 
 
 interface ReserveTarget {
   item: QuotaItem;
-  payment: Payment;
+  payment: CallPayment;
   /** The need with the limits of this part. */
   need: ReserveNeed;
 }

@@ -5,7 +5,7 @@ import {
   planReserve,
   type ReserveRefusal,
   isForMoney,
-  type Payment,
+  type CallPayment,
   type ReserveNeed,
 } from '../../billing/reservation.ts';
 import { contended } from './reserve-refusals.ts';
@@ -109,7 +109,7 @@ async function settled(tries: ReserveUnderWay, images: AccountParts): Promise<Ac
 const isOverdrawn = (images: AccountParts): boolean => images.some(({ overdraft }) => overdraft);
 
 /** No part may pay for the call by what it has itself. */
-const paysFromSum = (images: AccountParts, plan: Payment | ReserveRefusal): boolean =>
+const paysFromSum = (images: AccountParts, plan: CallPayment | ReserveRefusal): boolean =>
   isOverdrawn(images) && (isRefusal(plan) ? isForMoney(plan) : plan.amount > 0n);
 
 async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
@@ -194,7 +194,7 @@ interface Gathering {
   images: AccountParts;
   /** The parts that the call may go to. */
   open: readonly QuotaItem[];
-  plan: Payment;
+  plan: CallPayment;
 }
 
 /** No part has enough, but all together have. */

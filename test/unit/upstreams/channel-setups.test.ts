@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { namesLike, type ModelList } from '../../../shared/upstreams/channel-type.ts';
+import { namesLike, type UpstreamModelList } from '../../../shared/upstreams/channel-type.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { channelSetups, type ChannelTypeName } from '../../../shared/upstreams/types/channel-types.ts';
 
-function listOf(type: ChannelTypeName): ModelList {
+function listOf(type: ChannelTypeName): UpstreamModelList {
   const { models } = channelSetups[type];
   if ('unlisted' in models) throw new Error(models.unlisted);
   return models;

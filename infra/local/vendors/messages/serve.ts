@@ -8,7 +8,7 @@ import {
   type Counts,
   type EarlyFailure,
   type PrefixMemory,
-  type Turn,
+  type ModelTurn,
 } from '../script.ts';
 import {
   jsonReply,
@@ -16,7 +16,7 @@ import {
   refusedBy,
   sseFrame,
   sseReply,
-  type Refusal,
+  type VendorRefusal,
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
@@ -56,7 +56,7 @@ export interface MessagesServer {
   ownFields?: string[];
   modelOf(name: string): ClaudeModel | undefined;
   account(gate: Gate): string;
-  refuse: (refusal: Refusal) => VendorReply;
+  refuse: (refusal: VendorRefusal) => VendorReply;
   memory: PrefixMemory;
   /** Frames the events of a stream; default: server-sent events. */
   frame?: EventFraming;
@@ -108,7 +108,7 @@ export function serveMessages(
   return refusedBy(messagesRules, call, refuse) ?? answer(call, server);
 }
 
-const failures: Record<EarlyFailure, Refusal> = {
+const failures: Record<EarlyFailure, VendorRefusal> = {
   overload: { status: 529, message: 'Overloaded', type: 'overloaded_error' },
   quota: {
     status: 400,
@@ -185,7 +185,7 @@ function notesOn(call: MessagesCall): string[] {
 /** A block as the model made it: of a cut call `input` is what came, as text. */
 type Made = { block: Block; input?: string };
 
-const stopReasons: Record<Turn['finish'], string> = {
+const stopReasons: Record<ModelTurn['finish'], string> = {
   stop: 'end_turn',
   calls: 'tool_use',
   length: 'max_tokens',
@@ -194,7 +194,7 @@ const stopReasons: Record<Turn['finish'], string> = {
 };
 
 /** The content of the answer. Each thinking block is signed with all that stands before it. */
-function contentOf(call: MessagesCall, turn: Turn): Made[] {
+function contentOf(call: MessagesCall, turn: ModelTurn): Made[] {
   const { said } = messagesTranscript(call);
   const made: Made[] = [];
   const think = (text: string): void => {
@@ -239,7 +239,7 @@ const usageOf = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, thinkin
 });
 
 interface MessageAnswer {
-  turn: Turn;
+  turn: ModelTurn;
   made: Made[];
   counts: Counts;
   /** Overrides the turn's own. */

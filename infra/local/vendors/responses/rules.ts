@@ -1,7 +1,15 @@
 /** What a request of Responses may say: its form, the encrypted content that comes back, and what OpenAI refuses of it. */
 import { createHash, createHmac } from 'node:crypto';
 import type { ScriptTool, Transcript } from '../script.ts';
-import { contentText, isObject, objectIn, objectsIn, textIn, type Refusal, type Rules } from '../vendor.ts';
+import {
+  contentText,
+  isObject,
+  objectIn,
+  objectsIn,
+  textIn,
+  type VendorRefusal,
+  type Rules,
+} from '../vendor.ts';
 
 /** A Responses request whose outer form is right; the rules look at the rest. */
 export interface ResponsesCall {
@@ -10,10 +18,10 @@ export interface ResponsesCall {
   model: string;
   /** Whose encrypted content this is: the bearer token stands for it. */
   organization: string;
-  items: InputItem[];
+  items: VendorInputItem[];
 }
 
-export interface InputItem extends Record<string, unknown> {
+export interface VendorInputItem extends Record<string, unknown> {
   type: string;
 }
 
@@ -34,11 +42,11 @@ export function responsesCall(
   };
 }
 
-export const isCall = ({ type }: InputItem): boolean =>
+export const isCall = ({ type }: VendorInputItem): boolean =>
   type === 'function_call' || type === 'custom_tool_call';
-export const isOutput = ({ type }: InputItem): boolean =>
+export const isOutput = ({ type }: VendorInputItem): boolean =>
   type === 'function_call_output' || type === 'custom_tool_call_output';
-const isUser = ({ type, role }: InputItem): boolean => type === 'message' && role === 'user';
+const isUser = ({ type, role }: VendorInputItem): boolean => type === 'message' && role === 'user';
 
 export function responsesTranscript({ body, items }: ResponsesCall): Transcript {
   const lastUser = items.findLastIndex(isUser);
@@ -119,14 +127,14 @@ const itemFields: Record<string, string[]> = {
   item_reference: ['id'],
 };
 
-export const refused = (message: string, param: string, code: string | null = null): Refusal => ({
+export const refused = (message: string, param: string, code: string | null = null): VendorRefusal => ({
   status: 400,
   message,
   param,
   code,
 });
 
-const isUnknown = (field: string, { type }: InputItem): boolean =>
+const isUnknown = (field: string, { type }: VendorInputItem): boolean =>
   field !== 'type' && !itemFields[type]?.includes(field);
 
 const partTypes = (role: unknown): string[] =>
@@ -249,12 +257,12 @@ export const responsesRules: Rules<ResponsesCall> = {
   },
 };
 
-const followsReasoning = (item: InputItem | undefined): boolean =>
+const followsReasoning = (item: VendorInputItem | undefined): boolean =>
   item !== undefined &&
   (isCall(item) || item.type === 'reasoning' || (item.type === 'message' && item['role'] === 'assistant'));
 
 /** Codex sends reasoning items without ids, which stand for any. */
-const isReasoningOf = ({ type, id }: InputItem, wanted: string): boolean =>
+const isReasoningOf = ({ type, id }: VendorInputItem, wanted: string): boolean =>
   type === 'reasoning' && (id === undefined || id === wanted);
 
 /** The schema of a strict tool or format, if it allows more than it names. */

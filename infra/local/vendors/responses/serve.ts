@@ -8,7 +8,7 @@ import {
   type AskedTurn,
   type Counts,
   type PrefixMemory,
-  type Turn,
+  type ModelTurn,
 } from '../script.ts';
 import {
   isObject,
@@ -19,7 +19,7 @@ import {
   sseFrame,
   sseReply,
   textIn,
-  type Refusal,
+  type VendorRefusal,
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
@@ -31,7 +31,7 @@ import {
   responsesCall,
   responsesTranscript,
   turnDigits,
-  type InputItem,
+  type VendorInputItem,
   type ResponsesCall,
 } from './rules.ts';
 
@@ -89,7 +89,7 @@ function answer(call: ResponsesCall, { refuse, failures, thinks, memory }: Respo
 }
 
 /** A stream that fails with its first event. */
-const overlong = (call: ResponsesCall, { code, message }: Refusal): VendorReply =>
+const overlong = (call: ResponsesCall, { code, message }: VendorRefusal): VendorReply =>
   sseReply([
     eventFrame({
       type: 'response.failed',
@@ -104,7 +104,7 @@ const brokenOff = {
   type: 'server_error',
 };
 
-function countsOf(call: ResponsesCall, turn: Turn, memory: PrefixMemory): Counts {
+function countsOf(call: ResponsesCall, turn: ModelTurn, memory: PrefixMemory): Counts {
   const key = textIn(call.body['prompt_cache_key']);
   const { total, seen } = memory.promptCounts(`${call.organization} ${call.model} ${key}`, promptParts(call));
   const isCached = total >= 1024;
@@ -125,7 +125,7 @@ const compactionItem = (call: ResponsesCall) => {
 };
 
 function compactedReply(call: ResponsesCall, { memory }: ResponsesServer): VendorReply {
-  const turn: Turn = {
+  const turn: ModelTurn = {
     thinking: '',
     text: 'a summary of some words',
     calls: [],
@@ -149,10 +149,10 @@ const notesOn = ({ items }: ResponsesCall): string[] =>
     ? ['a call without the reasoning of its turn']
     : [];
 
-const isReasoned = ({ call_id: id }: InputItem): boolean => /^call_[0-9a-f]{24}r\d+$/.test(String(id));
+const isReasoned = ({ call_id: id }: VendorInputItem): boolean => /^call_[0-9a-f]{24}r\d+$/.test(String(id));
 
 /** Whether reasoning stands right before the calls of the turn, other calls and a commentary apart. */
-function hasReasoning(before: InputItem[]): boolean {
+function hasReasoning(before: VendorInputItem[]): boolean {
   const last = before.findLast(
     (item) => !isCall(item) && !(item.type === 'message' && item['role'] === 'assistant'),
   );
@@ -160,7 +160,7 @@ function hasReasoning(before: InputItem[]): boolean {
 }
 
 /** The output items of a turn. Thinking that is empty gives no reasoning item. */
-function outputItems(call: ResponsesCall, turn: Turn): Json[] {
+function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
   const digits = turnDigits(call.organization, promptParts(call));
   const reasons = turn.thinking !== '';
   const status = turn.finish === 'length' ? 'incomplete' : 'completed';
@@ -200,7 +200,11 @@ function reasoningItem({ body, organization }: ResponsesCall, id: string, text: 
   };
 }
 
-function messageItem(call: ResponsesCall, turn: Turn, { id, status }: { id: string; status: string }): Json {
+function messageItem(
+  call: ResponsesCall,
+  turn: ModelTurn,
+  { id, status }: { id: string; status: string },
+): Json {
   const cited = asks(responsesTranscript(call).said, 'cite') && turn.finish === 'stop';
   const citation = {
     type: 'url_citation',

@@ -17,7 +17,7 @@ import {
 } from '../../../../shared/operate/config/versions.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { changes, countProgress, shows, type CommandGroup, type Run } from '../command.ts';
+import { changes, countProgress, shows, type CommandGroup, type CommandRun } from '../command.ts';
 import {
   configWriting,
   printDifferences,
@@ -205,11 +205,11 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
   ],
 };
 
-const listed = ({ ports, terminal }: Run, most: number): Promise<ListedVersions> =>
+const listed = ({ ports, terminal }: CommandRun, most: number): Promise<ListedVersions> =>
   listVersions(ports, most, countProgress(terminal, 'versions read'));
 
 async function planBack(
-  { ports, terminal }: Run,
+  { ports, terminal }: CommandRun,
   number: number | undefined,
   to: number | undefined,
 ): Promise<ConfigPlan> {

@@ -47,7 +47,7 @@ import {
   shows,
   writes,
   type CommandGroup,
-  type Run,
+  type CommandRun,
 } from '../command.ts';
 import { parseList, parseNumber } from '../option-values.ts';
 import type { Column, Terminal } from '../terminal.ts';
@@ -225,7 +225,7 @@ interface ListOptions {
 }
 
 async function listed(
-  { ports, terminal }: Run,
+  { ports, terminal }: CommandRun,
   { sort, name, after, ...options }: ListOptions,
 ): Promise<CustomerPage | SpendingPage> {
   const limit = limitOf(terminal.format, options.limit);

@@ -28,7 +28,7 @@ import {
   defaultChannelType,
   type ChannelTypeName,
 } from '../../../../shared/upstreams/types/channel-types.ts';
-import { changes, writes, type Run } from '../command.ts';
+import { changes, writes, type CommandRun } from '../command.ts';
 import {
   parseDecimalText,
   parseList,
@@ -97,7 +97,7 @@ million tokens.`,
     planInit(run, { ...options, attributes: ownAttributesIn(command) }),
 });
 
-async function planInit(run: Run, options: InitOptions) {
+async function planInit(run: CommandRun, options: InitOptions) {
   const { ports, terminal } = run;
   const answer = answerFrom(terminal);
   const upstream = await askUpstream(answer, options);
@@ -285,7 +285,7 @@ async function askSecret(
 }
 
 async function askPrices(
-  { ports, terminal }: Run,
+  { ports, terminal }: CommandRun,
   answer: Answer,
   { models, options }: { models: string[]; options: InitOptions },
 ): Promise<FirstPricesPlan> {

@@ -37,7 +37,15 @@ import {
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { changes, countProgress, rowWrites, shows, writes, type CommandGroup, type Run } from '../command.ts';
+import {
+  changes,
+  countProgress,
+  rowWrites,
+  shows,
+  writes,
+  type CommandGroup,
+  type CommandRun,
+} from '../command.ts';
 import { parseHours, parseLimit, parseList, parseNumber, parseTime } from '../option-values.ts';
 import { namedValues, type Column, type Terminal } from '../terminal.ts';
 
@@ -228,14 +236,14 @@ The relay answers 401 invalid_api_key.`);
 /** Undefined removes the attribute. */
 const limitIn = (limit: Limit): number | undefined => (limit === 'none' ? undefined : limit);
 
-const editing = (run: Run, plan: EditKeyPlan) =>
+const editing = (run: CommandRun, plan: EditKeyPlan) =>
   rowWrites(run, plan, {
     said: 'It is written; live within 30 seconds.',
     facts: { key: plan.name, rights: plan.rights },
   });
 
 async function planLeaked(
-  { ports, terminal }: Run,
+  { ports, terminal }: CommandRun,
   written: string,
   { since, successor }: { since?: number; successor: boolean },
 ) {

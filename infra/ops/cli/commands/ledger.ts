@@ -27,7 +27,7 @@ import {
   shows,
   type ApproveOptions,
   type CommandGroup,
-  type Run,
+  type CommandRun,
 } from '../command.ts';
 import { parseCount, parseList, parseNumber, parseTime } from '../option-values.ts';
 import type { Column } from '../terminal.ts';
@@ -201,7 +201,7 @@ export const auditCommand = shows('audit', {
 
 /** @returns one sentence for each close that could not be written */
 async function repairAndPrint(
-  { ports, terminal }: Run,
+  { ports, terminal }: CommandRun,
   source: string,
   options: ApproveOptions,
 ): Promise<string[]> {

@@ -25,7 +25,7 @@ export interface Field {
   mark?: { kind: 'bad' | 'warning'; words: string } | undefined;
 }
 
-export interface Tried {
+export interface SentForm {
   fields: Readonly<Record<string, string>>;
   /** Why it was refused. Absent: it was not, and is changed again. */
   problem?: string;
@@ -39,7 +39,7 @@ interface FormOf {
   fields: readonly Field[];
   verb: string;
   cancel?: string | undefined;
-  tried?: Tried | undefined;
+  tried?: SentForm | undefined;
 }
 
 export function form({ action, formToken, fields, verb, cancel, tried }: FormOf): Markup {
@@ -66,7 +66,7 @@ const problemOf = (words: string): Markup => html`<p class="notice bad" role="al
  * A hidden field says which row was looked at. It is made anew for a form that was refused because its row is another one now,
  * and for no other: a typo that is corrected must not write over what somebody else wrote meanwhile.
  */
-const withTried = (field: Field, tried: Tried | undefined): Field =>
+const withTried = (field: Field, tried: SentForm | undefined): Field =>
   tried && !(field.kind === 'hidden' && tried.isOvertaken)
     ? { ...field, value: tried.fields[field.name] ?? '' }
     : field;
@@ -260,12 +260,12 @@ export function typedJson(name: string, text: string): Record<string, unknown> {
 }
 
 /** The relay's marks of a row, at the fields that they name. */
-export interface RowMarks {
+export interface FieldMarks {
   problem?: string | undefined;
   warning?: string | undefined;
 }
 
-export function withMarks(fields: readonly Field[], { problem = '', warning = '' }: RowMarks): Field[] {
+export function withMarks(fields: readonly Field[], { problem = '', warning = '' }: FieldMarks): Field[] {
   const [bad, warned] = [problem, warning].map((words) => errorsByField(words, fields));
   return fields.map((field): Field => {
     const [what, why] = [bad?.get(field.name), warned?.get(field.name)];
@@ -275,7 +275,7 @@ export function withMarks(fields: readonly Field[], { problem = '', warning = ''
 }
 
 /** The marks that name no field: they belong to the whole form. */
-export const marksElsewhere = ({ problem, warning }: RowMarks, fields: readonly Field[]): string[] =>
+export const marksElsewhere = ({ problem, warning }: FieldMarks, fields: readonly Field[]): string[] =>
   [problem, warning].filter(
     (words): words is string => words !== undefined && errorsByField(words, fields).size === 0,
   );

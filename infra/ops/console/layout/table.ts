@@ -4,7 +4,7 @@ import { firstContentWithin } from '../../../../shared/operate/report.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { grouped, margin, milliseconds, percent, short, yuan } from './figures.ts';
 
-export interface Column<Row> {
+export interface PageColumn<Row> {
   title: string;
   show: (row: Row) => Content;
   /** Right-aligned, with figures of one width. */
@@ -20,23 +20,24 @@ export interface Column<Row> {
   isHead?: boolean;
 }
 
-type Show<Row> = Column<Row>['show'];
-type More<Row> = Omit<Column<Row>, 'title' | 'show'>;
+type Show<Row> = PageColumn<Row>['show'];
+type More<Row> = Omit<PageColumn<Row>, 'title' | 'show'>;
 
-export const column = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): Column<Row> => ({
+export const column = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> => ({
   title,
   show,
   ...more,
 });
 
 /** It names the row. */
-export const head = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): Column<Row> =>
+export const head = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> =>
   column(title, show, { isHead: true, ...more });
 
-export const number = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): Column<Row> =>
+export const number = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> =>
   column(title, show, { isNumber: true, ...more });
 
-export const actions = <Row>(show: Show<Row>): Column<Row> => column('Actions', show, { isActions: true });
+export const actions = <Row>(show: Show<Row>): PageColumn<Row> =>
+  column('Actions', show, { isActions: true });
 
 export const wide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
 
@@ -46,7 +47,7 @@ export const cut = (whole: string, shown: Content = whole): Markup =>
 
 interface TableOf<Row> {
   caption: string;
-  columns: readonly Column<Row>[];
+  columns: readonly PageColumn<Row>[];
   empty: Content;
   /** Rows with a mark: a problem or a warning. */
   markOf?: (row: Row) => 'bad' | 'warning' | undefined;
@@ -78,7 +79,7 @@ export function table<Row>(rows: readonly Row[], { caption, empty, markOf, ...gi
   </div>`;
 }
 
-const headOf = <Row>({ title, isNumber, about, isActions }: Column<Row>): Markup =>
+const headOf = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Markup =>
   html`<th
     scope="col"
     ${isNumber ? html`class="number"` : nothing}
@@ -88,7 +89,7 @@ const headOf = <Row>({ title, isNumber, about, isActions }: Column<Row>): Markup
     ${title}
   </th>`;
 
-function bodyOf<Row>({ show, isNumber, isHead, sortBy }: Column<Row>, row: Row): Markup {
+function bodyOf<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: Row): Markup {
   const key = sortBy?.(row);
   const sort = key === undefined ? nothing : html` data-sort="${String(key)}"`;
   if (isHead) return html`<th scope="row" ${sort}>${show(row)}</th>`;
@@ -100,7 +101,7 @@ type CountName = keyof DailyFigures['counts'];
 /** Columns of sums: calls, tokens, times and amounts stand in every table under the same titles, and sort the same. */
 export function figureColumns<Row>(of: (row: Row) => DailyFigures) {
   const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
-  const tokens = (title: string, name: CountName, about = 'tokens'): Column<Row> =>
+  const tokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
     number(title, (row) => short(count(row, name)), { about, sortBy: (row) => count(row, name) });
   const within = (row: Row): number | undefined => firstContentWithin(of(row), 0.95);
   return {
@@ -116,7 +117,7 @@ export function figureColumns<Row>(of: (row: Row) => DailyFigures) {
     }),
     charged: number('Charged', (row) => yuan(of(row).amounts.charged ?? 0n)),
     margin: number('Margin', (row) => margin(of(row)), { about: 'of the calls whose cost is known' }),
-  } satisfies Record<string, Column<Row>>;
+  } satisfies Record<string, PageColumn<Row>>;
 }
 
 export const withinWords = (bound: number | undefined): string =>

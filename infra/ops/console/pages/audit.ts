@@ -10,7 +10,7 @@ import {
 import { Failure, usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
 import { html, type Markup } from '../../markup.ts';
 import { bytes, grouped } from '../layout/figures.ts';
-import { form, type Tried } from '../layout/form.ts';
+import { form, type SentForm } from '../layout/form.ts';
 import { command, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, head, pager, table, wide } from '../layout/table.ts';
 import { customerLink, customerPath, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
@@ -24,7 +24,7 @@ export function auditPages(routes: Routes): void {
   routes.form('/audit', { page: auditPage, propose: proposeAudit, reads: true });
 }
 
-async function auditPage(visit: Visit, tried?: Tried): Promise<Page> {
+async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
   const { ports, identity, query } = visit;
   const [findings, balances] = await Promise.all([
     configFindings(ports),

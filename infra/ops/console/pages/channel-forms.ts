@@ -24,8 +24,8 @@ import {
   withMarks,
   type Field,
   type RowField,
-  type RowMarks,
-  type Tried,
+  type FieldMarks,
+  type SentForm,
 } from '../layout/form.ts';
 import { lead, warnings } from '../layout/frame.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
@@ -104,7 +104,7 @@ function fieldsOf(row: RawRow, channel: ListedChannel | undefined): Field[] {
   return withMarks(covered, marksOf(row, channel));
 }
 
-const marksOf = (row: RawRow, channel: ListedChannel | undefined): RowMarks => ({
+const marksOf = (row: RawRow, channel: ListedChannel | undefined): FieldMarks => ({
   problem: channel?.problem ?? textIn(row, '_problem'),
   warning: channel?.warning ?? textIn(row, '_warning'),
 });
@@ -113,7 +113,7 @@ const textIn = (row: RawRow, name: string): string | undefined =>
   typeof row[name] === 'string' ? row[name] : undefined;
 
 /** A key that was typed in place of its reference is not shown again. */
-function withoutSecret(tried: Tried | undefined): Tried | undefined {
+function withoutSecret(tried: SentForm | undefined): SentForm | undefined {
   if (!tried) return undefined;
   const secret = typedList(tried.fields['secret'] ?? '').filter(isReference);
   return { ...tried, fields: { ...tried.fields, secret: secret.join(', ') } };

@@ -30,7 +30,7 @@ import {
   withMarks,
   type Field,
   type RowField,
-  type RowMarks,
+  type FieldMarks,
 } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, head, number, table } from '../layout/table.ts';
@@ -152,7 +152,7 @@ const own: readonly RowField[] = [
   },
 ];
 
-const marksOf = ({ _problem: problem, _warning: warning }: RawRow): RowMarks => ({
+const marksOf = ({ _problem: problem, _warning: warning }: RawRow): FieldMarks => ({
   ...(typeof problem === 'string' && { problem }),
   ...(typeof warning === 'string' && { warning }),
 });

@@ -13,7 +13,7 @@ import { html, nothing, shownValue, type Markup } from '../../markup.ts';
 import { counted, grouped, percent, written, yuan } from '../layout/figures.ts';
 import { emptyBox, emptyState, warnings, type Page } from '../layout/frame.ts';
 import { plot } from '../layout/plot.ts';
-import { facts, figureColumns, head, table, tiles, type Column } from '../layout/table.ts';
+import { facts, figureColumns, head, table, tiles, type PageColumn } from '../layout/table.ts';
 import { customerPath, type Routes, type Visit } from '../visit/visit.ts';
 import { grantTable } from './grants.ts';
 import { keyTable } from './keys.ts';
@@ -146,7 +146,7 @@ function usage({ use }: CustomerView): Markup {
 
 const columns = figureColumns<{ figures: DailyFigures }>((row) => row.figures);
 
-const modelColumns: Column<CustomerUse['models'][number]>[] = [
+const modelColumns: PageColumn<CustomerUse['models'][number]>[] = [
   head('Model', ({ model }) => model),
   columns.calls,
   columns.failed,

@@ -21,7 +21,7 @@ import {
   pager,
   table,
   tabs,
-  type Column,
+  type PageColumn,
 } from '../layout/table.ts';
 import { customerLink, type Routes, type Visit } from '../visit/visit.ts';
 
@@ -138,8 +138,8 @@ const month = figureColumns<ListedCustomer>((row) => row.month);
 
 const columnsOf = <Customer extends ListedCustomer>(
   nowMs: number,
-  more?: Column<Customer>,
-): Column<Customer>[] => [
+  more?: PageColumn<Customer>,
+): PageColumn<Customer>[] => [
   head('Customer', ({ account }) => customerLink(account)),
   column('State', stateOf),
   number('Balance', balanceOf, { sortBy: ({ item }) => (item ? formatYuan(item.available) : '') }),

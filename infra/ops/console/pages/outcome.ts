@@ -3,9 +3,9 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { span } from '../layout/figures.ts';
 import { notice, outcome, sectionOf, warnings, type Page } from '../layout/frame.ts';
-import type { Kept, Outcome, Run, Visit } from '../visit/visit.ts';
+import type { KeptVisit, Outcome, ActionRun, Visit } from '../visit/visit.ts';
 
-export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: Kept): Page {
+export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: KeptVisit): Page {
   const { title, back, effect, questions, refusal, details, verb, grave } = proposal;
   const isTyped = Object.keys(typed).some((name) => name !== 'form_token');
   const again = isTyped ? html`<a href="${path}?again=${id}">Change the values</a>` : nothing;
@@ -37,8 +37,8 @@ export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: 
 const refreshSeconds = 2;
 
 interface Shown {
-  kept: Kept;
-  run: Run;
+  kept: KeptVisit;
+  run: ActionRun;
   secret: Outcome['secret'];
 }
 

@@ -8,7 +8,7 @@ import { html, nothing, type Markup } from '../../markup.ts';
 import { counted, exactYuan, grouped } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { command, emptyBox, emptyState, lead, notice, type Page } from '../layout/frame.ts';
-import { column, figureColumns, head, number, table, tiles, wide, type Column } from '../layout/table.ts';
+import { column, figureColumns, head, number, table, tiles, wide, type PageColumn } from '../layout/table.ts';
 import { customerLink, type Routes, type Visit } from '../visit/visit.ts';
 
 export function statementPages(routes: Routes): void {
@@ -101,7 +101,7 @@ interface StatementLine {
 }
 
 const figures = figureColumns<StatementLine>((row) => row.figures);
-const columns: Column<StatementLine>[] = [
+const columns: PageColumn<StatementLine>[] = [
   figures.calls,
   number('On a plan', (row) => grouped(row.figures.counts.plan_calls ?? 0), {
     about: 'calls without a charge',
@@ -120,7 +120,7 @@ const byModel = (days: readonly StatementDay[]): StatementLine[] =>
     }))
     .toSorted((a, b) => Number((b.figures.amounts.charged ?? 0n) - (a.figures.amounts.charged ?? 0n)));
 
-const grantColumns: Column<WrittenGrant>[] = [
+const grantColumns: PageColumn<WrittenGrant>[] = [
   head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
   column('Applied', ({ applied }) => applied ?? ''),
   column('Reason', ({ reason }) => wide(reason ?? '')),

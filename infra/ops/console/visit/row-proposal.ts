@@ -14,7 +14,7 @@ import { whatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operat
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { bytes, counted, grouped, yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
-import { badge, column, head, number, table, type Column } from '../layout/table.ts';
+import { badge, column, head, number, table, type PageColumn } from '../layout/table.ts';
 import { customerLink, ofWrites, type Proposal, type Visit } from './visit.ts';
 
 interface RowProposal {
@@ -150,15 +150,15 @@ function names(title: string, means: string, list: readonly string[]): Content {
 
 type Row = WhatIf['total'] & Pick<ModelEffect, 'model'> & Partial<Pick<ModelEffect, 'isLost'>>;
 
-const amount = (title: string, of: (row: Row) => Bounds): Column<Row> =>
+const amount = (title: string, of: (row: Row) => Bounds): PageColumn<Row> =>
   number(title, (row) => [of(row).low === of(row).high ? nothing : '~', yuan(middleOf(of(row)))]);
 
-const certainty = (side: 'revenue' | 'margin'): Column<Row> =>
+const certainty = (side: 'revenue' | 'margin'): PageColumn<Row> =>
   column('Certainty', (row) => certaintyOf(row[side].before, row[side].after), {
     about: 'how far the truth may be from these two amounts',
   });
 
-const columns: Column<Row>[] = [
+const columns: PageColumn<Row>[] = [
   head('Model', ({ model, isLost }) => [model, ' ', isLost ? badge('not served', 'bad') : nothing]),
   number('Calls', ({ calls }) => grouped(calls), { sortBy: ({ calls }) => calls }),
   amount('Revenue', ({ revenue }) => revenue.before),
@@ -169,7 +169,7 @@ const columns: Column<Row>[] = [
   certainty('margin'),
 ];
 
-const soonerColumns: Column<SoonerEmpty>[] = [
+const soonerColumns: PageColumn<SoonerEmpty>[] = [
   head('Customer', ({ account }) => customerLink(account)),
   number('Balance', ({ available }) => yuan(available)),
   number('Lasts now, days', ({ daysBefore }) => daysBefore?.toFixed(1) ?? 'over 365'),

@@ -6,7 +6,7 @@
 import type { Plan } from '../../../../shared/operate/plan.ts';
 import type { RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { form, type Field, type Tried } from '../layout/form.ts';
+import { form, type Field, type SentForm } from '../layout/form.ts';
 import type { Page } from '../layout/frame.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
 
@@ -44,7 +44,7 @@ export interface Visit {
 }
 
 /** Shows a page; with `tried`, the same page after its form was refused. */
-export type PageView = (visit: Visit, tried?: Tried) => Promise<Page>;
+export type PageView = (visit: Visit, tried?: SentForm) => Promise<Page>;
 
 export interface FormRoute {
   /** The form alone on its page, or the page that it is part of. */
@@ -68,12 +68,12 @@ interface FormParts {
   fields?: readonly Field[];
   verb?: string;
   cancel?: string;
-  tried?: Tried | undefined;
+  tried?: SentForm | undefined;
 }
 
 /** A page that is a form alone. It is sent to where it stands, by whom it was made for. */
 export const formPage =
-  (partsOf: (visit: Visit, tried: Tried | undefined) => FormParts | Promise<FormParts>): PageView =>
+  (partsOf: (visit: Visit, tried: SentForm | undefined) => FormParts | Promise<FormParts>): PageView =>
   async (visit, tried) => {
     const {
       title,
@@ -144,17 +144,17 @@ export interface Outcome {
   next?: readonly (readonly [path: string, words: string])[];
 }
 
-export interface Kept {
+export interface KeptVisit {
   id: string;
   owner: string;
   proposal: Proposal;
   typed: Readonly<Record<string, string>>;
   path: string;
   keptMs: number;
-  run?: Run;
+  run?: ActionRun;
 }
 
-export interface Run {
+export interface ActionRun {
   startedMs: number;
   words: string;
   ended?: { outcome: Outcome } | { error: unknown };
@@ -166,7 +166,7 @@ const keptForMs = 30 * 60_000;
 const runningMax = 4;
 
 export class Proposals {
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Map<string, KeptVisit>();
   readonly #newId: () => string;
   readonly #now: () => number;
 
@@ -184,17 +184,17 @@ export class Proposals {
   }
 
   /** Of this session alone. Undefined: it is over, or there never was one. */
-  find(identity: Identity, id: string): Kept | undefined {
+  find(identity: Identity, id: string): KeptVisit | undefined {
     const kept = this.#kept.get(id);
     return kept?.owner === identity.formToken ? kept : undefined;
   }
 
   /** Starts it if it was not started before. False: too many run already. */
-  start(kept: Kept): boolean {
+  start(kept: KeptVisit): boolean {
     if (kept.run) return true;
     const running = [...this.#kept.values()].filter(({ run }) => run && !run.ended).length;
     if (running >= runningMax) return false;
-    const run: Run = { startedMs: this.#now(), words: '', done: Promise.resolve() };
+    const run: ActionRun = { startedMs: this.#now(), words: '', done: Promise.resolve() };
     kept.run = run;
     const work = async (): Promise<void> => {
       try {
@@ -211,7 +211,7 @@ export class Proposals {
   }
 
   /** Takes the secret out of a result that is being shown. */
-  takeSecret({ run }: Kept): Outcome['secret'] {
+  takeSecret({ run }: KeptVisit): Outcome['secret'] {
     if (!run?.ended || !('outcome' in run.ended)) return undefined;
     const { secret, ...rest } = run.ended.outcome;
     run.ended = { outcome: rest };

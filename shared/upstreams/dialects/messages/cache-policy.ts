@@ -17,12 +17,12 @@
  */
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry } from '../../dialect.ts';
-import type { Conversation } from './conversation.ts';
+import type { MessagesConversation } from './conversation.ts';
 
 const breakpointsMax = 4;
 const lookbackBlocks = 20;
 
-export interface Prompt extends Conversation {
+export interface Prompt extends MessagesConversation {
   tools: JsonRecord[];
 }
 

@@ -10,20 +10,23 @@ import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
 import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 
-export interface Turn {
+export interface MessagesTurn {
   role: 'user' | 'assistant';
   content: JsonRecord[];
 }
 
-export interface Conversation {
+export interface MessagesConversation {
   system: JsonRecord[];
-  turns: Turn[];
+  turns: MessagesTurn[];
 }
 
 const isSystem = ({ role }: ChatMessage): boolean => role === 'system' || role === 'developer';
 
 /** Throws CannotCarry for content that has no form here. */
-export function conversation(messages: readonly ChatMessage[], settings: RequestSettings): Conversation {
+export function conversation(
+  messages: readonly ChatMessage[],
+  settings: RequestSettings,
+): MessagesConversation {
   const firstTurn = messages.findIndex((message) => !isSystem(message));
   const leading = messages.slice(0, firstTurn < 0 ? messages.length : firstTurn);
   const system = leading.flatMap((message, index) =>
@@ -31,8 +34,8 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
   );
   const form = settings.quirks.callIds === 'alnum9' ? 'alnum9' : 'word64';
   const ids = sentIds(messages, { callIds: settings.callIds, form });
-  const turns: Turn[] = [];
-  const add = (role: Turn['role'], blocks: readonly JsonRecord[]): void => {
+  const turns: MessagesTurn[] = [];
+  const add = (role: MessagesTurn['role'], blocks: readonly JsonRecord[]): void => {
     let last = turns.at(-1);
     if (blocks.length > 0 && last?.role !== role) turns.push((last = { role, content: [] }));
     for (const block of blocks) last?.content.push(block);
@@ -57,7 +60,7 @@ export function conversation(messages: readonly ChatMessage[], settings: Request
 }
 
 /** Results of tools stand before all else, as the vendor wants it. */
-function resultsFirst({ role, content }: Turn): Turn {
+function resultsFirst({ role, content }: MessagesTurn): MessagesTurn {
   const results = content.filter(isResult);
   const others = results.length > 0 ? content.filter((block) => !isResult(block)) : content;
   return { role, content: [...results, ...others] };

@@ -4,7 +4,7 @@ import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
-import { conversation, type Turn } from './conversation.ts';
+import { conversation, type MessagesTurn } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
 import { modelRules, type ModelRules, budgetLeast, samplingFields, thinkingFields } from './model-rules.ts';
 import { asksForCall, toolFields } from './tools.ts';
@@ -150,15 +150,15 @@ function limitOf(request: ChatRequest, settings: RequestSettings, { outputTokens
 }
 
 /** Whether the call continues a loop of calls whose last turn does not begin with thinking. */
-function lacksThinking(turns: readonly Turn[]): boolean {
+function lacksThinking(turns: readonly MessagesTurn[]): boolean {
   const answered = turns.at(-1)?.content.some(({ type }) => type === 'tool_result') ?? false;
   return answered && !beginsWithThinking(turns.at(-2));
 }
 
-const beginsWithThinking = (turn: Turn | undefined): boolean =>
+const beginsWithThinking = (turn: MessagesTurn | undefined): boolean =>
   /^(redacted_)?thinking$/.test(String(turn?.content[0]?.['type']));
 
-const isBareCall = (turn: Turn): boolean =>
+const isBareCall = (turn: MessagesTurn): boolean =>
   turn.content.some(({ type }) => type === 'tool_use') && !beginsWithThinking(turn);
 
 /**
