@@ -3,12 +3,11 @@ import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-
 import { dynamoAccountRows } from '../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../shared/adapters/dynamodb/row-tables.ts';
 import { dynamoConfigStore } from '../shared/adapters/dynamodb/config-store.ts';
-import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/learned-facts.ts';
+import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/channel-health.ts';
 import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secret-store.ts';
 import { readDefaultLimits, readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, systemRandom } from '../shared/adapters/system/node-ports.ts';
-import { configMetrics } from '../shared/adapters/telemetry/metrics.ts';
-import { jsonLog } from '../shared/adapters/telemetry/json-log.ts';
+import { configMetrics, jsonLog } from '../shared/adapters/telemetry/metrics.ts';
 import { configPublisher, rowMarker } from '../shared/relay/background/config-publisher.ts';
 import { configStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 

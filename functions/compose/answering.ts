@@ -1,10 +1,9 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
-import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/channel-health.ts';
+import { DynamoChannelHealth, DynamoLearnedFacts } from '../../shared/adapters/dynamodb/channel-health.ts';
 import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
-import { DynamoLearnedFacts } from '../../shared/adapters/dynamodb/learned-facts.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/secret-store.ts';
 import {
   hmacPseudonym,
@@ -15,17 +14,15 @@ import {
   zlibInflate,
 } from '../../shared/adapters/system/node-ports.ts';
 import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
-import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
-import { requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
 import { requestSigner } from '../../shared/adapters/aws/signature.ts';
 import type { SearchSettings } from '../../shared/config/settings.ts';
 import type { RunToStart } from '../../shared/relay/ports/stored.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
-import { withCors } from '../../shared/relay/http/cors.ts';
+import { withCors, type Handle, type HostedHandle } from '../../shared/relay/http/http.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { ChatPorts } from '../../shared/relay/ports/chat-ports.ts';
-import type { Handle, HostedHandle } from '../../shared/relay/http/http.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
 import { lateTracing, lazily } from './late-adapters.ts';
 

@@ -8,11 +8,10 @@ import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/channel-heal
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
-import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/metrics.ts';
 import { accountHandle } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
-import { withCors } from '../../shared/relay/http/cors.ts';
-import type { HostedHandle } from '../../shared/relay/http/http.ts';
+import { withCors, type HostedHandle } from '../../shared/relay/http/http.ts';
 import { lazily } from './late-adapters.ts';
 
 export function publicHandle(environment: Environment = readEnvironment()): HostedHandle {

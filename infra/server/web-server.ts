@@ -14,7 +14,7 @@ import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.t
 import { Arrivals, ByteBudget, type Claim, readBody, type BodyFault, Turns } from './request-body.ts';
 import type { ServerOptions } from './server-options.ts';
 import { defaultFunction, routes } from '../stack/constructs/function-descriptions.ts';
-import { writeBody } from '../../shared/adapters/entry/streamed-body.ts';
+import { writeBody } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { refusalResponse, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 
 /** Probes need no origin secret here, and nothing of the tables: a store that is away is no reason to restart. */

@@ -1,10 +1,9 @@
-import type { PartCounts } from '../wire/input-parts.ts';
+import type { PartCounts } from '../wire/chat-response.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { type NanoYuan, formatYuan } from './amount.ts';
 import { parsePrice } from './price.ts';
-import type { CloseKind, CloseRecord, OpenEntry, QuotaItem } from './quota-item.ts';
-import type { CloseWrite } from './quota-writes.ts';
+import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, CloseWrite } from './quota-item.ts';
 
 /**
  * A row of the table `ledger`: one for each closed reservation and one for each applied grant. Attributes are

@@ -5,7 +5,7 @@ import {
   type PartName,
   type PartPrice,
   type PartCounts,
-} from '../wire/input-parts.ts';
+} from '../wire/chat-response.ts';
 import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
 import type { ChargeEntry } from '../wire/public-api.ts';
 

@@ -1,5 +1,10 @@
-import { inputParts, laterParts } from '../wire/input-parts.ts';
-import type { ChatUsage, PromptTokensDetails, ReportedUsage } from '../wire/chat-response.ts';
+import {
+  inputParts,
+  laterParts,
+  type ChatUsage,
+  type PromptTokensDetails,
+  type ReportedUsage,
+} from '../wire/chat-response.ts';
 import type { ChatContentPart } from '../wire/canonical-call.ts';
 import type { EstimatedCall } from './estimate/input-tokens.ts';
 import { TextShape, windowTokens } from './estimate/text-tokens.ts';

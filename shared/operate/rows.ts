@@ -5,7 +5,7 @@
 import { AccountRow } from '../config/rows/account-row.ts';
 import { plainRow, plainValue, readRow } from '../config/rows/read-row.ts';
 import type { TableName } from '../tables/table-names.ts';
-import { fingerprint } from '../wire/fingerprint.ts';
+import { fingerprint } from '../wire/ids.ts';
 import { canonicalJson } from '../wire/json.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
 import { Failure, usable, usageFailure, type Plan } from './plan.ts';

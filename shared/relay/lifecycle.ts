@@ -42,8 +42,7 @@ import {
 import { callTo, ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
-import type { Handle, RelayRequest, RelayResponse } from './http/http.ts';
-import { responsesPrefix } from './http/http-routes.ts';
+import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
 import { asRefusal, refusalResponse } from './http/refusal.ts';
 import { Bill, servingFacts, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';

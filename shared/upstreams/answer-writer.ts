@@ -2,7 +2,16 @@
  * What the readers of all dialects write with: canonical chunks, ids of calls, and the bound of what one answer makes the
  * relay keep.
  */
-import { type ChatChunk, type ChatDelta, type FinishReason, Kept } from '../wire/chat-response.ts';
+import {
+  type ChatChunk,
+  type ChatDelta,
+  type FinishReason,
+  Kept,
+  inputParts,
+  laterParts,
+  type ReportedPart,
+  type ReportedUsage,
+} from '../wire/chat-response.ts';
 import type { StatePart } from '../wire/turn-state.ts';
 import type { ReaderContext } from './dialect.ts';
 import { UpstreamFailure } from './exchange.ts';
@@ -68,3 +77,154 @@ export class AnswerWriter {
 /** The parts of a turn, if they say more than the visible turn does. */
 export const telling = (parts: readonly StatePart[]): readonly StatePart[] | undefined =>
   parts.some((part) => 'opaque' in part || 'phase' in part) ? parts : undefined;
+
+// One reading of all vendors' token counts. A dialect names the fields; here they are merged over the events of an answer
+// and brought to one meaning. Must never take an unknown count for zero, nor decide whether a count is plausible.
+
+/** The counts of one usage object, as they came: numbers, text, null or nothing. */
+export interface VendorCounts extends Partial<Record<ReportedPart, unknown>> {
+  input?: unknown;
+  output?: unknown;
+  total?: unknown;
+  reasoning?: unknown;
+  /** Written to the cache for the usual time, where the vendor counts the times apart. `written` is for any time. */
+  writtenForMinutes?: unknown;
+  /**
+   * Whether `input` leaves out what was read and written. `unsure`: the counts themselves show it, since parts are
+   * never larger than their whole. Absent: they are in it.
+   */
+  cacheIsApart?: boolean | 'unsure';
+}
+
+/** What is known of the input. */
+interface InputCounts extends Parts {
+  /** All of it, what was read and written included. Undefined: only parts of it are known. */
+  whole?: number | undefined;
+  /** The count of the event that said so, before what was apart was added. */
+  own?: number | undefined;
+}
+
+type Parts = Partial<Record<ReportedPart, number | undefined>>;
+
+/**
+ * The counts of one answer, which may come in several events. Of the input the last event that counts it holds, as one
+ * set with its parts: some vendors estimate at the start and count at the end. Of the output the largest holds, since it
+ * only grows.
+ */
+export class UsageCounts {
+  #input: InputCounts = {};
+  #output: number | undefined;
+  #reasoning: number | undefined;
+  #total: number | undefined;
+
+  /** Undefined is ignored. */
+  push(counts: VendorCounts | undefined): void {
+    if (!counts) return;
+    const [own, output, total, reasoning] = [counts.input, counts.output, counts.total, counts.reasoning].map(
+      countOf,
+    );
+    const parts = partsOf(counts);
+    this.#input =
+      own === undefined
+        ? withParts(this.#input, parts)
+        : corrected(this.#input, { ...parts, own, whole: wholeOf(own, parts, counts) });
+    this.#total = total ?? this.#total;
+    this.#reasoning = larger(this.#reasoning, reasoning);
+    this.#output = larger(this.#output, outputOf(this.#input.whole, { output, total, reasoning }));
+  }
+
+  /** Undefined: neither input nor output is known. */
+  get reported(): ReportedUsage | undefined {
+    const { whole, own: _own, ...parts } = this.#input;
+    const output = this.#output;
+    if (whole === undefined && output === undefined) return undefined;
+    const left = this.#total === undefined ? -1 : this.#total - Number(output);
+    const input = whole ?? (left >= 0 ? left : undefined);
+    return { input, output, ...parts, reasoning: this.#reasoning };
+  }
+}
+
+const larger = (known: number | undefined, count: number | undefined): number | undefined =>
+  count === undefined ? known : Math.max(known ?? count, count);
+
+/** Only the parts that the event names. */
+function partsOf(counts: VendorCounts): Parts {
+  const [cached, named, forMinutes = 0, writtenForHour] = [
+    counts.cached,
+    counts.written,
+    counts.writtenForMinutes,
+    counts.writtenForHour,
+  ].map(countOf);
+  const apart = forMinutes + (writtenForHour ?? 0);
+  const written = apart > 0 ? Math.max(named ?? 0, apart) : named;
+  return {
+    ...(cached !== undefined && { cached }),
+    ...(written !== undefined && { written }),
+    ...(writtenForHour !== undefined && { writtenForHour }),
+    ...Object.fromEntries(
+      laterParts.flatMap(({ reported }) => {
+        const count = countOf(counts[reported]);
+        return count === undefined ? [] : [[reported, count]];
+      }),
+    ),
+  };
+}
+
+/** A part below zero is no count, and must not make the input smaller. */
+const cacheOf = ({ cached = 0, written = 0 }: Parts): number => Math.max(cached, 0) + Math.max(written, 0);
+
+function wholeOf(own: number, parts: Parts, { cacheIsApart, total, output }: VendorCounts): number {
+  const cache = cacheOf(parts);
+  const isApart =
+    cacheIsApart === 'unsure'
+      ? cache > own || (cache > 0 && countOf(total) === own + cache + (countOf(output) ?? 0))
+      : cacheIsApart;
+  return isApart && own >= 0 ? own + cache : own;
+}
+
+/**
+ * A later count replaces all that was known, unless it says nothing: some vendors send zero where they do not know, and
+ * some repeat what they said without some of its parts.
+ */
+function corrected(known: InputCounts, said: InputCounts & { own: number }): InputCounts {
+  if (known.whole === undefined) return { ...known, ...said };
+  const isUnknown = said.own < 0 || (said.own === 0 && cacheOf(said) <= cacheOf(known));
+  const isRepeat = (['own', ...inputParts.map(({ reported }) => reported)] as const).every(
+    (name) => said[name] === undefined || said[name] === known[name],
+  );
+  return isUnknown || isRepeat ? known : said;
+}
+
+/** Parts without a count of the input are parts of what is known of it, never more. */
+function withParts(known: InputCounts, parts: Parts): InputCounts {
+  if (cacheOf(parts) === 0) return { ...parts, ...known };
+  const { whole = 0 } = known;
+  const { cached } = parts;
+  const isMore = cached !== undefined && whole > 0 && cached > whole;
+  return { ...known, ...parts, ...(isMore && { cached: whole }) };
+}
+
+/**
+ * What a total has beyond input and output is output: thinking that the vendor counts apart. Without a total, reasoning
+ * that is larger than the output is not in it.
+ */
+function outputOf(
+  input: number | undefined,
+  { output, total, reasoning = 0 }: Record<'output' | 'total' | 'reasoning', number | undefined>,
+): number | undefined {
+  if (input !== undefined && input >= 0 && total !== undefined && total >= input + (output ?? 0))
+    return total - input;
+  if (output === undefined || total !== undefined || reasoning <= output) return output;
+  return output + reasoning;
+}
+
+/** Digits as text are a count too: JSON writers of 64-bit integers send them. -1: not a number, which no count can be. */
+function countOf(value: unknown): number | undefined {
+  const count = typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+  if (typeof count !== 'number') return undefined;
+  return Number.isNaN(count) ? -1 : Math.round(count);
+}
+
+/** The service tier that an upstream says it used, which clients are shown: one short word, or none. */
+export const serviceTierOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^[\w-]{1,32}$/.test(value) ? value : undefined;

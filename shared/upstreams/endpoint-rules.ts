@@ -1,5 +1,5 @@
 /** Decides which addresses a channel may call: public https, so that no row leads into our own network. */
-import { ipv4Number, isLoopbackAddress, isPublicAddress } from './public-address.ts';
+import { ipv4Number, isLoopbackAddress, isPublicAddress } from './channel-type.ts';
 
 export interface EndpointRules {
   /** true on the local stack: http and https on loopback are allowed too. */

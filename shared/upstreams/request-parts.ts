@@ -3,10 +3,9 @@
  * what the row sets. Apart from `call-ids.ts`, because dialects alone need it, and functions load those later.
  */
 import type { ChatMessage, ChatTool, ChatRequest } from '../wire/canonical-call.ts';
-import { fingerprint } from '../wire/fingerprint.ts';
-import type { CallIds } from './call-ids.ts';
+import { fingerprint } from '../wire/ids.ts';
+import { type CallIds, CannotCarry, type RequestSettings } from './dialect.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
-import { CannotCarry, type RequestSettings } from './dialect.ts';
 
 const forms = {
   max64: { pattern: /^.{1,64}$/s, length: 64 },

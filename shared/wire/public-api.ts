@@ -2,7 +2,7 @@
  * Bodies of `GET /v1/account` and `GET /v1/account/usage`, which extend the relay's client contract. Amounts
  * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
  */
-import type { PartPrice, PartCount } from './input-parts.ts';
+import type { PartPrice, PartCount } from './chat-response.ts';
 
 export interface AccountBody {
   object: 'account';

@@ -5,7 +5,7 @@ import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import {
   DynamoLearnedFacts,
   dynamoLearnedFactsReader,
-} from '../../shared/adapters/dynamodb/learned-facts.ts';
+} from '../../shared/adapters/dynamodb/channel-health.ts';
 import type { ItemView } from '../../shared/adapters/dynamodb/runtime-items.ts';
 import type { LearnedFacts } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';

@@ -4,8 +4,9 @@ import {
   type CloseKind,
   type OpenEntry,
   type QuotaItem,
+  type CloseWrite,
+  type ReserveWrite,
 } from '../../shared/billing/quota-item.ts';
-import type { CloseWrite, ReserveWrite } from '../../shared/billing/quota-writes.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 
 /** A store under test, with a way past it: to put an item as a case wants it, and to see what became of it. */

@@ -7,10 +7,9 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { backgroundMetrics, requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { backgroundMetrics, requestMetrics, jsonLog } from '../../shared/adapters/telemetry/metrics.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { recordFact } from '../../shared/relay/payments/payments-handle.ts';
-import { jsonLog } from '../../shared/adapters/telemetry/json-log.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';

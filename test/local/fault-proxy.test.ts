@@ -84,7 +84,9 @@ describe('a fault proxy before the store', () => {
 
   it('applies a slow call also when its client has gone', async () => {
     store.rules.add({ fault: { kind: 'slow', delayMs: 1000 }, times: 1 });
-    await expect(client.send(put('slow'), { abortSignal: AbortSignal.timeout(400) })).rejects.toThrow('abort');
+    await expect(client.send(put('slow'), { abortSignal: AbortSignal.timeout(400) })).rejects.toThrow(
+      'abort',
+    );
     const found = async () => (await direct.send(get('slow'))).Item;
     await expect.poll(found, { timeout: 15_000 }).toBeDefined();
   });

@@ -1,13 +1,13 @@
 import { evenly } from '../../shared/billing/shares.ts';
 import type { PartsWrite } from '../../shared/billing/shards.ts';
-import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import type {
+  QuotaItem,
   CloseWrite,
   FreePlacesWrite,
   RenewWrite,
   ReserveWrite,
   TombstoneWrite,
-} from '../../shared/billing/quota-writes.ts';
+} from '../../shared/billing/quota-item.ts';
 import { afterClose, afterReserve, mayReserve } from '../support/quota-rules.ts';
 import type { LateCharge, QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';

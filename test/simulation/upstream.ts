@@ -1,5 +1,4 @@
-import { CallIds } from '../../shared/upstreams/call-ids.ts';
-import type { Dialect } from '../../shared/upstreams/dialect.ts';
+import { CallIds, type Dialect } from '../../shared/upstreams/dialect.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { channelRequest } from '../../shared/upstreams/types/channel-request.ts';
 import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';

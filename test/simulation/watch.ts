@@ -1,5 +1,10 @@
-import type { CloseKind, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
-import type { CloseWrite, ReserveWrite } from '../../shared/billing/quota-writes.ts';
+import type {
+  CloseKind,
+  OpenEntry,
+  QuotaItem,
+  CloseWrite,
+  ReserveWrite,
+} from '../../shared/billing/quota-item.ts';
 import { Oracle } from '../oracle/oracle.ts';
 import { priceList } from './accounts.ts';
 import { sumsOf, totalOf } from './sums.ts';

@@ -1,5 +1,5 @@
 import { BudgetsWatch } from './budgets-watch.ts';
-import type { CloseWrite } from '../../shared/billing/quota-writes.ts';
+import type { CloseWrite } from '../../shared/billing/quota-item.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';

@@ -1,6 +1,5 @@
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
-import { closeExpired } from '../../shared/billing/quota-writes.ts';
-import type { CloseRecord } from '../../shared/billing/quota-item.ts';
+import { closeExpired, type CloseRecord } from '../../shared/billing/quota-item.ts';
 import type { RelayRequest, RelayResponse } from '../../shared/relay/http/http.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { BillingRig, byTokens, yuan, type BillingOptions } from '../support/billing-rig.ts';

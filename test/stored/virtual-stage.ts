@@ -1,6 +1,5 @@
 /** Stories in virtual time: every call has an environment of its own, which dies at one of its calls of a store, or whose stores fail. */
-import { closeExpired } from '../../shared/billing/quota-writes.ts';
-import type { CloseRecord } from '../../shared/billing/quota-item.ts';
+import { closeExpired, type CloseRecord } from '../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../shared/config/settings.ts';
 import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../shared/upstreams/exchange.ts';

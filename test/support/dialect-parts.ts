@@ -1,5 +1,4 @@
-import { CallIds } from '../../shared/upstreams/call-ids.ts';
-import type { ReaderContext, RequestSettings } from '../../shared/upstreams/dialect.ts';
+import { CallIds, type ReaderContext, type RequestSettings } from '../../shared/upstreams/dialect.ts';
 import { noQuirks } from '../../shared/upstreams/quirks.ts';
 import { type CanonicalCall, splitKnown, type ChatRequest } from '../../shared/wire/canonical-call.ts';
 import type { AnswerIdentity } from '../../shared/wire/chat-response.ts';

@@ -6,7 +6,7 @@ import {
   type HealthChange,
   type HealthEntry,
 } from '../../shared/relay/ports/runtime-stores.ts';
-import { hash53 } from '../../shared/wire/fingerprint.ts';
+import { hash53 } from '../../shared/wire/ids.ts';
 
 /** The item that environments share. */
 export interface SharedItem {

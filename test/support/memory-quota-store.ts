@@ -1,6 +1,8 @@
 import { type PartChange, type PartsWrite, wholeOf } from '../../shared/billing/shards.ts';
-import { emptyQuota, type CloseKind, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
+  emptyQuota,
+  type CloseKind,
+  type QuotaItem,
   overdraws,
   refundOf,
   type CloseWrite,
@@ -9,7 +11,7 @@ import {
   type RenewWrite,
   type ReserveWrite,
   type TombstoneWrite,
-} from '../../shared/billing/quota-writes.ts';
+} from '../../shared/billing/quota-item.ts';
 import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/ports/money-stores.ts';
 import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
 import {

@@ -1,4 +1,4 @@
-import { eachPart } from '../../shared/wire/input-parts.ts';
+import { eachPart } from '../../shared/wire/chat-response.ts';
 import type { Price, Rates, Tiers } from '../../shared/billing/price.ts';
 
 /** Rates without a price of the cache: it costs what input costs. In pico-yuan per 1,000 tokens. */

@@ -2,15 +2,17 @@
  * What the conditional writes of reservations do to a part of an account, in plain code: what the memory store runs on and
  * what DynamoDB's expressions are compared with.
  */
-import { type OpenEntry, type QuotaItem, type RateCount } from '../../shared/billing/quota-item.ts';
 import {
+  type OpenEntry,
+  type QuotaItem,
+  type RateCount,
   refundOf,
   type CloseWrite,
   type FreePlacesWrite,
   type RateWrite,
   type RenewWrite,
   type ReserveWrite,
-} from '../../shared/billing/quota-writes.ts';
+} from '../../shared/billing/quota-item.ts';
 
 /** Whether each condition of a reserve holds; the store's condition expression says the same. */
 export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
 import { parseCsv } from './csv.ts';
 
-const repository = fileURLToPath(new URL('../../../', import.meta.url));
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
 export const inRepository = (name: string): string => path.join(repository, name);
 

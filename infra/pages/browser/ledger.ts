@@ -1,5 +1,5 @@
 /** The account's ledger, a page at a time, and all of it as CSV. */
-import { partCounts } from '../../../shared/wire/input-parts.ts';
+import { partCounts } from '../../../shared/wire/chat-response.ts';
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
 import { buttonById, byId, element, count, plural, timeOf, yuan } from './elements.ts';
 import { wordsOf, type RelayClient } from './relay-client.ts';

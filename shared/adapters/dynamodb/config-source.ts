@@ -10,7 +10,7 @@ import { firstTryMsMax, StoreUnavailable } from '../../relay/ports/store-errors.
 import { type ConfigSource, type Pointer, SnapshotBroken } from '../../relay/ports/config-store.ts';
 import { factsFreshMs } from '../../relay/ports/runtime-stores.ts';
 import type { TableClient } from './table-client.ts';
-import { learnedId } from './learned-facts.ts';
+import { learnedId } from './channel-health.ts';
 import {
   cooldownsId,
   getItems,

@@ -1,6 +1,6 @@
 /** Puts rows of `ledger`, and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
-import { eachPart } from '../../wire/input-parts.ts';
+import { eachPart } from '../../wire/chat-response.ts';
 import { inTransactions } from '../../billing/daily-figures.ts';
 import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../billing/ledger-row.ts';
 import type { LedgerStore } from '../../relay/ports/money-stores.ts';

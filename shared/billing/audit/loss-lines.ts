@@ -1,6 +1,6 @@
 /** Reads closes that were not written, or came too late, from log lines in the formats of log services. */
-import { eachPart, partCountsOf } from '../../wire/input-parts.ts';
 import * as z from 'zod/mini';
+import { eachPart, partCountsOf } from '../../wire/chat-response.ts';
 import { parseJson } from '../../wire/json.ts';
 import type { CloseRecord } from '../quota-item.ts';
 

@@ -1,5 +1,5 @@
 /** Recomputes a ledger row's charge from the row's other attributes. */
-import { eachPart } from '../../wire/input-parts.ts';
+import { eachPart } from '../../wire/chat-response.ts';
 import { formatYuan, type NanoYuan } from '../amount.ts';
 import { parsePrice, costOf, inputCost, type Price, type TokenCounts } from '../price.ts';
 import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';

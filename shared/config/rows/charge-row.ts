@@ -1,5 +1,5 @@
-import { eachPart, partPrices } from '../../wire/input-parts.ts';
 import * as z from 'zod/mini';
+import { eachPart, partPrices } from '../../wire/chat-response.ts';
 import {
   amount,
   integerBetween,

@@ -3,8 +3,13 @@
  * relay's client contract, "Responses response" and "Responses stream event types", and the fields that
  * OpenAI's and Open Responses' schemas require.
  */
-import { shownCounts, type ShownCounts } from '../../wire/input-parts.ts';
-import type { FileAnnotation, ChatUsage, AnswerIdentity } from '../../wire/chat-response.ts';
+import {
+  shownCounts,
+  type ShownCounts,
+  type FileAnnotation,
+  type ChatUsage,
+  type AnswerIdentity,
+} from '../../wire/chat-response.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 
 /** A citation of a web page, or of a file. */

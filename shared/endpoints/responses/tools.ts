@@ -4,9 +4,8 @@ import type { ResponsesTool } from './request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/canonical-call.ts';
 import { isRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import type { DeclaredTool } from './item-writers.ts';
-import { fingerprint } from '../../wire/fingerprint.ts';
+import { fingerprint, calledNameMax } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { calledNameMax } from '../../wire/ids.ts';
 
 interface ConvertedTools {
   tools: ChatTool[];

@@ -4,8 +4,7 @@
  */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { BodyEvents } from '../../upstreams/body-events.ts';
-import { CallIds } from '../../upstreams/call-ids.ts';
-import type { Dialect, ReaderContext } from '../../upstreams/dialect.ts';
+import { CallIds, type Dialect, type ReaderContext } from '../../upstreams/dialect.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import {
   ErrorInAnswer,

@@ -5,8 +5,7 @@
 import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
 import { lossesIn, type LostClose } from '../../billing/audit/loss-lines.ts';
 import { latePrefix, lateRow, type CloseRow } from '../../billing/ledger-row.ts';
-import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
-import type { CloseWrite } from '../../billing/quota-writes.ts';
+import type { CloseRecord, OpenEntry, CloseWrite } from '../../billing/quota-item.ts';
 import { Failure, type Plan } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 

@@ -2,8 +2,8 @@
  * Reads a price list in US dollars: LiteLLM's model_prices_and_context_window.json (per token, by model), models.dev's api.json
  * (per million tokens, by provider, so a name here is `provider/model`), or CSV rows with the column names of the first.
  */
-import { eachPart, partPrices, type PartPrice } from '../../wire/input-parts.ts';
 import * as z from 'zod/mini';
+import { eachPart, partPrices, type PartPrice } from '../../wire/chat-response.ts';
 import { parseDecimal } from '../../billing/amount.ts';
 import { modelName } from '../../config/rows/read-row.ts';
 import { isRecord, parseJson } from '../../wire/json.ts';

@@ -1,5 +1,5 @@
 /** View: finds a request in the ledger or among open reservations. */
-import { inputParts, eachPart, type PartCounts } from '../../wire/input-parts.ts';
+import { inputParts, eachPart, type PartCounts } from '../../wire/chat-response.ts';
 import { problemOf, tokensOf } from '../../billing/audit/recompute.ts';
 import { type CloseRow, type LedgerRow, ledgerTimeMs } from '../../billing/ledger-row.ts';
 import type { OpenEntry } from '../../billing/quota-item.ts';

@@ -2,7 +2,7 @@
  * View: what an edit of prices or channels would have made of the calls of some days, by public model, when only their sums
  * are known: amounts are bounds, the least and the most that it can be. Pure.
  */
-import { eachPart } from '../../wire/input-parts.ts';
+import { eachPart } from '../../wire/chat-response.ts';
 import { divideHalfUp, larger, smaller, type NanoYuan } from '../../billing/amount.ts';
 import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { servedKey, servedOf } from '../../billing/daily-keys.ts';

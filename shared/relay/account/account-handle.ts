@@ -2,11 +2,10 @@
  * GET /v1/account and GET /v1/account/usage, for every usable key, also while the relay is closed. Every key
  * of an account can read the whole account. Responses must never be cached.
  */
-import { eachPart } from '../../wire/input-parts.ts';
+import { eachPart } from '../../wire/chat-response.ts';
 import { admitKey, readKey, type AdmittedKey } from '../call/read.ts';
-import type { Handle, RelayRequest } from '../http/http.ts';
+import { type Handle, type RelayRequest, matchRoute } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
-import { matchRoute } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { jsonResponse } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';

@@ -1,5 +1,5 @@
 /** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
-import { eachPart } from '../../wire/input-parts.ts';
+import { eachPart } from '../../wire/chat-response.ts';
 import { yuanNumber } from '../../billing/amount.ts';
 import {
   type CloseRow,

@@ -2,7 +2,7 @@
  * Builds a request's log line at its end from the results of the stages. Must never hold a prompt, an answer
  * or a secret.
  */
-import { partCountsOf } from '../../wire/input-parts.ts';
+import { partCountsOf } from '../../wire/chat-response.ts';
 import { flagText } from '../../billing/usage.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
 import type { ExplainedCall, RefusalTally } from '../explain.ts';

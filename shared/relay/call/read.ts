@@ -5,8 +5,7 @@
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { Endpoint, EndpointRequest, KeyHeader } from '../../endpoints/endpoint.ts';
 import type { HealthRecorder } from '../health/health-recorder.ts';
-import type { RelayRequest } from '../http/http.ts';
-import { matchRoute } from '../http/http-routes.ts';
+import { type RelayRequest, matchRoute } from '../http/http.ts';
 import type { Reservations } from '../money/reservations.ts';
 import type { RequestLogger } from '../answer/log-line.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';

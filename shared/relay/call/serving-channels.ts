@@ -6,7 +6,7 @@ import { ruleOf, ruleLimits, type RuleLimits } from '../../billing/price.ts';
 import { holdsFor } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
-import { hash53 } from '../../wire/fingerprint.ts';
+import { hash53 } from '../../wire/ids.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import type { Candidate, Serving, ChatCall, ChannelLimits } from './call.ts';
 import { type ChatRequest, logprobTokensMax } from '../../wire/canonical-call.ts';

@@ -3,9 +3,14 @@
  * is sent.
  */
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
+import {
+  type Handle,
+  type RelayRequest,
+  type RelayResponse,
+  matchRoute,
+  type RouteName,
+} from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
-import { matchRoute, type RouteName } from '../http/http-routes.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import type { Clock } from '../ports/host.ts';
 import type { ChannelHealth } from '../ports/runtime-stores.ts';

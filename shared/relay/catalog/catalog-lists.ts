@@ -2,8 +2,7 @@
 import { pricedModels, isInForce, ruleOf, sinceMs } from '../../billing/price.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import type { ModelEntry, ModelList, ChargeEntry, PlanEntry } from '../../wire/public-api.ts';
-import type { RelayRequest } from '../http/http.ts';
-import { modelIdOf } from '../http/http-routes.ts';
+import { type RelayRequest, modelIdOf } from '../http/http.ts';
 import { refuse } from '../http/refusal.ts';
 
 /** All models that are served, without unpriced ones when the settings refuse those. */

@@ -3,8 +3,7 @@
  * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
 import { openBodyEvents } from '../../upstreams/body-events.ts';
-import { CallIds } from '../../upstreams/call-ids.ts';
-import type { AnswerReader, Dialect } from '../../upstreams/dialect.ts';
+import { CallIds, type AnswerReader, type Dialect } from '../../upstreams/dialect.ts';
 import { type UpstreamReply, ErrorInAnswer, UpstreamFailure } from '../../upstreams/exchange.ts';
 import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';

@@ -7,7 +7,7 @@ import type { Candidate, PassedOver, ChatCall } from '../call/call.ts';
 import type { StandingOf } from '../health/health-recorder.ts';
 import type { Standing } from '../health/health-states.ts';
 import type { ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
-import { hash53, mixed32, fingerprint } from '../../wire/fingerprint.ts';
+import { hash53, mixed32, fingerprint } from '../../wire/ids.ts';
 import type { Repeat } from '../../upstreams/dialect.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';

@@ -3,7 +3,7 @@
  * than there is to say; must never be awaited by an answer, but for the claim of a probe.
  */
 import type { UpstreamFailure } from '../../upstreams/exchange.ts';
-import { fingerprint, hash53 } from '../../wire/fingerprint.ts';
+import { fingerprint, hash53 } from '../../wire/ids.ts';
 import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';

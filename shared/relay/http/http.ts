@@ -1,6 +1,8 @@
 /** Host-neutral HTTP: the request that `http-entry` passes to the relay, and the response. */
 import type { Clock, Ids } from '../ports/host.ts';
 import type { Log } from '../ports/telemetry.ts';
+import { endpointRoutes } from '../../endpoints/routes.ts';
+import type { ConfigSource } from '../ports/config-store.ts';
 
 /** Room in the memory of a host that serves many requests at once. */
 export interface HeldRoom {
@@ -95,3 +97,135 @@ export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Reco
 });
 
 export const secondsOfMinuteLeft = (nowMs: number): number => Math.ceil((60_000 - (nowMs % 60_000)) / 1000);
+
+// The paths that are served, but for those of stored responses.
+
+/** For any other path or method, the function that receives the request responds with 404 or 405. */
+export const routes = [
+  ...Object.values(endpointRoutes),
+  { name: 'models', method: 'GET', path: '/v1/models' },
+  { name: 'charge', method: 'GET', path: '/v1/charge' },
+  { name: 'plans', method: 'GET', path: '/v1/plans' },
+  { name: 'account', method: 'GET', path: '/v1/account' },
+  { name: 'usage', method: 'GET', path: '/v1/account/usage' },
+  { name: 'health', method: 'GET', path: '/health' },
+  { name: 'page', method: 'GET', path: '/' },
+  { name: 'account_page', method: 'GET', path: '/account' },
+] as const;
+
+/** The path of one model is this prefix and the model's id, which may contain slashes. */
+export const modelPrefix = '/v1/models/';
+const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as const;
+
+/** The path of one stored response is this prefix, its id, and what is done with it. */
+export const responsesPrefix = `${endpointRoutes.responses.path}/`;
+
+/** What the pages load. */
+const assetPrefix = '/assets/';
+const assetRoute = { name: 'asset', method: 'GET', path: '/assets/{name}' } as const;
+
+type Route = (typeof routes)[number] | typeof modelRoute | typeof assetRoute;
+export type RouteName = Route['name'];
+
+/**
+ * The endpoint for a path and method; HEAD counts as GET. Undefined: none; the caller throws `refuseRoute`.
+ */
+export const matchRoute = (request: RelayRequest): RouteName | undefined =>
+  routesAt(request.path).find((route) => methodsOf(route).includes(request.method))?.name;
+
+/** The id in `/v1/models/{id}`: the decoded rest of the path. */
+export const modelIdOf = (request: RelayRequest): string => request.path.slice(modelPrefix.length);
+
+/** The routes of a path: several if it takes several methods. */
+export function routesAt(path: string): Route[] {
+  if (path.startsWith(modelPrefix) && path.length > modelPrefix.length) return [modelRoute];
+  if (path.startsWith(assetPrefix) && path.length > assetPrefix.length) return [assetRoute];
+  return routes.filter((route) => route.path === path);
+}
+
+export const methodsOf = ({ method }: { method: string }): string[] =>
+  method === 'GET' ? ['GET', 'HEAD'] : [method];
+
+// Handles cross-origin requests of browsers. Must never allow credentials.
+
+/**
+ * Allows the origins in the setting `cors_origins`: exact origins, or `*`. Empty: adds no header and does not
+ * handle OPTIONS specially.
+ */
+export function withCors(handle: Handle, config: ConfigSource): Handle {
+  return async (request) => {
+    if (isPreflight(request)) {
+      const origins = await originsOf(config);
+      const allowed = allowedOrigin(origins, request);
+      if (allowed !== undefined) return preflightAnswer(request, allowed);
+      return withVary(await handle(request), origins);
+    }
+    // Concurrent, so that reading the settings does not delay the request, whose pipeline reads them as well.
+    const [response, origins] = await Promise.all([handle(request), originsOf(config)]);
+    const allowed = allowedOrigin(origins, request);
+    if (allowed === undefined) return withVary(response, origins);
+    return withVary(
+      { ...response, headers: { ...response.headers, ...readable(response, allowed) } },
+      origins,
+    );
+  };
+}
+
+const isPreflight = (request: RelayRequest): boolean =>
+  request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
+
+/** Returns no origins when the settings cannot be read; the handle itself reports the store's failure. */
+async function originsOf(config: ConfigSource): Promise<string[]> {
+  try {
+    return (await config.current()).settings.corsOrigins;
+  } catch {
+    return [];
+  }
+}
+
+function allowedOrigin(origins: string[], request: RelayRequest): string | undefined {
+  const origin = request.headers['origin'];
+  if (origin === undefined) return undefined;
+  if (origins.includes('*')) return '*';
+  return origins.includes(origin) ? origin : undefined;
+}
+
+const readable = (response: RelayResponse, allowed: string): Record<string, string> => ({
+  'access-control-allow-origin': allowed,
+  'access-control-expose-headers': [
+    'x-request-id',
+    'retry-after',
+    'x-should-retry',
+    ...Object.keys(response.headers).filter((name) => name.startsWith('x-relay-')),
+  ].join(', '),
+});
+
+/** Prevents caches from serving one origin's response to another origin. */
+function withVary(response: RelayResponse, origins: string[]): RelayResponse {
+  if (origins.length === 0) return response;
+  const before = response.headers['vary'];
+  const vary = before === undefined ? 'origin' : `${before}, origin`;
+  return { ...response, headers: { ...response.headers, vary } };
+}
+
+/**
+ * Allows the requested headers: SDKs send many of their own (`x-stainless-*`), and `*` does not cover
+ * `authorization`.
+ */
+function preflightAnswer(request: RelayRequest, allowed: string): RelayResponse {
+  const asked = request.headers['access-control-request-headers'] ?? '';
+  const allowHeaders = /^[\w\-, ]{1,2000}$/.test(asked) ? asked : 'authorization, content-type';
+  return {
+    status: 204,
+    headers: {
+      'access-control-allow-origin': allowed,
+      'access-control-allow-methods': 'GET, HEAD, POST, DELETE',
+      'access-control-allow-headers': allowHeaders,
+      'access-control-max-age': '600',
+      vary: 'origin, access-control-request-headers',
+      'x-request-id': request.id,
+    },
+    body: '',
+    done: Promise.resolve(),
+  };
+}

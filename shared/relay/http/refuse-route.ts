@@ -1,6 +1,5 @@
 /** What clients that call another path or method are refused with, and which they may have meant. */
-import { methodsOf, responsesPrefix, modelPrefix, routes, routesAt } from './http-routes.ts';
-import type { RelayRequest } from './http.ts';
+import { methodsOf, responsesPrefix, modelPrefix, routes, routesAt, type RelayRequest } from './http.ts';
 import { compactByClient, endpointRoutes } from '../../endpoints/routes.ts';
 import { refuse, type Refusal } from './refusal.ts';
 

@@ -1,5 +1,5 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
-import { partCountsOf } from '../../wire/input-parts.ts';
+import { partCountsOf, type ChatUsage } from '../../wire/chat-response.ts';
 import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
 import {
   costOf,
@@ -14,7 +14,6 @@ import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.
 import { estimateInput, mediaReaderFor } from '../../billing/estimate/input-tokens.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
-import type { ChatUsage } from '../../wire/chat-response.ts';
 import {
   costOfModel,
   planQuery,

@@ -2,9 +2,14 @@
  * A close that came after its reservation expired: charges the difference to what the expiry charged, once. Must never
  * charge what an earlier try of the same close may have charged.
  */
-import { expiryCharge, type CloseWrite } from '../../billing/quota-writes.ts';
+import {
+  expiryCharge,
+  type CloseWrite,
+  type CloseKind,
+  type CloseRecord,
+  type OpenEntry,
+} from '../../billing/quota-item.ts';
 import { lateRow } from '../../billing/ledger-row.ts';
-import type { CloseKind, CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import type { Backoff } from './backoff.ts';
 import type { ReservationsPorts, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Clock } from '../ports/host.ts';

@@ -2,7 +2,7 @@
  * The facts that the page shows. All of them are public: in the read endpoints or, of prices and notices, in what every key
  * may read of its account.
  */
-import { inputParts } from '../../wire/input-parts.ts';
+import { inputParts } from '../../wire/chat-response.ts';
 import {
   type PriceChange,
   type PriceRule,

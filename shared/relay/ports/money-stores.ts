@@ -10,11 +10,12 @@ import type {
   RenewWrite,
   ReserveWrite,
   TombstoneWrite,
-} from '../../billing/quota-writes.ts';
+  CloseKind,
+  QuotaItem,
+} from '../../billing/quota-item.ts';
 import type { NanoYuan } from '../../billing/amount.ts';
 import type { CloseRow, GrantLedgerRow } from '../../billing/ledger-row.ts';
 import type { PartsWrite, WholeAccount } from '../../billing/shards.ts';
-import type { CloseKind, QuotaItem } from '../../billing/quota-item.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import type { Payment, PaymentChange } from '../../billing/payments.ts';
 

@@ -1,5 +1,5 @@
 /** Log lines and metrics. They must never hold a prompt, an answer, a secret or text of an upstream. */
-import type { PartCounts } from '../../wire/input-parts.ts';
+import type { PartCounts } from '../../wire/chat-response.ts';
 
 /** The fields of a request's log line; one line per request. Of parts of the input only what there is. */
 export interface RequestLog extends PartCounts {

@@ -8,7 +8,7 @@ import type { Reservation, ReservationsPorts } from '../money/open-reservation.t
 import type { StoredResponse } from '../ports/stored.ts';
 import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import { Backoff } from '../money/backoff.ts';
-import { hostDeadlineOf, leaseEnd } from '../money/reserve-tries.ts';
+import { hostDeadlineOf, leaseEnd } from '../money/reservations.ts';
 
 /** Another number says that a run of another version cannot read it. */
 const format = 1;

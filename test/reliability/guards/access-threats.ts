@@ -173,7 +173,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S17'],
-    file: 'shared/relay/http/cors.ts',
+    file: 'shared/relay/http/http.ts',
     find: 'origins.includes(origin) ? origin : undefined',
     replace: 'origin',
     test: 'test/unit/relay/http/cors.test.ts',
@@ -181,7 +181,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S17'],
-    file: 'shared/relay/http/cors.ts',
+    file: 'shared/relay/http/http.ts',
     find: "/^[\\w\\-, ]{1,2000}$/.test(asked) ? asked : 'authorization, content-type'",
     replace: 'asked',
     test: 'test/unit/relay/http/cors.test.ts',

@@ -119,7 +119,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S15'],
-    file: 'shared/adapters/telemetry/json-log.ts',
+    file: 'shared/adapters/telemetry/metrics.ts',
     find: "message === '' ? stack : stack.replaceAll(message, '')",
     replace: 'stack',
     test: 'test/unit/adapters/telemetry/json-log.test.ts',
@@ -127,7 +127,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S15'],
-    file: 'shared/adapters/telemetry/json-log.ts',
+    file: 'shared/adapters/telemetry/metrics.ts',
     find: "error: wordOf(name) ?? 'Error',",
     replace: 'error: name,',
     test: 'test/unit/adapters/telemetry/json-log.test.ts',
@@ -191,7 +191,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S20'],
-    file: 'shared/adapters/entry/streamed-body.ts',
+    file: 'shared/adapters/entry/lambda-handlers.ts',
     find: 'void cut?.then((error) => connection.breakOff(error));',
     replace: 'void cut;',
     test: 'test/unit/adapters/lambda/streamed-body.test.ts',

@@ -4,7 +4,7 @@ import type { Removal } from '../removal.ts';
 export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F1'],
-    file: 'shared/billing/quota-writes.ts',
+    file: 'shared/billing/quota-item.ts',
     find: "entry.slot !== '' || entry.official ? 0n : entry.input",
     replace: '0n',
     test: 'test/unit/relay/background/sweeper.test.ts',
@@ -12,7 +12,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F1'],
-    file: 'shared/billing/quota-writes.ts',
+    file: 'shared/billing/quota-item.ts',
     find: 'entry.until + graceOf(entry) < nowSeconds',
     replace: 'entry.until - graceOf(entry) < nowSeconds',
     test: 'test/unit/relay/background/sweeper.test.ts',
@@ -20,7 +20,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F1'],
-    file: 'shared/adapters/dynamodb/quotas/quota-expressions.ts',
+    file: 'shared/adapters/dynamodb/quotas/quota-items.ts',
     find: 'if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));',
     replace: '',
     test: 'test/contract/quota-store.ts',
@@ -76,7 +76,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F4'],
-    file: 'shared/relay/money/reserve-tries.ts',
+    file: 'shared/relay/money/reservations.ts',
     find: 'const reserveBudgetMs = 1_500;',
     replace: 'const reserveBudgetMs = 30_000;',
     test: 'test/contract/store-faults.test.ts',
@@ -84,7 +84,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F5'],
-    file: 'shared/adapters/dynamodb/quotas/quota-expressions.ts',
+    file: 'shared/adapters/dynamodb/quotas/quota-items.ts',
     find: 'c.conditions.push(hasItem(c), isNotOpen(c, id));',
     replace: 'c.conditions.push(hasItem(c));',
     test: 'test/contract/quota-store.ts',
@@ -92,7 +92,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F5'],
-    file: 'shared/adapters/dynamodb/quotas/quota-expressions.ts',
+    file: 'shared/adapters/dynamodb/quotas/quota-items.ts',
     find: '  c.conditions.push(isOpenAs(c, id, entry));\n  if (ifNotRenewed)',
     replace: '  c.conditions.push(hasItem(c));\n  if (ifNotRenewed)',
     test: 'test/contract/quota-store.ts',
@@ -100,7 +100,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F5'],
-    file: 'shared/relay/money/reserve-tries.ts',
+    file: 'shared/relay/money/reservations.ts',
     find: 'if (applied) return this.#reservation({ entry: applied, payment, item: undefined, rateCount });',
     replace: '',
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
@@ -181,7 +181,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F16'],
-    file: 'shared/adapters/dynamodb/quotas/quota-expressions.ts',
+    file: 'shared/adapters/dynamodb/quotas/quota-items.ts',
     find: 'if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));',
     replace: '',
     test: 'test/contract/quota-store.ts',
@@ -189,7 +189,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F17'],
-    file: 'shared/relay/money/reserve-tries.ts',
+    file: 'shared/relay/money/reservations.ts',
     find: 'if (this.isOver)',
     replace: 'if (this.request === undefined)',
     test: 'test/unit/relay/money/reservations-late.test.ts',

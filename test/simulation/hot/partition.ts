@@ -1,6 +1,5 @@
 import { closeRowBetween, type CloseRow } from '../../../shared/billing/ledger-row.ts';
-import type { QuotaItem } from '../../../shared/billing/quota-item.ts';
-import type { PartOfAccount } from '../../../shared/billing/quota-writes.ts';
+import type { QuotaItem, PartOfAccount } from '../../../shared/billing/quota-item.ts';
 import type { Clock } from '../../../shared/relay/ports/host.ts';
 import type { QuotaStore } from '../../../shared/relay/ports/money-stores.ts';
 import { nameOf, type MemoryQuotaStore } from '../../support/memory-quota-store.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { closeExpired } from '../../../shared/billing/quota-writes.ts';
-import { emptyQuota, imbalance, type OpenEntry } from '../../../shared/billing/quota-item.ts';
+import { closeExpired, emptyQuota, imbalance, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import { afterClose } from '../../support/quota-rules.ts';
 
 const until = 1_763_700_000;

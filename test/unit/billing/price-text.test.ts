@@ -1,6 +1,6 @@
-import { eachPart } from '../../../shared/wire/input-parts.ts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { eachPart } from '../../../shared/wire/chat-response.ts';
 import {
   formatPrice,
   parsePrice,

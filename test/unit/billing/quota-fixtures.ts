@@ -1,5 +1,10 @@
-import { emptyQuota, type OpenEntry, type QuotaItem } from '../../../shared/billing/quota-item.ts';
-import type { CloseWrite, ReserveWrite } from '../../../shared/billing/quota-writes.ts';
+import {
+  emptyQuota,
+  type OpenEntry,
+  type QuotaItem,
+  type CloseWrite,
+  type ReserveWrite,
+} from '../../../shared/billing/quota-item.ts';
 
 export const entry = (more: Partial<OpenEntry> = {}): OpenEntry => ({
   until: 1_795_219_800,

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { imbalance, type QuotaItem } from '../../../shared/billing/quota-item.ts';
-import { refundOf, type ReserveWrite } from '../../../shared/billing/quota-writes.ts';
+import {
+  imbalance,
+  type QuotaItem,
+  refundOf,
+  type ReserveWrite,
+} from '../../../shared/billing/quota-item.ts';
 import { afterClose, afterReserve, mayClose, mayReserve } from '../../support/quota-rules.ts';
 import { closeWrite, entry, quota, reserveWrite } from './quota-fixtures.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CallIds } from '../../../shared/upstreams/call-ids.ts';
+import { CallIds } from '../../../shared/upstreams/dialect.ts';
 import { mappedIds, type CallIdForm } from '../../../shared/upstreams/request-parts.ts';
 
 const requestId = '01jd0000000123456789abcdef';

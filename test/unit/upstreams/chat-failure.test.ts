@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chatError } from '../../../shared/upstreams/dialects/chat/delta.ts';
+import { chatError } from '../../../shared/upstreams/dialects/chat/events.ts';
 
 describe("an upstream's error", () => {
   const google = {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CallIds } from '../../../shared/upstreams/call-ids.ts';
-import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';

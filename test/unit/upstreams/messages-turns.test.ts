@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CallIds } from '../../../shared/upstreams/call-ids.ts';
-import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { messagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
 import type { ChatMessage, ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
-import { CallIds } from '../../../shared/upstreams/call-ids.ts';
-import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { noQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage, ChatToolCall } from '../../../shared/wire/canonical-call.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';

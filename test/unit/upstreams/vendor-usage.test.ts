@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { countsOfEvent } from '../../../shared/upstreams/dialects/chat/delta.ts';
+import { countsOfEvent } from '../../../shared/upstreams/dialects/chat/events.ts';
 import { countsOf as messagesCounts } from '../../../shared/upstreams/dialects/messages/events.ts';
 import { countsOf as responsesCounts } from '../../../shared/upstreams/dialects/responses/events.ts';
-import { UsageCounts, type VendorCounts } from '../../../shared/upstreams/usage-counts.ts';
+import { UsageCounts, type VendorCounts } from '../../../shared/upstreams/answer-writer.ts';
 import type { ReportedUsage } from '../../../shared/wire/chat-response.ts';
 
 const merged = (...counts: (VendorCounts | undefined)[]): ReportedUsage | undefined => {

@@ -1,5 +1,5 @@
-import { partCountsOf } from '../../../shared/wire/input-parts.ts';
 import { describe, expect, it } from 'vitest';
+import { partCountsOf } from '../../../shared/wire/chat-response.ts';
 
 describe('the counts of parts that a record has', () => {
   it.each([

@@ -5,7 +5,7 @@ import {
   firstPrices,
   laterPrices,
   type PartCount,
-} from '../../../../shared/wire/input-parts.ts';
+} from '../../../../shared/wire/chat-response.ts';
 import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
 import { perMillion, priceDecimals, type WrittenRates } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';

@@ -1,6 +1,6 @@
 /** The commands of `ledger` and `audit`: what was charged, call by call, and whether it adds up. */
-import { firstCounts, laterCounts } from '../../../../shared/wire/input-parts.ts';
 import { InvalidArgumentError } from 'commander';
+import { firstCounts, laterCounts } from '../../../../shared/wire/chat-response.ts';
 import { formatYuan } from '../../../../shared/billing/amount.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { ledgerTimeMs, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';

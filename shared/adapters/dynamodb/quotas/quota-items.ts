@@ -4,12 +4,22 @@
  * o (official), t (tombstone), q (queued). The places of a key are a set in an attribute of its own, because
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
-import { eachPart, firstCounts, laterCounts, partCountsOf } from '../../../wire/input-parts.ts';
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, RateCount } from '../../../billing/quota-item.ts';
+import { eachPart, firstCounts, laterCounts, partCountsOf } from '../../../wire/chat-response.ts';
+import {
+  type CloseKind,
+  type CloseRecord,
+  type OpenEntry,
+  type QuotaItem,
+  type RateCount,
+  type PartOfAccount,
+  refundOf,
+  type CloseWrite,
+  type RateWrite,
+  type ReserveWrite,
+} from '../../../billing/quota-item.ts';
 import { Poisoned } from '../../../relay/ports/store-errors.ts';
 import type { Attributes } from '../table-client.ts';
-import type { PartOfAccount } from '../../../billing/quota-writes.ts';
 
 // Built without the SDK's marshalling for speed: every call waits for two of these writes.
 export const numberAttribute = (value: bigint | number): AttributeValue => ({ N: String(value) });
@@ -234,3 +244,208 @@ function text(value: AttributeValue | undefined, name: string): string {
   if (value?.S === undefined) throw new Error(`quotas: ${name} is not text`);
   return value.S;
 }
+
+// The writes of reservations as DynamoDB expressions. `shared/billing/quota-item.ts` implements the same
+// rules in plain code; the contract suite compares the two. States of an open entry:
+//
+//     absent --reserve--> open --renew--> open --close--> absent
+//     absent --tombstone--> open with flag t --close--> absent
+//     absent --reserve--> open with flag q --renew that begins--> open --close--> absent
+
+/** The expression part of an UpdateItem. */
+export interface Expression {
+  ConditionExpression: string;
+  UpdateExpression: string;
+  ExpressionAttributeNames: Record<string, string>;
+  ExpressionAttributeValues: Record<string, AttributeValue>;
+  ReturnValues?: 'ALL_NEW';
+}
+
+/** One of a transaction, which returns nothing. */
+export type Change = Omit<Expression, 'ReturnValues'>;
+
+/**
+ * Collects the clauses of one expression. Every name has an alias, because names such as `open` and `plan`
+ * are reserved words.
+ */
+export class Clauses {
+  readonly conditions: string[] = [];
+  readonly set: string[] = [];
+  readonly remove: string[] = [];
+  /** Sets that get values, and sets that lose some. */
+  readonly add: string[] = [];
+  readonly take: string[] = [];
+  readonly names: Record<string, string> = {};
+  readonly values: Record<string, AttributeValue> = {};
+  readonly #valueAliases = new Map<string, string>();
+
+  /** A path of aliased names: `path('open', id)` -> `#open.#id1`. */
+  path(attribute: string, ...inner: string[]): string {
+    return [attribute, ...inner].map((name) => this.#alias(name)).join('.');
+  }
+
+  /**
+   * A repeated name reuses its alias, so its value is sent once. Aliases are short, because each call waits
+   * for two of these writes.
+   */
+  value(name: string, value: AttributeValue): string {
+    const alias = this.#valueAliases.get(name) ?? `:${this.#valueAliases.size}`;
+    this.#valueAliases.set(name, alias);
+    this.values[alias] = value;
+    return alias;
+  }
+
+  expression(returned?: Expression['ReturnValues']): Expression {
+    const clauses = { SET: this.set, REMOVE: this.remove, ADD: this.add, DELETE: this.take };
+    return {
+      ConditionExpression: this.conditions.join(' AND '),
+      UpdateExpression: Object.entries(clauses)
+        .flatMap(([name, list]) => (list.length > 0 ? [`${name} ${list.join(', ')}`] : []))
+        .join(' '),
+      ExpressionAttributeNames: this.names,
+      ExpressionAttributeValues: this.values,
+      ...(returned && { ReturnValues: returned }),
+    };
+  }
+
+  #alias(name: string): string {
+    const known = Object.entries(this.names).find(([, value]) => value === name);
+    if (known) return known[0];
+    const alias = `#${Object.keys(this.names).length}`;
+    this.names[alias] = name;
+    return alias;
+  }
+}
+
+export const hasItem = (c: Clauses): string => `attribute_exists(${c.path('account')})`;
+export const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
+const hasRoom = (c: Clauses, entriesMax: number): string =>
+  `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(entriesMax))}`;
+/** An account that was never split has no count of parts. */
+export const hasParts = (c: Clauses, parts: number): string => {
+  const path = c.path('parts');
+  const same = `${path} = ${c.value('parts', numberAttribute(parts))}`;
+  return parts === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;
+};
+const hasPlace = (c: Clauses, places: string, max: number): string => {
+  const limit = c.value('placesMax', numberAttribute(max));
+  return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${zeroIn(c)}))`;
+};
+const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
+export const hasNoOverdraft = (c: Clauses): string => `attribute_not_exists(${c.path('overdraft')})`;
+/** What is taken from one of several parts leaves it at zero at least, unless all of them say that it may not. */
+export const mayTake = (c: Clauses, part: number, taken: bigint): string => {
+  const isCovered = balanceCovers(c, c.value('taken', numberAttribute(taken)));
+  const only = part === 0 ? ` OR ${hasParts(c, 1)}` : '';
+  return `(${isCovered} OR attribute_exists(${c.path('overdraft')})${only})`;
+};
+export const markOverdraft = (c: Clauses): void =>
+  void c.set.push(`${c.path('overdraft')} = ${c.value('overdraft', { BOOL: true })}`);
+export const isOpenUntil = (c: Clauses, id: string, until: number): string =>
+  `${c.path('open', id)}[${untilIndex}] = ${c.value(`until ${until}`, numberAttribute(until))}`;
+/** Compares the flags, so that a close does not remove a tombstone under the same id. */
+export const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
+  `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`;
+/** A limit of 0 also refuses the first call, whose counter does not exist yet. */
+const isBelow = (c: Clauses, counter: string, limit: string): string =>
+  `(${counter} < ${limit} OR (attribute_not_exists(${counter}) AND ${limit} > ${zeroIn(c)}))`;
+const hasNoMinuteOf = (rate: string, minute: string, now: string): string =>
+  `(attribute_not_exists(${rate}) OR ${minute} < ${now})`;
+
+const zeroIn = (c: Clauses): string => c.value('zero', numberAttribute(0));
+const oneIn = (c: Clauses): string => c.value('one', numberAttribute(1));
+
+export function reserveExpression(write: ReserveWrite): Expression {
+  const { id, entry, slot, place, rate, parts, openMax, atLeast = entry.amount } = write;
+  const c = new Clauses();
+  const available = c.path('available');
+  const amount = c.value('amount', numberAttribute(entry.amount));
+  c.conditions.push(hasItem(c), isNotOpen(c, id));
+  if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
+  if (parts !== undefined) c.conditions.push(hasParts(c, parts));
+  const needed = atLeast === entry.amount ? amount : c.value('atLeast', numberAttribute(atLeast));
+  if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));
+  if (entry.amount > 0n) c.conditions.push(hasNoOverdraft(c));
+  c.set.push(
+    `${c.path('open', id)} = ${c.value('entry', entryAttribute(entry))}`,
+    `${available} = ${available} - ${amount}`,
+  );
+  if (slot) {
+    countUp(c, c.path('plan', slot.key), { max: slot.limit, name: 'slotMax' });
+    c.remove.push(c.path('plan', slot.staleKey));
+  }
+  if (place) {
+    const places = c.path(placesName(place.key));
+    c.conditions.push(hasPlace(c, places, place.max));
+    c.add.push(`${places} ${c.value('id', { SS: [id] })}`);
+  }
+  if (rate) addRate(c, rate);
+  return c.expression('ALL_NEW');
+}
+
+/** @param overdrawn it overdraws one of so many parts, which are marked with it */
+export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
+  const { id, part = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
+  const refund = refundOf(write);
+  const c = new Clauses();
+  c.conditions.push(isOpenAs(c, id, entry));
+  if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));
+  if (overdrawn !== undefined) {
+    c.conditions.push(hasParts(c, overdrawn));
+    markOverdraft(c);
+  } else if (refund < 0n) c.conditions.push(mayTake(c, part, -refund));
+  const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
+  add(c.path('available'), c.value('refund', numberAttribute(refund)));
+  add(c.path('spent'), c.value('charge', numberAttribute(closeRecord.charge)));
+  add(c.path('settled'), oneIn(c));
+  c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
+  if (releaseSlot && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
+  if (write.rateTokens !== undefined && write.rateTokens > 0)
+    add(c.path('rate', rateKey, 'tokens'), c.value('rateTokens', numberAttribute(write.rateTokens)));
+  c.remove.push(c.path('open', id));
+  // Changes nothing if the call took no place, or if its place was freed when its lease lapsed.
+  c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
+  return c.expression();
+}
+
+/** @param limit `max`: null means no limit; `name`: the name of the limit's placeholder */
+function countUp(c: Clauses, path: string, { max, name }: { max: number | null; name: string }): void {
+  if (max !== null) c.conditions.push(isBelow(c, path, c.value(name, numberAttribute(max))));
+  c.set.push(`${path} = if_not_exists(${path}, ${zeroIn(c)}) + ${oneIn(c)}`);
+}
+
+/** The counter exists, because the reserve of this entry created it. */
+function countDown(c: Clauses, path: string): void {
+  c.set.push(`${path} = ${path} - ${oneIn(c)}`);
+}
+
+function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWrite): void {
+  const path = c.path('rate', rateKey);
+  const minutePath = c.path('rate', rateKey, 'minute');
+  const now = c.value('minute', numberAttribute(minute));
+  if (starts) {
+    c.conditions.push(hasNoMinuteOf(path, minutePath, now));
+    // A share of nothing refuses the first call, too.
+    if (Math.min(max ?? 1, tokensMax ?? 1) < 1)
+      c.conditions.push(`attribute_not_exists(${c.path('account')})`);
+    const counted = { minute, count: 1, tokens };
+    c.set.push(`${path} = ${c.value('rate', { M: mapValues(counted, numberAttribute) })}`);
+    return;
+  }
+  const counts: [string, number | undefined, number][] = [
+    ['count', max, 1],
+    ['tokens', tokensMax, tokens],
+  ];
+  c.conditions.push(`${minutePath} = ${now}`);
+  for (const [name, limit, more] of counts) {
+    const count = c.path('rate', rateKey, name);
+    if (limit !== undefined) c.conditions.push(`${count} < ${c.value(`${name}Max`, numberAttribute(limit))}`);
+    c.set.push(`${count} = ${count} + ${c.value(`${name}More`, numberAttribute(more))}`);
+  }
+}
+
+const mapValues = <Value>(
+  values: Record<string, Value>,
+  to: (value: Value) => AttributeValue,
+): Record<string, AttributeValue> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, to(value)]));

@@ -2,11 +2,17 @@
  * The store of reservations. Each operation is one conditional write on a part of an account. The client must not
  * retry: `Reservations` decides which writes are safe to repeat.
  */
-import { overdraws, refundOf, type PartOfAccount } from '../../../billing/quota-writes.ts';
+import { overdraws, refundOf, type PartOfAccount } from '../../../billing/quota-item.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/money-stores.ts';
 import { type Attributes, quotaCall, type TableClient } from '../table-client.ts';
-import { partKey, emptyAttributes, quotaOf } from './quota-items.ts';
-import { closeExpression, reserveExpression, type Expression } from './quota-expressions.ts';
+import {
+  partKey,
+  emptyAttributes,
+  quotaOf,
+  closeExpression,
+  reserveExpression,
+  type Expression,
+} from './quota-items.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
 
 const entries = () => import('./quota-transactions.ts');

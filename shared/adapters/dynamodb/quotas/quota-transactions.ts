@@ -3,14 +3,16 @@
  * A transaction whose conditions hold for one moment moves money and counts between parts, so sums stay.
  */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
-import { type CloseKind, type CloseRecord, type RateCount } from '../../../billing/quota-item.ts';
 import type {
+  CloseKind,
+  CloseRecord,
+  RateCount,
   CloseWrite,
   PartOfAccount,
   FreePlacesWrite,
   RenewWrite,
   TombstoneWrite,
-} from '../../../billing/quota-writes.ts';
+} from '../../../billing/quota-item.ts';
 import type { QuotaStore } from '../../../relay/ports/money-stores.ts';
 import { StoreBusy } from '../../../relay/ports/store-errors.ts';
 import { physicalTableName } from '../../../tables/table-names.ts';
@@ -32,8 +34,6 @@ import {
   placesName,
   rateKey,
   untilIndex,
-} from './quota-items.ts';
-import {
   closeExpression,
   Clauses,
   hasItem,
@@ -46,7 +46,7 @@ import {
   isOpenAs,
   isOpenUntil,
   type Expression,
-} from './quota-expressions.ts';
+} from './quota-items.ts';
 import type { CloseRow } from '../../../billing/ledger-row.ts';
 import type { PartChange, PartsWrite } from '../../../billing/shards.ts';
 

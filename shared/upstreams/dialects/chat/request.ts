@@ -1,13 +1,320 @@
 /** OpenAI's Chat Completions, with the variants of compatible upstreams. */
-import type { CanonicalCall } from '../../../wire/canonical-call.ts';
-import { setByRow } from '../../request-parts.ts';
-import { isRecord, type JsonRecord, withoutNulls } from '../../../wire/json.ts';
-import type { RequestSettings, SentBody, Dialect } from '../../dialect.ts';
-import { fittedFields, chatTools } from './fields.ts';
-import { chatMessages } from './messages.ts';
-import { limitFields } from '../../quirks.ts';
-import { ChatReader } from './events.ts';
-import { chatError } from './delta.ts';
+import type { CanonicalCall, ChatContentPart, ChatMessage, ChatTool } from '../../../wire/canonical-call.ts';
+import {
+  asRecord,
+  isRecord,
+  listIn,
+  textIn,
+  withoutNulls,
+  type JsonRecord,
+  recordsIn,
+} from '../../../wire/json.ts';
+import {
+  type CallIds,
+  CannotCarry,
+  type RequestSettings,
+  type SentBody,
+  type Dialect,
+} from '../../dialect.ts';
+import { mappedIds, wrappedInput, toolName, wrappedTool, setByRow } from '../../request-parts.ts';
+import {
+  continuation,
+  type Quirks,
+  echoedFields,
+  knownEffort,
+  limitFields,
+  refusedSampling,
+  callersTools,
+} from '../../quirks.ts';
+import { withState } from './state.ts';
+import { ChatReader, chatError } from './events.ts';
+
+// Converts the messages of a call. A pure function of the transcript that only appends: what an earlier turn became
+// stays as it is when the transcript grows, because upstreams cache by prefix.
+
+/** Throws CannotCarry. `wraps`: custom calls are sent as calls of functions. */
+function chatMessages(call: CanonicalCall, settings: RequestSettings, wraps: boolean): JsonRecord[] {
+  const { messages } = call.request;
+  const { quirks } = settings;
+  refuseFileUrls(messages);
+  const sent: JsonRecord[] = [];
+  // Tool messages can hold only text, so images of results follow the last result of their turn.
+  let images: ChatContentPart[] = [];
+  const flush = (): void => {
+    if (images.length > 0) sent.push({ role: 'user', content: images });
+    images = [];
+  };
+  for (const message of messages) {
+    if (message.role !== 'tool') flush();
+    const converted = commonFields(message);
+    if (message.role === 'tool' && Array.isArray(message.content)) {
+      converted['content'] = textOfResult(message.content, call.form);
+      images.push(...message.content.filter(({ type }) => type !== 'text'));
+    }
+    if (message.role === 'assistant') {
+      if (message.tool_calls) {
+        const calls = message.tool_calls.map((each) => toolCall(each, wraps, quirks));
+        converted['tool_calls'] = calls;
+        if (quirks.nullContent === 'empty' && calls.length > 0) converted['content'] ??= '';
+      }
+      const isForeign = settings.foreign?.has(message) === true;
+      const without = isForeign ? new Set([...settings.without, 'state' as const]) : settings.without;
+      sent.push(withState(converted, settings.states.get(message), { ...settings, without }));
+    } else sent.push(converted);
+  }
+  flush();
+  const last = sent.at(-1);
+  if (quirks.lastTurn === 'user' && last?.['role'] === 'assistant' && idsOf(last).length === 0)
+    sent.push({ role: 'user', content: continuation });
+  const known = sent.map((message) => knownMessage(message, quirks));
+  const named = withUpstreamIds(known, settings);
+  return quirks.system === 'first' ? systemFirst(named) : named;
+}
+
+/** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
+function commonFields(message: ChatMessage): JsonRecord {
+  const converted = withoutNulls(message);
+  if (message.role === 'developer') converted['role'] = 'system';
+  if (message.content === null) converted['content'] = null;
+  delete converted['phase'];
+  return converted;
+}
+
+/** Only the text of a tool's result: as parts if the client wrote parts here, else as the string that all accept. */
+function textOfResult(parts: readonly ChatContentPart[], form: string): string | readonly ChatContentPart[] {
+  const texts = parts.filter(({ type }) => type === 'text');
+  if (form === 'chat' && texts.length > 0) return texts;
+  return texts.map(({ text }) => text ?? '').join('\n');
+}
+
+/** The index is a matter of streams. Clients echo it, and upstreams that refuse other echoes refuse it, too. */
+function toolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecord {
+  const call = withoutNulls(source);
+  if (echoes) delete call['index'];
+  if (!wraps || call['type'] !== 'custom') return call;
+  const { custom, ...rest } = call;
+  const { name, input } = asRecord(custom);
+  return { ...rest, type: 'function', function: { name, arguments: wrappedInput(textIn(input)) } };
+}
+
+function refuseFileUrls(messages: readonly ChatMessage[]): void {
+  for (const [i, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue;
+    const j = content.findIndex((part) => typeof asRecord(part['file'])['file_url'] === 'string');
+    if (j >= 0)
+      throw new CannotCarry(
+        `messages[${i}].content[${j}].file.file_url`,
+        'The upstream takes files inline, not by URL.',
+      );
+  }
+}
+
+/** Gives the vendor its own ids back where they are this channel's, and maps what it does not accept. */
+function withUpstreamIds(messages: JsonRecord[], { callIds, quirks }: RequestSettings): JsonRecord[] {
+  const named = ownIds(messages, callIds);
+  const ids = mappedIds(named.flatMap(idsOf), quirks.callIds);
+  return named.map((message) => renamed(message, (id) => ids.get(id) ?? id));
+}
+
+/** A vendor that repeats an id within one turn gets the client's ids there, which tell its results apart. */
+function ownIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[] {
+  let turn = new Map<string, string>();
+  return messages.map((message) => {
+    if (Array.isArray(message['tool_calls'])) {
+      turn = new Map();
+      const used = new Set<string>();
+      for (const id of idsOf(message)) {
+        const own = callIds.vendorId(id);
+        const given = turn.get(id) ?? (used.has(own) ? id : own);
+        used.add(given);
+        turn.set(id, given);
+      }
+    }
+    return renamed(message, (id) => turn.get(id) ?? callIds.vendorId(id));
+  });
+}
+
+function idsOf(message: JsonRecord): string[] {
+  const ids = [...listIn(message['tool_calls']).map((call) => asRecord(call)['id']), message['tool_call_id']];
+  return ids.filter((id) => typeof id === 'string');
+}
+
+function renamed(message: JsonRecord, rename: (id: string) => string): JsonRecord {
+  const { tool_calls: calls, tool_call_id: answered } = message;
+  const renamedCall = (call: unknown): unknown =>
+    isRecord(call) && typeof call['id'] === 'string' ? { ...call, id: rename(call['id']) } : call;
+  return {
+    ...message,
+    ...(Array.isArray(calls) && { tool_calls: calls.map(renamedCall) }),
+    ...(typeof answered === 'string' && { tool_call_id: rename(answered) }),
+  };
+}
+
+/** One system message, first, with all texts in order. */
+function systemFirst(messages: readonly JsonRecord[]): JsonRecord[] {
+  const contents = messages.filter(({ role }) => role === 'system').map(({ content }) => content);
+  if (contents.length === 0) return [...messages];
+  const plain = contents.every((content) => !Array.isArray(content));
+  const content = plain
+    ? contents.filter((text) => typeof text === 'string' && text !== '').join('\n\n')
+    : contents.flatMap((each) => (Array.isArray(each) ? each : [{ type: 'text', text: each }]));
+  return [{ role: 'system', content }, ...messages.filter(({ role }) => role !== 'system')];
+}
+
+// Leaves out what one upstream does not take, by name, and never what would change the answer's meaning.
+
+interface FittedFields {
+  body: JsonRecord;
+  /** The names of the fields that were left out. */
+  dropped: string[];
+  /** The effort that is sent, if it is not the requested one. */
+  effort: string | undefined;
+}
+
+const isEmpty = (value: unknown): boolean => value === '' || (Array.isArray(value) && value.length === 0);
+
+/** Fields that must not be left out, each unless its value is what holds without it. */
+const binding = new Map<string, (value: unknown) => boolean>([
+  ['response_format', (value) => asRecord(value)['type'] !== 'text'],
+  ['tools', (value) => !isEmpty(value)],
+  ['functions', (value) => !isEmpty(value)],
+  ['tool_choice', (value) => value !== 'auto'],
+  ['stop', (value) => !isEmpty(value)],
+  ['n', (value) => value !== 1],
+  ...limitFields.map((field): [string, () => boolean] => [field, () => true]),
+]);
+
+/** `asked`: all fields but the model and the conversation. Throws CannotCarry. */
+function fittedFields(asked: JsonRecord, { quirks }: RequestSettings): FittedFields {
+  const body = { ...asked };
+  const dropped: string[] = [];
+  const drop = (field: string): void => {
+    if (!Object.hasOwn(body, field)) return;
+    delete body[field];
+    dropped.push(field);
+  };
+  for (const [field, value] of Object.entries(body)) {
+    if (!quirks.fields || quirks.fields.has(field)) continue;
+    if (binding.get(field)?.(value) === true)
+      throw new CannotCarry(field, `'${field}' is not supported by the upstream.`);
+    drop(field);
+  }
+  for (const field of refusedSampling(body, quirks)) drop(field);
+
+  const requested = body['reasoning_effort'];
+  if (typeof requested !== 'string' || !quirks.efforts) return { body, dropped, effort: undefined };
+  const effort = knownEffort(requested, quirks.efforts);
+  if (effort === undefined) drop('reasoning_effort');
+  else body['reasoning_effort'] = effort;
+  return { body, dropped, effort: effort === requested ? undefined : effort };
+}
+
+const messageFields = ['role', 'content', 'name', 'tool_calls', 'tool_call_id'];
+const callFields = ['id', 'type', 'function', 'custom'];
+const functionFields = ['name', 'description', 'parameters', 'strict'];
+
+/** A message for an upstream that refuses unknown fields: what it does not know of it and of its parts is left out. */
+function knownMessage(message: JsonRecord, { fields, echoes = echoedFields }: Quirks): JsonRecord {
+  if (!fields) return message;
+  const { content, tool_calls: calls, ...known } = only(message, [...messageFields, ...echoes]);
+  const call = (value: unknown): unknown =>
+    isRecord(value) ? only(value, [...callFields, ...echoes]) : value;
+  return {
+    ...known,
+    ...(content !== undefined && { content: Array.isArray(content) ? content.map(knownPart) : content }),
+    ...(calls !== undefined && { tool_calls: Array.isArray(calls) ? calls.map(call) : calls }),
+  };
+}
+
+/** A tool that the caller runs, for such an upstream. */
+function knownTool<Tool extends JsonRecord & { type: string }>(tool: Tool, { fields }: Quirks): Tool {
+  if (!fields) return tool;
+  const known = { ...onlyOwn(tool), type: tool.type };
+  const { function: declared } = tool;
+  return {
+    ...known,
+    ...(isRecord(declared) && tool.type === 'function' && { function: only(declared, functionFields) }),
+  } as Tool;
+}
+
+/** `image/jpg` is no registered type, but a common one. */
+function knownPart(part: unknown): unknown {
+  if (!isRecord(part)) return part;
+  const known = onlyOwn(part);
+  const image = asRecord(known['image_url']);
+  const url = textIn(image['url']);
+  if (!/^data:image\/jpg[;,]/i.test(url)) return known;
+  return { ...known, image_url: { ...image, url: `data:image/jpeg${url.slice('data:image/jpg'.length)}` } };
+}
+
+/** Parts and tools have one field beside their type, of the type's name. */
+const onlyOwn = (source: JsonRecord): JsonRecord => only(source, ['type', String(source['type'])]);
+
+const only = (source: JsonRecord, names: readonly string[]): JsonRecord =>
+  Object.fromEntries(Object.entries(source).filter(([field]) => names.includes(field)));
+
+// Converts tools and the choice among them. A tool that the caller runs is never left out.
+
+interface SentTools {
+  /** Undefined: none, so that no choice is sent either. */
+  tools: ChatTool[] | undefined;
+  choice: unknown;
+  /** What the choice became because its tool was left out. */
+  changedChoice: 'auto' | undefined;
+  /** Custom tools and their calls are sent as functions. */
+  wraps: boolean;
+  /** The names of the tools that were. */
+  wrapped: ReadonlySet<string>;
+  dropped: string[];
+}
+
+function chatTools({ request }: CanonicalCall, settings: RequestSettings): SentTools {
+  const { quirks, allow } = settings;
+  // Few compatible servers know custom tools, and the others refuse them.
+  const wraps = quirks.customTools !== true;
+  const declared = request.tools ?? [];
+  const known = declared.filter(({ type }) => callersTools.has(type) || allow.includes(type));
+  // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
+  const chosen = chosenTools(request.tool_choice, known, wraps);
+  const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
+  const tools = chosen.tools.map((tool) => {
+    const sent = isCustom(tool) ? wrappedTool(tool) : tool;
+    return callersTools.has(sent.type) ? knownTool(sent, quirks) : sent;
+  });
+  const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolName(tool) ?? []));
+  const dropped = known.length < declared.length ? ['tools'] : [];
+  const sent = { wraps, wrapped, dropped, changedChoice: undefined };
+  if (tools.length === 0) return { ...sent, tools: undefined, choice: undefined };
+  const choice = chatChoice(chosen.choice, wraps, allow);
+  const changed = choice === 'auto' && isRecord(chosen.choice);
+  return { ...sent, tools, choice, changedChoice: changed ? 'auto' : undefined };
+}
+
+/** Of a list of allowed tools that is not sent, leaves only the tools that it names; the others could not be called. */
+function chosenTools(
+  choice: unknown,
+  tools: readonly ChatTool[],
+  wraps: boolean,
+): { tools: readonly ChatTool[]; choice: unknown } {
+  if (!wraps || !isRecord(choice) || choice['type'] !== 'allowed_tools')
+    return { tools, choice: choice ?? undefined };
+  const { mode, tools: entries } = asRecord(choice['allowed_tools']);
+  const names = new Set(recordsIn(entries).map(entryName));
+  const left = tools.filter((tool) => names.has(toolName(tool)));
+  return { tools: left, choice: mode === 'required' ? 'required' : 'auto' };
+}
+
+const entryName = (entry: JsonRecord): unknown =>
+  asRecord(entry[entry['type'] === 'custom' ? 'custom' : 'function'])['name'];
+
+/** A choice of a tool that was left out becomes `auto`. */
+function chatChoice(choice: unknown, wraps: boolean, allow: readonly string[]): unknown {
+  if (!isRecord(choice)) return choice;
+  const type = String(choice['type']);
+  if (type === 'custom' && wraps)
+    return { type: 'function', function: { name: asRecord(choice['custom'])['name'] } };
+  return callersTools.has(type) || type === 'allowed_tools' || allow.includes(type) ? choice : 'auto';
+}
 
 // Builds the body of a Chat Completions request for one channel. Never changes the call.
 

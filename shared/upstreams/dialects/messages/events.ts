@@ -5,8 +5,7 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
-import { AnswerWriter } from '../../answer-writer.ts';
-import { serviceTierOf, UsageCounts, type VendorCounts } from '../../usage-counts.ts';
+import { AnswerWriter, serviceTierOf, UsageCounts, type VendorCounts } from '../../answer-writer.ts';
 import { ContentBlocks } from './content-blocks.ts';
 
 /** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */

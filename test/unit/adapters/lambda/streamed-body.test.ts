@@ -3,7 +3,7 @@ import { createServer, request, type ClientRequest, type IncomingMessage } from 
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { writeBody } from '../../../../shared/adapters/entry/streamed-body.ts';
+import { writeBody } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import { AnswerCut } from '../../../../shared/relay/http/http.ts';
 
 const unexpected = (error: unknown): never => {

@@ -4,8 +4,8 @@ import {
   outcomeOf,
   requestMetrics,
   backgroundMetrics,
+  jsonLog,
 } from '../../../../shared/adapters/telemetry/metrics.ts';
-import { jsonLog } from '../../../../shared/adapters/telemetry/json-log.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf, type MetricValue } from '../../../support/embedded-metrics.ts';
 

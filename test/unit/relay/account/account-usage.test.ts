@@ -1,6 +1,6 @@
-import { eachPart } from '../../../../shared/wire/input-parts.ts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eachPart } from '../../../../shared/wire/chat-response.ts';
 import {
   type CloseRow,
   type GrantLedgerRow,

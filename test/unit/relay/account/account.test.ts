@@ -1,5 +1,5 @@
-import { eachPart } from '../../../../shared/wire/input-parts.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eachPart } from '../../../../shared/wire/chat-response.ts';
 import { entryAttribute } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { matchRoute, modelIdOf } from '../../../../shared/relay/http/http-routes.ts';
+import { type RelayRequest, matchRoute, modelIdOf } from '../../../../shared/relay/http/http.ts';
 import { matchStoredRoute, storedIdOf, refuseRoute } from '../../../../shared/relay/http/refuse-route.ts';
 
 const requestTo = (method: string, path: string): RelayRequest => ({

@@ -6,7 +6,7 @@ import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { catalogHandle } from '../../../../shared/relay/catalog/catalog-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { healthKeySpace, type ChannelHealth } from '../../../../shared/relay/ports/runtime-stores.ts';
-import { hash53 } from '../../../../shared/wire/fingerprint.ts';
+import { hash53 } from '../../../../shared/wire/ids.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 

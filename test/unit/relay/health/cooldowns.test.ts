@@ -13,7 +13,7 @@ import {
   type RigOptions,
   type UpstreamScript,
 } from '../../../support/core-rig.ts';
-import { fingerprint } from '../../../../shared/wire/fingerprint.ts';
+import { fingerprint } from '../../../../shared/wire/ids.ts';
 import { TransportError, type UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };

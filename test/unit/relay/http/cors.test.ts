@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
-import { withCors } from '../../../../shared/relay/http/cors.ts';
-import type { RelayResponse } from '../../../../shared/relay/http/http.ts';
+import { withCors, type RelayResponse } from '../../../../shared/relay/http/http.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 
 const plain: RelayResponse = {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { closeExpired } from '../../../../shared/billing/quota-writes.ts';
-import type { CloseRecord } from '../../../../shared/billing/quota-item.ts';
+import { closeExpired, type CloseRecord } from '../../../../shared/billing/quota-item.ts';
 import {
   BillingRig,
   byCall,

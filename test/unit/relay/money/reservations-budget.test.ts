@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { budgetUseOf, closeRowBetween } from '../../../../shared/billing/ledger-row.ts';
-import { closeExpired } from '../../../../shared/billing/quota-writes.ts';
+import { closeExpired } from '../../../../shared/billing/quota-item.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { ReservationsRig } from '../../../support/reservations-rig.ts';
 

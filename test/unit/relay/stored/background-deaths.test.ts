@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from 'vitest';
-import { closeExpired } from '../../../../shared/billing/quota-writes.ts';
+import { closeExpired } from '../../../../shared/billing/quota-item.ts';
 import { foundEnd } from '../../../../shared/relay/stored/reads.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import { delta, done, finish, usage } from '../../../support/core-rig.ts';

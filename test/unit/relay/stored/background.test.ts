@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { closeExpired } from '../../../../shared/billing/quota-writes.ts';
+import { closeExpired } from '../../../../shared/billing/quota-item.ts';
 import { cancel } from '../../../../shared/relay/stored/routes.ts';
 import { foundEnd } from '../../../../shared/relay/stored/reads.ts';
 import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
