@@ -2,7 +2,7 @@
 import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readCanary, readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
-import { backgroundMetrics, jsonLog } from '../shared/adapters/telemetry/metrics.ts';
+import { backgroundMetrics, jsonLog } from '../shared/adapters/telemetry/log.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
 import { requestSigner } from '../shared/adapters/aws/signature.ts';
 import { canary } from '../shared/relay/background/canary.ts';

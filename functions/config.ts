@@ -7,7 +7,7 @@ import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/channel-he
 import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secret-store.ts';
 import { readDefaultLimits, readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, systemRandom } from '../shared/adapters/system/node-ports.ts';
-import { configMetrics, jsonLog } from '../shared/adapters/telemetry/metrics.ts';
+import { configMetrics, jsonLog } from '../shared/adapters/telemetry/log.ts';
 import { configPublisher, rowMarker } from '../shared/relay/background/config-publisher.ts';
 import { configStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 

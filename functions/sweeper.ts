@@ -5,7 +5,7 @@ import { dynamoOpenRegistry, dynamoQuotaScan } from '../shared/adapters/dynamodb
 import { dynamoQuotaStore } from '../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
-import { jsonLog, requestMetrics } from '../shared/adapters/telemetry/metrics.ts';
+import { jsonLog, requestMetrics } from '../shared/adapters/telemetry/log.ts';
 import { sweeper } from '../shared/relay/background/sweeper.ts';
 import { jobParts } from './compose/job-parts.ts';
 

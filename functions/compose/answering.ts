@@ -14,7 +14,7 @@ import {
   zlibInflate,
 } from '../../shared/adapters/system/node-ports.ts';
 import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
-import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
 import { requestSigner } from '../../shared/adapters/aws/signature.ts';
 import type { SearchSettings } from '../../shared/config/settings.ts';

@@ -10,7 +10,7 @@ import {
   systemRandom,
   timeSortedIds,
 } from '../../shared/adapters/system/node-ports.ts';
-import { backgroundMetrics, jsonLog } from '../../shared/adapters/telemetry/metrics.ts';
+import { backgroundMetrics, jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 

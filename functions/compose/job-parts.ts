@@ -2,7 +2,7 @@
 import { backgroundTimes, tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { readEnvironment } from '../../shared/adapters/system/environment.ts';
 import { systemClock, systemRandom } from '../../shared/adapters/system/node-ports.ts';
-import { jsonLog, backgroundMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog, backgroundMetrics } from '../../shared/adapters/telemetry/log.ts';
 
 export function jobParts() {
   const environment = readEnvironment();

@@ -8,7 +8,7 @@ import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/channel-heal
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
-import { jsonLog } from '../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import { accountHandle } from '../../shared/relay/account/account-handle.ts';
 import { catalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import { withCors, type HostedHandle } from '../../shared/relay/http/http.ts';

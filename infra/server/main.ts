@@ -3,7 +3,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { RenewedCredentials } from '../../shared/adapters/aws/aws-calls.ts';
 import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
-import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { answeringHandles } from '../../functions/compose/answering.ts';

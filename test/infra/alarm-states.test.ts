@@ -1,6 +1,6 @@
 /** States of the stack's alarms, by a double of CloudWatch that gets the metrics. */
 import { describe, expect, test } from 'vitest';
-import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { linesOf } from '../support/embedded-metrics.ts';
 import { CloudWatch, keyOf } from '../rollout/cloud-watch.ts';
 import { resourcesOf, synthesize } from './synthesize.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { outcomes, configMetrics, backgroundMetrics } from '../../shared/adapters/telemetry/metrics.ts';
+import { outcomes, configMetrics, backgroundMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { metricNames } from '../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
 import { dashboardOf, type Widget } from './dashboard-body.ts';

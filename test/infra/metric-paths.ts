@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { backgroundMetrics, requestMetrics, jsonLog } from '../../shared/adapters/telemetry/metrics.ts';
+import { backgroundMetrics, requestMetrics, jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { recordFact } from '../../shared/relay/payments/payments-handle.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';

@@ -111,7 +111,7 @@ function givenUp(mappings: readonly StreamMapping[]): Metric {
 
 // Alarm definitions for what the relay itself reports, and for its tables.
 
-/** `shared/adapters/telemetry/metrics.ts` says which events count in the first, the second and the last but one. */
+/** `shared/adapters/telemetry/log.ts` says which events count in the first, the second and the last but one. */
 export function relayAlarms(relayName: string, mappings: readonly StreamMapping[]): AlarmDefinition[] {
   const metric = (name: string, statistic: string): Metric => relayMetric(relayName, name, statistic);
   return [

@@ -66,7 +66,7 @@ export class Dashboard extends Construct {
 const minute = Duration.minutes(1);
 
 /**
- * The outcomes of `shared/adapters/telemetry/metrics.ts` with their colours. Red: failures of the
+ * The outcomes of `shared/adapters/telemetry/log.ts` with their colours. Red: failures of the
  * relay or its upstreams.
  */
 const outcomes = {

@@ -119,7 +119,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S15'],
-    file: 'shared/adapters/telemetry/metrics.ts',
+    file: 'shared/adapters/telemetry/log.ts',
     find: "message === '' ? stack : stack.replaceAll(message, '')",
     replace: 'stack',
     test: 'test/unit/adapters/telemetry/json-log.test.ts',
@@ -127,7 +127,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S15'],
-    file: 'shared/adapters/telemetry/metrics.ts',
+    file: 'shared/adapters/telemetry/log.ts',
     find: "error: wordOf(name) ?? 'Error',",
     replace: 'error: name,',
     test: 'test/unit/adapters/telemetry/json-log.test.ts',

@@ -1,7 +1,7 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { configStreamHandler } from '../../../../shared/adapters/entry/table-streams.ts';
-import { configMetrics } from '../../../../shared/adapters/telemetry/metrics.ts';
+import { configMetrics } from '../../../../shared/adapters/telemetry/log.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoAccountRows } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';

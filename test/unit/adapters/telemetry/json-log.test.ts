@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { describeFault, jsonLog } from '../../../../shared/adapters/telemetry/metrics.ts';
+import { describeFault, jsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 
 const written: string[] = [];
 

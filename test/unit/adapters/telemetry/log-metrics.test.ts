@@ -5,7 +5,7 @@ import {
   requestMetrics,
   backgroundMetrics,
   jsonLog,
-} from '../../../../shared/adapters/telemetry/metrics.ts';
+} from '../../../../shared/adapters/telemetry/log.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { linesOf, metricsOf, type MetricValue } from '../../../support/embedded-metrics.ts';
 

@@ -3,7 +3,7 @@
  * bills each byte, and docs/cost.md reckons with these bounds.
  */
 import { describe, expect, test } from 'vitest';
-import { jsonLog, requestMetrics } from '../../../../shared/adapters/telemetry/metrics.ts';
+import { jsonLog, requestMetrics } from '../../../../shared/adapters/telemetry/log.ts';
 import { BillingRig, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, done, finish, hello, usage } from '../../../support/core-rig.ts';
 import { linesOf } from '../../../support/embedded-metrics.ts';
