@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { testsWithBuiltPages } from './infra/pages/built-pages.ts';
+import { mutate } from './test/mutants/mutate.ts';
 
 /** What takes half a minute and more of both processors, or of waiting: `npm run test:long`. */
 export const longTests = [
@@ -32,7 +33,8 @@ const ownProcess = [
 ];
 const ownProcessTests = ownProcess.map((folder) => `test/${folder}/**/*.test.ts`);
 
-export const plugins = [testsWithBuiltPages];
+const mutant = process.env['RELAY_MUTANT'];
+export const plugins = [testsWithBuiltPages, ...(mutant === undefined ? [] : [mutate(mutant)])];
 const limits = { testTimeout: 30_000, hookTimeout: 60_000 };
 
 export default defineConfig({

@@ -1,0 +1,3 @@
+import type { Mutants } from './mutant.ts';
+
+export const calls: Mutants = {};
