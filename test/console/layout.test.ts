@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseYuan } from '../../shared/billing/amount.ts';
-import { short, yuan, yuanText, span, when, written } from '../../infra/ops/console/layout/figures.ts';
+import { short, yuan, span, when, written } from '../../infra/ops/console/layout/figures.ts';
 import { errorsByField } from '../../infra/ops/console/layout/form.ts';
 import { plot } from '../../infra/ops/console/layout/plot.ts';
 import { Proposals, type Proposal } from '../../infra/ops/console/visit/visit.ts';
@@ -13,32 +13,31 @@ import type { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 
 /** Markup that waits for nothing is a text already. */
 const textOf = (markup: unknown): string => (markup as { toString(): string }).toString();
-const shown = (written: string): string => yuanText(parseYuan(written) ?? 0n);
 
 describe('figures of pages', () => {
   it.each([
     ['0', '0.00'],
     ['1234567.891', '1,234,567.89'],
     ['-5.5', '−5.50'],
-    ['0.005', '0.005'],
     ['0.000000001', '0.000000001'],
     ['0.0014', '0.0014'],
     ['0.01', '0.01'],
     ['999.995', '1,000.00'],
     ['-0.004', '−0.004'],
-  ])('show %s yuan as %s: two decimals, or what a small amount needs to be seen', (amount, words) => {
-    expect(shown(amount)).toBe(words);
-  });
+  ])(
+    'show %s yuan as %s: short, or what a small amount needs to be seen, and all of it as title',
+    (amount, words) => {
+      const text = textOf(yuan(parseYuan(amount) ?? 0n));
+      expect(text.replaceAll(/\s/g, '')).toContain(`>${words}<`);
+      expect(text).toContain(`title="${amount} yuan"`);
+    },
+  );
 
-  it('have the exact amount and time as their title', () => {
-    expect(textOf(yuan(parseYuan('0.123456789') ?? 0n))).toContain('title="0.123456789 yuan"');
+  it('shorten counts, times and who wrote a row', () => {
+    expect([9999, 12_345, 1_200_000_000, 0.012_345].map(short)).toEqual(['9,999', '12.3K', '1.2G', '0.0123']);
+    expect([span(1000), span(100_000), span(86_400_000 * 1.6)]).toEqual(['1 s', '2 min', '2 days']);
     expect(textOf(when(0, 3_600_000 * 5))).toMatch(/title="1970-01-01T00:00:00Z"[^>]*>5 h ago</);
     expect(textOf(when(86_400_000 * 3, 0))).toContain('in 3 days');
-    expect([span(1000), span(100_000), span(86_400_000 * 1.6)]).toEqual(['1 s', '2 min', '2 days']);
-    expect([short(9999), short(12_345), short(1_200_000_000)]).toEqual(['9,999', '12.3K', '1.20G']);
-  });
-
-  it('name who wrote a row by the end of an ARN, and nobody where a row does not say', () => {
     const row = { _by: 'arn:aws:sts::1:assumed-role/relay-operator/li', _at: '1970-01-01T00:00:00Z' };
     expect(textOf(written(row, 60_000 * 2))).toMatch(
       /2 min ago<\/time> by <span title="arn:[^"]+">relay-operator\/li</,
@@ -47,51 +46,58 @@ describe('figures of pages', () => {
   });
 });
 
-describe('a message of a schema', () => {
+it('shows what is wrong at the fields that a message names; what names none belongs to the form', () => {
   const fields = [{ name: 'priority' }, { name: 'weight' }, { name: 'expires_at' }];
-  it('stands at the fields that it names; what names none belongs to the form', () => {
-    const errors = errorsByField(
-      'nothing was written: priority: found x, wanted a whole number; weight: found -1, wanted 0 or more; the rest',
-      fields,
-    );
-    expect([...errors]).toEqual([
-      ['priority', 'found x, wanted a whole number'],
-      ['weight', 'found -1, wanted 0 or more'],
-    ]);
-    expect(errorsByField('--expires-at soon: wanted a time', fields).get('expires_at')).toBe(
-      'soon: wanted a time',
-    );
-    expect(errorsByField('nobody knows', fields).size).toBe(0);
-  });
+  const message =
+    'nothing was written: priority: found x, wanted a whole number; weight: found -1, wanted 0 or more; the rest';
+  expect([...errorsByField(message, fields)]).toEqual([
+    ['priority', 'found x, wanted a whole number'],
+    ['weight', 'found -1, wanted 0 or more'],
+  ]);
+  expect([...errorsByField('--expires-at soon: wanted a time', fields)]).toEqual([
+    ['expires_at', 'soon: wanted a time'],
+  ]);
+  expect(errorsByField('nobody knows', fields).size).toBe(0);
 });
 
-it('keeps the data of a plot inside its block, whatever a model is called', () => {
-  const label = '</script><script>alert(1)</script><!--';
+it('draws bars and lines by what is known, and names of models as text', () => {
+  const name = '</title><script>alert(1)</script>';
+  const values = [1, null, 3];
   const markup = textOf(
-    plot({ id: 'a', title: label, unit: '', times: [1], series: [{ label, values: [1] }] }),
+    plot({
+      title: name,
+      unit: '',
+      points: ['2026-11-22 23:59', '2026-11-23 00:00', '2026-11-23 00:01'],
+      series: [
+        { name, tone: 'first', values },
+        { name: 'slow', tone: 'second', isLine: true, values },
+      ],
+    }),
   );
-  expect(markup.match(/<script/g)).toHaveLength(1);
-  const json = /<script type="application\/json" id="a">([^<]*)<\/script>/.exec(markup)?.[1] ?? '';
-  expect(JSON.parse(json)).toMatchObject({ title: label, series: [{ label, values: [1] }] });
+  expect(markup).not.toContain('<script');
+  expect(markup.match(/class="first"\s+x=/g)).toHaveLength(3);
+  expect(/points="([^"]*)"/.exec(markup)?.[1]?.split(' ')).toHaveLength(2);
+  expect([...markup.matchAll(/>(11-23|\d\d:\d\d)</g)].map(([, label]) => label)).toEqual([
+    '23:59',
+    '11-23',
+    '00:01',
+  ]);
 });
 
 describe('what happened in the last hours', () => {
   it('is in points without a gap, and no minute is lost', () => {
     const nowMs = Date.parse('2026-11-22T09:41:30Z');
+    const lastMs = Date.parse('2026-11-22T09:41:00Z');
     const minutes = [0, 1, 59].map((back) => ({
-      startMs: Date.parse('2026-11-22T09:41:00Z') - back * 60_000,
+      startMs: lastMs - back * 60_000,
       figures: { counts: { calls: 1 + back }, amounts: {} },
     }));
-    const hour = trafficPoints(minutes, spanUntil(nowMs, 1));
-    expect(hour).toHaveLength(60);
-    expect(hour.at(-1)).toMatchObject({
-      startMs: Date.parse('2026-11-22T09:41:00Z'),
-      figures: { counts: { calls: 1 } },
-    });
-    expect(hour[0]?.figures.counts.calls).toBe(60);
-    const day = trafficPoints(minutes, spanUntil(nowMs, 24));
-    expect(day).toHaveLength(96);
-    expect(day.reduce((sum, { figures }) => sum + (figures.counts.calls ?? 0), 0)).toBe(63);
+    const callsIn = (hours: number): number[] =>
+      trafficPoints(minutes, spanUntil(nowMs, hours)).map(({ figures }) => figures.counts.calls ?? 0);
+    const hour = callsIn(1);
+    expect([hour.length, hour[0], hour.at(-1)]).toEqual([60, 60, 1]);
+    const day = callsIn(24);
+    expect([day.length, day.reduce((sum, calls) => sum + calls, 0)]).toEqual([96, 63]);
   });
 
   it('had content within the bound of the bucket in which the share is reached', () => {
@@ -103,12 +109,8 @@ describe('what happened in the last hours', () => {
 });
 
 it('finds what the relay knows against a channel by the relay’s own keys', () => {
-  const channel = {
-    id: 'a',
-    secret: ['ssm:/x', 'ssm:/y'],
-    models: ['m', 'n'],
-    weight: 1,
-  } as unknown as ChannelRow;
+  const known = { id: 'a', secret: ['ssm:/x', 'ssm:/y'], models: ['m', 'n'], weight: 1 };
+  const channel = known as unknown as ChannelRow;
   const [place = 0, limit = 0] = healthKeysOf(candidatesOf(channel, 'n')[1]!);
   const entries = new Map([
     [place, { kind: 'credentials' as const, untilMs: 5000 }],
@@ -124,79 +126,46 @@ it('finds what the relay knows against a channel by the relay’s own keys', () 
 
 describe('an action between its form and its end', () => {
   const identity = { name: 'li', formToken: 'a' };
-  const visit = { identity, fields: {}, path: 'charges/1' };
-  const proposal = (carryOut: Proposal['carryOut']): Proposal => ({
-    title: '',
-    back: '',
-    effect: [],
-    questions: [],
-    verb: '',
-    carryOut,
-  });
-  const make = (now = () => 0) => {
-    let id = 0;
-    return new Proposals({ newId: () => `id${(id += 1)}`, now });
-  };
+  let ms = 0;
+  let id = 0;
+  const proposals = new Proposals({ newId: () => `id${(id += 1)}`, now: () => ms });
+  const add = (carryOut: Proposal['carryOut'] = async () => ({ lines: [] })): string =>
+    proposals.add(
+      { identity, fields: {}, path: 'charges/1' },
+      { title: '', back: '', effect: [], questions: [], verb: '', carryOut },
+    );
 
   it('is carried out once, however often it is confirmed', async () => {
-    const proposals = make();
     let times = 0;
-    const id = proposals.add(
-      visit,
-      proposal(async () => ({ lines: [`${(times += 1)}`] })),
-    );
-    const kept = proposals.find(identity, id)!;
+    const kept = proposals.find(
+      identity,
+      add(async () => ({ lines: [`${(times += 1)}`] })),
+    )!;
     expect([proposals.start(kept), proposals.start(kept)]).toEqual([true, true]);
     await kept.run?.done;
     expect([times, kept.run?.ended]).toEqual([1, { outcome: { lines: ['1'] } }]);
   });
 
-  it('shows its secret once', async () => {
-    const proposals = make();
-    const id = proposals.add(
-      visit,
-      proposal(async () => ({ lines: [], secret: { name: 'key', value: 'sk-1' } })),
-    );
-    const kept = proposals.find(identity, id)!;
-    proposals.start(kept);
-    await kept.run?.done;
-    expect([proposals.takeSecret(kept)?.value, proposals.takeSecret(kept)]).toEqual(['sk-1', undefined]);
-    expect(JSON.stringify(kept.run)).not.toContain('sk-1');
-  });
-
   it('is forgotten after half an hour, and no more than a hundred wait', () => {
-    let ms = 0;
-    const proposals = make(() => ms);
-    const first = proposals.add(
-      visit,
-      proposal(async () => ({ lines: [] })),
-    );
+    const first = add();
     ms = 31 * 60_000;
-    const second = proposals.add(
-      visit,
-      proposal(async () => ({ lines: [] })),
-    );
+    const second = add();
     expect([proposals.find(identity, first), proposals.find(identity, second)?.id]).toEqual([
       undefined,
       second,
     ]);
-    for (let count = 0; count < 120; count += 1)
-      proposals.add(
-        visit,
-        proposal(async () => ({ lines: [] })),
-      );
+    for (let count = 0; count < 120; count += 1) add();
     expect(proposals.find(identity, second)).toBeUndefined();
   });
 
   it('waits while four others run', () => {
-    const proposals = make();
-    const start = () => {
-      const id = proposals.add(
-        visit,
-        proposal(() => new Promise(() => undefined)),
+    const start = () =>
+      proposals.start(
+        proposals.find(
+          identity,
+          add(() => new Promise(() => undefined)),
+        )!,
       );
-      return proposals.start(proposals.find(identity, id)!);
-    };
     expect([start(), start(), start(), start(), start()]).toEqual([true, true, true, true, false]);
   });
 });

@@ -153,10 +153,6 @@ describe('a browser in front of the console on the running stack', () => {
 
   it('tests the channel with a real request, and shows the call on the overview with its plots', async () => {
     const { page, complaints } = await openPage(browser);
-    // As a browser says it that runs with the locale en_US.UTF-8@posix.
-    await page.addInitScript(() =>
-      Object.defineProperty(Object.getPrototypeOf(navigator), 'language', { get: () => 'en-US@posix' }),
-    );
     await page.goto((await openConsole()).address);
     const base = page.url();
     expect((await call(stack.key)).status).toBe(200);
@@ -167,7 +163,7 @@ describe('a browser in front of the console on the running stack', () => {
     expect(await page.locator('main').innerText()).toMatch(/Status 200 after/);
     await page.goto(base);
     await untilSaid(page, /demo-chat/);
-    await expect.poll(() => page.locator('.uplot canvas').count()).toBe(3);
+    await expect.poll(() => page.locator('figure.plot svg').count()).toBe(3);
     expect(complaints).toEqual([]);
   });
 

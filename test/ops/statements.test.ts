@@ -68,7 +68,7 @@ describe('statement', () => {
   it('as HTML is one page without script, with the same figures, in which no name is markup', async () => {
     await statement('--month', '2026-11', '--html', file('acme.html'));
     const html = readFileSync(file('acme.html'), 'utf8');
-    for (const text of ['<td>92.999999996</td>', '<td>start-acme</td><td>paid</td>', 'm&lt;b&gt;ini'])
+    for (const text of ['>92.999999996</td>', '>start-acme</td>', '>paid</', 'm&lt;b&gt;ini'])
       expect(html).toContain(text);
     expect(html).not.toMatch(/<b>|<script|https?:/);
     expect(html).not.toContain('does not add up');
@@ -91,8 +91,11 @@ describe('statement', () => {
     const figures = { calls: '2', failed_calls: '2', plan_calls: '1', prompt_tokens: '48' };
     expect(day).toMatchObject({ ...figures, completion_tokens: '160', amount: '-4' });
     // The day and the sum.
-    const row = ['2', '2', '1', '48', '0', '160', '4'].map((text) => `<td>${text}</td>`).join('');
-    expect(readFileSync(file('mixed.html'), 'utf8').split(row)).toHaveLength(3);
+    const row = ['2', '2', '1', '48', '0', '160', '4'].join(' ');
+    const texts = readFileSync(file('mixed.html'), 'utf8')
+      .replaceAll(/<[^>]*>/g, ' ')
+      .replaceAll(/\s+/g, ' ');
+    expect(texts.split(` ${row} `)).toHaveLength(3);
     expect(readFileSync(file('mixed.html'), 'utf8')).not.toContain(pasted);
     const text = await rig.ops(words);
     expect(text.output).toMatch(/2026-11-05 +gpt-4o +2 +2 +1 +48 +160 +4\n/);

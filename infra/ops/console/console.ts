@@ -4,8 +4,6 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import { Hono, type Context } from 'hono';
 import { Failure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
@@ -109,7 +107,7 @@ function visitIn(call: Call, { ports, options }: ConsoleParts): Visit {
 }
 
 /** Makes pages one after the other, and counts what each of them read. Never shows more of an error than its message. */
-function answering(parts: ConsoleParts, { style, scripts }: StaticFiles): Answer {
+function answering(parts: ConsoleParts, { style, script }: StaticFiles): Answer {
   const { ports, options, onFault } = parts;
   let turn: Promise<unknown> = Promise.resolve();
   return async (call, make) => {
@@ -128,7 +126,7 @@ function answering(parts: ConsoleParts, { style, scripts }: StaticFiles): Answer
       const elapsedMs = ports.clock.now() - startMs;
       const cost = { requests: requests - before.requests, bytes: bytes - before.bytes, elapsedMs };
       const at = visit.path + new URL(call.req.url).search;
-      const framing = { ...options, name: visit.identity.name, path: at, style, scripts, cost };
+      const framing = { ...options, name: visit.identity.name, path: at, style, script, cost };
       const text = String(await frame(page, framing));
       return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
     });
@@ -214,13 +212,12 @@ function actions(parts: ConsoleParts, answer: Answer) {
 interface StaticFiles {
   files: ReadonlyMap<string, { type: string; body: string }>;
   style: string;
-  scripts: readonly string[];
+  script: string;
 }
 
 const forever = 'private, max-age=31536000, immutable';
 
 function readStaticFiles(): StaticFiles {
-  const plots = path.join(path.dirname(createRequire(import.meta.url).resolve('uplot/package.json')), 'dist');
   const files = new Map<string, { type: string; body: string }>();
   const add = (name: string, type: string, body: string): string => {
     const hash = createHash('sha256').update(body).digest('hex').slice(0, 16);
@@ -229,20 +226,9 @@ function readStaticFiles(): StaticFiles {
     files.set(address, { type: `text/${type}; charset=utf-8`, body });
     return address;
   };
-  const plotStyle = readFileSync(path.join(plots, 'uPlot.min.css'), 'utf8');
-  const plotScript = readFileSync(path.join(plots, 'uPlot.iife.min.js'), 'utf8');
   return {
     files,
-    style: add('console.css', 'css', [sharedStyle, plotStyle, consoleStyle].join('\n')),
-    scripts: [
-      add('uplot.js', 'javascript', knownLanguage + plotScript),
-      add('enhance.js', 'javascript', readFileSync(new URL('enhance.js', import.meta.url), 'utf8')),
-    ],
+    style: add('console.css', 'css', sharedStyle + consoleStyle),
+    script: add('enhance.js', 'javascript', readFileSync(new URL('enhance.js', import.meta.url), 'utf8')),
   };
 }
-
-/** uPlot asks for number formats of the browser's language when it is loaded, and stops where that is none: `en-US@posix`. */
-const knownLanguage = `
-try { new Intl.NumberFormat(navigator.language); }
-catch { Object.defineProperty(navigator, 'language', { value: 'en-US', configurable: true }); }
-`;

@@ -1,102 +1,5 @@
-/** What script adds to pages that work without it: plots, sorting and filtering of tables, one press of a button. */
+/** What script adds to pages that work without it: sorting and filtering of tables, one press of a button. */
 'use strict';
-
-const tones = { first: '--first', second: '--second', third: '--third', bad: '--bad' };
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-/** 12345 -> 12.3K */
-function short(value) {
-  if (value === null || value === undefined) return '–';
-  const size = Math.abs(value);
-  if (size >= 1e9) return `${(value / 1e9).toPrecision(3)}G`;
-  if (size >= 1e6) return `${(value / 1e6).toPrecision(3)}M`;
-  if (size >= 1e4) return `${(value / 1e3).toPrecision(3)}K`;
-  return String(Number(value.toPrecision(6)));
-}
-
-const shownFigure = (_, value) => short(value);
-const two = (number) => String(number).padStart(2, '0');
-const clock = (seconds) => {
-  const time = new Date(seconds * 1000);
-  return `${time.getUTCFullYear()}-${two(time.getUTCMonth() + 1)}-${two(time.getUTCDate())} ${two(time.getUTCHours())}:${two(time.getUTCMinutes())}`;
-};
-
-/** On the axis: the time of day, and the date where a day begins or days are what is shown. */
-function tick(seconds, increment) {
-  const [day, time] = clock(seconds).split(' ');
-  return increment >= 86400 || time === '00:00' ? day.slice(5) : time;
-}
-
-function draw(place) {
-  const source = document.getElementById(place.dataset.plot);
-  const { height, times, series } = JSON.parse(source.textContent);
-  if (times.length === 0) return undefined;
-  // Of one value alone, uPlot makes the axis years long.
-  const step = times.length > 1 ? times[1] - times[0] : 86400;
-  const last = (high) => (times.length > 1 ? high : times[0]);
-  const axis = {
-    stroke: colour('--soft'),
-    grid: { stroke: colour('--line'), width: 1 },
-    ticks: { show: false },
-    font: '11px system-ui, sans-serif',
-  };
-  const bars = uPlot.paths.bars({ size: [0.8, 24] });
-  const chart = new uPlot(
-    {
-      width: Math.max(200, place.clientWidth || place.parentElement.clientWidth - 28),
-      height,
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
-      padding: [8, 8, 0, 0],
-      cursor: { y: false, points: { size: 6 } },
-      legend: { live: true },
-      axes: [
-        {
-          ...axis,
-          space: 56,
-          size: 24,
-          values: (...given) => given[1].map((seconds) => tick(seconds, given[4])),
-        },
-        { ...axis, size: 52, values: (_, splits) => splits.map(short) },
-      ],
-      scales: {
-        x: { range: (_, low, high) => [low - step / 2, last(high) + step / 2] },
-        y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.08 : 1] },
-      },
-      series: [
-        { label: 'UTC', value: (_, seconds) => (seconds === null ? '–' : clock(seconds)) },
-        ...series.map(({ label, kind, tone = 'first' }) => {
-          const stroke = colour(tones[tone]);
-          if (kind === 'bars')
-            return {
-              label,
-              stroke,
-              fill: `${stroke}66`,
-              width: 0,
-              paths: bars,
-              points: { show: false },
-              value: shownFigure,
-            };
-          return { label, stroke, width: 1.5, spanGaps: true, points: { size: 3 }, value: shownFigure };
-        }),
-      ],
-    },
-    [times, ...series.map(({ values }) => values)],
-    place,
-  );
-  return chart;
-}
-
-function drawAll() {
-  for (const place of document.querySelectorAll('[data-plot]')) {
-    place.replaceChildren();
-    // One plot that cannot be drawn leaves the others, and its figures below.
-    try {
-      draw(place);
-    } catch {
-      place.replaceChildren();
-    }
-  }
-}
 
 const keyOf = (cell) =>
   cell?.dataset.sort ??
@@ -116,17 +19,10 @@ function sortBy(table, heads, position) {
   const head = heads[position];
   const isNumber = head.classList.contains('number');
   const before = head.getAttribute('aria-sort');
-  const order =
-    before === null
-      ? isNumber
-        ? 'descending'
-        : 'ascending'
-      : before === 'ascending'
-        ? 'descending'
-        : 'ascending';
+  const isUp = before === null ? !isNumber : before === 'descending';
   for (const each of heads) each.removeAttribute('aria-sort');
-  head.setAttribute('aria-sort', order);
-  const sign = order === 'ascending' ? 1 : -1;
+  head.setAttribute('aria-sort', isUp ? 'ascending' : 'descending');
+  const sign = isUp ? 1 : -1;
   const rows = [...table.tBodies[0].rows];
   rows.sort((a, b) => sign * compare(keyOf(a.cells[position]), keyOf(b.cells[position])));
   table.tBodies[0].append(...rows);
@@ -183,13 +79,3 @@ for (const form of document.querySelectorAll('form[method=post]'))
 addEventListener('pageshow', () => {
   for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
 });
-
-if (globalThis.uPlot) {
-  drawAll();
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
-  let waiting;
-  addEventListener('resize', () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(drawAll, 150);
-  });
-}

@@ -40,36 +40,18 @@ h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
 .plots { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.5rem; margin-top: 1.6rem; }
 .plots > :first-child { grid-column: 1 / -1; }
 .plots .plot { border: 0; padding: 0; break-inside: avoid; }
-.legend { list-style: none; display: flex; gap: 1rem; margin: .1rem 0 0; padding: 0; font-size: .9em; color: var(--soft); }
-.legend li::before { content: ""; display: inline-block; width: .7em; height: .7em; margin-right: .4em; border-radius: 2px; background: currentColor; }
-.legend .first::before { background: var(--first); }
-.legend .second::before { background: var(--second); }
-svg { display: block; width: 100%; height: auto; }
-svg .grid { stroke: var(--line); stroke-width: 1; }
-svg .tick { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }
-svg .first { fill: var(--first); }
-svg .second { fill: var(--second); }
-svg .bad { fill: var(--bad); }
-.plots > :not(:first-child) .tick { font-size: 18px; }
-svg .reach { fill: transparent; }
-svg g:hover .reach { fill: var(--panel); }
+.plots > :first-child .tick { font-size: 12px; }
 tr { break-inside: avoid; }
-.sums { margin: 1rem 0 2rem; }
-.sums :is(th, td) { padding: .3rem .6rem .3rem 0; }
-.sums :is(th, td):not(:first-child) { text-align: right; }
-.sums caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-.total tbody tr:last-child td { font-weight: 600; }
-.problem { border: 2px solid var(--bad); padding: .5rem 1rem; }
 footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .9em; }
 @media screen and (max-width: 40rem) {
   body { padding: 1.2rem 1rem 2rem; }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   .plots { grid-template-columns: minmax(0, 1fr); }
-  svg .tick { font-size: 18px; }
+  .plot .tick { font-size: 18px; }
 }
 @media print {
   @page { margin: 14mm; }
-  :root { color-scheme: light; ${colours.light} --first: var(--mark); --second: #8a5cd1; }
+  :root { color-scheme: light; ${colours.light} --second: #8a5cd1; }
   body { max-width: none; padding: 0; font-size: 10.5pt; }
   h2 { break-after: avoid; }
   thead { display: table-header-group; }

@@ -1,15 +1,14 @@
 /** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file. */
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { marginOf, reportJson, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
-import { grouped } from '../../console/layout/figures.ts';
+import { grouped, percent, yuanText } from '../../console/layout/figures.ts';
 import {
   channelColumns,
+  failedShare,
   nearEmptyColumns,
-  percent,
   reportPage,
   servedColumns,
   yuanOrNone,
-  yuanText,
   type ReportColumn,
 } from '../../report/report-page.ts';
 import { masked } from '../../markup.ts';
@@ -53,13 +52,12 @@ const shown = 10;
 /** What a terminal has room for. The file has the rest. */
 function printReport({ print, printTable }: Terminal, view: ReportView): void {
   const { period, whole, before, nearEmpty, marks } = view;
-  const { counts, amounts } = whole;
-  const calls = counts.calls ?? 0;
+  const { calls = 0 } = whole.counts;
   const { earned, knownCalls } = marginOf(whole);
   print(`${period.title}${period.isRunning ? ', not over yet' : ''} (UTC)`);
   print(
-    `${grouped(calls)} calls, ${percent(counts.failures ?? 0, calls)} failed, ` +
-      `${yuanText(amounts.charged ?? 0n)} yuan charged (before: ${yuanText(before.amounts.charged ?? 0n)}), ` +
+    `${grouped(calls)} calls, ${failedShare(whole)} failed, ` +
+      `${yuanText(whole.amounts.charged ?? 0n)} yuan charged (before: ${yuanText(before.amounts.charged ?? 0n)}), ` +
       `margin ${yuanOrNone(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`,
   );
   const tables = [

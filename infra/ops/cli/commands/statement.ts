@@ -16,7 +16,9 @@ import {
   viewStatement,
   type Statement,
 } from '../../../../shared/operate/statement.ts';
-import { html, masked, nothing, type Markup } from '../../markup.ts';
+import { doubts } from '../../console/layout/frame.ts';
+import { column, head, number, table, wide } from '../../console/layout/table.ts';
+import { html, masked, nothing } from '../../markup.ts';
 import { fileOf } from '../../report/file.ts';
 import { auditing, shows } from '../command.ts';
 import { csvLines, delimiterOf } from '../csv.ts';
@@ -177,69 +179,46 @@ function printText({ print, printTable }: Terminal, statement: Statement): void 
 function statementFile(statement: Statement): Promise<string> {
   const { account, opening, granted, charged, closing, grants, days, sum, problems, isRunning } = statement;
   const title = `Statement of ${account}, ${statement.month}${isRunning ? ' (until now)' : ''}`;
-  const note = failedNote(sum);
-  const cellsOf = (figures: DailyFigures): string[] => figureColumns.map(([, , text]) => text(figures));
+  const balance = [
+    [`Opening balance, ${statement.month}-01`, opening],
+    ['+ top-ups and corrections', granted],
+    ['- calls', charged],
+    ['Closing balance', closing],
+  ] as const;
   return fileOf(
     title,
     html`<h1>${title}</h1>
       ${problems.length === 0 ? nothing : doubts(problems)}
-      ${table(
-        'Balance, in yuan',
-        ['', 'Yuan'],
-        [
-          [`Opening balance, ${statement.month}-01`, formatYuan(opening)],
-          ['+ top-ups and corrections', formatYuan(granted)],
-          ['- calls', formatYuan(charged)],
-          ['Closing balance', formatYuan(closing)],
+      <h2>Balance, in yuan</h2>
+      ${table(balance, {
+        caption: 'Balance, in yuan',
+        empty: nothing,
+        columns: [head('', ([name]) => name), number('Yuan', ([, amount]) => formatYuan(amount))],
+      })}
+      <h2>Top-ups and corrections</h2>
+      ${table(grants, {
+        caption: 'Top-ups and corrections',
+        empty: 'None in this month.',
+        columns: [
+          head('Time', ({ applied = '' }) => applied),
+          column('Name', ({ grantId }) => grantId),
+          column('For', ({ reason = '' }) => wide(reason)),
+          number('Yuan', ({ amount }) => amount),
         ],
-        'total',
-      )}
-      ${table(
-        'Top-ups and corrections',
-        ['Time', 'Name', 'For', 'Yuan'],
-        grants.map(({ applied = '', grantId, reason = '', amount }) => [applied, grantId, reason, amount]),
-      )}
-      ${table(
-        'Calls by day and model; days are UTC',
-        ['Day', 'Model', ...figureColumns.map(([, name]) => name)],
-        [
-          ...days.map(({ day, model, figures }) => [day, model].concat(cellsOf(figures))),
-          ['All', '', ...cellsOf(sum)],
+      })}
+      <h2>Calls by day and model; days are UTC</h2>
+      ${table([...days, { day: 'All', model: '', figures: sum }], {
+        caption: 'Calls by day and model; days are UTC',
+        empty: nothing,
+        columns: [
+          head('Day', ({ day }) => day),
+          column('Model', ({ model }) => model),
+          ...figureColumns.map(([, name, text]) => number<Day>(name, ({ figures }) => text(figures))),
         ],
-        'total',
-      )}
-      ${note === undefined ? nothing : html`<p>${note}</p>`}`,
+      })}
+      ${failedNote(sum) ?? nothing}`,
   );
 }
-
-const doubts = (problems: readonly string[]): Markup =>
-  html`<div class="problem" role="alert">
-    <strong>This does not add up. Do not send it.</strong>
-    <ul>
-      ${problems.map((problem) => html`<li>${problem}</li>`)}
-    </ul>
-  </div>`;
-
-/** `kind`: `total` where the last row is the sum of those above. */
-const table = (caption: string, header: readonly string[], rows: readonly string[][], kind = ''): Markup =>
-  html`<table class="sums ${kind}">
-    <caption>
-      ${caption}
-    </caption>
-    <thead>
-      <tr>
-        ${header.map((name) => html`<th scope="col">${name}</th>`)}
-      </tr>
-    </thead>
-    <tbody>
-      ${rows.map(
-        (cells) =>
-          html`<tr>
-            ${cells.map((cell) => html`<td>${cell}</td>`)}
-          </tr> `,
-      )}
-    </tbody>
-  </table>`;
 
 const reconciledColumns: Column<ReconciledModel>[] = [
   ['model', 'MODEL', ({ model }) => model],

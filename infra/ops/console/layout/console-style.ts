@@ -127,14 +127,25 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .new { color: var(--good); }
 .plot { margin: 0 0 1.25rem; border: 1px solid var(--line); border-radius: 8px; padding: .6rem .8rem .5rem; min-width: 0; }
 .plot figcaption { font-weight: 550; margin: 0 0 .3rem; }
-.plot .drawing:empty { display: none; }
+.legend { list-style: none; display: flex; gap: 1rem; margin: .1rem 0 0; padding: 0; font-size: .9em; color: var(--soft); }
+.legend li::before { content: ""; display: inline-block; width: .7em; height: .7em; margin-right: .4em; border-radius: 2px; background: currentColor; }
+.legend .first::before { background: var(--first); }
+.legend .second::before { background: var(--second); }
+.legend .bad::before { background: var(--bad); }
+.plot svg { display: block; width: 100%; height: auto; }
+.plot .grid { stroke: var(--line); }
+.plot .tick { fill: var(--soft); font-size: 15px; font-variant-numeric: tabular-nums; }
+.plot rect.first { fill: var(--first); }
+.plot rect.second { fill: var(--second); }
+.plot rect.third { fill: var(--third); }
+.plot rect.bad { fill: var(--bad); }
+.plot polyline { fill: none; stroke-width: 2; stroke: var(--first); }
+.plot polyline.second { stroke: var(--second); }
+.plot .reach { fill: transparent; }
+.plot g:hover .reach { fill: var(--panel); }
 .plot details { color: var(--soft); font-size: .92em; }
 .plot details .scroll { margin-top: .5rem; max-height: 18rem; }
 .plot summary { cursor: pointer; width: max-content; }
-.u-legend { font-size: .88em; color: var(--soft); text-align: left !important; }
-.u-legend th { font-weight: 450 !important; border: 0 !important; padding: 0 .2rem 0 0 !important; }
-.u-legend td { border: 0 !important; padding: 0 .5rem 0 0 !important; color: var(--ink); }
-.u-legend .u-series { padding: 0 !important; }
 .bottom { grid-column: 1 / -1; margin: 0; padding: .5rem 1.25rem; display: flex; justify-content: space-between; gap: 1rem; font-size: .88em; }
 .columns.three { grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); }
 .console pre.command { padding: .55rem .8rem; margin: .4rem 0 1rem; max-width: 60rem; }

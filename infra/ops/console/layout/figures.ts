@@ -5,6 +5,9 @@ import { marginOf } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
 
+/** `2026-11-22 09:41`, in UTC. */
+export const minuteText = (ms: number): string => isoTime(ms).slice(0, 16).replace('T', ' ');
+
 /** 12345678 -> `12,345,678`. */
 export const grouped = (count: number | bigint): string =>
   String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
@@ -15,11 +18,13 @@ export const counted = (count: number, name: string): string =>
 
 const units = ['', 'K', 'M', 'G', 'T'];
 
-/** 12345678 -> `12.3M`; below 10,000 as it is. */
-export function short(count: number): string {
-  if (Math.abs(count) < 10_000) return grouped(Math.round(count));
-  const power = Math.min(Math.floor(Math.log10(Math.abs(count)) / 3), units.length - 1);
-  return `${(count / 1000 ** power).toPrecision(3)}${units[power] ?? ''}`;
+/** 12345678 -> `12.3M`, 0.012345 -> `0.0123`; whole numbers below 10,000 as they are. */
+export function short(value: number): string {
+  const size = Math.abs(value);
+  if (size < 1000) return String(Number(value.toPrecision(3)));
+  if (size < 10_000) return grouped(Math.round(value));
+  const power = Math.min(Math.floor(Math.log10(size) / 3), units.length - 1);
+  return `${Number((value / 1000 ** power).toPrecision(3))}${units[power] ?? ''}`;
 }
 
 /** With two decimals, or as many as a small amount needs to be seen; the title has all of them. */

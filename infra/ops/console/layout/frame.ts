@@ -39,13 +39,13 @@ interface Framing {
   name: string;
   readOnly: boolean;
   style: string;
-  scripts: readonly string[];
+  script: string;
   cost: { requests: number; bytes: number; elapsedMs: number };
 }
 
 export function frame(page: Page, framing: Framing): Markup {
   const { title, above, back, body, actions, refreshSeconds } = page;
-  const { base, path, where, name, readOnly, style, scripts } = framing;
+  const { base, path, where, name, readOnly, style, script } = framing;
   const [section, sectionWords] = sectionOf(page.section ?? back ?? path);
   const crumbs =
     back === undefined ? above && [[section, sectionWords] as const, ...above] : [[back, 'Back'] as const];
@@ -61,7 +61,7 @@ export function frame(page: Page, framing: Framing): Markup {
         <title>${title} · relay console</title>
         <link rel="icon" href="data:," />
         <link rel="stylesheet" href="${style}" />
-        ${scripts.map((script) => html`<script src="${script}" defer></script>`)}
+        <script src="${script}" defer></script>
       </head>
       <body class="console">
         <a class="skip" href="./${path}#content">Skip to the content</a>
@@ -143,6 +143,17 @@ export const warnings = (list: readonly string[]): Markup =>
           </ul>
           ${list.length > shownMax ? moreOf(list.slice(shownMax)) : nothing}`,
       );
+
+/** Of a statement. */
+export const doubts = (problems: readonly string[], advice: Content = nothing): Markup =>
+  notice(
+    'bad',
+    html`<strong>This does not add up. Do not send it.</strong>
+      <ul>
+        ${problems.map((problem) => html`<li>${problem}</li>`)}
+      </ul>
+      ${advice}`,
+  );
 
 /** What is not there yet, and the next step. */
 export const emptyState = (title: string, next: Content): Markup =>

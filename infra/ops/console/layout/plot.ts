@@ -1,66 +1,182 @@
-/** A plot over time: data as JSON in the page for uPlot, and the same as a table for everybody else. */
-import { raw } from 'hono/html';
-import { html, type Markup } from '../../markup.ts';
+/** Plots over time as SVG: bars beside each other, or lines. They need no script: each point says its figures when pointed at. */
+import { yuanNumber } from '../../../../shared/billing/amount.ts';
+import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import { html, nothing, type Markup } from '../../markup.ts';
+import { short } from './figures.ts';
+import { head, number, table } from './table.ts';
 
-export interface PlotOf {
-  /** Unique on its page; letters and minus. */
-  id: string;
+export interface Plot {
   title: string;
   unit: string;
-  /** Unix seconds, ascending. */
-  times: readonly number[];
+  /** In UTC: `2026-11-22`, or `2026-11-22 09:41`. */
+  points: readonly string[];
   series: readonly Series[];
-  height?: number;
+  words?: (value: number) => string;
 }
 
-export function plot({ id, title, unit, times, series, height = 150 }: PlotOf): Markup {
-  const data = JSON.stringify({ title, unit, height, times, series });
-  return html`<figure class="plot" aria-labelledby="${id}-title">
-    <figcaption id="${id}-title">${title} <span class="unit">${unit}</span></figcaption>
-    <div class="drawing" data-plot="${id}"></div>
-    <script type="application/json" id="${id}">
-      ${jsonBlock(data)}
-    </script>
-    <details>
-      <summary>Figures</summary>
-      ${figuresOf(times, series, title)}
-    </details>
-  </figure>`;
-}
-
-/** A block of data ends at the first tag that closes it, whatever the quotes around it: no `<` may be left. */
-const jsonBlock = (json: string): Markup =>
-  raw(json.replaceAll('<', '\\u003c').replaceAll('>', '\\u003e').replaceAll('&', '\\u0026'));
-
-export interface Series {
-  label: string;
+interface Series {
+  name: string;
+  tone: 'first' | 'second' | 'third' | 'bad';
+  isLine?: boolean;
+  /** One for each point. */
   values: readonly (number | null)[];
-  kind?: 'bars' | 'line';
-  tone?: 'first' | 'second' | 'third' | 'bad';
+}
+
+const size = { width: 720, height: 200, left: 58, right: 8, top: 12, bottom: 24 };
+const plotWidth = size.width - size.left - size.right;
+const plotHeight = size.height - size.top - size.bottom;
+const labelsMax = 7;
+
+/** @param below what has the same figures in words */
+export function plot({ title, unit, points, series, words = short }: Plot, below: Markup = nothing): Markup {
+  const ticks = ticksUpTo(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))));
+  const place = {
+    step: plotWidth / points.length,
+    yOf: (value: number) => round(size.top + plotHeight * (1 - Math.max(0, value) / (ticks.at(-1) ?? 1))),
+  };
+  const every = Math.ceil(points.length / labelsMax);
+  const bars = series.filter(({ isLine }) => !isLine);
+  return html`<figure class="plot">
+    <figcaption>${title} <span class="unit">${unit}</span></figcaption>
+    ${
+      series.length < 2
+        ? nothing
+        : html`<ul class="legend">
+            ${series.map(({ name, tone }) => html`<li class="${tone}">${name}</li>`)}
+          </ul>`
+    }
+    <svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}: the figures are below">
+      ${ticks.map((tick) => gridLine(place.yOf(tick), words(tick)))}
+      ${points.map(
+        (point, at) =>
+          html`<g>
+            <title>
+              ${point}:
+              ${series.map(({ name, values }) => `${name} ${wordsOf(values[at], words)}`).join(', ')}
+            </title>
+            <rect
+              class="reach"
+              x="${round(size.left + at * place.step)}"
+              y="${size.top}"
+              width="${round(place.step)}"
+              height="${plotHeight}"
+            />
+            ${bars.map(({ tone, values }, index) => bar(tone, values[at] ?? 0, { at, index, of: bars.length, ...place }))}
+            ${at % every === 0 ? pointLabel(point, size.left + (at + 0.5) * place.step) : nothing}</g
+          >`,
+      )}
+      ${series.map((each) => (each.isLine ? line(each, place) : nothing))}
+    </svg>
+    ${below}
+  </figure>`;
 }
 
 /** More points than a table of a page shows. */
 const tableRowsMax = 24;
 
-export function figuresOf(times: readonly number[], series: readonly Series[], title: string): Markup {
-  const from = Math.max(0, times.length - tableRowsMax);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${title}, figures">
-    <table class="data">
-      <thead>
-        <tr>
-          <th scope="col">Time (UTC)</th>
-          ${series.map(({ label }) => html`<th scope="col" class="number">${label}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${times.slice(from).map(
-          (time, at) =>
-            html`<tr>
-              <th scope="row">${new Date(time * 1000).toISOString().slice(0, 16).replace('T', ' ')}</th>
-              ${series.map(({ values }) => html`<td class="number">${values[from + at] ?? '–'}</td>`)}
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+/** With the last figures in a table below it. */
+export function plotWithFigures(of: Plot): Markup {
+  const { title, points, series } = of;
+  const last = points.map((point, at) => ({ point, at })).slice(-tableRowsMax);
+  return plot(
+    of,
+    html`<details>
+      <summary>Figures</summary>
+      ${table(last, {
+        caption: `${title}, figures`,
+        empty: nothing,
+        columns: [
+          head('Time (UTC)', ({ point }) => point),
+          ...series.map(({ name, values }) =>
+            number<(typeof last)[number]>(name, ({ at }) => values[at] ?? '–'),
+          ),
+        ],
+      })}
+    </details>`,
+  );
+}
+
+type Figured = readonly { figures: DailyFigures }[];
+
+export const callsPlot = (all: Figured, points: readonly string[], unit: string): Markup =>
+  plotWithFigures({
+    title: 'Calls',
+    unit,
+    points,
+    series: [
+      { name: 'calls', tone: 'first', values: all.map(({ figures }) => figures.counts.calls ?? 0) },
+      { name: 'failed', tone: 'bad', values: all.map(({ figures }) => figures.counts.failures ?? 0) },
+    ],
+  });
+
+export const chargedPlot = (all: Figured, points: readonly string[], unit: string): Markup => {
+  const values = all.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n));
+  return plotWithFigures({
+    title: 'Charged',
+    unit,
+    points,
+    series: [{ name: 'charged', tone: 'third', values }],
+  });
+};
+
+interface Place {
+  step: number;
+  yOf: (value: number) => number;
+}
+
+function bar(
+  tone: string,
+  value: number,
+  { at, index, of, step, yOf }: Place & { at: number; index: number; of: number },
+): Markup {
+  const width = Math.min(30, (step * 0.72) / of);
+  const x = size.left + (at + 0.5) * step + (index - of / 2) * width;
+  const y = yOf(value);
+  return html`<rect
+    class="${tone}"
+    x="${round(x)}"
+    y="${y}"
+    width="${round(Math.max(1, width - 1))}"
+    height="${round(size.top + plotHeight - y)}"
+  />`;
+}
+
+/** Through the points that are known. */
+const line = ({ tone, values }: Series, { step, yOf }: Place): Markup =>
+  html`<polyline
+    class="${tone}"
+    points="${values
+      .flatMap((value, at) => (value === null ? [] : `${round(size.left + (at + 0.5) * step)},${yOf(value)}`))
+      .join(' ')}"
+  />`;
+
+const gridLine = (y: number, label: string): Markup =>
+  html`<line class="grid" x1="${size.left}" x2="${size.width - size.right}" y1="${y}" y2="${y}" /><text
+      class="tick"
+      x="${size.left - 6}"
+      y="${round(y + 4)}"
+      text-anchor="end"
+      >${label}</text
+    >`;
+
+/** `22.11.` would be read as a price by some; `11-22` sorts as it reads. Of a time the day stands where it begins. */
+function pointLabel(point: string, x: number): Markup {
+  const [day = '', time = '00:00'] = point.split(' ');
+  const words = time === '00:00' ? day.slice(5) : time;
+  return html`<text class="tick" x="${round(x)}" y="${size.height - 6}" text-anchor="middle">${words}</text>`;
+}
+
+const wordsOf = (value: number | null | undefined, words: (value: number) => string): string =>
+  value === null || value === undefined ? '–' : words(value);
+
+const round = (value: number): number => Math.round(value * 10) / 10;
+
+/** From 0 in at most five steps of 1, 2 or 5 times a power of ten. */
+export function ticksUpTo(most: number): number[] {
+  if (!(most > 0)) return [0, 1];
+  const rough = most / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = ([1, 2, 5, 10].find((each) => each * power >= rough) ?? 10) * power;
+  const count = Math.ceil(most / step - 1e-9);
+  return Array.from({ length: count + 1 }, (_, index) => Number((index * step).toPrecision(12)));
 }

@@ -145,12 +145,17 @@ export const stepList = (entries: readonly (readonly [what: string, words: Conte
   </dl>`;
 
 export const tiles = (
-  entries: readonly { name: string; value: Content; note?: Content; mark?: 'bad' | 'warning' | 'good' }[],
+  entries: readonly {
+    name: string;
+    value: Content;
+    note?: Content;
+    mark?: 'bad' | 'warning' | 'good' | false;
+  }[],
 ): Markup =>
   html`<ul class="tiles">
     ${entries.map(
       ({ name, value, note, mark }) =>
-        html`<li class="${mark ?? ''}">
+        html`<li class="${mark || ''}">
           <span class="name">${name}</span><strong>${value}</strong
           ><span class="note">${note ?? nothing}</span>
         </li>`,

@@ -1,5 +1,4 @@
 /** One customer: balance, keys, grants, plan and use by day and model. */
-import { yuanNumber } from '../../../../shared/billing/amount.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import {
@@ -12,7 +11,7 @@ import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, shownValue, type Markup } from '../../markup.ts';
 import { counted, grouped, percent, written, yuan } from '../layout/figures.ts';
 import { emptyBox, emptyState, warnings, type Page } from '../layout/frame.ts';
-import { plot } from '../layout/plot.ts';
+import { callsPlot, chargedPlot } from '../layout/plot.ts';
 import { facts, figureColumns, head, table, tiles, type PageColumn } from '../layout/table.ts';
 import { customerPath, type Routes, type Visit } from '../visit/visit.ts';
 import { grantTable } from './grants.ts';
@@ -74,7 +73,7 @@ function balanceTiles({ item, plan, use }: CustomerView): Markup {
       name: 'Balance',
       value: yuan(item.available),
       note: reserved > 0n ? underWay : 'nothing under way',
-      ...(item.available <= 0n && { mark: 'bad' as const }),
+      mark: item.available <= 0n && 'bad',
     },
     { name: 'Granted', value: yuan(item.granted), note: 'since the beginning' },
     { name: 'Spent', value: yuan(item.spent), note: counted(item.settled, 'call') },
@@ -112,35 +111,14 @@ function usage({ use }: CustomerView): Markup {
   if (days.length === 0)
     return html`<h2>Use</h2>
       ${emptyBox(`No call in ${useDays} days`, 'Use by day and model appears here some seconds after the first call.')}`;
-  const times = days.map(({ day }) => Date.parse(`${day}T00:00:00Z`) / 1000);
-  const charged = days.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n));
-  const counts = (name: 'calls' | 'failures'): number[] =>
-    days.map(({ figures }) => figures.counts[name] ?? 0);
+  const points = days.map(({ day }) => day);
   return html`<h2>${use.isWhole ? `Use of the last ${useDays} days` : `Use since ${use.from}`}</h2>
     ${
       use.isWhole
         ? nothing
         : html`<p class="soft">So many models were called that the days before are not read.</p>`
     }
-    <div class="columns">
-      ${plot({
-        id: 'charged-by-day',
-        title: 'Charged',
-        unit: '¥ a day',
-        times,
-        series: [{ label: 'charged', values: charged, kind: 'bars', tone: 'third' }],
-      })}
-      ${plot({
-        id: 'calls-by-day',
-        title: 'Calls',
-        unit: 'a day',
-        times,
-        series: [
-          { label: 'calls', values: counts('calls'), kind: 'bars', tone: 'first' },
-          { label: 'failed', values: counts('failures'), kind: 'bars', tone: 'bad' },
-        ],
-      })}
-    </div>
+    <div class="columns">${chargedPlot(days, points, '¥ a day')} ${callsPlot(days, points, 'a day')}</div>
     ${table(models, { caption: 'Use by model', empty: nothing, columns: modelColumns })}`;
 }
 

@@ -1,5 +1,4 @@
 /** The first page: calls, spend, failures and time to first content by minute, and what needs a look. */
-import { yuanNumber } from '../../../../shared/billing/amount.ts';
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
 import {
   viewOverview,
@@ -8,9 +7,9 @@ import {
   type TrafficPoint,
 } from '../../../../shared/operate/overview.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { grouped, marginText, percent, short, when, yuan } from '../layout/figures.ts';
+import { grouped, marginText, minuteText, percent, short, when, yuan } from '../layout/figures.ts';
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
-import { plot } from '../layout/plot.ts';
+import { callsPlot, chargedPlot, plotWithFigures } from '../layout/plot.ts';
 import {
   badge,
   column,
@@ -92,7 +91,7 @@ function tilesOf({ total, channels, findings }: OverviewView): Markup {
       name: 'Failed',
       value: grouped(failures),
       note: percent(failures, calls),
-      ...(calls > 0 && failures / calls > 0.05 && { mark: 'bad' as const }),
+      mark: failures / Math.max(1, calls) > 0.05 && 'bad',
     },
     {
       name: 'First content, 95 %',
@@ -109,44 +108,23 @@ function tilesOf({ total, channels, findings }: OverviewView): Markup {
       name: 'Rows with marks',
       value: findings.length,
       note: problems > 0 ? `${problems} not used` : 'all used',
-      ...(findings.length > 0 && { mark: problems > 0 ? ('bad' as const) : ('warning' as const) }),
+      mark: findings.length > 0 && (problems > 0 ? 'bad' : 'warning'),
     },
   ]);
 }
 
-function plotsOf(points: readonly TrafficPoint[]): Markup {
-  const times = points.map(({ startMs }) => startMs / 1000);
-  const counts = (name: 'calls' | 'failures'): number[] =>
-    points.map(({ figures }) => figures.counts[name] ?? 0);
-  const within = (share: number): (number | null)[] =>
-    points.map(({ figures }) => firstContentWithin(figures, share) ?? null);
-  const charged = points.map(({ figures }) => yuanNumber(figures.amounts.charged ?? 0n));
+function plotsOf(all: readonly TrafficPoint[]): Markup {
+  const points = all.map(({ startMs }) => minuteText(startMs));
+  const within = (share: number) => all.map(({ figures }) => firstContentWithin(figures, share) ?? null);
   return html`<div class="columns three">
-    ${plot({
-      id: 'calls',
-      title: 'Calls',
-      unit: 'ended in each step',
-      times,
-      series: [
-        { label: 'calls', values: counts('calls'), kind: 'bars', tone: 'first' },
-        { label: 'failed', values: counts('failures'), kind: 'bars', tone: 'bad' },
-      ],
-    })}
-    ${plot({
-      id: 'spend',
-      title: 'Charged',
-      unit: '¥',
-      times,
-      series: [{ label: 'charged', values: charged, kind: 'bars', tone: 'third' }],
-    })}
-    ${plot({
-      id: 'first-content',
+    ${callsPlot(all, points, 'ended in each step')} ${chargedPlot(all, points, '¥')}
+    ${plotWithFigures({
       title: 'Time to first content',
       unit: 'ms, upper bound',
-      times,
+      points,
       series: [
-        { label: '50 % within', values: within(0.5), tone: 'first' },
-        { label: '95 % within', values: within(0.95), tone: 'second' },
+        { name: '50 % within', values: within(0.5), tone: 'first', isLine: true },
+        { name: '95 % within', values: within(0.95), tone: 'second', isLine: true },
       ],
     })}
   </div>`;

@@ -7,7 +7,7 @@ import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { counted, exactYuan, grouped } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
-import { command, emptyBox, emptyState, lead, notice, type Page } from '../layout/frame.ts';
+import { command, doubts, emptyBox, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, figureColumns, head, number, table, tiles, wide, type PageColumn } from '../layout/table.ts';
 import { customerLink, type Routes, type Visit } from '../visit/visit.ts';
 
@@ -45,7 +45,17 @@ function shown(view: Statement): Markup {
   return html`<h2>
       ${customerLink(account)}, ${month} ${isRunning ? html`<span class="soft">until now</span>` : nothing}
     </h2>
-    ${doubts(view)}
+    ${
+      view.problems.length === 0
+        ? nothing
+        : doubts(
+            view.problems,
+            html`<p>
+              Sums follow calls within seconds: load the page again. If it stays, audit the customer, and make
+              sums of older versions anew.
+            </p>`,
+          )
+    }
     ${tiles([
       { name: 'Opening balance', value: exactYuan(opening), note: `${month}-01` },
       { name: '+ Granted', value: exactYuan(granted), note: counted(grants.length, 'top-up') },
@@ -79,21 +89,6 @@ function shown(view: Statement): Markup {
     ${lead('To send it to the customer, as a page and as a table:')}
     ${command(`relay-ops statement ${shellWord(account)} --month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
-
-const doubts = ({ problems }: Statement): Markup =>
-  problems.length === 0
-    ? nothing
-    : notice(
-        'bad',
-        html`<strong>This does not add up. Do not send it.</strong>
-          <ul>
-            ${problems.map((problem) => html`<li>${problem}</li>`)}
-          </ul>
-          <p>
-            Sums follow calls within seconds: load the page again. If it stays, audit the customer, and make
-            sums of older versions anew.
-          </p>`,
-      );
 
 interface StatementLine {
   model: string;
