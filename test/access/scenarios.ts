@@ -88,9 +88,6 @@ export const scenarios: Scenario[] = [
   { command: 'version list', words: ['version', 'list'] },
   { command: 'version show', words: ['version', 'show', '1'] },
   { command: 'version diff', words: ['version', 'diff', '1', '2'] },
-  { command: 'config show', words: ['config', 'show'] },
-  { command: 'config show', words: ['config', 'show', '--version', '1'] },
-  { command: 'config diff', words: ['config', 'diff', '1', '2'] },
   { command: 'config export', words: ({ config }) => ['config', 'export', config.file('export.json')] },
   { command: 'account responses', words: ['account', 'responses', 'acme'], prepare: keepResponse },
   { command: 'response show', words: ['response', 'show', chargedId] },
@@ -187,7 +184,6 @@ export const scenarios: Scenario[] = [
     },
   },
   writing('version rollback', '2'),
-  { command: 'config rollback', words: ['config', 'rollback', '1', '--wait', '0', '--yes'] },
   {
     command: 'init',
     words:

@@ -107,32 +107,32 @@ describe('check', () => {
   });
 });
 
-describe('config show and diff', () => {
+describe('version list, show and diff', () => {
   it('tell what is served, in which version, and what the tables hold beyond it', async () => {
-    expect((await rig.ops(['config', 'show'])).output).toContain('nothing was published yet');
+    expect((await rig.ops(['version', 'list'])).output).toContain('nothing was published yet');
     await rig.compile();
     await rig.put('channels', { ...main, models: ['gpt-4o'], priority: 5 });
     await rig.compile();
     await rig.put('settings', { name: 'contact', value: 'ops@example.com' });
 
-    const shown = await rig.ops(['config', 'show']);
+    const shown = await rig.ops(['version', 'list']);
     expect(shown.output).toMatch(/2 +\S+Z +1 +1 +0 +0 +-\n1 +\S+Z +1 +1 +0 +0 +-\nversion 2 is served/);
     expect(shown.errors).toContain('edits that are not published');
-    const listed = JSON.parse((await rig.ops(['config', 'show', '--json'])).output) as object[];
+    const listed = JSON.parse((await rig.ops(['version', 'list', '--json'])).output) as object[];
     expect(listed).toMatchObject([{ version: 2, rows: { channels: 1 } }, { version: 1 }]);
 
-    const second = await rig.ops(['config', 'show', '--version', '2']);
+    const second = await rig.ops(['version', 'show', '2']);
     expect(second.output).toContain('models: gpt-4o\n');
     expect(second.output).toMatch(/main +openai +5 +1 +https:\/\/api.example.com\/v1/);
-    expect((await rig.ops(['config', 'show', '--version', '9'])).errors).toContain('there is no version 9');
+    expect((await rig.ops(['version', 'show', '9'])).errors).toContain('there is no version 9');
 
-    const versions = await rig.ops(['config', 'diff', '1', '2']);
+    const versions = await rig.ops(['version', 'diff', '1', '2']);
     expect(versions.output).toContain(
       'from version 1 to version 2:\n~ channels main\n    models: - gpt-4o-mini\n    priority: 5\n',
     );
-    const edits = await rig.ops(['config', 'diff']);
+    const edits = await rig.ops(['version', 'diff']);
     expect(edits.output).toContain('+ settings contact\n    value: "ops@example.com"');
-    const json = await rig.ops(['config', 'diff', '1', '--json']);
+    const json = await rig.ops(['version', 'diff', '1', '--json']);
     expect(JSON.parse(json.output)).toMatchObject([{ table: 'channels', key: 'main', change: 'changed' }]);
   });
 
@@ -143,7 +143,7 @@ describe('config show and diff', () => {
       endpoint: `https://x?${pasted}`,
       api_key: 'short',
     });
-    const runs = [await rig.ops(['config', 'diff']), await rig.ops(['config', 'diff', '--json'])];
+    const runs = [await rig.ops(['version', 'diff']), await rig.ops(['version', 'diff', '--json'])];
     for (const name of ['secret', 'endpoint', 'api_key'])
       expect(runs[0]?.output).toContain(`${name}: not shown`);
     expect(runs[0]?.output).toContain('priority: "high"');
@@ -231,42 +231,42 @@ describe('config export and apply', () => {
   });
 });
 
-describe('config rollback', () => {
+describe('version rollback', () => {
   it('writes the rows of an earlier version back, deletes later ones, and waits until that is served', async () => {
     await rig.compile();
-    const listed = JSON.parse((await rig.ops(['config', 'show', '--json'])).output) as { version: number }[];
+    const listed = JSON.parse((await rig.ops(['version', 'list', '--json'])).output) as { version: number }[];
     const version = String(listed[0]?.version);
     await rig.put('channels', { ...main, state: false }, { ...main, id: 'second' });
     await rig.put('charges', { ...price, input: 99 });
     await rig.compile();
     await rig.put('channels', bad);
 
-    const dry = await rig.ops(['config', 'rollback', version, '--dry-run']);
+    const dry = await rig.ops(['version', 'rollback', version, '--dry-run']);
     expect(dry.output).toContain(
       '~ channels main\n    state: false -> true\n- channels second\n~ charges 1\n',
     );
-    const run = await rig.opsWithCompiler(['config', 'rollback', version, '--yes']);
+    const run = await rig.opsWithCompiler(['version', 'rollback', version, '--yes']);
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/version \d+ is published/);
     expect(await main1()).toMatchObject(main);
     expect(await rig.row('charges', { id: 1 })).toMatchObject(price);
     expect(await rig.row('channels', { id: 'second' })).toBeUndefined();
     expect(await rig.row('channels', { id: 'bad' })).toMatchObject({ secret: pasted });
-    const after = await rig.ops(['config', 'rollback', version]);
+    const after = await rig.ops(['version', 'rollback', version]);
     expect(after.output).toContain('nothing to write');
   });
 });
 
-describe('config show', () => {
+describe('version list', () => {
   it('names who wrote the rows of a version, and the marks of that alone make no new one', async () => {
     await rig.compile();
     const file = rig.file('by.json', { settings: [{ name: 'contact', value: 'jane@example.com' }] });
     expect(await rig.opsWithCompiler(['config', 'apply', file, '--yes'])).toMatchObject({ code: 0 });
-    expect((await rig.ops(['config', 'show', '--limit', '1'])).output).toMatch(
+    expect((await rig.ops(['version', 'list', '--limit', '1'])).output).toMatch(
       /\d+ +\S+Z( +\d+){4} +local\n/,
     );
     const newest = async () =>
-      JSON.parse((await rig.ops(['config', 'show', '--limit', '1', '--json'])).output);
+      JSON.parse((await rig.ops(['version', 'list', '--limit', '1', '--json'])).output);
     const before: unknown = await newest();
     expect(before).toMatchObject([{ by: ['local'] }]);
     const row = await rig.row('settings', { name: 'contact' });

@@ -287,7 +287,7 @@ export async function awaitPublished(
         `the rows are written, but nothing was published of them within ${waitSeconds} s: ` +
           (variableMarks((await config.tables()).channels, ports.target)
             .map((finding) => `${nameOf(finding)}: ${finding.problem}`)
-            .join('; ') || 'see `config show`, and the log of the function `config`'),
+            .join('; ') || 'see `version list`, and the log of the function `config`'),
       );
     await clock.sleep(pauseMs);
   }

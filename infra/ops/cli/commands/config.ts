@@ -65,62 +65,11 @@ export const checkCommand = shows('check', {
   },
 });
 
-const diffCommand = (does: string, examples: readonly string[]) =>
-  shows('diff', {
-    does,
-    lists: true,
-    takes: {
-      '[A]': ['number of a version', parseNumber],
-      '[B]': ['number of a version (default: the newest)', parseNumber],
-    },
-    examples,
-    async run({ ports, terminal }, a: number | undefined, b: number | undefined) {
-      const { from, to, differences } = await diffConfig(ports, { from: a, to: b });
-      const { format, print } = terminal;
-      if (format === 'json') return terminal.printJson(differences);
-      if (format === 'csv')
-        return terminal.printCsv(
-          ['table', 'key', 'change', 'attribute', 'before', 'after'],
-          differences.flatMap(({ table, key, change, attributes }) =>
-            attributes.map(({ name, ...values }) =>
-              Object.assign({ table, key, change, attribute: name }, values),
-            ),
-          ),
-        );
-      print(`from ${from} to ${to}:`);
-      printDifferences(terminal, differences);
-      if (differences.length === 0) print('no difference.');
-    },
-  });
-
-interface ShowOptions {
-  version?: number;
-  limit: number;
-}
-
-const limit = { '--limit <n>': ['versions at most', parseCount, 10] } as const;
-
 export const configCommands: CommandGroup = {
   name: 'config',
-  does: 'the configuration as a whole: versions, differences, files, rollback',
+  does: 'the configuration as a whole, in a file',
   notes,
   commands: [
-    shows('show', {
-      does: 'list the published versions, or show what one of them serves',
-      lists: true,
-      takes: { '--version <n>': ['what this version serves', parseNumber], ...limit },
-      examples: ['config show', 'config show --version 11'],
-      async run({ ports, terminal }, { version, limit: most }: ShowOptions) {
-        if (version === undefined) return printVersions(terminal, await listed({ ports, terminal }, most));
-        if (terminal.format === 'csv')
-          throw usageFailure('--csv lists versions: what one of them serves is printed with --json');
-        return printVersion(terminal, await showVersion(ports, version));
-      },
-    }),
-    diffCommand(
-      'show what changed: from version A to B, from A to the newest, or from the newest to the tables',
-      ['config diff 11 12'],
-    ),
     shows('export', {
       does: 'write the four tables to one JSON file, for version control',
       takes: {
@@ -151,17 +100,9 @@ export const configCommands: CommandGroup = {
         return configWriting(run, await planApply(run.ports, file, options), options);
       },
     }),
-    changes('rollback', {
-      does: 'write the rows of an earlier version back to the tables',
-      takes: { '<version>': ['as `config show` lists them', parseNumber], ...waiting },
-      examples: ['config rollback 11'],
-      plan: async (run, version: number, options: WaitOption) =>
-        configWriting(run, await planRollback(run.ports, version), options),
-    }),
   ],
 };
 
-/** `config show`, `diff` and `rollback` do the same. */
 export const versionCommands: CommandGroup = {
   name: 'version',
   does: 'published versions of the configuration: list, compare, roll back',
@@ -172,10 +113,20 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
     shows('list', {
       does: 'list the published versions, newest first',
       lists: true,
-      takes: limit,
+      takes: { '--limit <n>': ['versions at most', parseCount, 10] },
       examples: ['version list', 'version list --limit 100 --csv'],
-      run: async (run, options: { limit: number }) =>
-        printVersions(run.terminal, await listed(run, options.limit)),
+      async run({ ports, terminal }, { limit }: { limit: number }) {
+        const onProgress = countProgress(terminal, 'versions read');
+        const { served, versions, kept, edited } = await listVersions(ports, limit, onProgress);
+        const empty = 'nothing was published yet: the relay serves no model';
+        terminal.printList(versions, { columns: versionColumns, empty });
+        if (served !== undefined) terminal.print(`version ${served} is served.`);
+        if (kept > versions.length) terminal.remark(`${kept} versions are kept: see --limit`);
+        if (edited)
+          terminal.remark(
+            'The tables hold edits that are not published: within seconds they are, see `version diff`.',
+          );
+      },
     }),
     shows('show', {
       does: 'show what a version serves',
@@ -184,10 +135,30 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
       run: async ({ ports, terminal }, number: number) =>
         printVersion(terminal, await showVersion(ports, number)),
     }),
-    diffCommand('what changed: from version A to B, from A to the newest, from the newest to the tables', [
-      'version diff 11 12',
-      'version diff',
-    ]),
+    shows('diff', {
+      does: 'what changed: from version A to B, from A to the newest, from the newest to the tables',
+      lists: true,
+      takes: {
+        '[A]': ['number of a version', parseNumber],
+        '[B]': ['number of a version (default: the newest)', parseNumber],
+      },
+      examples: ['version diff 11 12', 'version diff'],
+      async run({ ports, terminal }, a: number | undefined, b: number | undefined) {
+        const { from, to, differences } = await diffConfig(ports, { from: a, to: b });
+        const { format, print } = terminal;
+        if (format === 'json') return terminal.printJson(differences);
+        if (format === 'csv')
+          return terminal.printCsv(
+            ['table', 'key', 'change', 'attribute', 'before', 'after'],
+            differences.flatMap(({ attributes, ...row }) =>
+              attributes.map(({ name, ...values }) => Object.assign({ attribute: name }, row, values)),
+            ),
+          );
+        print(`from ${from} to ${to}:`);
+        printDifferences(terminal, differences);
+        if (differences.length === 0) print('no difference.');
+      },
+    }),
     changes('rollback', {
       does: 'write the rows of an earlier version back to the tables',
       takes: {
@@ -204,9 +175,6 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
     }),
   ],
 };
-
-const listed = ({ ports, terminal }: CommandRun, most: number): Promise<ListedVersions> =>
-  listVersions(ports, most, countProgress(terminal, 'versions read'));
 
 async function planBack(
   { ports, terminal }: CommandRun,
@@ -237,16 +205,6 @@ const versionColumns: Column<ListedVersions['versions'][number]>[] = [
   ['digest', '', ({ digest }) => digest],
   ['rows', '', ({ rows }) => rows],
 ];
-
-function printVersions(terminal: Terminal, { served, versions, kept, edited }: ListedVersions): void {
-  const { print, remark } = terminal;
-  const empty = 'nothing was published yet: the relay serves no model';
-  terminal.printList(versions, { columns: versionColumns, empty });
-  if (served !== undefined) print(`version ${served} is served.`);
-  if (kept > versions.length) remark(`${kept} versions are kept: see --limit`);
-  if (edited)
-    remark('The tables hold edits that are not published: within seconds they are, see `config diff`.');
-}
 
 function printVersion(
   { format, print, printJson, printTable }: Terminal,
