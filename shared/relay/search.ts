@@ -7,7 +7,7 @@ import type { SearchSettings } from '../config/settings.ts';
 import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
 import { within } from './money/backoff.ts';
-import { searchTokensMax } from './money/reservation-request.ts';
+import { searchTokensMax } from './money/bill.ts';
 import { TextShape } from '../billing/estimate/text-tokens.ts';
 
 interface SearchPorts {

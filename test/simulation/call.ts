@@ -2,7 +2,7 @@ import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
 import { parseYuan } from '../../shared/billing/amount.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
-import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import type { BillableCall } from '../../shared/relay/money/bill.ts';
 import type { CalledAlias, ServingModel, ChannelLimits } from '../../shared/relay/call/call.ts';
 import { channelLimits, callTo } from '../../shared/relay/call/serving-channels.ts';
 import { parseModelName } from '../../shared/relay/call/read.ts';

@@ -1,7 +1,7 @@
 import { inputCost, costOf, tierFor, type Price } from '../../shared/billing/price.ts';
 import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
-import { planQuery, priceOfCall, type BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import { planQuery, priceOfCall, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { planSlots } from '../../shared/billing/plans.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';

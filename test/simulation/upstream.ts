@@ -1,7 +1,7 @@
 import { CallIds, type Dialect } from '../../shared/upstreams/dialect.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { channelRequest } from '../../shared/upstreams/types/channel-request.ts';
-import type { BillableCall } from '../../shared/relay/money/reservation-request.ts';
+import type { BillableCall } from '../../shared/relay/money/bill.ts';
 import { defaultOutputTokens } from '../../shared/relay/call/serving-channels.ts';
 import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';

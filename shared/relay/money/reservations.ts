@@ -23,13 +23,14 @@ import type { WriteReply, QuotaStore } from '../ports/money-stores.ts';
 import { Backoff } from './backoff.ts';
 import type { GuardedReserve } from './late-settle.ts';
 import {
-  QuotaGuesses,
+  endlessBalance,
   type Reservation,
   type ReservationRequest,
   type ReservationsPorts,
   type ReserveUnderWay,
 } from './open-reservation.ts';
 import { needOn, pickPart, roomySlots } from '../../billing/shares.ts';
+import type { Clock } from '../ports/host.ts';
 import type { BudgetHold } from './budget-hold.ts';
 
 /** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
@@ -86,7 +87,7 @@ export class Reservations {
     if (again) throw await again;
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
-    const tries = new ReserveTries({ ports: this.#ports, guesses: this.#guesses, request, mustWait });
+    const tries = new ReserveTries(request, { ports: this.#ports, guesses: this.#guesses, mustWait });
     try {
       const reservation = await tries.run();
       return { ...reservation, besides: this.#splitIfBusy(reservation, tries) };
@@ -266,54 +267,41 @@ export const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlin
 interface ReserveTriesParts {
   ports: ReservationsPorts;
   guesses: QuotaGuesses;
-  request: ReservationRequest;
   /** A settle of the account waits because the store is throttled: reserves wait too. */
   mustWait: () => boolean;
 }
 
 class ReserveTries implements ReserveUnderWay {
-  readonly ports: ReservationsPorts;
-  readonly guesses: QuotaGuesses;
   readonly request: ReservationRequest;
+  readonly ports: ReservationsPorts;
+  readonly #of: ReserveTriesParts;
   /** Of the reserve's own writes. */
   readonly backoff: Backoff;
-  /** Of everything else: it leaves nothing behind that would have to be guarded. */
   readonly reads: Backoff;
-  readonly #mustWait: () => boolean;
   /** When an entry that may have been applied ends, in epoch milliseconds. */
   readonly endMs: number;
-  /** The part of the last try. */
   part = 0;
-  /** The sums of the account, if one part refused the call. */
   whole: QuotaItem | undefined;
-  /** Money was moved for this call. */
   hasGathered = false;
+  quickEndMs: number | undefined;
   /** Undefined: the key has no budget. */
   hold: BudgetHold | undefined;
   #writes = 0;
-  quickEndMs: number | undefined;
 
-  constructor({ ports, guesses, request, mustWait }: ReserveTriesParts) {
-    this.ports = ports;
-    this.guesses = guesses;
+  constructor(request: ReservationRequest, of: ReserveTriesParts) {
     this.request = request;
-    this.#mustWait = mustWait;
+    this.#of = of;
+    const { ports } = of;
+    this.ports = ports;
     this.backoff = new Backoff(ports, reserveBudgetMs);
     this.reads = new Backoff(ports, reserveBudgetMs);
     this.endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
   }
 
-  /** A try may still be applied to `part`, so the next ones stay there. */
   get isPinned(): boolean {
     return this.backoff.unknowns > 0;
   }
 
-  /** A try that was applied may have expired, so there must be no more. */
-  get isOver(): boolean {
-    return this.ports.clock.now() >= this.endMs;
-  }
-
-  /** On several parts. */
   get isLast(): boolean {
     return this.#writes >= partWritesMax - 1;
   }
@@ -338,7 +326,7 @@ class ReserveTries implements ReserveUnderWay {
       this.part = item.part;
       this.#writes += 1;
       const reply = await this.backoff.until(() => this.#send(write));
-      if (reply.item) this.guesses.saw(reply.item);
+      if (reply.item) this.#of.guesses.saw(reply.item);
       if (reply.done) return this.#reservation({ entry: write.entry, payment, item: reply.item, rateCount });
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
@@ -350,10 +338,13 @@ class ReserveTries implements ReserveUnderWay {
     throw await contended(this, item);
   }
 
-  /** The need without plan slots that are full in the sum of the parts. */
+  sawSums(sums: QuotaItem, parts: number): void {
+    this.#of.guesses.sawSums(sums, parts);
+  }
+
   roomyNeed({ parts }: Pick<QuotaItem, 'parts'>): ReserveNeed {
     const { need, account } = this.request;
-    return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.guesses.of(account).plan) };
+    return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.#of.guesses.of(account).plan) };
   }
 
   async #openBudget(): Promise<void> {
@@ -363,9 +354,8 @@ class ReserveTries implements ReserveUnderWay {
     this.hold = new BudgetHold(this.ports.counters, this.reads, budget);
   }
 
-  /** A guess of one of the account's parts. */
   guessOn(parts?: number): QuotaItem {
-    const sums = this.guesses.of(this.request.account, parts);
+    const sums = this.#of.guesses.of(this.request.account, parts);
     if (sums.parts === 1) return sums;
     const { need } = this.request;
     // A part without a share in a slot may have got room from another one.
@@ -373,9 +363,8 @@ class ReserveTries implements ReserveUnderWay {
     return { ...sums, plan, part: pickPart(need, sums, this.ports.random.next()) };
   }
 
-  /** The refusal of the sums of the account, which is remembered unless it is the key's own. */
   async refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal> {
-    if (isOfAccount(refusal)) this.guesses.sawRefusal(whole, refusal.reason === 'open_entries');
+    if (isOfAccount(refusal)) this.#of.guesses.sawRefusal(whole, refusal.reason === 'open_entries');
     if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
     return this.request.refused(refusal, whole);
   }
@@ -383,12 +372,12 @@ class ReserveTries implements ReserveUnderWay {
   #send(write: Parameters<QuotaStore['reserve']>[0]): ReturnType<QuotaStore['reserve']> {
     // An environment may resume from a freeze after the sweeper has closed an earlier try; a new try would then be
     // charged a second time.
-    if (this.isOver)
+    if (this.ports.clock.now() >= this.endMs)
       throw refuse('unavailable', 'The request ran out of time before it could start; try again.', {
         headers: { 'retry-after': '1' },
         reason: 'reserve_out_of_time',
       });
-    if (this.#mustWait()) throw new StoreBusy('settles go first');
+    if (this.#of.mustWait()) throw new StoreBusy('settles go first');
     return this.ports.quotas.reserve(write);
   }
 
@@ -468,3 +457,116 @@ function reserveWriteOf(
           },
   };
 }
+
+// The last known state of accounts, on which the first try of a reserve is made.
+
+const accountsMax = 1_000;
+/** Maximum age of a guess. A slot that another environment released is tried again within this time. */
+const trustedMs = 10_000;
+/** How long the number of parts is trusted that was read in an image: as long as one that was read with a key. */
+const partsTrustedMs = 30_000;
+/** A need that was refused is refused again without a write within this time. */
+const refusedMs = 1_000;
+
+interface Guess {
+  seenMs: number;
+  item: QuotaItem;
+  /** When the counts of plan slots and the rate minutes were seen. */
+  countsMs: number;
+  refused?: RefusedSums | undefined;
+}
+
+interface RefusedSums {
+  seenMs: number;
+  /** The sums of the account at that time. */
+  item: QuotaItem;
+  /** A place was missing, which is free in a moment; else money, or room in a minute. */
+  passing: boolean;
+  /** The next calls are refused by these sums. */
+  holds: boolean;
+}
+
+/**
+ * Remembers, for each account, the number of its parts and the last known plan slot counts and rate minute. A guess
+ * never refuses a call or lowers a limit, but for a second after a refusal.
+ */
+class QuotaGuesses {
+  readonly #clock: Clock;
+  readonly #guesses = new Map<string, Guess>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The account's sums. @param parts their number as read with the key */
+  of(account: string, parts = 1): QuotaItem {
+    const guess = this.#guesses.get(account);
+    if (!guess || !this.#isYounger(guess.seenMs, partsTrustedMs)) return { ...guessed(account), parts };
+    if (this.#isYounger(guess.countsMs, trustedMs)) return guess.item;
+    return { ...guessed(account), parts: guess.item.parts };
+  }
+
+  /** The sums of an account that refused a call a moment ago. */
+  refusalOf(account: string): QuotaItem | undefined {
+    const refused = this.#guesses.get(account)?.refused;
+    return refused?.holds && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
+  }
+
+  /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
+  saw(item: QuotaItem): void {
+    const { account, parts, available } = item;
+    const guess = this.#guesses.get(account);
+    if (parts > 1) {
+      const { plan, rate } = this.of(account);
+      return this.#keep(
+        { ...guessed(account), parts, plan, rate: minuteOf(item) ?? rate },
+        guess?.countsMs ?? 0,
+      );
+    }
+    const { refused } = guess ?? {};
+    // Money came since the refusal. A place is not bought with money.
+    if (guess && refused && !refused.passing && available > refused.item.available) guess.refused = undefined;
+    this.sawSums(item, 1);
+  }
+
+  sawSums(sums: QuotaItem, parts: number): void {
+    this.#keep({ ...guessed(sums.account), parts, plan: new Map(sums.plan), rate: minuteOf(sums) });
+  }
+
+  /**
+   * @param passing a place was missing. A client has its answer a moment before its place is free, so the first such
+   * refusal says little; a second one within its time says that the account is at its limit.
+   */
+  sawRefusal(sums: QuotaItem, passing: boolean): void {
+    const guess = this.#guesses.get(sums.account);
+    if (!guess) return;
+    const { refused } = guess;
+    const isSecond = refused?.passing === true && this.#isYounger(refused.seenMs, refusedMs);
+    guess.refused = { seenMs: this.#clock.now(), item: sums, passing, holds: !passing || isSecond };
+  }
+
+  /** Money and a place came back. Forgets the refusal, and the count of a slot that was released. */
+  closed(account: string, releasedSlot: string): void {
+    const guess = this.#guesses.get(account);
+    if (!guess) return;
+    guess.item.plan.delete(releasedSlot);
+    guess.refused = undefined;
+  }
+
+  #isYounger(seenMs: number, ageMs: number): boolean {
+    return this.#clock.now() - seenMs < ageMs;
+  }
+
+  #keep(item: QuotaItem, countsMs = this.#clock.now()): void {
+    const refused = this.#guesses.get(item.account)?.refused;
+    this.#guesses.delete(item.account);
+    this.#guesses.set(item.account, { seenMs: this.#clock.now(), item, countsMs, refused });
+    const oldest = this.#guesses.keys().next();
+    if (this.#guesses.size > accountsMax && !oldest.done) this.#guesses.delete(oldest.value);
+  }
+}
+
+/** The minute that is counted. How many calls it counts changes too fast to be guessed. */
+const minuteOf = ({ rate }: QuotaItem): QuotaItem['rate'] => rate && { minute: rate.minute, count: 0 };
+
+const guessed = (account: string): QuotaItem => ({ ...emptyQuota(account), available: endlessBalance });

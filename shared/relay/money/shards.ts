@@ -113,7 +113,7 @@ const paysFromSum = (images: AccountParts, plan: CallPayment | ReserveRefusal): 
   isOverdrawn(images) && (isRefusal(plan) ? isForMoney(plan) : plan.amount > 0n);
 
 async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: boolean): Promise<AccountParts> {
-  const { ports, request, guesses } = tries;
+  const { ports, request } = tries;
   let count = refused.parts;
   for (;;) {
     const wanted = count;
@@ -126,7 +126,7 @@ async function readParts(tries: ReserveUnderWay, refused: QuotaItem, exact: bool
       continue;
     }
     const parts: AccountParts = [first, ...others.filter(({ part }) => part < first.parts)];
-    guesses.sawSums(wholeOf(parts), first.parts);
+    tries.sawSums(wholeOf(parts), first.parts);
     return parts;
   }
 }

@@ -12,7 +12,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HeldRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
-import { counterKey } from '../money/reservation-request.ts';
+import { counterKey } from '../money/bill.ts';
 import type { Admit, EventLog, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 
 /** Who asks: the key decides the account, which is part of the name of everything stored. */

@@ -116,7 +116,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S6'],
-    file: 'shared/relay/money/reservation-request.ts',
+    file: 'shared/relay/money/bill.ts',
     find: '    official: model.official,',
     replace: '    official: false,',
     test: 'test/unit/relay/money/billing-official.test.ts',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { searchTokensMax } from '../../../../shared/relay/money/reservation-request.ts';
+import { searchTokensMax } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig, delta, finish, hang, hello, type RigOptions } from '../../../support/core-rig.ts';
 

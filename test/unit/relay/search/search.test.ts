@@ -10,7 +10,7 @@ import { defaultSettings, type SearchSettings } from '../../../../shared/config/
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { withSearch } from '../../../../shared/relay/search.ts';
 import type { SearchProvider } from '../../../../shared/relay/ports/host.ts';
-import { searchTokensMax, searchTokensOf } from '../../../../shared/relay/money/reservation-request.ts';
+import { searchTokensMax, searchTokensOf } from '../../../../shared/relay/money/bill.ts';
 import type { ChatMessage, ChatRequest } from '../../../../shared/wire/canonical-call.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
