@@ -1,9 +1,8 @@
-import type { PartCounts } from '../wire/chat-response.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { type NanoYuan, formatYuan } from './amount.ts';
 import { parsePrice } from './price.ts';
-import type { CloseKind, CloseRecord, OpenEntry, QuotaItem, CloseWrite } from './quota-item.ts';
+import type { CloseRecord, OpenEntry, QuotaItem, CloseWrite } from './quota-item.ts';
 
 /**
  * A row of the table `ledger`: one for each closed reservation and one for each applied grant. Attributes are
@@ -15,45 +14,23 @@ export type LedgerRow = CloseRow | GrantLedgerRow;
  * The outcome of one reservation, with its price, so that the charge can be recomputed. The cache counts are
  * parts of `prompt_tokens`; absent is zero.
  */
-export interface CloseRow extends PartCounts {
+export interface CloseRow extends Omit<CloseRecord, 'at'> {
   account: string;
-  /** The request id. */
-  id: string;
   /** Time of the close: ISO 8601, to the second. */
   at: string;
-  kind: CloseKind;
-  endpoint?: string | undefined;
   /** The model that answered, or was tried last. */
   model: string;
-  /** The alias that was asked for; undefined: a model was, or the call expired. */
-  alias?: string | undefined;
   /** First 12 hex digits of the key's hash. */
   key: string;
-  charge: NanoYuan;
   reserved: NanoYuan;
-  prompt_tokens?: number | undefined;
-  completion_tokens?: number | undefined;
   /** Present when the charged counts are the relay's estimate for input, output or both. */
   estimated?: true | undefined;
-  end?: string | undefined;
-  /** In the format of `formatPrice`. */
   price: string;
   /** The plan slot that counts the call; undefined: none does. */
   plan_slot?: string | undefined;
   /** The period of the key's budget that the call was held in. */
   budget?: string | undefined;
   official?: true | undefined;
-  /** Official calls: what the call would have cost. */
-  cost?: NanoYuan | undefined;
-  /** The id of the last channel that was tried, and its name of the model. */
-  channel?: string | undefined;
-  upstream_model?: string | undefined;
-  /** What the call cost the operator; undefined: unknown. */
-  bought?: NanoYuan | undefined;
-  /** Time from the request's arrival to the first content. */
-  first_content_ms?: number | undefined;
-  /** Why the upstream's counts were not taken. */
-  flag?: string | undefined;
 }
 
 /** An applied grant. The existence of this row prevents a second application. */
@@ -100,38 +77,22 @@ export function lateRow(
 }
 
 function closeRow(account: string, entry: OpenEntry, closeRecord: CloseRecord): CloseRow {
-  const model = closeRecord.model ?? entry.model;
-  const price = closeRecord.price ?? entry.price;
+  const { kind, at, estimated, channel, model = entry.model, price = entry.price } = closeRecord;
   // What a free model answers releases the plan's call.
-  const { kind } = closeRecord;
   const isReleased = kind === 'released' || (kind === 'settled' && isFree(price));
-  const counted = entry.slot !== '' && !isReleased;
   return {
+    ...closeRecord,
     account,
-    id: closeRecord.id,
-    at: ledgerTime(closeRecord.at),
-    kind,
-    endpoint: closeRecord.endpoint,
+    at: ledgerTime(at),
     model,
-    alias: closeRecord.alias,
     key: entry.key,
-    charge: closeRecord.charge,
     reserved: entry.amount,
-    prompt_tokens: closeRecord.promptTokens,
-    completion_tokens: closeRecord.completionTokens,
-    ...closeRecord.cache,
-    estimated: closeRecord.estimated === true ? true : undefined,
-    end: closeRecord.end,
+    estimated: estimated === true ? true : undefined,
     price,
-    plan_slot: counted ? entry.slot : undefined,
+    plan_slot: entry.slot !== '' && !isReleased ? entry.slot : undefined,
     budget: entry.budget,
     official: entry.official ? true : undefined,
-    cost: closeRecord.cost,
-    channel: closeRecord.channel,
-    upstream_model: closeRecord.channel && (closeRecord.upstreamModel ?? model),
-    bought: closeRecord.bought,
-    first_content_ms: closeRecord.firstContentMs,
-    flag: closeRecord.flag,
+    upstream_model: channel && (closeRecord.upstream_model ?? model),
   };
 }
 

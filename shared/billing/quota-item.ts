@@ -1,4 +1,4 @@
-import type { PartCounts } from '../wire/chat-response.ts';
+import { firstCounts, laterCounts, type PartCount } from '../wire/chat-response.ts';
 import type { NanoYuan } from './amount.ts';
 
 /**
@@ -72,41 +72,59 @@ export interface OpenEntry {
 
 export type CloseKind = 'settled' | 'released' | 'expired' | 'cancelled';
 
+/**
+ * What a close says of its call, in the order in which an item keeps it, named as the ledger names it. Any may be missing.
+ * What comes later goes to the end.
+ */
+export const closeFields = {
+  endpoint: 'text',
+  prompt_tokens: 'count',
+  completion_tokens: 'count',
+  /** How the answer ended: `completed`, `failed`, `client_gone`. */
+  end: 'text',
+  /** The upstream reported no usage or impossible usage, so the token counts come from the relay. */
+  estimated: 'flag',
+  /** Official calls: what the call would have cost. */
+  cost: 'amount',
+  ...countsOf(firstCounts),
+  /** The id of the last channel that was tried. */
+  channel: 'text',
+  /** The channel's name of the model; missing: the model's own. */
+  upstream_model: 'text',
+  /** Time from the request's arrival to the first content. */
+  first_content_ms: 'count',
+  /** What the call cost the operator; missing: unknown. */
+  bought: 'amount',
+  /** Why the upstream's counts were not taken. */
+  flag: 'text',
+  /** The price that was charged, in the format of `formatPrice`; missing: the entry's. */
+  price: 'text',
+  /** The model that answered; missing: the entry's. */
+  model: 'text',
+  /** The alias that was asked for; missing: a model was. */
+  alias: 'text',
+  ...countsOf(laterCounts),
+} as const;
+
+function countsOf(names: readonly PartCount[]): Record<PartCount, 'count'> {
+  return Object.fromEntries(names.map((name) => [name, 'count'])) as Record<PartCount, 'count'>;
+}
+
+interface CloseForms {
+  text: string;
+  count: number;
+  amount: NanoYuan;
+  flag: boolean;
+}
+
 /** How a reservation was closed. */
-export interface CloseRecord {
+export type CloseRecord = {
   id: string;
   kind: CloseKind;
   charge: NanoYuan;
   /** Unix seconds. */
   at: number;
-  endpoint?: string | undefined;
-  promptTokens?: number | undefined;
-  completionTokens?: number | undefined;
-  /** Undefined: none above zero, or written by a version that did not keep them. */
-  cache?: PartCounts | undefined;
-  /** The upstream reported no usage or impossible usage, so the token counts come from the relay. */
-  estimated?: boolean | undefined;
-  /** How the answer ended: `completed`, `failed`, `client_gone`. */
-  end?: string | undefined;
-  /** Official calls: what the call would have cost. */
-  cost?: NanoYuan | undefined;
-  /** The id of the last channel that was tried. */
-  channel?: string | undefined;
-  /** The channel's name of the model; undefined: the model's own. */
-  upstreamModel?: string | undefined;
-  /** Time from the request's arrival to the first content. */
-  firstContentMs?: number | undefined;
-  /** What the call cost the operator; undefined: unknown. */
-  bought?: NanoYuan | undefined;
-  /** Why the upstream's counts were not taken. */
-  flag?: string | undefined;
-  /** The model that answered; undefined: the entry's. */
-  model?: string | undefined;
-  /** The alias that was asked for; undefined: a model was. */
-  alias?: string | undefined;
-  /** The price that was charged, in the format of `formatPrice`; undefined: the entry's. */
-  price?: string | undefined;
-}
+} & { -readonly [Name in keyof typeof closeFields]?: CloseForms[(typeof closeFields)[Name]] | undefined };
 
 export const emptyQuota = (account: string, part = 0): QuotaItem => ({
   account,

@@ -9,7 +9,7 @@ export const lostId = idAt('2026-11-10T14:00:00Z', 'lost');
 export const expiredId = idAt('2026-11-10T15:00:00Z', 'expired');
 
 export const roleModel = 'openai.gpt-oss-120b-1:0';
-const tokens = { promptTokens: 12, completionTokens: 40 };
+const tokens = { prompt_tokens: 12, completion_tokens: 40 };
 const due = yuan('0.003096');
 const priced = { type: 'token-billing', input: 0.018, output: 0.072 };
 const key = (letter: string) => ({
@@ -48,7 +48,7 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
     charge: due,
     ...tokens,
     channel: 'openai',
-    upstreamModel: 'gpt-4o',
+    upstream_model: 'gpt-4o',
   });
   await ledger.call('acme', refundedId, { charge: due, ...tokens });
   await config.compile();

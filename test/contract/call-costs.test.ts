@@ -127,11 +127,11 @@ const closeRecordOf = (id: string, charge: bigint): CloseRecord => ({
   charge,
   at: nowMs / 1000,
   endpoint: 'chat',
-  promptTokens: 1_000,
-  completionTokens: 2_000,
+  prompt_tokens: 1_000,
+  completion_tokens: 2_000,
   end: 'completed',
   channel: 'openai',
-  firstContentMs: 400,
+  first_content_ms: 400,
   bought: 2_000_000n,
 });
 

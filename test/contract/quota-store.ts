@@ -207,7 +207,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       test('keeps every field of its close record', async () => {
         await give({ open: new Map([['call', entryOf()]]) });
         const close = closeOf(account, { entry: entryOf(), charge: 0n });
-        const said = { endpoint: 'chat', promptTokens: 0, completionTokens: 7, end: 'completed' };
+        const said = { endpoint: 'chat', prompt_tokens: 0, completion_tokens: 7, end: 'completed' };
         const cache = { cached_tokens: 5, cache_write_tokens: 1, cache_write_1h_tokens: 2 };
         const closeRecord = { ...close.closeRecord, ...said, estimated: true, cost: huge, cache };
         await opened.store.close({ ...close, closeRecord });

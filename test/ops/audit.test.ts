@@ -4,7 +4,7 @@ import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const first = idAt('2026-11-10T10:00:00Z');
 const second = idAt('2026-11-10T11:00:00Z');
-const tokens = { promptTokens: 12, completionTokens: 40 };
+const tokens = { prompt_tokens: 12, completion_tokens: 40 };
 const due = yuan('0.003096');
 
 let rig: LedgerRig;
@@ -110,7 +110,7 @@ describe('audit', () => {
 
 describe('the audit of daily sums', () => {
   const day = 'day#2026-11-10#gpt-4o';
-  const served = { channel: 'openai', promptTokens: 12, completionTokens: 40, charge: due };
+  const served = { channel: 'openai', prompt_tokens: 12, completion_tokens: 40, charge: due };
 
   it.each([
     ['an account', 'account#acme', 2, 'daily account#acme day#2026-11-10#gpt-4o: calls 7, not 2'],
@@ -314,10 +314,11 @@ describe('audit --repair', () => {
     expect(item?.open.size).toBe(0);
     expect(item?.spent).toBe(due * 2n);
     expect(item?.last).toMatchObject({
-      cache: { cached_tokens: 8, cache_write_1h_tokens: 2 },
+      cached_tokens: 8,
+      cache_write_1h_tokens: 2,
       channel: 'openai',
-      upstreamModel: 'm-2026',
-      firstContentMs: 812,
+      upstream_model: 'm-2026',
+      first_content_ms: 812,
       bought: 2_000_000n,
       flag: 'too_low',
       price: '1:tokens:0.018:0.072',
@@ -385,7 +386,7 @@ describe('audit --repair', () => {
   });
 
   it('reports a reservation that was closed with another charge meanwhile', async () => {
-    await rig.call('acme', lost, { charge: yuan('0.018'), promptTokens: 250, completionTokens: 187 });
+    await rig.call('acme', lost, { charge: yuan('0.018'), prompt_tokens: 250, completion_tokens: 187 });
     const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], line());
     expect(run.code).toBe(1);
     expect(run.output).toContain(

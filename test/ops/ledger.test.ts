@@ -13,15 +13,20 @@ beforeAll(async () => {
   rig = await LedgerRig.start();
   await rig.grant('acme', '100');
   await rig.grant('other', '1');
-  const tokens = { promptTokens: 12, completionTokens: 40 };
+  const tokens = { prompt_tokens: 12, completion_tokens: 40 };
   const cache = { cached_tokens: 7, cache_write_tokens: 3, cache_write_1h_tokens: 2 };
-  const serving = { channel: 'openai', upstreamModel: 'm-2026', firstContentMs: 812, bought: yuan('0.002') };
+  const serving = {
+    channel: 'openai',
+    upstream_model: 'm-2026',
+    first_content_ms: 812,
+    bought: yuan('0.002'),
+  };
   const settle = { charge: yuan('0.003096'), ...tokens, ...serving, estimated: true, flag: 'too_low' };
   await rig.call('acme', settled, settle);
   await rig.call(
     'acme',
     covered,
-    { charge: 0n, ...tokens, cache },
+    { charge: 0n, ...tokens, ...cache },
     { amount: 0n, input: 0n, slot: 'chat@2026-11-05' },
   );
   await rig.call('acme', expired, { charge: yuan('0.018'), kind: 'expired', end: undefined });

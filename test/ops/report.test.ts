@@ -18,14 +18,14 @@ beforeAll(async () => {
   rig = await LedgerRig.start();
   await rig.put('channels', { id: 'broken', endpoint: 'nowhere', models: ['m'], state: true });
   for (const account of ['acme', 'other', 'rich']) await rig.grant(account, account === 'rich' ? '500' : '6');
-  const served = { charge: yuan('1.5'), promptTokens: 12, completionTokens: 40, firstContentMs: 300 };
+  const served = { charge: yuan('1.5'), prompt_tokens: 12, completion_tokens: 40, first_content_ms: 300 };
   const bought = { ...served, channel: 'openai', bought: yuan('0.5') };
   await rig.call('acme', idAt('2026-11-09T00:00:00Z', '1'), bought);
   await rig.call('acme', idAt('2026-11-15T23:59:59Z', '2'), bought);
   await rig.call('other', idAt('2026-11-10T10:00:00Z', '3'), {
     ...served,
     channel: pastedKey,
-    firstContentMs: 90_000,
+    first_content_ms: 90_000,
   });
   await rig.call(
     'rich',

@@ -14,7 +14,7 @@ beforeAll(async () => {
   rig = await LedgerRig.start();
   await rig.put('accounts', { account: 'acme' }, { account: 'empty' });
   await rig.grant('acme', '10');
-  const charge = { charge: yuan('0.001'), promptTokens: 1, completionTokens: 1 };
+  const charge = { charge: yuan('0.001'), prompt_tokens: 1, completion_tokens: 1 };
   for (const id of [first, running, expired]) await rig.call('acme', id, charge);
   await rig.put('responses', ...(await storedRows(first, { ancestors: [`resp-${free}`], turn: 2 })));
   const background = { streamed: true, until: 1_795_000_060 };

@@ -24,7 +24,7 @@ type Items = Record<string, AttributeValue>[];
 type Moment = Map<TableName, Items>;
 
 const restored = 'relay-back';
-const call = { charge: yuan('0.003096'), promptTokens: 12, completionTokens: 40 };
+const call = { charge: yuan('0.003096'), prompt_tokens: 12, completion_tokens: 40 };
 
 let rig: LedgerRig;
 let client: DynamoDBClient;

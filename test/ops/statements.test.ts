@@ -8,7 +8,7 @@ import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-statements-'));
 const file = (name: string) => join(folder, name);
-const tokens = { promptTokens: 12, completionTokens: 40 };
+const tokens = { prompt_tokens: 12, completion_tokens: 40 };
 let rig: LedgerRig;
 beforeAll(async () => {
   rig = await LedgerRig.start();
@@ -147,12 +147,12 @@ describe('statement', () => {
 });
 
 describe('reconcile', () => {
-  const buy = async (tail: string, upstreamModel: string, bought: string | undefined) =>
+  const buy = async (tail: string, upstream_model: string, bought: string | undefined) =>
     rig.call('acme', idAt('2026-11-06T08:00:00Z', tail), {
       charge: yuan('0.1'),
       ...tokens,
       channel: 'openai',
-      upstreamModel,
+      upstream_model,
       ...(bought !== undefined && { bought: yuan(bought) }),
     });
   const reconcile = async (text: string, ...words: string[]) => {

@@ -16,7 +16,7 @@ beforeEach(async () => {
   return async () => rig.stop();
 });
 
-const tokens = { promptTokens: 12, completionTokens: 40 };
+const tokens = { prompt_tokens: 12, completion_tokens: 40 };
 const charge = yuan('0.003096');
 const seconds = (iso: string): number => Date.parse(iso) / 1000;
 
@@ -147,7 +147,7 @@ describe('balances', () => {
 describe('what was served', () => {
   it('is by day, public model and channel, whatever the channel is named, and says what no price was applied to', async () => {
     const at = '2026-11-10T10:00:00Z';
-    const served = { ...tokens, charge, upstreamModel: 'other', bought: 7n, firstContentMs: 300 };
+    const served = { ...tokens, charge, upstream_model: 'other', bought: 7n, first_content_ms: 300 };
     await rig.grant('acme', '10');
     await rig.call('acme', idAt(at, '1'), { ...served, channel: 'a#b' });
     await rig.call(

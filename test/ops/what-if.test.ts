@@ -44,7 +44,7 @@ const call = async (
 ): Promise<void> => {
   calls += 1;
   const id = timeText(beganMs) + String(calls).padStart(16, '0');
-  const facts = { promptTokens: 1000, completionTokens: 1000, channel: 'main', ...changes };
+  const facts = { prompt_tokens: 1000, completion_tokens: 1000, channel: 'main', ...changes };
   await ledger.call(account, id, { charge: yuan(charged), ...facts });
 };
 
@@ -68,7 +68,7 @@ describe('what-if', () => {
   it('says of rows that are in the tables already what was charged', async () => {
     await ledger.grant('acme', '10');
     await call('acme', '0.09');
-    await call('acme', '0.0905', { promptTokens: 1001 });
+    await call('acme', '0.0905', { prompt_tokens: 1001 });
     const { total, lost, free, unpriced, accounts } = await shown({ charges: [charge()] });
     expect(total).toMatchObject({
       charged: '0.1805',

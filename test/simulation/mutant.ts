@@ -1,4 +1,5 @@
 import { inputCost, costOf, tierFor, type Price } from '../../shared/billing/price.ts';
+import { partCountsOf } from '../../shared/wire/chat-response.ts';
 import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
 import { planQuery, priceOfCall, type BillableCall } from '../../shared/relay/money/bill.ts';
@@ -34,10 +35,10 @@ const limitless =
   (name, body) =>
     name === dialect ? withoutLimit(body) : body;
 
-const tokensOf = ({ promptTokens = 0, completionTokens = 0, cache = {} }: CloseRecord) => ({
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  prompt_tokens_details: { cached_tokens: 0, ...cache },
+const tokensOf = ({ prompt_tokens = 0, completion_tokens = 0, ...record }: CloseRecord) => ({
+  prompt_tokens: prompt_tokens,
+  completion_tokens: completion_tokens,
+  prompt_tokens_details: { cached_tokens: 0, ...partCountsOf(record) },
 });
 
 function byUncached(price: Price, record: CloseRecord): bigint {

@@ -1,8 +1,7 @@
-/** Reads closes that were not written, or came too late, from log lines in the formats of log services. */
+/** Closes that were not written, or came too late, as log lines, and read back from the formats of log services. */
 import * as z from 'zod/mini';
-import { eachPart, partCountsOf } from '../../wire/chat-response.ts';
 import { parseJson } from '../../wire/json.ts';
-import type { CloseRecord } from '../quota-item.ts';
+import { closeFields, type CloseRecord, type CloseWrite } from '../quota-item.ts';
 
 /** A close that still has to be written. */
 export interface LostClose {
@@ -12,6 +11,10 @@ export interface LostClose {
 }
 
 const wholeNumber = z.string().check(z.regex(/^-?\d+$/));
+const forms = { text: z.string(), count: z.number(), amount: wholeNumber, flag: z.boolean() };
+const fields = Object.entries(closeFields) as [keyof typeof closeFields, keyof typeof forms][];
+/** Amounts stand in the line in nano-yuan. */
+const lineName = (name: string, form: string): string => (form === 'amount' ? `${name}_nano` : name);
 
 /** The fields of a `settle_lost` or `settle_late` log line. They contain the complete close. */
 const LossLine = z.object({
@@ -22,21 +25,30 @@ const LossLine = z.object({
   kind: z.enum(['settled', 'released', 'expired', 'cancelled']),
   charge_nano: wholeNumber,
   at: z.number(),
-  endpoint: z.optional(z.string()),
-  prompt_tokens: z.optional(z.number()),
-  completion_tokens: z.optional(z.number()),
-  ...eachPart('count', () => z.optional(z.number())),
-  estimated: z.optional(z.boolean()),
-  end: z.optional(z.string()),
-  cost_nano: z.optional(wholeNumber),
-  channel: z.optional(z.string()),
-  upstream_model: z.optional(z.string()),
-  first_content_ms: z.optional(z.number()),
-  bought_nano: z.optional(wholeNumber),
-  flag: z.optional(z.string()),
-  price: z.optional(z.string()),
-  model: z.optional(z.string()),
-  alias: z.optional(z.string()),
+  ...Object.fromEntries(fields.map(([name, form]) => [lineName(name, form), z.optional(forms[form])])),
+});
+
+/** A close as the fields of a log line, from which `ops audit --repair` can write it again. */
+export const lossOf = ({
+  account,
+  part,
+  id,
+  releaseSlot,
+  closeRecord,
+}: CloseWrite): Record<string, unknown> => ({
+  request_id: id,
+  account,
+  part: part === 0 ? undefined : part,
+  give_back: releaseSlot,
+  kind: closeRecord.kind,
+  charge_nano: String(closeRecord.charge),
+  at: closeRecord.at,
+  ...Object.fromEntries(
+    fields.map(([name, form]) => {
+      const value = closeRecord[name];
+      return [lineName(name, form), form === 'amount' && value !== undefined ? String(value) : value];
+    }),
+  ),
 });
 
 /** The output of `aws logs filter-log-events`. */
@@ -57,28 +69,20 @@ export function lossesIn(text: string): LostClose[] {
   return [...new Map(found.map((loss) => [loss.closeRecord.id, loss])).values()];
 }
 
-const lostClose = (line: z.infer<typeof LossLine>): LostClose => ({
-  account: line.account,
-  releaseSlot: line.give_back,
-  closeRecord: {
-    id: line.request_id,
-    kind: line.kind,
-    charge: BigInt(line.charge_nano),
-    at: line.at,
-    endpoint: line.endpoint,
-    promptTokens: line.prompt_tokens,
-    completionTokens: line.completion_tokens,
-    cache: partCountsOf(line),
-    estimated: line.estimated,
-    end: line.end,
-    cost: line.cost_nano === undefined ? undefined : BigInt(line.cost_nano),
-    channel: line.channel,
-    upstreamModel: line.upstream_model,
-    firstContentMs: line.first_content_ms,
-    bought: line.bought_nano === undefined ? undefined : BigInt(line.bought_nano),
-    flag: line.flag,
-    price: line.price,
-    model: line.model,
-    alias: line.alias,
-  },
-});
+const lostClose = (line: z.infer<typeof LossLine>): LostClose => {
+  const values = fields.map(([name, form]) => {
+    const value = (line as Record<string, string | number | boolean | undefined>)[lineName(name, form)];
+    return [name, form === 'amount' && value !== undefined ? BigInt(value) : value];
+  });
+  return {
+    account: line.account,
+    releaseSlot: line.give_back,
+    closeRecord: {
+      ...(Object.fromEntries(values) as Partial<CloseRecord>),
+      id: line.request_id,
+      kind: line.kind,
+      charge: BigInt(line.charge_nano),
+      at: line.at,
+    },
+  };
+};

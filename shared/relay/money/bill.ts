@@ -1,26 +1,33 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
 import { partCountsOf, type ChatUsage } from '../../wire/chat-response.ts';
-import { formatYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
+import type { ChatRequest } from '../../wire/canonical-call.ts';
+import { formatYuan, parseYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
+import { budgetPeriod } from '../../billing/budget-period.ts';
+import { estimateInput, mediaReaderFor, type MediaReader } from '../../billing/estimate/input-tokens.ts';
+import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
+import { planSlots, slotsOfAlias, type PlanSlot, type SlotQuery } from '../../billing/plans.ts';
 import {
+  boughtOf,
   costOf,
   formatPrice,
+  inputCost,
   mostRates,
+  priceOf,
   type Price,
   type TokenCounts,
-  boughtOf,
 } from '../../billing/price.ts';
-import { slotsOfAlias } from '../../billing/plans.ts';
+import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
+import type { ModelCost, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
-import { estimateInput, mediaReaderFor } from '../../billing/estimate/input-tokens.ts';
-import type { CloseRecord } from '../../billing/quota-item.ts';
-import type { ChatRequest } from '../../wire/canonical-call.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import type { ChatCall, DispatchReport } from '../call/call.ts';
+import { callTo, outputLimit, ruleLimitsOf } from '../call/serving-channels.ts';
+import { rateHeaders } from '../http/http.ts';
+import type { Refusal } from '../http/refusal.ts';
+import type { Clock, Inflate } from '../ports/host.ts';
 import type { CallBudget, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
-import { callTo } from '../call/serving-channels.ts';
-import { rateHeaders } from '../http/http.ts';
-import type { Clock, Inflate } from '../ports/host.ts';
-import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
-import type { DispatchReport } from '../call/call.ts';
 
 /** How a call ended, for its close record. */
 interface CallEnding {
@@ -49,12 +56,14 @@ interface BillPorts {
   inflate: Inflate;
 }
 
+/** Of each model that may answer, the first one first. */
+type Costs = readonly [CallCost, ...CallCost[]];
+
 interface BillParts {
   reservations: Reservations;
   clock: Clock;
   call: BillableCall;
-  /** Of each model that may answer, the first one first. */
-  costs: readonly [CallCost, ...CallCost[]];
+  costs: Costs;
   /** Undefined: a free call of a key without limits. */
   reservation: Reservation | undefined;
 }
@@ -70,20 +79,13 @@ export interface AdmittedBill {
 
 /** Reserves before the upstream is called and settles once after the call's end. */
 export class Bill {
-  readonly #reservations: Reservations;
-  readonly #clock: Clock;
-  readonly #call: BillableCall;
-  readonly #costs: BillParts['costs'];
-  readonly #reservation: Reservation | undefined;
+  readonly #of: BillParts;
   readonly #ended = new AbortController();
 
-  private constructor(parts: BillParts) {
-    this.#reservations = parts.reservations;
-    this.#clock = parts.clock;
-    this.#call = parts.call;
-    this.#costs = parts.costs;
-    this.#reservation = parts.reservation;
-    if (this.#reservation) void this.#reservations.renewUntil(this.#reservation, this.#ended.signal);
+  private constructor(of: BillParts) {
+    this.#of = of;
+    const { reservations, reservation } = of;
+    if (reservation) void reservations.renewUntil(reservation, this.#ended.signal);
   }
 
   /**
@@ -122,24 +124,24 @@ export class Bill {
     this.#ended.abort('handed on');
   }
 
-  /** Undefined: nothing is reserved. */
   get reserved(): Reservation | undefined {
-    return this.#reservation;
+    return this.#of.reservation;
   }
 
   /** Of the model that answers. Undefined: the call's own. */
   #costIf(answering: string | undefined): CallCost {
-    return this.#costs.find(({ model }) => model === answering) ?? this.#costs[0];
+    const { costs } = this.#of;
+    return costs.find(({ model }) => model === answering) ?? costs[0];
   }
 
   /** The output tokens of one answer that the balance covers, if fewer than requested. */
   get limitedTo(): number | undefined {
-    return this.#reservation?.payment.limitedTo;
+    return this.reserved?.payment.limitedTo;
   }
 
   /** What lowered the limit. Undefined: nothing did. */
   get limitedBy(): 'balance' | 'budget' | undefined {
-    return this.limitedTo === undefined ? undefined : (this.#reservation?.payment.limitedBy ?? 'balance');
+    return this.limitedTo === undefined ? undefined : (this.reserved?.payment.limitedBy ?? 'balance');
   }
 
   /**
@@ -147,7 +149,7 @@ export class Bill {
    * @param answering the model that is asked; undefined: the call's own
    */
   outputTokensLimit(answering?: string): number | undefined {
-    const { slot, amount } = this.#reservation?.payment ?? { amount: 0n };
+    const { slot, amount } = this.reserved?.payment ?? { amount: 0n };
     const most = boundedOutput(this.#costIf(answering));
     return amount > 0n && !slot && most !== undefined ? Math.min(this.limitedTo ?? most, most) : undefined;
   }
@@ -157,7 +159,7 @@ export class Bill {
    * model; undefined: the call's own.
    */
   inputTokens(request: ChatRequest, answering?: string): number {
-    return estimateInput({ request, unknown: this.#call.unknown }, this.#costIf(answering).media).unbiased;
+    return estimateInput({ request, unknown: this.#of.call.unknown }, this.#costIf(answering).media).unbiased;
   }
 
   /** Headers about limits, for every response to the call. */
@@ -167,23 +169,18 @@ export class Bill {
       headers['x-relay-limited-by'] = this.limitedBy ?? 'balance';
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
-    const { rpm } = this.#call.key;
-    const count = this.#reservation?.rateCount;
-    if (rpm === undefined || count === undefined) return headers;
-    Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), this.#clock.now()));
+    const { call, clock } = this.#of;
+    const { rpm } = call.key;
+    const count = this.reserved?.rateCount;
+    if (rpm !== undefined && count !== undefined)
+      Object.assign(headers, rateHeaders(rpm, Math.max(0, rpm - count), clock.now()));
     return headers;
   }
 
   /** Official mode only: computes what a usage would have cost, in yuan. `answering`: the model. */
   get quota(): ((usage: ChatUsage, answering: string) => number) | undefined {
-    if (!this.#call.model.official) return undefined;
+    if (!this.#of.call.model.official) return undefined;
     return (usage, answering) => yuanNumber(costOf(this.#costIf(answering).price, usage));
-  }
-
-  /** The price of the model and of the tier that the usage came to, if it is not that of the estimate. */
-  #priceIfOther(price: Price, usage: TokenCounts): string | undefined {
-    const text = formatPrice(price, usage);
-    return text === this.#reservation?.entry.price ? undefined : text;
   }
 
   /** Releases the reservation of a call that was never made. Never throws. */
@@ -194,13 +191,16 @@ export class Bill {
 
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close({ outcome, flag, end, answered, serving }: CallEnding): Promise<BillReport> {
-    const reservation = this.#reservation;
+    const { reservations, reservation, clock, call } = this.#of;
     this.#ended.abort('closed');
     if (!reservation) return {};
+    const { amount, slot, official, ...entry } = reservation.entry;
+    const { usage } = outcome;
     const isNothing = costsNothing(outcome);
     const { model, price } = this.#costIf(answered);
     const due = chargeOf(price, outcome);
-    const { amount, slot, official } = reservation.entry;
+    // Of the tier that the usage came to.
+    const priceText = formatPrice(price, usage);
     // What a free model answers takes no plan call either.
     const releaseSlot = isNothing || (slot !== '' && price.type === 'non-billing');
     const charge: NanoYuan = slot !== '' || official ? 0n : due;
@@ -208,11 +208,11 @@ export class Bill {
       id: reservation.id,
       kind: isNothing ? 'released' : 'settled',
       charge,
-      at: Math.floor(this.#clock.now() / 1000),
-      endpoint: this.#call.endpoint,
-      promptTokens: outcome.usage.prompt_tokens,
-      completionTokens: outcome.usage.completion_tokens,
-      cache: partCountsOf(outcome.usage.prompt_tokens_details),
+      at: Math.floor(clock.now() / 1000),
+      endpoint: call.endpoint,
+      prompt_tokens: usage.prompt_tokens,
+      completion_tokens: usage.completion_tokens,
+      ...partCountsOf(usage.prompt_tokens_details),
       estimated: flag !== undefined,
       flag,
       end,
@@ -220,11 +220,11 @@ export class Bill {
       ...serving,
       // What a failed call cost the operator is not known.
       bought: isNothing ? undefined : serving?.bought,
-      price: this.#priceIfOther(price, outcome.usage),
-      model: model === reservation.entry.model ? undefined : model,
-      alias: this.#call.alias?.name,
+      price: priceText === entry.price ? undefined : priceText,
+      model: model === entry.model ? undefined : model,
+      alias: call.alias?.name,
     };
-    await this.#reservations.close(reservation, closeRecord, releaseSlot);
+    await reservations.close(reservation, closeRecord, releaseSlot);
     return {
       charge: formatYuan(charge),
       ...(slot !== '' && (isNothing || !releaseSlot) && { planSlot: slot }),
@@ -243,7 +243,7 @@ async function priced(
   ports: BillPorts,
   call: BillableCall,
   nowMs: number,
-): Promise<{ costs: BillParts['costs']; request: ReservationRequest | undefined }> {
+): Promise<{ costs: Costs; request: ReservationRequest | undefined }> {
   const costed = await costsOf(ports, call, nowMs);
   return { costs: costed.costs, request: reservationRequestOf({ call, nowMs, ...costed }) };
 }
@@ -258,14 +258,14 @@ async function costsOf(
   const { alias } = call;
   if (!alias) return { costs: [first] };
   const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model), reader));
-  const costs: BillParts['costs'] = [first, ...later];
-  const priced = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
-  return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, priced) };
+  const costs: Costs = [first, ...later];
+  const paidFor = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
+  return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, paidFor) };
 }
 
 // Which channel served a call, and what it cost the operator: for the close record. Must not read a store.
 
-type ServingFacts = Pick<CloseRecord, 'channel' | 'upstreamModel' | 'firstContentMs' | 'bought'>;
+type ServingFacts = Pick<CloseRecord, 'channel' | 'upstream_model' | 'first_content_ms' | 'bought'>;
 
 /** `model`: the public name. */
 export function servingFacts(
@@ -277,8 +277,8 @@ export function servingFacts(
   const upstream = upstreamModel(channel, model);
   return {
     channel: channel.id,
-    upstreamModel: upstream === model ? undefined : upstream,
-    firstContentMs,
+    upstream_model: upstream === model ? undefined : upstream,
+    first_content_ms: firstContentMs,
     bought: boughtOf(channel.cost, upstream, usage),
   };
 }
@@ -319,7 +319,7 @@ export const priceOfCall = ({ charges, model, startedMs }: BillableCall): Price 
   priceOf(charges, model.base, startedMs);
 
 /** What a call costs if one model answers it. */
-export interface CallCost extends ModelCost {
+interface CallCost extends ModelCost {
   /** The public base name. */
   model: string;
   /** Undefined: the request has text alone. */
@@ -332,11 +332,7 @@ export interface CallCost extends ModelCost {
  * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
  * calls at once that the deployment has, so that it never takes all of them from the others.
  */
-function accountLimitsOf({
-  account,
-  snapshot,
-  concurrencyGiven,
-}: Pick<BillableCall, 'account' | 'snapshot' | 'concurrencyGiven'>): AccountLimits {
+function accountLimitsOf({ account, snapshot, concurrencyGiven }: BillableCall) {
   const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
   const half = concurrencyGiven === undefined ? undefined : Math.max(1, Math.floor(concurrencyGiven / 2));
   return {
@@ -346,10 +342,8 @@ function accountLimitsOf({
   };
 }
 
-type AccountLimits = Pick<ReserveNeed, 'accountConcurrency' | 'accountRpm' | 'accountTpm'>;
-
 /** The cost of the call's own model. `reader`: of content beside text. */
-export function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallCost {
+function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallCost {
   const { model, snapshot, request } = call;
   const limits = ruleLimitsOf(call);
   const media = reader?.(limits.imageTokens);
@@ -373,10 +367,9 @@ export function costOfModel(call: BillableCall, reader: MediaReader | undefined)
   };
 }
 
-export interface ReservedCall {
+interface ReservedCall {
   call: BillableCall;
-  /** Of each model that may answer, the first one first. */
-  costs: readonly [CallCost, ...CallCost[]];
+  costs: Costs;
   /** The plan entries that cover it, whichever answers. Absent: those of the first model. */
   slots?: PlanSlot[] | undefined;
   nowMs: number;
@@ -392,16 +385,19 @@ export const planQuery = (
 };
 
 /** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
-export function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
+function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
   const { call, costs, nowMs } = reserved;
   const [{ price, estimate }, ...others] = costs;
   const { key, model, snapshot, account } = call;
-  const limited = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm].some(
-    (limit) => limit !== undefined,
-  );
+  const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
   const free = costs.every((cost) => cost.price.type === 'non-billing');
-  const countsFree = snapshot.settings.limits.countFree;
-  if (free && !limited && !model.official && !countsFree) return undefined;
+  if (
+    free &&
+    limits.every((limit) => limit === undefined) &&
+    !model.official &&
+    !snapshot.settings.limits.countFree
+  )
+    return undefined;
 
   const slots = reserved.slots ?? planSlots({ ...planQuery(call, nowMs), model: model.base });
   const need: ReserveNeed = {

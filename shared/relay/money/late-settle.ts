@@ -9,6 +9,7 @@ import {
   type CloseRecord,
   type OpenEntry,
 } from '../../billing/quota-item.ts';
+import { lossOf } from '../../billing/audit/loss-lines.ts';
 import { lateRow } from '../../billing/ledger-row.ts';
 import type { Backoff } from './backoff.ts';
 import type { ReservationsPorts, Reservation, ReservationRequest } from './open-reservation.ts';
@@ -52,38 +53,6 @@ async function closedAs(
   }
   return undefined;
 }
-
-/** A close as the fields of a log line, from which `ops audit --repair` can write it again. Amounts in nano-yuan. */
-export const lossOf = ({
-  account,
-  part,
-  id,
-  releaseSlot,
-  closeRecord,
-}: CloseWrite): Record<string, unknown> => ({
-  request_id: id,
-  account,
-  part: part === 0 ? undefined : part,
-  give_back: releaseSlot,
-  kind: closeRecord.kind,
-  charge_nano: String(closeRecord.charge),
-  at: closeRecord.at,
-  endpoint: closeRecord.endpoint,
-  prompt_tokens: closeRecord.promptTokens,
-  completion_tokens: closeRecord.completionTokens,
-  ...closeRecord.cache,
-  estimated: closeRecord.estimated,
-  end: closeRecord.end,
-  cost_nano: closeRecord.cost === undefined ? undefined : String(closeRecord.cost),
-  channel: closeRecord.channel,
-  upstream_model: closeRecord.upstreamModel,
-  first_content_ms: closeRecord.firstContentMs,
-  bought_nano: closeRecord.bought === undefined ? undefined : String(closeRecord.bought),
-  flag: closeRecord.flag,
-  price: closeRecord.price,
-  model: closeRecord.model,
-  alias: closeRecord.alias,
-});
 
 // Ends the tries of a reserve that may still be applied. Must never close an entry that its call uses.
 

@@ -134,7 +134,7 @@ export class Reservations {
    */
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
     const { account, part, id, entry } = reservation;
-    const rateTokens = reservation.countsTokens ? closeRecord.completionTokens : undefined;
+    const rateTokens = reservation.countsTokens ? closeRecord.completion_tokens : undefined;
     const write: CloseWrite = { account, part, id, entry, releaseSlot, closeRecord, rateTokens };
     this.#guesses.closed(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
@@ -149,7 +149,7 @@ export class Reservations {
         await settleLate(this.#ports, write, backoff);
       }
     } catch (error) {
-      const { lossOf } = await import('./late-settle.ts');
+      const { lossOf } = await import('../../billing/audit/loss-lines.ts');
       this.#ports.log.event('settle_lost', lossOf(write));
       this.#ports.log.fault(id, error);
       return;

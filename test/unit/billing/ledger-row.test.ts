@@ -25,8 +25,8 @@ const closeRecord: CloseRecord = {
   charge: 123n,
   at: 1_763_718_180,
   endpoint: 'chat',
-  promptTokens: 10,
-  completionTokens: 0,
+  prompt_tokens: 10,
+  completion_tokens: 0,
   estimated: false,
   end: 'completed',
 };
@@ -72,7 +72,7 @@ describe('the row of a close', () => {
   });
 
   test('says which channel served it as which model, how fast, what it cost, and the price that was charged', () => {
-    const known = { channel: 'openai', upstreamModel: 'gpt-x-2025', firstContentMs: 812, bought: 77n };
+    const known = { channel: 'openai', upstream_model: 'gpt-x-2025', first_content_ms: 812, bought: 77n };
     expect(rowOf({ closeRecord: { ...known, flag: 'low', price: '7:tokens:1:2' } })).toMatchObject({
       channel: 'openai',
       upstream_model: 'gpt-x-2025',
@@ -91,7 +91,7 @@ describe('the row of a close', () => {
 
   test('says what of the prompt the cache held, and nothing when it held none', () => {
     const cache = { cached_tokens: 6, cache_write_tokens: 3, cache_write_1h_tokens: 1 };
-    expect(rowOf({ closeRecord: { cache } })).toMatchObject({ prompt_tokens: 10, charge: 123n, ...cache });
+    expect(rowOf({ closeRecord: cache })).toMatchObject({ prompt_tokens: 10, charge: 123n, ...cache });
     expect(Object.keys(rowOf() ?? {}).filter((name) => name.startsWith('cache'))).toEqual([]);
   });
 

@@ -181,8 +181,8 @@ describe('a bill of an answer that broke off', () => {
     rig.quotas.grant('acme', 100n * yuan);
     await rig.post(stream);
     const { last } = rig.quotas.items.get('acme') ?? {};
-    expect(last).toMatchObject({ promptTokens: 10, estimated: true });
-    expect(last?.completionTokens).toBeGreaterThan(1500);
+    expect(last).toMatchObject({ prompt_tokens: 10, estimated: true });
+    expect(last?.completion_tokens).toBeGreaterThan(1500);
   });
 });
 

@@ -5,9 +5,8 @@
  * DynamoDB adds to sets and removes from them at the top level only, and drops a set with its last value.
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { eachPart, firstCounts, laterCounts, partCountsOf } from '../../../wire/chat-response.ts';
 import {
-  type CloseKind,
+  closeFields,
   type CloseRecord,
   type OpenEntry,
   type QuotaItem,
@@ -52,46 +51,31 @@ export const entryAttribute = (entry: OpenEntry): AttributeValue => ({
   ],
 });
 
+/** Of the list that keeps the last close: first the four that each has. */
+const lastFields = Object.entries({
+  id: 'text',
+  kind: 'text',
+  charge: 'amount',
+  at: 'count',
+  ...closeFields,
+}) as [keyof CloseRecord, 'text' | 'count' | 'amount' | 'flag'][];
+
 /**
- * [id, kind, charge, at, endpoint, prompt tokens, completion tokens, end, flags, cost, tokens read from the cache,
- * written to it, written for an hour, channel, upstream model, first content ms, bought, flag, price, model that answered, alias]; unknown
- * values are empty, and left out at the end. New values go to the end: readers of older versions ignore what
- * they do not know. So do the counts of parts of the input that came later than these three.
+ * A list of the values of `lastFields`; unknown ones are empty texts, and left out at the end. Readers of older versions
+ * ignore what they do not know.
  */
-export function closeRecordAttribute(closeRecord: CloseRecord): AttributeValue {
-  const { id, kind, charge, at, endpoint, promptTokens, completionTokens, estimated, end, cost } =
-    closeRecord;
-  return {
-    L: withoutEmptyEnd([
-      textAttribute(id),
-      textAttribute(kind),
-      numberAttribute(charge),
-      numberAttribute(at),
-      textAttribute(endpoint ?? ''),
-      optionalNumber(promptTokens),
-      optionalNumber(completionTokens),
-      textAttribute(end ?? ''),
-      textAttribute(estimated === true ? 'e' : ''),
-      optionalNumber(cost),
-      ...firstCounts.map((name) => optionalNumber(closeRecord.cache?.[name])),
-      textAttribute(closeRecord.channel ?? ''),
-      textAttribute(closeRecord.upstreamModel ?? ''),
-      optionalNumber(closeRecord.firstContentMs),
-      optionalNumber(closeRecord.bought),
-      textAttribute(closeRecord.flag ?? ''),
-      textAttribute(closeRecord.price ?? ''),
-      textAttribute(closeRecord.model ?? ''),
-      textAttribute(closeRecord.alias ?? ''),
-      ...laterCounts.map((name) => optionalNumber(closeRecord.cache?.[name])),
-    ]),
-  };
-}
+export const closeRecordAttribute = (closeRecord: CloseRecord): AttributeValue => ({
+  L: withoutEmptyEnd(
+    lastFields.map(([name]) => {
+      const value = closeRecord[name];
+      if (typeof value === 'bigint' || typeof value === 'number') return numberAttribute(value);
+      return textAttribute(value === true ? 'e' : value || '');
+    }),
+  ),
+});
 
 const withoutEmptyEnd = (list: AttributeValue[]): AttributeValue[] =>
   list.slice(0, list.findLastIndex((value) => value.S !== '') + 1);
-
-const optionalNumber = (value: bigint | number | undefined): AttributeValue =>
-  value === undefined ? textAttribute('') : numberAttribute(value);
 
 /** Creates every map, because DynamoDB does not create parent maps on a write into one. */
 export function emptyAttributes(of: PartOfAccount): Attributes {
@@ -190,36 +174,21 @@ function entryOf(value: AttributeValue): OpenEntry {
 }
 
 function closeRecordOf(list: AttributeValue[]): CloseRecord {
-  const [id, kind, charge, at, endpoint, prompt, completion, end, flags, cost, ...later] = list;
-  const [channel, upstream, firstContent, bought, flag, ...last] = later.slice(firstCounts.length);
-  const [price, model, alias, ...lastCounts] = last;
-  const counted = new Map([
-    ...firstCounts.map((name, at) => [name, later[at]] as const),
-    ...laterCounts.map((name, at) => [name, lastCounts[at]] as const),
-  ]);
-  return {
+  const [id, kind, charge, at] = list;
+  const record: Record<string, unknown> = {
     id: text(id, 'last.id'),
-    kind: text(kind, 'last.kind') as CloseKind,
+    kind: text(kind, 'last.kind'),
     charge: amount(charge, 'last.charge'),
     at: count(at, 'last.at'),
-    endpoint: endpoint?.S || undefined,
-    promptTokens: optionalCount(prompt, 'last.prompt_tokens'),
-    completionTokens: optionalCount(completion, 'last.completion_tokens'),
-    estimated: flags?.S === 'e' || undefined,
-    end: end?.S || undefined,
-    cost: optionalAmount(cost, 'last.cost'),
-    cache: partCountsOf(
-      eachPart('count', (part) => optionalCount(counted.get(part.count), `last.${part.count}`)),
-    ),
-    channel: channel?.S || undefined,
-    upstreamModel: upstream?.S || undefined,
-    firstContentMs: optionalCount(firstContent, 'last.first_content_ms'),
-    bought: optionalAmount(bought, 'last.bought'),
-    flag: flag?.S || undefined,
-    price: price?.S || undefined,
-    model: model?.S || undefined,
-    alias: alias?.S || undefined,
   };
+  for (const [i, [name, form]] of lastFields.entries()) {
+    const value = list[i];
+    if (form === 'flag') record[name] = value?.S === 'e' || undefined;
+    else if (form === 'text') record[name] = value?.S || undefined;
+    else if (value?.N !== undefined)
+      record[name] = (form === 'count' ? count : amount)(value, `last.${name}`);
+  }
+  return record as CloseRecord;
 }
 
 function mapOf<T>(value: AttributeValue | undefined, read: (value: AttributeValue) => T): Map<string, T> {
@@ -236,9 +205,6 @@ const count = (value: AttributeValue | undefined, name: string): number => Numbe
 
 const optionalCount = (value: AttributeValue | undefined, name: string): number | undefined =>
   value?.N === undefined ? undefined : count(value, name);
-
-const optionalAmount = (value: AttributeValue | undefined, name: string): bigint | undefined =>
-  value?.N === undefined ? undefined : amount(value, name);
 
 function text(value: AttributeValue | undefined, name: string): string {
   if (value?.S === undefined) throw new Error(`quotas: ${name} is not text`);

@@ -9,8 +9,8 @@ const record: CloseRecord = {
   charge: 123n,
   at: 1_763_718_180,
   endpoint: 'chat',
-  promptTokens: 100,
-  completionTokens: 0,
+  prompt_tokens: 100,
+  completion_tokens: 0,
   end: 'completed',
 };
 const cache = { cached_tokens: 60, cache_write_1h_tokens: 10 };
@@ -28,7 +28,7 @@ const lastOf = (list: AttributeValue[] | undefined): CloseRecord | undefined =>
 
 describe('the close record in the account item', () => {
   const plain = closeRecordAttribute(record).L ?? [];
-  const withCache = closeRecordAttribute({ ...record, cache }).L ?? [];
+  const withCache = closeRecordAttribute({ ...record, ...cache }).L ?? [];
 
   it('leaves unknown values out at the end', () => {
     expect(plain).toHaveLength(8);
@@ -43,11 +43,11 @@ describe('the close record in the account item', () => {
   it('has the cache counts after them, where a reader of ten values does not look', () => {
     expect(withCache.slice(0, 10)).toEqual([...plain, { S: '' }, { S: '' }]);
     expect(withCache.slice(10)).toEqual([{ N: '60' }, { S: '' }, { N: '10' }]);
-    expect(lastOf(withCache)).toEqual({ ...record, cache });
+    expect(lastOf(withCache)).toEqual({ ...record, ...cache });
   });
 
   it.each<Partial<CloseRecord>>([
-    { channel: 'openai', upstreamModel: 'gpt-4o-2024', firstContentMs: 812, bought: 77n },
+    { channel: 'openai', upstream_model: 'gpt-4o-2024', first_content_ms: 812, bought: 77n },
     { bought: 0n },
     { flag: 'zero_output', estimated: true },
     { price: '7:tokens:0.002:0.004' },
@@ -58,7 +58,7 @@ describe('the close record in the account item', () => {
   });
 
   it('is read without what a newer version puts after it', () => {
-    const newest = { ...record, cache, price: '7:free', alias: 'best' };
+    const newest = { ...record, ...cache, price: '7:free', alias: 'best' };
     const whole = closeRecordAttribute(newest).L ?? [];
     expect(lastOf([...whole, { S: 'new' }])).toEqual(newest);
   });

@@ -47,8 +47,8 @@ describe('the usage that a stream carried before it was cut is what is billed an
     expect(rig.item?.last).toMatchObject({
       kind: 'settled',
       charge,
-      promptTokens: 7,
-      completionTokens: 40,
+      prompt_tokens: 7,
+      completion_tokens: 40,
       estimated: false,
       end: 'failed',
     });
@@ -69,7 +69,7 @@ describe('the usage that a stream carried before it was cut is what is billed an
     void rig.clock.sleep(1000).then(() => ends.abort());
     const { text } = await rig.call(request, { hostEnds: ends.signal });
     expect(text).toContain('upstream_timeout');
-    expect(rig.item?.last).toMatchObject({ kind: 'settled', charge, completionTokens: 40, end: 'failed' });
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', charge, completion_tokens: 40, end: 'failed' });
     expect(rig.logged).toMatchObject([{ code: 'upstream_timeout', duration_ms: 1000 }]);
     expect(rig.clock.pendingTimers).toBe(0);
   });
@@ -139,7 +139,7 @@ describe('the end of a call', () => {
     const rig = new BillingRig({ channels }).granted(yuan);
     rig.upstream({ steps: [usage(100, 50), reset] }, { steps: [delta('a'), reset] });
     await rig.call(request);
-    expect(rig.item?.last).toMatchObject({ promptTokens: 5, completionTokens: 1, estimated: true });
+    expect(rig.item?.last).toMatchObject({ prompt_tokens: 5, completion_tokens: 1, estimated: true });
   });
 });
 

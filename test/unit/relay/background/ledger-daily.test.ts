@@ -88,7 +88,12 @@ const textOf = ({ key, figures: { counts, amounts } }: DailySum): string =>
   ].join(' ');
 
 const signedNames = ['authorization', 'content-type', 'x-amz-date', 'x-amz-target'];
-const served = { channel: 'openai', upstreamModel: 'm-2026', firstContentMs: 300, bought: 10n ** 18n + 1n };
+const served = {
+  channel: 'openai',
+  upstream_model: 'm-2026',
+  first_content_ms: 300,
+  bought: 10n ** 18n + 1n,
+};
 
 describe('the sums', () => {
   it('are those of the rows, also of more than one transaction takes', async () => {

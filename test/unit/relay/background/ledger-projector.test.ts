@@ -104,7 +104,7 @@ async function close(
 describe('the ledger', () => {
   test('gets one row for each close, with exact amounts in yuan', async () => {
     const cache = { cached_tokens: 6, cache_write_tokens: 4 };
-    const said = { endpoint: 'chat', promptTokens: 12, completionTokens: 0, cache, end: 'completed' };
+    const said = { endpoint: 'chat', prompt_tokens: 12, completion_tokens: 0, ...cache, end: 'completed' };
     await close('call1', { charge: 10n ** 20n + 1n, ...said, estimated: true }, { amount: 2_500_000_000n });
     await close('call2', { kind: 'released' }, { slot: slot(5) });
     await close('call3', { kind: 'expired', charge: 1n }, { slot: slot(5) });

@@ -166,7 +166,7 @@ describe.each([
       const rig = new BillingRig().upstream(script).granted(yuan);
       await rig.call(body);
       expect(rig.item?.last?.estimated).toBe(expected.estimated ?? false);
-      expect(rig.item?.last?.cache?.cached_tokens).toBe(expected.cached);
+      expect(rig.item?.last?.cached_tokens).toBe(expected.cached);
     },
   );
 });
@@ -179,7 +179,7 @@ describe('a client that hangs up', () => {
     await rig.call(smallStream, { leaveAfter });
     expect(rig.stepsTaken).toBe(steps.length);
     expect(rig.item).toMatchObject({ spent: 11n * milli, settled: 1 });
-    expect(rig.item?.last).toMatchObject({ kind: 'settled', end: 'client_gone', promptTokens: 5 });
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', end: 'client_gone', prompt_tokens: 5 });
     expect(rig.store.sent).toEqual(['reserve', 'close']);
   });
 
@@ -202,8 +202,8 @@ describe('the close record of a call', () => {
     await rig.granted(yuan).call(smallStream);
     expect(rig.item?.last).toMatchObject({
       channel: 'up',
-      upstreamModel: 'upstream-m',
-      firstContentMs: 750,
+      upstream_model: 'upstream-m',
+      first_content_ms: 750,
       bought: 5_500_000n,
     });
   });
@@ -212,7 +212,7 @@ describe('the close record of a call', () => {
     const rig = new BillingRig().upstream({ steps: [reset] }).granted(yuan);
     await rig.call(smallStream);
     expect(rig.item?.last).toMatchObject({ kind: 'released', channel: 'main' });
-    expect(rig.item?.last?.firstContentMs).toBeUndefined();
+    expect(rig.item?.last?.first_content_ms).toBeUndefined();
   });
 });
 

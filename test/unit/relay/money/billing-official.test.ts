@@ -45,7 +45,12 @@ describe('official mode', () => {
     const answer = await rig.call(body);
     expect(answer.status).toBe(200);
     expect(rig.item).toMatchObject({ available: 0n, spent: 0n, settled: 1 });
-    expect(rig.item?.last).toMatchObject({ kind: 'settled', charge: 0n, cost: 11_000_000n, promptTokens: 7 });
+    expect(rig.item?.last).toMatchObject({
+      kind: 'settled',
+      charge: 0n,
+      cost: 11_000_000n,
+      prompt_tokens: 7,
+    });
     expect(rig.store.sent).toEqual(['reserve', 'create', 'reserve', 'close']);
   });
 
