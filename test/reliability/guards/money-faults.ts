@@ -190,7 +190,7 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F17'],
     file: 'shared/relay/money/reservations.ts',
-    find: 'if (this.isOver)',
+    find: 'if (this.ports.clock.now() >= this.endMs)',
     replace: 'if (this.request === undefined)',
     test: 'test/unit/relay/money/reservations-late.test.ts',
     name: 'is not sent again by an environment that stood still until it expired',
