@@ -1,10 +1,6 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { linesOf, metricsOf } from '../support/embedded-metrics.ts';
-import { linesOf as linesOfPage } from '../docs/named-tests.ts';
-import { readPage } from '../docs/pages.ts';
 import { metricPaths, setFunctionEnvironment } from './metric-paths.ts';
 import { resourcesOf, synthesize, type Resource } from './synthesize.ts';
 
@@ -141,118 +137,5 @@ describe('alarms', () => {
     }
     expect([...topics.values()].map(({ size }) => size)).toEqual([1, 1]);
     expect(new Set([...topics.values()].flatMap((names) => Array.from(names))).size).toBe(2);
-  });
-
-  test('all go to one topic without pageEmail', () => {
-    const { template: own } = synthesize({ alarmEmail: 'ops@example.com' });
-    expect(resourcesOf(own, 'AWS::SNS::Topic')).toHaveLength(1);
-    for (const [, { Properties }] of resourcesOf(own, 'AWS::CloudWatch::Alarm'))
-      expect(Properties.AlarmActions).toHaveLength(1);
-  });
-
-  test('on the sweeper trigger when no run succeeded for ten minutes', () => {
-    expect(byId.get('SweeperStopped')).toMatchObject({
-      Statistic: 'SampleCount',
-      Threshold: 1,
-      ComparisonOperator: 'LessThanThreshold',
-      Period: 300,
-      EvaluationPeriods: 2,
-      TreatMissingData: 'breaching',
-    });
-  });
-
-  test('on the scheduled call trigger when it was not answered for a quarter of an hour, or does not run', () => {
-    expect(byId.get('CanaryFailed')).toMatchObject({
-      MetricName: 'CanarySuccesses',
-      Threshold: 1,
-      ComparisonOperator: 'LessThanThreshold',
-      Period: 900,
-      TreatMissingData: 'breaching',
-    });
-  });
-});
-
-/** An alarm's metrics in the words of `alarms-before.json`: resources by the short names of functions. */
-function shortMetrics(alarm: Resource['Properties']): string[] {
-  return metricsOfAlarm(alarm).map(({ Namespace, MetricName, Dimensions }) => {
-    const values = Dimensions.map(({ Value }) => {
-      const text = JSON.stringify(Value);
-      const [, name] =
-        /Functions([a-z]+)Function/.exec(text) ?? /Triggers(\w+?)[0-9A-F]{8}"/.exec(text) ?? [];
-      return name ?? String(Value);
-    });
-    return [Namespace, MetricName, ...values].join(' ');
-  });
-}
-
-describe('the causes that had alarms of their own', () => {
-  const before = JSON.parse(
-    readFileSync(path.join(import.meta.dirname, 'alarms-before.json'), 'utf8'),
-  ) as Record<string, string[]>;
-  /** Cause -> names in the column of alarms. */
-  const rows = new Map(
-    linesOfPage(readPage('docs/observability.md')).flatMap((line) => {
-      const [, causes = '', now = ''] = /^- (.*?) — in alarm: (.*?); what happened:/.exec(line) ?? [];
-      return [...causes.matchAll(/`(\w+)`/g)].map(
-        ([, cause]) => [cause, [...now.matchAll(/`(\w+)`/g)].map(([, id]) => String(id))] as const,
-      );
-    }),
-  );
-
-  /** What is seen by another metric now, and the alarms that are on it. */
-  const seenOtherwise: [RegExp, string[]][] = [
-    // A run writes a metric when it ends well, and none does so with a function that crashes, hangs or is not run.
-    [/^AWS\/Lambda (Errors|Throttles|IteratorAge) config$/, ['BadRows']],
-    [/^AWS\/Lambda (Errors|Throttles) sweeper$/, ['SweeperStopped']],
-    // The stream waits for its function.
-    [/^AWS\/Lambda (Errors|Throttles) ledger$/, ['StreamsBehind']],
-    // Lambda answers for a function that crashed.
-    [/^AWS\/Lambda Errors (catalog|payments)$/, ['ServerErrors']],
-    // All without concurrency of their own share the account's, and Lambda runs them again.
-    [
-      /^AWS\/Lambda Throttles (catalog|payments|grants|alerts|notify)$/,
-      ['FunctionThrottles', 'SweeperStopped'],
-    ],
-    // Their schedules do what the streams missed, and fail when it cannot be done.
-    [/^AWS\/Lambda IteratorAge (grants|alerts|notify)$/, ['FunctionErrors']],
-    [/^AWS\/Lambda OnFailureDestinationDeliveredEventCount grantsStream$/, ['FunctionErrors', 'MoneyWrong']],
-    // A notice is in the list of its schedule from its second try on. A full list counts as AlertUndelivered.
-    [
-      /^AWS\/Lambda OnFailureDestinationDeliveredEventCount runtimeStreamOfnotify$/,
-      ['FunctionErrors', 'NeedsAPerson'],
-    ],
-    [/^AWS\/Lambda Url5xxCount (chat|responses)$/, ['AvailabilityPage', 'AvailabilityTicket']],
-    [/^relay (Requests|Failures) relay$/, ['AvailabilityPage', 'AvailabilityTicket']],
-    // The calls that wait for them are answered with 503.
-    [
-      /^AWS\/DynamoDB ReadThrottleEvents relay-(keys|accounts|quotas|runtime)$/,
-      ['AvailabilityPage', 'AvailabilityTicket'],
-    ],
-    [/^AWS\/DynamoDB ReadThrottleEvents relay-ledger$/, ['ServerErrors']],
-    [/^AWS\/DynamoDB WriteThrottleEvents relay-ledger$/, ['StreamsBehind']],
-    [/^AWS\/DynamoDB WriteThrottleEvents relay-runtime$/, ['NeedsAPerson', 'Oddities']],
-    // Only operators write these, and function config marks them.
-    [/^AWS\/DynamoDB WriteThrottleEvents relay-(keys|accounts)$/, ['NeedsAPerson']],
-  ];
-
-  test.each(Object.entries(before))('%s is in an alarm, and the page says in which', (cause, metrics) => {
-    const ids = (rows.get(cause) ?? []).filter((id) => byId.has(id));
-    expect(ids.length).toBeGreaterThan(0);
-    const looked = new Set(ids.flatMap((id) => shortMetrics(byId.get(id) ?? {})));
-    const wanted = metrics.map((metric) => {
-      const [namespace, name = '', ...dimensions] = metric.split(' ');
-      return [namespace, countedAs.get(name) ?? name, ...dimensions].join(' ');
-    });
-    for (const metric of wanted.filter((name) => !looked.has(name))) {
-      const [, others] = seenOtherwise.find(([pattern]) => pattern.test(metric)) ?? [];
-      expect([metric, others !== undefined]).toEqual([metric, true]);
-      // The page names them beside the cause.
-      expect(others?.filter((id) => !ids.includes(id))).toEqual([]);
-    }
-  });
-
-  test('are all still needed where the test names another metric', () => {
-    const former = Object.values(before).flat();
-    expect(seenOtherwise.filter(([pattern]) => !former.some((metric) => pattern.test(metric)))).toEqual([]);
   });
 });

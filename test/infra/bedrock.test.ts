@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { readable, resourcesOf, synthesize } from './synthesize.ts';
 
 const model = 'arn:aws:bedrock:us-west-2::foundation-model/openai.gpt-oss-120b-1:0';
-const profile = 'arn:aws:bedrock:us-west-2:123456789012:inference-profile/us.openai.gpt-oss-120b-1:0';
 
 interface Statement {
   Effect: string;
@@ -29,15 +28,6 @@ function bedrockGrants(context: Record<string, unknown>): string[] {
 test('without models in the options, no function may call Bedrock', () => {
   expect(bedrockGrants({})).toEqual([]);
   expect(bedrockGrants({ bedrockModels: [] })).toEqual([]);
-});
-
-test('the functions that answer may call the named models alone', () => {
-  const grants = ['chat', 'responses', 'background'].flatMap((name) =>
-    ['bedrock:InvokeModel', 'bedrock:InvokeModelWithResponseStream'].flatMap((action) =>
-      [profile, model].map((arn) => `${name} ${action} ${arn}`),
-    ),
-  );
-  expect(bedrockGrants({ bedrockModels: [model, profile] })).toEqual(grants);
 });
 
 const claude = 'anthropic.claude-opus-5-5-v1:0';

@@ -2,9 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { resourcesOf, synthesize, type Template } from './synthesize.ts';
 
-const givenAcl =
-  'arn:aws:wafv2:us-east-1:123456789012:global/webacl/company/12345678-1234-1234-1234-123456789012';
-
 function only(template: Template | undefined, type: string): Record<string, unknown> {
   const found = template === undefined ? [] : resourcesOf(template, type);
   expect(found).toHaveLength(1);
@@ -43,17 +40,6 @@ describe('the web ACL', () => {
     });
   });
 
-  test('keeps no samples of requests, whose headers hold keys', () => {
-    const { template } = synthesize({ region: 'us-east-1', webAcl: true });
-    const written = JSON.stringify(only(template, 'AWS::WAFv2::WebACL'));
-    expect(written.match(/"SampledRequestsEnabled":false/g)).toHaveLength(2);
-  });
-
-  test('lets through what webAclRequestsPerMinute says', () => {
-    const { template } = synthesize({ region: 'us-east-1', webAcl: true, webAclRequestsPerMinute: 90 });
-    expect(JSON.stringify(only(template, 'AWS::WAFv2::WebACL'))).toContain('"Limit":90');
-  });
-
   test('is in a stack of its own beside a relay elsewhere, which reads its ARN without a custom resource', () => {
     const { template, edge } = synthesize({ stage: 'prod', region: 'eu-central-1', webAcl: true });
     const name = 'relay-prod-edge-eu-central-1';
@@ -67,75 +53,12 @@ describe('the web ACL', () => {
     expect(types.filter(({ Type }) => /^(Custom::|AWS::CloudFormation::)/.test(Type))).toEqual([]);
     expect(resourcesOf(template, 'AWS::WAFv2::WebACL')).toEqual([]);
   });
-
-  test('may be one that exists', () => {
-    const { template, edge } = synthesize({ webAcl: givenAcl });
-    expect(aclOf(template)).toBe(givenAcl);
-    expect(edge).toEqual({});
-  });
-
-  test('costs money, so there is none without the option', () => {
-    const { template, edge } = synthesize({ region: 'eu-central-1' });
-    expect(aclOf(template)).toBeUndefined();
-    expect(edge).toEqual({});
-  });
 });
 
-describe('the alarm on the edge', () => {
-  const measured = {
-    Namespace: 'AWS/CloudFront',
-    MetricName: '5xxErrorRate',
-    TreatMissingData: 'notBreaching',
-  };
-
-  test('is in a stack of us-east-1 after a relay elsewhere, and reads the name of its distribution', () => {
-    const { template, edge } = synthesize({
-      region: 'eu-central-1',
-      edgeAlarms: true,
-      alarmEmail: 'ops@example.com',
-    });
-    expect(template.Outputs).toHaveProperty('DistributionId');
-    const stack = edge['relay-edge-alarms-eu-central-1'];
-    expect(only(stack, 'AWS::CloudWatch::Alarm')).toMatchObject({
-      ...measured,
-      AlarmActions: [{ Ref: expect.stringMatching(/^AlarmsTopic/) as string }],
-      Dimensions: [
-        {
-          Name: 'DistributionId',
-          Value: {
-            'Fn::GetStackOutput': {
-              StackName: 'relay',
-              OutputName: 'DistributionId',
-              Region: 'eu-central-1',
-            },
-          },
-        },
-        { Name: 'Region', Value: 'Global' },
-      ],
-    });
-    expect(only(stack, 'AWS::SNS::Subscription')).toMatchObject({ Endpoint: 'ops@example.com' });
-  });
-
-  test('is in the stack of a relay in us-east-1, with its topic', () => {
-    const { template, edge } = synthesize({
-      region: 'us-east-1',
-      edgeAlarms: true,
-      alarmEmail: 'ops@example.com',
-    });
-    expect(edge).toEqual({});
-    const alarms = resourcesOf(template, 'AWS::CloudWatch::Alarm').filter(
-      ([, { Properties }]) => Properties['MetricName'] === '5xxErrorRate',
-    );
-    expect(alarms).toHaveLength(1);
-    const [[topicId] = []] = resourcesOf(template, 'AWS::SNS::Topic');
-    expect(alarms[0]?.[1].Properties).toMatchObject({ ...measured, AlarmActions: [{ Ref: topicId }] });
-  });
-
-  test('reports to a topic of us-east-1 that is given', () => {
-    const edgeAlarms = 'arn:aws:sns:us-east-1:123456789012:ops';
-    const { edge } = synthesize({ region: 'eu-central-1', edgeAlarms });
-    expect(only(edge['relay-edge-alarms-eu-central-1'], 'AWS::CloudWatch::Alarm')).toMatchObject({
-      AlarmActions: [edgeAlarms],
-    });
+test('the alarm on the edge reports to a topic of us-east-1 that is given', () => {
+  const edgeAlarms = 'arn:aws:sns:us-east-1:123456789012:ops';
+  const { edge } = synthesize({ region: 'eu-central-1', edgeAlarms });
+  expect(only(edge['relay-edge-alarms-eu-central-1'], 'AWS::CloudWatch::Alarm')).toMatchObject({
+    AlarmActions: [edgeAlarms],
   });
 });

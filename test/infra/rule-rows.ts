@@ -143,15 +143,6 @@ function withGroup(template: DeployedTemplate, alarms = 1, platform = 'Lambda'):
   );
 }
 
-/** An alarm on a metric, not on an expression. */
-function alarmOfOneMetric(template: DeployedTemplate): Properties {
-  const found = Object.values(template.Resources).find(
-    ({ Type, Properties }) => Type === 'AWS::CloudWatch::Alarm' && Properties?.['Namespace'] !== undefined,
-  );
-  if (found?.Properties === undefined) throw new Error('no alarm of one metric');
-  return found.Properties;
-}
-
 const permission = (template: DeployedTemplate, action: string): string =>
   Object.entries(template.Resources).find(
     ([, { Type, Properties }]) =>
@@ -161,31 +152,6 @@ const permission = (template: DeployedTemplate, action: string): string =>
   )?.[0] ?? '';
 
 export const ruleRows: RuleRow[] = [
-  {
-    rule: 'table-name',
-    what: 'a table name of 256 characters',
-    says: 'AWS::DynamoDB::GlobalTable cannot be named xxx',
-    change: (template) => {
-      propertiesOf(template, table)['TableName'] = 'x'.repeat(256);
-    },
-  },
-  {
-    rule: 'dashboard-name',
-    what: 'a dashboard name with a blank',
-    says: 'AWS::CloudWatch::Dashboard cannot be named my relay',
-    change: (template) => {
-      propertiesOf(template, 'CloudWatch::Dashboard')['DashboardName'] = 'my relay';
-    },
-  },
-  {
-    rule: 'managed-policy-name',
-    what: 'a managed policy name of 129 characters',
-    says: 'AWS::IAM::ManagedPolicy cannot be named xxx',
-    change: (template) =>
-      add(template, 'A', 'IAM::ManagedPolicy', {
-        Properties: { ManagedPolicyName: 'x'.repeat(129), PolicyDocument: documentOf(1) },
-      }),
-  },
   {
     rule: 'name-taken',
     what: 'tables of a deployment that failed, without --import-existing-resources',
@@ -297,16 +263,6 @@ export const ruleRows: RuleRow[] = [
     },
   },
   {
-    rule: 'table-keys-declared',
-    what: 'a table that declares an attribute no key has',
-    says: 'AttributeDefinitions differ: extra',
-    change: (template) => {
-      const properties = propertiesOf(template, table);
-      const extra = { AttributeName: 'extra', AttributeType: 'S' };
-      set(properties, 'AttributeDefinitions', [properties['AttributeDefinitions'], extra].flat());
-    },
-  },
-  {
     rule: 'table-one-index-at-once',
     what: 'two new indexes in one deployment',
     says: 'more than one GSI creation or deletion in a single update (one, two)',
@@ -323,14 +279,6 @@ export const ruleRows: RuleRow[] = [
         index('one'),
         index('two'),
       ];
-    },
-  },
-  {
-    rule: 'table-replica-here',
-    what: 'a table without a replica in its own region',
-    says: 'Replicas must have the region of the stack, us-east-1: eu-west-1',
-    change: (template) => {
-      set(propertiesOf(template, table), 'Replicas.0.Region', 'eu-west-1');
     },
   },
   {
@@ -351,26 +299,6 @@ export const ruleRows: RuleRow[] = [
     says: 'Cannot exceed quota for PolicySize: 6144',
     change: (template) =>
       add(template, 'A', 'IAM::ManagedPolicy', { Properties: { PolicyDocument: documentOf(6_100) } }),
-  },
-  {
-    rule: 'role-trust-size',
-    what: 'a trust policy of more than 2,048 characters',
-    says: 'ACLSizePerRole: 2048',
-    change: (template) => {
-      const condition = { StringEquals: { 'aws:SourceArn': 'x'.repeat(2_000) } };
-      set(propertiesOf(template, 'IAM::Role'), 'AssumeRolePolicyDocument.Statement.0.Condition', condition);
-    },
-  },
-  {
-    rule: 'role-attached',
-    what: 'more than ten managed policies of a role',
-    says: 'PoliciesPerRole: 10 (11)',
-    change: (template) => {
-      propertiesOf(template, 'IAM::Role')['ManagedPolicyArns'] = Array.from(
-        { length: 11 },
-        (_, index) => `arn:aws:iam::aws:policy/Policy${index}`,
-      );
-    },
   },
   {
     rule: 'reserved-concurrency',
@@ -397,25 +325,6 @@ export const ruleRows: RuleRow[] = [
     says: 'exceeded the 4KB limit',
     change: (template) => {
       set(propertiesOf(template, lambda), 'Environment.Variables.MORE', 'x'.repeat(4_000));
-    },
-  },
-  {
-    rule: 'environment-reserved',
-    what: 'a variable that Lambda sets',
-    says: 'Reserved keys used in this request: AWS_REGION',
-    change: (template) => {
-      set(propertiesOf(template, lambda), 'Environment.Variables.AWS_REGION', 'us-east-1');
-    },
-  },
-  {
-    rule: 'system-log-level',
-    what: 'log levels of a function that logs text',
-    says: 'need the log format JSON',
-    change: (template) => {
-      Object.assign(propertiesOf(template, lambda)['LoggingConfig'] as object, {
-        LogFormat: 'Text',
-        SystemLogLevel: 'WARN',
-      });
     },
   },
   {
@@ -464,17 +373,6 @@ export const ruleRows: RuleRow[] = [
     },
   })),
   {
-    rule: 'url-streams-outside-vpc',
-    what: 'a streaming URL of a function in a VPC',
-    says: 'does not stream from a function in a VPC',
-    change: (template) => {
-      propertiesOf(template, lambda, 'Functionschat')['VpcConfig'] = {
-        SubnetIds: ['subnet-12345678'],
-        SecurityGroupIds: ['sg-12345678'],
-      };
-    },
-  },
-  {
     rule: 'version-of-new-code',
     what: 'a second version of the same code',
     says: 'A version for this Lambda function exists',
@@ -513,16 +411,6 @@ export const ruleRows: RuleRow[] = [
     },
   },
   {
-    rule: 'stream-filters',
-    what: 'more than five filters',
-    says: '6 filters, at most 5',
-    change: (template) => {
-      propertiesOf(template, 'Lambda::EventSourceMapping')['FilterCriteria'] = {
-        Filters: Array.from({ length: 6 }, (_, index) => ({ Pattern: `{"eventName":["${index}"]}` })),
-      };
-    },
-  },
-  {
     rule: 'stream-role-first',
     what: 'a table stream that the role of its function may not read',
     says: 'the role can perform dynamodb:GetRecords before the mapping is made',
@@ -549,139 +437,11 @@ export const ruleRows: RuleRow[] = [
     },
   },
   {
-    rule: 'acl-region',
-    what: 'a web ACL for CloudFront outside us-east-1',
-    says: 'parameter: CLOUDFRONT (in eu-central-1',
-    region: 'eu-central-1',
-    change: (template) =>
-      add(template, 'Acl', 'WAFv2::WebACL', {
-        Properties: {
-          Scope: 'CLOUDFRONT',
-          DefaultAction: { Allow: {} },
-          VisibilityConfig: {
-            CloudWatchMetricsEnabled: true,
-            MetricName: 'acl',
-            SampledRequestsEnabled: false,
-          },
-        },
-      }),
-  },
-  {
-    rule: 'acl-scope',
-    what: 'a regional web ACL before CloudFront',
-    says: 'is no web ACL of scope CLOUDFRONT',
-    change: (template) => {
-      distributionOf(template)['WebACLId'] =
-        'arn:aws:wafv2:us-east-1:000000000000:regional/webacl/acl/0a1b2c3d';
-    },
-  },
-  {
-    rule: 'certificate-region',
-    what: 'a certificate of another region',
-    says: "isn't in us-east-1 region",
-    change: (template) => {
-      set(
-        distributionOf(template),
-        'ViewerCertificate.AcmCertificateArn',
-        'arn:aws:acm:eu-central-1:123456789012:certificate/12345678-1234-1234-1234-123456789012',
-      );
-    },
-  },
-  {
-    rule: 'alias-certificate',
-    what: 'a host name without a certificate',
-    says: 'you must attach a trusted certificate',
-    change: (template) => {
-      distributionOf(template)['ViewerCertificate'] = { CloudFrontDefaultCertificate: true };
-    },
-  },
-  {
     rule: 'alias-taken',
     what: 'a host name that another distribution has',
     says: 'CNAMEAlreadyExists',
     account: (account, _stacks, template) => leftBehind(account, template, distribution),
     change: nothing,
-  },
-  {
-    rule: 'origin-timeout',
-    what: 'a read time-out over 120 seconds',
-    says: '180 s; 1 to 120',
-    change: (template) => {
-      set(distributionOf(template), 'Origins.0.CustomOriginConfig.OriginReadTimeout', 180);
-    },
-  },
-  {
-    rule: 'origin-headers',
-    what: 'a header to origins that CloudFront sets itself',
-    says: 'the custom header X-Amz-Relay is one that CloudFront does not add',
-    change: (template) => {
-      set(distributionOf(template), 'Origins.0.OriginCustomHeaders.0.HeaderName', 'X-Amz-Relay');
-    },
-  },
-  {
-    rule: 'metric-region',
-    what: 'an alarm of CloudFront outside us-east-1',
-    says: 'in eu-central-1 the alarm never has data',
-    region: 'eu-central-1',
-    change: (template) => {
-      alarmOfOneMetric(template)['Namespace'] = 'AWS/CloudFront';
-    },
-  },
-  {
-    rule: 'alarm-window',
-    what: 'an alarm over more than a day of five-minute periods',
-    says: 'cannot be checked across more than a day',
-    change: (template) => {
-      Object.assign(alarmOfOneMetric(template), { EvaluationPeriods: 289, Period: 300 });
-    },
-  },
-  {
-    rule: 'alarm-action-region',
-    what: 'an alarm that tells a topic of another region',
-    says: 'Invalid region eu-west-1 specified. Only us-east-1 is supported',
-    change: (template) => {
-      propertiesOf(template, 'CloudWatch::Alarm')['AlarmActions'] = [
-        'arn:aws:sns:eu-west-1:000000000000:ops',
-      ];
-    },
-  },
-  {
-    rule: 'composite-children',
-    what: 'a composite alarm of an alarm that it does not wait for',
-    says: 'is not an existing alarm when the rule is made',
-    change: (template) => {
-      propertiesOf(template, 'CloudWatch::Alarm')['AlarmName'] = 'one';
-      add(template, 'Both', 'CloudWatch::CompositeAlarm', { Properties: { AlarmRule: 'ALARM("one")' } });
-    },
-  },
-  {
-    rule: 'dashboard-body',
-    what: 'a dashboard of more than 500 widgets',
-    says: '501 widgets, at most 500',
-    change: (template) => {
-      propertiesOf(template, 'CloudWatch::Dashboard')['DashboardBody'] = JSON.stringify({
-        widgets: Array.from({ length: 501 }, () => ({ type: 'text', properties: { markdown: '' } })),
-      });
-    },
-  },
-  {
-    rule: 'budget-topic',
-    what: 'a budget that its topic does not let publish',
-    says: 'does not name budgets.amazonaws.com',
-    change: (template) => {
-      add(template, 'Bills', 'SNS::Topic', { Properties: {} });
-      add(template, 'Budget', 'Budgets::Budget', {
-        Properties: {
-          Budget: { BudgetType: 'COST', TimeUnit: 'MONTHLY', BudgetLimit: { Amount: 100, Unit: 'USD' } },
-          NotificationsWithSubscribers: [
-            {
-              Notification: { ComparisonOperator: 'GREATER_THAN', NotificationType: 'ACTUAL', Threshold: 80 },
-              Subscribers: [{ SubscriptionType: 'SNS', Address: { Ref: 'Bills' } }],
-            },
-          ],
-        },
-      });
-    },
   },
   {
     rule: 'shift-group',

@@ -1,7 +1,7 @@
 /** The double of CloudFormation refuses what AWS refuses: the relay's own template with one thing changed, for each rule. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Account } from './loopback/account.ts';
-import { serviceRules } from './loopback/rules/service-rules.ts';
+import { serviceRules } from './loopback/rules/stack-rules.ts';
 import { ResourceSchemas } from './loopback/schemas.ts';
 import { CloudFormationStacks, type LoopbackStack } from './loopback/stacks.ts';
 import {

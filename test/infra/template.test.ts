@@ -1,16 +1,12 @@
 /**
- * Today's template against the one that the first version deployed, and against itself: what a deployed stack keeps its data
- * in must not move, and no change of the template goes unseen.
+ * No change of a template goes unseen: the whole template of a stack, and what options change in the one without any.
+ * If a change is meant: `npm test -- test/infra/template.test.ts -u`, and read the diff of the golden file.
  */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { identities, stateful, type Identity } from './template-identity.ts';
-import { synthesize, type Template } from './synthesize.ts';
-
-const firstVersion = JSON.parse(
-  readFileSync(join(import.meta.dirname, 'first-version.golden.json'), 'utf8'),
-) as Record<string, Identity>;
+import { describe, expect, test } from 'vitest';
+import { checkResources } from '../../infra/local/template/template.ts';
+import { optionSets } from './option-sets.ts';
+import { synthesize } from './synthesize.ts';
 
 /** The options of the golden file: those with the most resources. */
 const options = {
@@ -19,60 +15,53 @@ const options = {
   certificateArn: 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012',
 };
 
-let template: Template;
-let today: Record<string, Identity>;
-
-beforeAll(() => {
-  ({ template } = synthesize(options));
-  today = identities(template);
-});
-
-const kept = Object.entries(firstVersion).filter(([, { type }]) => stateful.has(type));
-
-describe('a stack of the first version, updated', () => {
-  test.each(kept)('keeps %s as it is', (logicalId, identity) => {
-    // Later versions may have added to it, but a name would replace what had none.
-    expect(today[logicalId]).toMatchObject(identity);
-    expect(today[logicalId]?.name).toBe(identity.name);
-  });
-
-  test('has resources of every kind that keeps data or an address', () => {
-    expect([...new Set(kept.map(([, { type }]) => type))].toSorted()).toEqual([...stateful].toSorted());
-  });
-
-  test('never finds another type under an id: CloudFormation refuses that', () => {
-    const changed = Object.entries(firstVersion).filter(
-      ([id, { type }]) => (today[id]?.type ?? type) !== type,
-    );
-    expect(changed).toEqual([]);
-  });
-
-  test('never gives a name to another resource while the old one still has it', () => {
-    const holders = new Map(
-      Object.entries(firstVersion).flatMap(([id, { type, name }]) => (name ? [[`${type} ${name}`, id]] : [])),
-    );
-    const taken = Object.entries(today).filter(
-      ([id, { type, name }]) => name !== undefined && (holders.get(`${type} ${name}`) ?? id) !== id,
-    );
-    expect(taken).toEqual([]);
-  });
-});
-
 test('the template is the one that was looked at last', async () => {
-  const shown = `${JSON.stringify(withoutHashes(template), null, 2)}\n`;
-  await expect(
-    shown,
-    'The template has changed. If that is meant: npm test -- test/infra/template.test.ts -u, and read the diff of test/infra/template.golden.json',
-  ).toMatchFileSnapshot('template.golden.json');
+  await expect(shown(synthesize(options).template)).toMatchFileSnapshot('template.golden.json');
 });
+
+describe.each(Object.entries(optionSets))('a stage with %s', (name, given) => {
+  const { template, edge, isProtected } = synthesize(given);
+  const { stage, region } = given;
+
+  test('differs from one without options as it did when it was looked at last', async () => {
+    const { template: plain } = synthesize({ stage, ...(region !== undefined && { region }) });
+    const changes = differences(comparable(plain), comparable({ isProtected, edge, ...template }));
+    const file = `options.golden/${name.replaceAll(/[^a-z0-9]+/gi, '-')}.txt`;
+    await expect([...changes, ''].join('\n')).toMatchFileSnapshot(file);
+  });
+
+  test('runs on one machine', () => {
+    expect(() => checkResources(template.Resources)).not.toThrow();
+  });
+});
+
+/** A line for each value that is new, gone or other; of lists for each item. */
+function* differences(was: unknown, is: unknown, path = ''): Generator<string> {
+  if (JSON.stringify(was) === JSON.stringify(is)) return;
+  if (Array.isArray(was) && Array.isArray(is)) {
+    const texts = (list: unknown[]) => new Set(list.map((each) => JSON.stringify(each)));
+    const [before, after] = [texts(was), texts(is)];
+    for (const each of before) if (!after.has(each)) yield `${path} - ${each}`;
+    for (const each of after) if (!before.has(each)) yield `${path} + ${each}`;
+  } else if (isMap(was) && isMap(is))
+    for (const name of Object.keys({ ...was, ...is }))
+      yield* differences(was[name], is[name], path === '' ? name : `${path}.${name}`);
+  else yield `${path}: ${JSON.stringify(was) ?? 'nothing'} -> ${JSON.stringify(is) ?? 'nothing'}`;
+}
+
+const isMap = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Hashes of bundles and version numbers change with every release. */
-function withoutHashes(value: Template): unknown {
+function shown(value: object): string {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
-  return JSON.parse(
-    JSON.stringify(value)
-      .replaceAll(/[0-9a-f]{64}/g, 'HASH')
-      .replaceAll(`"RELAY_VERSION":"${version}"`, '"RELAY_VERSION":"VERSION"')
-      .replaceAll(`LLM relay ${version}`, 'LLM relay VERSION'),
-  );
+  const text = JSON.stringify(value, null, 2)
+    .replaceAll(/[0-9a-f]{64}/g, 'HASH')
+    .replaceAll(`"RELAY_VERSION": "${version}"`, '"RELAY_VERSION": "VERSION"')
+    .replaceAll(`LLM relay ${version}`, 'LLM relay VERSION');
+  return `${text}\n`;
 }
+
+/** Ids of versions change with every variable of their function. */
+const comparable = (value: object): unknown =>
+  JSON.parse(shown(value).replaceAll(/(?<=CurrentVersion)[0-9A-Fa-f]{40}/g, 'HASH'));

@@ -1,7 +1,7 @@
 /** Applies a template to an account as CloudFormation does: all of it, or what was there before. */
 import type { Account, Standing } from './account.ts';
 import type { ResourceSchemas } from './schemas.ts';
-import { serviceRules } from './rules/service-rules.ts';
+import { serviceRules } from './rules/stack-rules.ts';
 import type { RuleContext } from './rules/rule.ts';
 import { inOrder, type Action, type Resource } from './template.ts';
 

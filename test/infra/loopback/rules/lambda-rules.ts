@@ -1,4 +1,4 @@
-/** Rules of Lambda: capacity, environment, addresses, versions, event sources. */
+/** Rules of Lambda and CodeDeploy: capacity, environment, addresses, versions, event sources, traffic shifting. */
 import { publishedState } from '../account.ts';
 import { textOf, type Resource } from '../template.ts';
 import {
@@ -17,11 +17,7 @@ const lambda = `${documentation}lambda/latest/dg/`;
 /** What AWS keeps for functions without a reservation. */
 const unreservedMin = 100;
 const environmentMaxBytes = 4 * 1024;
-/** Set by Lambda, and by nobody else. */
-const reservedVariables =
-  /^(AWS_(REGION|DEFAULT_REGION|EXECUTION_ENV|ACCESS_KEY(_ID)?|SECRET_ACCESS_KEY|SESSION_TOKEN|LAMBDA_(FUNCTION_|LOG_|INITIALIZATION_TYPE|RUNTIME_API|METADATA_).*)|_HANDLER|_X_AMZN_TRACE_ID|LAMBDA_(TASK_ROOT|RUNTIME_DIR))$/;
 const readersMax = 2;
-const filtersMax = 5;
 
 /** The function that a name, an ARN or a qualified ARN means. */
 function functionOf(reference: unknown, { resources }: RuleContext): Resource | undefined {
@@ -41,7 +37,6 @@ export const lambdaRules: ServiceRule[] = [
   {
     id: 'reserved-concurrency',
     types: ['AWS::Lambda::Function'],
-    kind: 'refused',
     source: `${lambda}configuration-concurrency.html`,
     check({ id, properties }, { account, region, stackId, resources }) {
       const of = (resource: Resource): number =>
@@ -59,7 +54,6 @@ export const lambdaRules: ServiceRule[] = [
   {
     id: 'environment-size',
     types: ['AWS::Lambda::Function'],
-    kind: 'refused',
     source: `${lambda}gettingstarted-limits.html`,
     check({ properties }) {
       const { Variables } = recordOf(properties['Environment']);
@@ -69,32 +63,8 @@ export const lambdaRules: ServiceRule[] = [
     },
   },
   {
-    id: 'environment-reserved',
-    types: ['AWS::Lambda::Function'],
-    kind: 'refused',
-    source: `${lambda}configuration-envvars.html`,
-    check({ properties }) {
-      const names = Object.keys(recordOf(recordOf(properties['Environment'])['Variables']));
-      const reserved = names.filter((name) => reservedVariables.test(name));
-      if (reserved.length === 0) return undefined;
-      return `InvalidParameterValueException: Lambda was unable to configure your environment variables because the environment variables you have provided contains reserved keys that are currently not supported for modification. Reserved keys used in this request: ${reserved.join(', ')}`;
-    },
-  },
-  {
-    id: 'system-log-level',
-    types: ['AWS::Lambda::Function'],
-    kind: 'refused',
-    source: `${lambda}monitoring-cloudwatchlogs-log-level.html`,
-    check({ properties }) {
-      const { LogFormat, SystemLogLevel, ApplicationLogLevel } = recordOf(properties['LoggingConfig']);
-      if (LogFormat === 'JSON' || (SystemLogLevel ?? ApplicationLogLevel) === undefined) return undefined;
-      return 'InvalidParameterValueException: SystemLogLevel and ApplicationLogLevel need the log format JSON';
-    },
-  },
-  {
     id: 'url-alias-exists',
     types: ['AWS::Lambda::Url'],
-    kind: 'refused',
     source: `${lambda}urls-configuration.html`,
     check(url, context) {
       const target = url.properties['TargetFunctionArn'];
@@ -111,7 +81,6 @@ export const lambdaRules: ServiceRule[] = [
   {
     id: 'url-permissions',
     types: ['AWS::Lambda::Url'],
-    kind: 'useless',
     source: `${lambda}urls-auth.html`,
     check(url, context) {
       if (url.properties['AuthType'] !== 'NONE') return undefined;
@@ -133,22 +102,8 @@ export const lambdaRules: ServiceRule[] = [
     },
   },
   {
-    id: 'url-streams-outside-vpc',
-    types: ['AWS::Lambda::Url'],
-    kind: 'useless',
-    source: `${lambda}configuration-response-streaming.html`,
-    check(url, context) {
-      const called = functionOf(url.properties['TargetFunctionArn'], context);
-      const { SubnetIds } = recordOf(called?.properties['VpcConfig']);
-      if (url.properties['InvokeMode'] !== 'RESPONSE_STREAM' || listOf(SubnetIds).length === 0)
-        return undefined;
-      return 'a function URL does not stream from a function in a VPC';
-    },
-  },
-  {
     id: 'version-of-new-code',
     types: ['AWS::Lambda::Version'],
-    kind: 'refused',
     source: `${documentation}AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-version.html`,
     check(version, context) {
       if (context.action !== 'Add') return undefined;
@@ -161,7 +116,6 @@ export const lambdaRules: ServiceRule[] = [
   {
     id: 'version-is-new',
     types: ['AWS::Lambda::Function'],
-    kind: 'useless',
     source: `${lambda}configuration-versions.html`,
     check(called, context) {
       if (context.action !== 'Modify') return undefined;
@@ -176,7 +130,6 @@ export const lambdaRules: ServiceRule[] = [
   {
     id: 'stream-readers',
     types: ['AWS::Lambda::EventSourceMapping'],
-    kind: 'useless',
     source: `${lambda}services-dynamodb-eventsourcemapping.html`,
     check(mapping, context) {
       const stream = mapping.properties['EventSourceArn'];
@@ -188,20 +141,8 @@ export const lambdaRules: ServiceRule[] = [
     },
   },
   {
-    id: 'stream-filters',
-    types: ['AWS::Lambda::EventSourceMapping'],
-    kind: 'refused',
-    source: `${lambda}invocation-eventfiltering.html`,
-    check({ properties }) {
-      const filters = listOf(recordOf(properties['FilterCriteria'])['Filters']);
-      if (filters.length <= filtersMax) return undefined;
-      return `InvalidParameterValueException: ${filters.length} filters, at most ${filtersMax}`;
-    },
-  },
-  {
     id: 'stream-role-first',
     types: ['AWS::Lambda::EventSourceMapping'],
-    kind: 'refused',
     source: `${lambda}with-ddb.html`,
     check(mapping, context) {
       const { FunctionName, EventSourceArn, DestinationConfig } = mapping.properties;
@@ -217,6 +158,40 @@ export const lambdaRules: ServiceRule[] = [
       );
       if (missing === undefined) return undefined;
       return `InvalidParameterValueException: Cannot access stream ${String(EventSourceArn)}. Please ensure the role can perform ${missing[0]} before the mapping is made.`;
+    },
+  },
+  {
+    id: 'shift-group',
+    types: ['AWS::Lambda::Alias'],
+    source: `${documentation}AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html`,
+    check(alias, context) {
+      const update = recordOf(alias.updatePolicy['CodeDeployLambdaAliasUpdate']);
+      if (Object.keys(update).length === 0) return undefined;
+      const group = ofType(context, 'AWS::CodeDeploy::DeploymentGroup').find(
+        ({ physicalId, properties }) =>
+          physicalId === update['DeploymentGroupName'] &&
+          properties['ApplicationName'] === update['ApplicationName'],
+      );
+      const application = ofType(context, 'AWS::CodeDeploy::Application').find(
+        ({ physicalId }) => physicalId === update['ApplicationName'],
+      );
+      const isOfLambda = application?.properties['ComputePlatform'] === 'Lambda';
+      const config = textOf(group?.properties['DeploymentConfigName'] ?? '');
+      const isLambdaConfig = !config.startsWith('CodeDeployDefault.') || config.includes('.Lambda');
+      if (group && isOfLambda && isLambdaConfig && waitingFor(context, alias, group.id)) return undefined;
+      return `CodeDeploy: no deployment group ${String(update['DeploymentGroupName'])} of a Lambda application with a Lambda configuration (${config || 'none'}) stands before the alias`;
+    },
+  },
+  {
+    id: 'shift-alarms',
+    types: ['AWS::CodeDeploy::DeploymentGroup'],
+    source: `${documentation}codedeploy/latest/userguide/limits.html`,
+    check({ properties }, context) {
+      const alarms = listOf<{ Name: string }>(recordOf(properties['AlarmConfiguration'])['Alarms']);
+      if (alarms.length > 10) return `AlarmsLimitExceededException: ${alarms.length} alarms, at most 10`;
+      const known = new Set([...context.resources.values()].map(({ physicalId }) => physicalId));
+      const missing = alarms.find(({ Name }) => !known.has(Name));
+      return missing && `InvalidAlarmConfigException: ${missing.Name} is not an alarm of the stack`;
     },
   },
 ];

@@ -1,4 +1,7 @@
-/** A rule of a service that no schema has. */
+/**
+ * A rule of a service that no schema has: the service answers an error and the stack rolls back, or AWS deploys what then
+ * never does what it is for.
+ */
 import type { Account, Standing } from '../account.ts';
 import { waitsFor, type Action, type Resource } from '../template.ts';
 
@@ -16,11 +19,6 @@ export interface ServiceRule {
   id: string;
   /** Of resources; `*` is all. */
   types: readonly string[];
-  /**
-   * `refused`: the service answers an error, and the stack rolls back. `useless`: AWS deploys it, and it never does what it
-   * is for; the double refuses that too.
-   */
-  kind: 'refused' | 'useless';
   /** The documentation that says so. */
   source: string;
   /** The reason of a refusal, beginning with the service's error code if it has one. */

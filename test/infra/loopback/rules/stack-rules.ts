@@ -1,50 +1,32 @@
-/** Rules of CloudFormation itself: names, imports, replacements, exports. */
+/** What CloudFormation, DynamoDB, IAM and CloudFront refuse for what stands already: names, imports, replacements, sizes. */
 import { textOf } from '../template.ts';
 import { namedBy } from '../names.ts';
-import { documentation, recordOf, type ServiceRule } from './rule.ts';
+import { lambdaRules } from './lambda-rules.ts';
+import { policiesOfRole } from './policies.ts';
+import { documentation, listOf, ofType, recordOf, type ServiceRule } from './rule.ts';
 
 const cloudFormation = `${documentation}AWSCloudFormation/latest/`;
 
-/** Names of which the published schema says no form. */
-const nameForms: [id: string, types: string[], form: RegExp, source: string][] = [
-  [
-    'dashboard-name',
-    ['AWS::CloudWatch::Dashboard'],
-    /^[A-Za-z0-9_-]{1,255}$/,
-    'AmazonCloudWatch/latest/APIReference/API_PutDashboard.html',
-  ],
-  [
-    'table-name',
-    ['AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table'],
-    /^[A-Za-z0-9_.-]{3,255}$/,
-    'amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html',
-  ],
-  [
-    'managed-policy-name',
-    ['AWS::IAM::ManagedPolicy'],
-    /^[\w+=,.@-]{1,128}$/,
-    'IAM/latest/UserGuide/reference_iam-quotas.html',
-  ],
-];
+const tables = ['AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table'] as const;
 
-const nameRules = nameForms.map(([id, types, form, source]): ServiceRule => ({
-  id,
-  types,
-  kind: 'refused',
-  source: `${documentation}${source}`,
-  check({ type, properties }) {
-    const name = namedBy(type, properties);
-    if (name === undefined || form.test(textOf(name))) return undefined;
-    return `ValidationError: ${type} cannot be named ${textOf(name)}: ${String(form)}`;
-  },
-}));
+const indexNames = (properties: Record<string, unknown>): string[] =>
+  listOf<{ IndexName: string }>(properties['GlobalSecondaryIndexes']).map(({ IndexName }) => IndexName);
 
-export const stackRules: ServiceRule[] = [
-  ...nameRules,
+const aliasesOf = (properties: Record<string, unknown>): string[] =>
+  listOf<string>(recordOf(properties['DistributionConfig'])['Aliases']);
+
+const iamQuotas = `${documentation}IAM/latest/UserGuide/reference_iam-quotas.html`;
+const inlineMax = 10_240;
+const managedMax = 6_144;
+
+/** As IAM counts: without white space. */
+const lengthOf = (document: unknown): number => JSON.stringify(document ?? {}).length;
+
+export const serviceRules: readonly ServiceRule[] = [
+  ...lambdaRules,
   {
     id: 'name-taken',
     types: ['*'],
-    kind: 'refused',
     source: `${cloudFormation}UserGuide/troubleshooting.html#troubleshooting-errors-resource-already-exists`,
     check(resource, { account, action, stackId }) {
       if (action !== 'Add' && action !== 'Replace') return undefined;
@@ -58,7 +40,6 @@ export const stackRules: ServiceRule[] = [
   {
     id: 'name-twice',
     types: ['*'],
-    kind: 'refused',
     source: `${cloudFormation}TemplateReference/aws-properties-name.html`,
     check(resource, { resources }) {
       if (!resource.isNamed) return undefined;
@@ -72,7 +53,6 @@ export const stackRules: ServiceRule[] = [
   {
     id: 'import-retained',
     types: ['*'],
-    kind: 'refused',
     source: `${cloudFormation}UserGuide/import-resources-automatically.html`,
     check({ deletionPolicy, physicalId }, { action }) {
       if (action !== 'Import' || deletionPolicy.startsWith('Retain')) return undefined;
@@ -81,8 +61,7 @@ export const stackRules: ServiceRule[] = [
   },
   {
     id: 'import-key-schema',
-    types: ['AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table'],
-    kind: 'useless',
+    types: tables,
     source: `${cloudFormation}UserGuide/import-resources-manually.html`,
     check(resource, { account, action }) {
       if (action !== 'Import') return undefined;
@@ -93,8 +72,7 @@ export const stackRules: ServiceRule[] = [
   },
   {
     id: 'import-stream',
-    types: ['AWS::DynamoDB::GlobalTable', 'AWS::DynamoDB::Table'],
-    kind: 'refused',
+    types: tables,
     source: `${documentation}amazondynamodb/latest/developerguide/PointInTimeRecovery.Tutorial.html`,
     check(resource, { account, action }) {
       const { StreamViewType: wanted } = recordOf(resource.properties['StreamSpecification']);
@@ -106,13 +84,66 @@ export const stackRules: ServiceRule[] = [
   {
     id: 'custom-name-replaced',
     types: ['*'],
-    kind: 'refused',
     source: `${cloudFormation}TemplateReference/aws-properties-name.html`,
     check(resource, { action, before }) {
       const old = before.get(resource.id);
       if (action !== 'Replace' || old === undefined || !resource.isNamed) return undefined;
       if (namedBy(old.type, old.properties) !== namedBy(resource.type, resource.properties)) return undefined;
       return `CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename ${resource.physicalId} and update the stack again.`;
+    },
+  },
+  {
+    id: 'table-one-index-at-once',
+    types: tables,
+    source: `${documentation}amazondynamodb/latest/APIReference/API_UpdateTable.html`,
+    check({ id, properties }, { before: standing, action }) {
+      const old = standing.get(id);
+      if (action !== 'Modify' || old === undefined) return undefined;
+      const [before, after] = [indexNames(old.properties), indexNames(properties)];
+      const changed = [
+        ...before.filter((name) => !after.includes(name)),
+        ...after.filter((name) => !before.includes(name)),
+      ];
+      if (changed.length <= 1) return undefined;
+      return `ValidationException: Cannot perform more than one GSI creation or deletion in a single update (${changed.join(', ')})`;
+    },
+  },
+  {
+    id: 'role-inline-size',
+    types: ['AWS::IAM::Role'],
+    source: iamQuotas,
+    check(role, context) {
+      const managed = new Set(ofType(context, 'AWS::IAM::ManagedPolicy').map(({ id }) => id));
+      const inline = policiesOfRole(role, context).filter(({ from }) => !managed.has(from ?? ''));
+      const size = inline.reduce((sum, { document }) => sum + lengthOf(document), 0);
+      if (size <= inlineMax) return undefined;
+      return `LimitExceeded: Maximum policy size of ${inlineMax} bytes exceeded for role ${role.physicalId} (${size})`;
+    },
+  },
+  {
+    id: 'managed-policy-size',
+    types: ['AWS::IAM::ManagedPolicy'],
+    source: iamQuotas,
+    check({ properties }) {
+      const size = lengthOf(properties['PolicyDocument']);
+      if (size <= managedMax) return undefined;
+      return `LimitExceeded: Cannot exceed quota for PolicySize: ${managedMax} (${size})`;
+    },
+  },
+  {
+    id: 'alias-taken',
+    types: ['AWS::CloudFront::Distribution'],
+    source: `${documentation}AmazonCloudFront/latest/DeveloperGuide/CNAMEs.html`,
+    check({ properties, type }, { account, stackId }) {
+      const names = aliasesOf(properties);
+      const taken = account.standing.find(
+        (other) =>
+          other.type === type &&
+          other.owner !== stackId &&
+          aliasesOf(other.properties).some((name) => names.includes(name)),
+      );
+      if (taken === undefined) return undefined;
+      return `CNAMEAlreadyExists: One or more of the CNAMEs you provided are already associated with a different resource (${taken.physicalId})`;
     },
   },
 ];
