@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { OutputItem } from '../../shared/endpoints/responses/response-object.ts';
+import type { OutputItem } from '../../shared/endpoints/responses/answer-items.ts';
 import { readByGrammar } from '../golden/responses/grammar.ts';
 import { readEvents } from '../golden/responses/read-events.ts';
 import { chunk, toolDelta, usageChunk } from '../support/upstream-frames.ts';

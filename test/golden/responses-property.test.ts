@@ -7,7 +7,7 @@ import { ChatReader } from '../../shared/upstreams/dialects/chat/events.ts';
 import type { Renderer } from '../../shared/endpoints/endpoint.ts';
 import { answerFacts } from '../support/answer-facts.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
-import type { OutputItem } from '../../shared/endpoints/responses/response-object.ts';
+import type { OutputItem } from '../../shared/endpoints/responses/answer-items.ts';
 import { responsesEvent } from '../support/wire-schemas.ts';
 import { readByGrammar } from './responses/grammar.ts';
 import { readEvents } from './responses/read-events.ts';

@@ -1,30 +1,36 @@
 import type { Machine } from '../../stream/machine.ts';
 import {
+  type Annotation,
   type ChatChunk,
   type ChatDelta,
   type ChatUsage,
-  type ChunkChoice,
   deltaText,
-  type Kept,
+  type ToolCallDelta,
 } from '../../wire/chat-response.ts';
 import { InvalidRequest, type ErrorObject } from '../../wire/invalid-request.ts';
-import { asRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
 import { type AnswerFacts, type SentFacts, keptForAnswer } from '../endpoint.ts';
+import { type ResponseObject, finishedResponse, incompleteReason, responseError } from './response-object.ts';
 import {
-  type ResponseObject,
+  CallWriter,
+  type DeclaredTool,
+  ItemQueue,
+  MessageWriter,
+  ReasoningWriter,
   type ResponsesEvent,
   type TokenLogprob,
-  finishedResponse,
-  responseError,
   type TopLogprob,
-} from './response-object.ts';
-import { AnswerItems } from './answer-items.ts';
-import type { DeclaredTool } from './item-writers.ts';
+} from './answer-items.ts';
 
-/** What a piece takes beside its text, until the item is done. */
+/** What a piece, an item and a part of a message take beside their text, in bytes, until the item is done. */
 const pieceBytes = 16;
-
-const noUsage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+const itemBytes = 1024;
+const partBytes = 512;
+/**
+ * How much of seals, in characters, one answer has before its end. Each seal holds the state so far, since clients may
+ * keep the last one alone: without a bound they would grow with the square of an answer that reasons again and again.
+ */
+const sealsLengthMax = 128 * 1024;
 
 /** What the request says about its answer. */
 interface AskedAnswer {
@@ -32,6 +38,7 @@ interface AskedAnswer {
   started: ResponseObject;
   /** The fields of the request that are repeated in the answer, as they are in force. */
   echo: (sent: SentFacts) => JsonRecord;
+  /** The declared tools, by flat name. */
   declared: ReadonlyMap<string, DeclaredTool>;
   /** The text of the reasoning is shown as a summary. */
   summary: boolean;
@@ -42,32 +49,44 @@ interface AskedAnswer {
 
 /**
  * Converts the canonical stream of one choice to the events of a Responses stream: created in_progress (item
- * event | in_progress)* (completed | failed). Throws an InvalidRequest for an image, which no item can hold.
+ * event | in_progress)* (completed | failed). Text after a call or after reasoning is a message of its own. Throws an
+ * InvalidRequest for an image, which no item can hold.
+ *
+ * The state of the turn stands, sealed, in a reasoning item before the text or the call that it led to, as far as it is
+ * known by then; what comes later is in an item after it. Each seal holds the state so far, and the last one all of it.
  */
 export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   readonly #asked: AskedAnswer;
   readonly #facts: AnswerFacts;
-  readonly #items: AnswerItems;
-  readonly #kept: Kept = keptForAnswer();
+  readonly #kept = keptForAnswer();
+  readonly #queue = new ItemQueue();
   /** The response object of the opening events; undefined before them. */
   #opened: ResponseObject | undefined;
   /** The index of the first choice, which alone is shown. Some upstreams count their choices from 1. */
   #choice: number | undefined;
   #finish = 'stop';
-  #usage = noUsage;
+  #usage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
   #quota: number | undefined;
   /** Unix seconds; undefined: the items are not closed yet. */
   #endedAt: number | undefined;
+  /** By index in the canonical stream. */
+  readonly #calls = new Map<number, CallWriter>();
+  /** Annotations that came before any text. */
+  #annotations: Annotation[] = [];
+  /** The phase that the upstream said last. */
+  #phase: string | undefined;
+  /** The kind of the part that was written last. */
+  #part: 'text' | 'refusal' | undefined;
+  /** The number of opaque parts that the last seal has, or will have when its item closes. */
+  #sealedParts = 0;
+  #sealsLength = 0;
+  /** Reasoning came after the last seal. It may lengthen an opaque part. */
+  #reasonedSince = false;
+  #ending = false;
 
   constructor(asked: AskedAnswer, facts: AnswerFacts) {
     this.#asked = asked;
     this.#facts = facts;
-    this.#items = new AnswerItems({
-      suffix: asked.started.id.replace(/^resp-/, ''),
-      declared: asked.declared,
-      kept: this.#kept,
-      state: asked.keepsState ? facts : undefined,
-    });
   }
 
   /** The two events that open the stream; none if they were sent already. */
@@ -86,24 +105,28 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     if (typeof chunk.quota === 'number') this.#quota = chunk.quota;
     const shown = chunk.choices.filter(({ index }) => index === (this.#choice ??= index));
     if (shown.some(({ delta }) => (delta.images?.length ?? 0) > 0)) throw imageRefused();
-    return [...this.start(), ...shown.flatMap((choice) => this.#pushChoice(choice))];
+    const events = this.start();
+    for (const { delta, logprobs, finish_reason: finish } of shown) {
+      if (finish) this.#finish = finish;
+      const known = this.#asked.logprobs && logprobs !== null ? tokenLogprobs(logprobs) : [];
+      events.push(...this.#pushDelta(delta, known));
+    }
+    return events;
   }
 
   /** Closes the items: what comes before the last event. */
   close(): ResponsesEvent[] {
-    const events = [...this.start(), ...this.#items.end(this.#finish)];
+    const events = [...this.start(), ...this.#endItems()];
     this.#endedAt ??= this.#facts.now();
     return events;
   }
 
   /** The response as the last event has it: valid from `close` on, or at any time with the error that it fails with. */
   whole(error?: ErrorObject): ResponseObject {
-    if (error) {
-      const { output } = this.#items;
-      return { ...this.#response(), status: 'failed', output, error: responseError(error) };
-    }
+    const { output } = this.#queue;
+    if (error) return { ...this.#response(), status: 'failed', output, error: responseError(error) };
     return finishedResponse(this.#response(), {
-      output: this.#items.output,
+      output,
       usage: this.#usage,
       finish: this.#finish,
       quota: this.#quota,
@@ -133,27 +156,122 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return { ...started, model, ...echo(this.#facts.sent()), store: this.#facts.stored?.() ?? false };
   }
 
-  #pushChoice({ delta, logprobs, finish_reason: finish }: ChunkChoice): ResponsesEvent[] {
-    if (finish) this.#finish = finish;
-    const shown = this.#asked.logprobs && logprobs !== null ? tokenLogprobs(logprobs) : [];
-    return this.#pushDelta(delta, shown);
-  }
-
   #pushDelta(delta: ChatDelta, logprobs: TokenLogprob[]): ResponsesEvent[] {
-    const items = this.#items;
     this.#kept.bytes(pieceBytes);
     this.#kept.text(deltaText(delta));
     for (const each of [logprobs, delta.annotations]) if (each && each.length > 0) this.#kept.value(each);
-    if (delta.phase !== undefined) items.phase(delta.phase);
+    this.#phase = delta.phase ?? this.#phase;
     const events: ResponsesEvent[] = [];
-    if (delta.reasoning_content || delta.reasoning_details) items.reasoned();
+    if (delta.reasoning_content || delta.reasoning_details) this.#reasonedSince = true;
     if (delta.reasoning_content && this.#asked.summary)
-      events.push(...items.reasoning(delta.reasoning_content));
-    if (delta.content) events.push(...items.text(delta.content, logprobs));
-    if (delta.refusal) events.push(...items.refusal(delta.refusal));
-    for (const annotation of delta.annotations ?? []) events.push(...items.annotation(annotation));
-    for (const piece of delta.tool_calls ?? []) events.push(...items.call(piece));
+      events.push(...this.#reasoning(delta.reasoning_content));
+    if (delta.content) events.push(...this.#text(delta.content, logprobs));
+    if (delta.refusal) events.push(...this.#refusal(delta.refusal));
+    for (const annotation of delta.annotations ?? []) events.push(...this.#annotation(annotation));
+    for (const piece of delta.tool_calls ?? []) events.push(...this.#call(piece));
     return events;
+  }
+
+  #reasoning(text: string): ResponsesEvent[] {
+    const { last } = this.#queue;
+    if (last instanceof ReasoningWriter) return this.#queue.write(last, last.summary(text));
+    const { item, events } = this.#openReasoning();
+    return [...events, ...this.#queue.write(item, item.summary(text))];
+  }
+
+  #text(text: string, logprobs: TokenLogprob[]): ResponsesEvent[] {
+    const { item, events } = this.#message('text');
+    const said = item.text(text, logprobs);
+    const annotations = this.#annotations.splice(0).flatMap((each) => item.annotate(each));
+    return [...events, ...this.#queue.write(item, [...said, ...annotations])];
+  }
+
+  #refusal(text: string): ResponsesEvent[] {
+    const { item, events } = this.#message('refusal');
+    return [...events, ...this.#queue.write(item, item.refusal(text))];
+  }
+
+  #annotation(annotation: Annotation): ResponsesEvent[] {
+    const { last } = this.#queue;
+    if (last instanceof MessageWriter) return this.#queue.write(last, last.annotate(annotation));
+    this.#annotations.push(annotation);
+    return [];
+  }
+
+  /** A piece of a call that is done already says nothing: its arguments were complete. */
+  #call({ index, id = '', type, function: called, custom }: ToolCallDelta): ResponsesEvent[] {
+    const text = called?.arguments ?? custom?.input ?? '';
+    const known = this.#calls.get(index);
+    if (known) return this.#queue.has(known) ? this.#queue.write(known, known.input(text)) : [];
+    const state = this.#stateBefore();
+    const name = called?.name ?? custom?.name ?? '';
+    const declared = this.#asked.declared.get(name) ?? { name, namespace: undefined };
+    const tool = { ...declared, kind: type ?? 'function' };
+    const call = new CallWriter(this.#suffix, this.#nextIndex(), id, tool);
+    this.#calls.set(index, call);
+    return [...state, ...this.#queue.add(call), ...this.#queue.write(call, call.input(text))];
+  }
+
+  /** Closes all items; then comes the state that no item has yet. */
+  #endItems(): ResponsesEvent[] {
+    const cut = incompleteReason(this.#finish) !== undefined;
+    const phase = this.#finish === 'tool_calls' ? 'commentary' : 'final_answer';
+    this.#ending = true;
+    const events = this.#queue.end(cut ? { status: 'incomplete' } : { status: 'completed', phase });
+    const state = this.#stateBefore();
+    if (state.length === 0) return events;
+    return [...events, ...state, ...this.#queue.end({ status: 'completed' })];
+  }
+
+  /** The open message, unless the upstream said that another phase began. */
+  #message(part: 'text' | 'refusal'): { item: MessageWriter; events: ResponsesEvent[] } {
+    if (this.#part !== part) this.#kept.bytes(partBytes);
+    this.#part = part;
+    const { last } = this.#queue;
+    const phase = this.#phase;
+    if (last instanceof MessageWriter && (phase === undefined || phase === last.phase))
+      return { item: last, events: [] };
+    const state = this.#stateBefore();
+    const item = new MessageWriter(this.#suffix, this.#nextIndex(), phase);
+    return { item, events: [...state, ...this.#queue.add(item)] };
+  }
+
+  /** Opens an item for the state that led to what comes now, unless reasoning is open, which takes it when it closes. */
+  #stateBefore(): ResponsesEvent[] {
+    const isOpen = this.#queue.last instanceof ReasoningWriter;
+    return isOpen || !this.#takesState() ? [] : this.#openReasoning(() => true).events;
+  }
+
+  /** `hasState`: whether the item gets the state, asked when it closes. */
+  #openReasoning(hasState = () => this.#takesState()): { item: ReasoningWriter; events: ResponsesEvent[] } {
+    const seal = (id: string): string | undefined => {
+      const sealed = hasState() ? this.#facts.sealedState(id) : undefined;
+      this.#sealsLength += sealed?.length ?? 0;
+      return sealed;
+    };
+    const item = new ReasoningWriter(this.#suffix, this.#nextIndex(), seal);
+    return { item, events: this.#queue.add(item) };
+  }
+
+  /** Whether there is state that the client's last seal may lack, which one item then gets. */
+  #takesState(): boolean {
+    const parts = this.#asked.keepsState ? this.#facts.opaqueParts() : 0;
+    const isUnsealed = parts > this.#sealedParts || (parts > 0 && this.#reasonedSince);
+    if (!isUnsealed || (!this.#ending && this.#sealsLength >= sealsLengthMax)) return false;
+    this.#sealedParts = parts;
+    this.#reasonedSince = false;
+    return true;
+  }
+
+  /** The end of the items' ids. */
+  get #suffix(): string {
+    return this.#asked.started.id.replace(/^resp-/, '');
+  }
+
+  /** Of an item that begins now. */
+  #nextIndex(): number {
+    this.#kept.bytes(itemBytes);
+    return this.#queue.nextIndex;
   }
 }
 
@@ -165,23 +283,16 @@ const imageRefused = (): InvalidRequest =>
   );
 
 /** The log probabilities of a chunk's text in the form of Responses. Entries without a token are left out. */
-function tokenLogprobs(value: unknown): TokenLogprob[] {
-  const { content } = asRecord(value);
-  return recordsIn(content).flatMap((entry) => {
-    const known = logprobOf(entry);
-    return known ? [{ ...known, top_logprobs: recordsIn(entry['top_logprobs']).flatMap(topOf) }] : [];
-  });
-}
+const tokenLogprobs = (value: unknown): TokenLogprob[] =>
+  recordsIn(asRecord(value)['content']).flatMap((entry) =>
+    logprobOf(entry).map((known) => ({
+      ...known,
+      top_logprobs: recordsIn(entry['top_logprobs']).flatMap(logprobOf),
+    })),
+  );
 
-const topOf = (entry: JsonRecord): TopLogprob[] => {
-  const known = logprobOf(entry);
-  return known ? [known] : [];
-};
-
-function logprobOf({ token, logprob, bytes }: JsonRecord): TopLogprob | undefined {
-  if (typeof token !== 'string' || typeof logprob !== 'number') return undefined;
-  const numbers = Array.isArray(bytes)
-    ? bytes.filter((byte): byte is number => typeof byte === 'number')
-    : [];
-  return { token, logprob, bytes: numbers };
+function logprobOf({ token, logprob, bytes }: JsonRecord): TopLogprob[] {
+  if (typeof token !== 'string' || typeof logprob !== 'number') return [];
+  const numbers = listIn(bytes).filter((byte): byte is number => typeof byte === 'number');
+  return [{ token, logprob, bytes: numbers }];
 }

@@ -1,205 +1,255 @@
-import type { Annotation, ToolCallDelta, Kept } from '../../wire/chat-response.ts';
-import type { AnswerFacts } from '../endpoint.ts';
-import {
-  incompleteReason,
-  type OutputItem,
-  type ResponsesEvent,
-  type TokenLogprob,
-} from './response-object.ts';
-import {
-  CallWriter,
-  type DeclaredTool,
-  MessageWriter,
-  ReasoningWriter,
-  type ItemEnd,
-  type ItemWriter,
-} from './item-writers.ts';
+/** Messages, reasoning and calls of an answer, each written as one output item with its events from added to done. */
+import { JsonScan } from '../../stream/json-scan.ts';
+import { isUrlCitation, type Annotation, GrowingText } from '../../wire/chat-response.ts';
 
-/**
- * How much of seals, in characters, one answer has before its end. Each seal holds the state so far, since clients may
- * keep the last one alone: without a bound they would grow with the square of an answer that reasons again and again.
- */
-const sealsLengthMax = 128 * 1024;
-/** What an item takes beside its texts: its ids and the events that open it. */
-const itemBytes = 1024;
-/** The same of a part of a message. */
-const partBytes = 512;
+/** One event without its sequence number, which the stream renderer adds. */
+export type ResponsesEvent = { type: string } & Record<string, unknown>;
 
-/** What the items of an answer are made with. */
-interface ItemsContext {
-  /** The end of the items' ids. */
-  suffix: string;
-  /** The declared tools, by flat name. */
-  declared: ReadonlyMap<string, DeclaredTool>;
-  kept: Kept;
-  /** The state of the turn; undefined: the client does not keep it. */
-  state: Pick<AnswerFacts, 'sealedState' | 'opaqueParts'> | undefined;
+type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+/** How an item ends. */
+interface ItemEnd {
+  status: ItemStatus;
+  /** What a message without a phase of its own was. Absent: unknown, because the answer was cut. */
+  phase?: 'commentary' | 'final_answer';
 }
 
-/**
- * The output items of an answer. Text after a call or after reasoning is a message of its own. The state of the turn
- * stands, sealed, in a reasoning item before the text or the call that it led to, as far as it is known by then; what
- * comes later is in an item after it. Each seal holds the state so far, and the last one all of it.
- */
-export class AnswerItems {
-  readonly #context: ItemsContext;
-  readonly #queue = new ItemQueue();
-  /** By index in the canonical stream. */
-  readonly #calls = new Map<number, CallWriter>();
-  /** Annotations that came before any text. */
-  #annotations: Annotation[] = [];
-  /** The phase that the upstream said last. */
-  #phase: string | undefined;
-  /** The number of opaque parts that the last seal has, or will have when its item closes. */
-  #sealedParts = 0;
-  #sealsLength = 0;
-  /** Reasoning came after the last seal. It may lengthen an opaque part. */
-  #reasonedSince = false;
-  #ending = false;
-  /** The kind of the part that was written last. */
-  #part: 'text' | 'refusal' | undefined;
+/** An output item that is being written. */
+abstract class ItemWriter {
+  readonly outputIndex: number;
+  readonly #id: string;
 
-  constructor(context: ItemsContext) {
-    this.#context = context;
+  /** `suffix`: the end of the ids of all items of the answer. */
+  constructor(prefix: string, suffix: string, outputIndex: number) {
+    this.#id = `${prefix}_${suffix}_${outputIndex}`;
+    this.outputIndex = outputIndex;
   }
 
-  /** The items that are done. */
-  get output(): OutputItem[] {
-    return this.#queue.output;
-  }
-
-  phase(phase: string): void {
-    this.#phase = phase;
-  }
-
-  /** Reasoning came, shown or not. */
-  reasoned(): void {
-    this.#reasonedSince = true;
-  }
-
-  reasoning(text: string): ResponsesEvent[] {
-    const last = this.#queue.last;
-    if (last instanceof ReasoningWriter) return this.#queue.write(last, last.summary(text));
-    const { item, events } = this.#openReasoning();
-    return [...events, ...this.#queue.write(item, item.summary(text))];
-  }
-
-  text(text: string, logprobs: TokenLogprob[]): ResponsesEvent[] {
-    this.#countPart('text');
-    const { item, events } = this.#message();
-    const said = item.text(text, logprobs);
-    const annotations = this.#annotations.splice(0).flatMap((each) => item.annotate(each));
-    return [...events, ...this.#queue.write(item, [...said, ...annotations])];
-  }
-
-  refusal(text: string): ResponsesEvent[] {
-    this.#countPart('refusal');
-    const { item, events } = this.#message();
-    return [...events, ...this.#queue.write(item, item.refusal(text))];
-  }
-
-  annotation(annotation: Annotation): ResponsesEvent[] {
-    const last = this.#queue.last;
-    if (last instanceof MessageWriter) return this.#queue.write(last, last.annotate(annotation));
-    this.#annotations.push(annotation);
-    return [];
-  }
-
-  /** A piece of a call that is done already says nothing: its arguments were complete. */
-  call(piece: ToolCallDelta): ResponsesEvent[] {
-    const text = piece.function?.arguments ?? piece.custom?.input ?? '';
-    const known = this.#calls.get(piece.index);
-    if (known) return this.#queue.has(known) ? this.#queue.write(known, known.input(text)) : [];
-    const state = this.#stateBefore();
-    const call = this.#newCall(piece);
-    this.#calls.set(piece.index, call);
-    return [...state, ...this.#queue.add(call), ...this.#queue.write(call, call.input(text))];
-  }
-
-  /** Closes all items; then comes the state that no item has yet. `finish`: the finish reason. */
-  end(finish: string): ResponsesEvent[] {
-    const cut = incompleteReason(finish) !== undefined;
-    const phase = finish === 'tool_calls' ? 'commentary' : 'final_answer';
-    this.#ending = true;
-    const events = this.#queue.end({
-      status: cut ? 'incomplete' : 'completed',
-      phase: cut ? undefined : phase,
-    });
-    const state = this.#stateBefore();
-    if (state.length === 0) return events;
-    return [...events, ...state, ...this.#queue.end({ status: 'completed', phase: undefined })];
-  }
-
-  /** The open message, unless the upstream said that another phase began. */
-  #message(): { item: MessageWriter; events: ResponsesEvent[] } {
-    const last = this.#queue.last;
-    const phase = this.#phase;
-    if (last instanceof MessageWriter && (phase === undefined || phase === last.phase))
-      return { item: last, events: [] };
-    const state = this.#stateBefore();
-    const outputIndex = this.#nextIndex();
-    const item = new MessageWriter(this.#context.suffix, outputIndex, phase);
-    return { item, events: [...state, ...this.#queue.add(item)] };
-  }
-
-  /** Opens an item for the state that led to what comes now, unless reasoning is open, which takes it when it closes. */
-  #stateBefore(): ResponsesEvent[] {
-    const isOpen = this.#queue.last instanceof ReasoningWriter;
-    if (isOpen || !this.#takesState()) return [];
-    return this.#openReasoning(() => true).events;
-  }
-
-  /** `hasState`: whether the item gets the state, asked when it closes. */
-  #openReasoning(hasState = () => this.#takesState()): { item: ReasoningWriter; events: ResponsesEvent[] } {
-    const seal = (id: string): string | undefined => (hasState() ? this.#seal(id) : undefined);
-    const item = new ReasoningWriter(this.#context.suffix, this.#nextIndex(), seal);
-    return { item, events: this.#queue.add(item) };
-  }
-
-  #seal(id: string): string | undefined {
-    const sealed = this.#context.state?.sealedState(id);
-    this.#sealsLength += sealed?.length ?? 0;
-    return sealed;
-  }
-
-  /** Whether there is state that no item has, which one item then gets. */
-  #takesState(): boolean {
-    const isDue = this.#hasUnsealed() && (this.#ending || this.#sealsLength < sealsLengthMax);
-    if (!isDue) return false;
-    this.#sealedParts = this.#context.state?.opaqueParts() ?? 0;
-    this.#reasonedSince = false;
+  /** Whether nothing can follow in this item once another one began. */
+  finished(): boolean {
     return true;
   }
 
-  /** Whether the client's last seal may lack some of the state. */
-  #hasUnsealed(): boolean {
-    const parts = this.#context.state?.opaqueParts() ?? 0;
-    return parts > this.#sealedParts || (parts > 0 && this.#reasonedSince);
+  added(): ResponsesEvent {
+    const item = this.item(this.#id, { status: 'in_progress' });
+    return { type: 'response.output_item.added', output_index: this.outputIndex, item };
   }
 
-  #countPart(kind: 'text' | 'refusal'): void {
-    if (this.#part !== kind) this.#context.kept.bytes(partBytes);
-    this.#part = kind;
+  /** Called once. The last event has the item. */
+  done(end: ItemEnd): { item: OutputItem; events: ResponsesEvent[] } {
+    const closing = this.closing();
+    const item = this.item(this.#id, end);
+    const done = { type: 'response.output_item.done', output_index: this.outputIndex, item };
+    return { item, events: [...closing, done] };
   }
 
-  /** Of an item that begins now. */
-  #nextIndex(): number {
-    this.#context.kept.bytes(itemBytes);
-    return this.#queue.nextIndex;
+  protected event(type: string, more: object): ResponsesEvent {
+    return { type: `response.${type}`, item_id: this.#id, output_index: this.outputIndex, ...more };
   }
 
-  #newCall({ id = '', type, function: called, custom }: ToolCallDelta): CallWriter {
-    const name = called?.name ?? custom?.name ?? '';
-    const declared = this.#context.declared.get(name) ?? { name, namespace: undefined };
-    const tool = { ...declared, kind: type ?? 'function' };
-    return new CallWriter(this.#context.suffix, this.#nextIndex(), id, tool);
+  /** The events that close its last part. */
+  protected abstract closing(): ResponsesEvent[];
+
+  /** The item as it is. */
+  abstract item(id: string, end: ItemEnd): OutputItem;
+}
+
+type Item<Type extends string, More> = { id: string; type: Type; status: ItemStatus } & More;
+export type OutputItem = MessageItem | ReasoningItem | CallItem;
+
+export interface TopLogprob {
+  token: string;
+  logprob: number;
+  bytes: number[];
+}
+export type TokenLogprob = TopLogprob & { top_logprobs: TopLogprob[] };
+
+const emptyParts = {
+  output_text: () => ({
+    type: 'output_text' as const,
+    text: '',
+    annotations: [] as object[],
+    logprobs: [] as TokenLogprob[],
+  }),
+  refusal: () => ({ type: 'refusal' as const, refusal: '' }),
+};
+type PartType = keyof typeof emptyParts;
+type PartOf<Type extends PartType> = ReturnType<(typeof emptyParts)[Type]>;
+
+/** `phase`: `commentary` or `final_answer`. Set when the item is done, or at its start if the upstream says it. */
+type MessageItem = Item<'message', { role: 'assistant'; phase?: string; content: PartOf<PartType>[] }>;
+
+/** A message. Its parts are written one after the other; text and refusal are parts of their own. */
+export class MessageWriter extends ItemWriter {
+  /** The phase that the upstream said. */
+  readonly phase: string | undefined;
+  readonly #content: PartOf<PartType>[] = [];
+  /** The text of the open part, which gets it when it closes. */
+  #said = new GrowingText();
+
+  constructor(suffix: string, outputIndex: number, phase: string | undefined) {
+    super('msg', suffix, outputIndex);
+    this.phase = phase;
+  }
+
+  text(delta: string, logprobs: TokenLogprob[]): ResponsesEvent[] {
+    const { part, events } = this.#part('output_text');
+    this.#said.add(delta);
+    for (const each of logprobs) part.logprobs.push(each);
+    return [...events, this.#partEvent('output_text.delta', { delta, logprobs })];
+  }
+
+  refusal(delta: string): ResponsesEvent[] {
+    const { events } = this.#part('refusal');
+    this.#said.add(delta);
+    return [...events, this.#partEvent('refusal.delta', { delta })];
+  }
+
+  /** Belongs to the text before it, or to the one after it if there is none yet. */
+  annotate(noted: Annotation): ResponsesEvent[] {
+    const { part, events } = this.#part('output_text');
+    const annotation = isUrlCitation(noted) ? { type: noted.type, ...noted.url_citation } : noted;
+    const place = { annotation_index: part.annotations.length };
+    part.annotations.push(annotation);
+    return [...events, this.#partEvent('output_text.annotation.added', { ...place, annotation })];
+  }
+
+  protected closing(): ResponsesEvent[] {
+    const part = this.#content.at(-1);
+    if (!part) return [];
+    const { text } = this.#said;
+    this.#said = new GrowingText();
+    Object.assign(part, part.type === 'refusal' ? { refusal: text } : { text });
+    const said =
+      part.type === 'refusal'
+        ? this.#partEvent('refusal.done', { refusal: text })
+        : this.#partEvent('output_text.done', { text, logprobs: part.logprobs });
+    return [said, this.#partEvent('content_part.done', { part })];
+  }
+
+  item(id: string, { status, ...end }: ItemEnd): MessageItem {
+    const phase = this.phase ?? end.phase;
+    const said = { ...(phase !== undefined && { phase }), content: [...this.#content] };
+    return { id, type: 'message', status, role: 'assistant', ...said };
+  }
+
+  #partEvent(type: string, more: object): ResponsesEvent {
+    return this.event(type, { content_index: this.#content.length - 1, ...more });
+  }
+
+  /** The open part if it is of this type, otherwise a new one. */
+  #part<Type extends PartType>(type: Type): { part: PartOf<Type>; events: ResponsesEvent[] } {
+    const last = this.#content.at(-1);
+    if (last?.type === type) return { part: last as PartOf<Type>, events: [] };
+    const events = this.closing();
+    const part = emptyParts[type]() as PartOf<Type>;
+    this.#content.push(part);
+    return { part, events: [...events, this.#partEvent('content_part.added', { part: emptyParts[type]() })] };
   }
 }
 
-/** An item and its events that wait until the items before it are done. */
-interface Waiting {
-  item: ItemWriter;
-  events: ResponsesEvent[];
+type ReasoningItem = Item<'reasoning', { summary: object[]; encrypted_content?: string }>;
+
+/** Reasoning: a summary with its events, or the sealed state alone. */
+export class ReasoningWriter extends ItemWriter {
+  readonly #seal: (id: string) => string | undefined;
+  #summary: GrowingText | undefined;
+
+  /** `seal` returns the state of the turn so far for the item that closes; undefined: there is none to show. */
+  constructor(suffix: string, outputIndex: number, seal: (id: string) => string | undefined) {
+    super('rs', suffix, outputIndex);
+    this.#seal = seal;
+  }
+
+  summary(delta: string): ResponsesEvent[] {
+    const opening = this.#summary
+      ? []
+      : [this.#summaryEvent('reasoning_summary_part.added', { part: summaryText('') })];
+    this.#summary ??= new GrowingText();
+    this.#summary.add(delta);
+    return [...opening, this.#summaryEvent('reasoning_summary_text.delta', { delta })];
+  }
+
+  protected closing(): ResponsesEvent[] {
+    return this.#parts().flatMap((part) => [
+      this.#summaryEvent('reasoning_summary_text.done', { text: part.text }),
+      this.#summaryEvent('reasoning_summary_part.done', { part }),
+    ]);
+  }
+
+  item(id: string, { status }: ItemEnd): ReasoningItem {
+    const sealed = status === 'in_progress' ? undefined : this.#seal(id);
+    const encrypted = sealed === undefined ? {} : { encrypted_content: sealed };
+    return { id, type: 'reasoning', status, summary: this.#parts(), ...encrypted };
+  }
+
+  #parts() {
+    return this.#summary ? [summaryText(this.#summary.text)] : [];
+  }
+
+  #summaryEvent(type: string, more: object): ResponsesEvent {
+    return this.event(type, { summary_index: 0, ...more });
+  }
+}
+
+const summaryText = (text: string) => ({ type: 'summary_text', text });
+
+/** A tool as a Responses client declared it. The upstream knows it by a flat name. */
+export interface DeclaredTool {
+  kind: 'function' | 'custom';
+  name: string;
+  namespace: string | undefined;
+}
+
+type CallItem = { call_id: string; name: string; namespace?: string } & (
+  | Item<'function_call', { arguments: string }>
+  | Item<'custom_tool_call', { input: string }>
+);
+
+/** A call of a function, or of a custom tool, whose input is free text. */
+export class CallWriter extends ItemWriter {
+  readonly #callId: string;
+  readonly #tool: DeclaredTool;
+  readonly #scan = new JsonScan();
+  readonly #input = new GrowingText();
+
+  /** `tool`: by the names that the client gave it. */
+  constructor(suffix: string, outputIndex: number, callId: string, tool: DeclaredTool) {
+    super(tool.kind === 'custom' ? 'ctc' : 'fc', suffix, outputIndex);
+    this.#callId = callId;
+    this.#tool = tool;
+  }
+
+  /** Arguments are one JSON object, so their end is known. Free text may go on until the answer ends. */
+  override finished(): boolean {
+    return this.#tool.kind === 'function' && this.#scan.deepest > 0 && this.#scan.complete;
+  }
+
+  input(delta: string): ResponsesEvent[] {
+    this.#input.add(delta);
+    if (this.#tool.kind === 'function') this.#scan.push(delta);
+    return delta === '' ? [] : [this.event(`${this.#inputName}.delta`, { delta })];
+  }
+
+  protected closing(): ResponsesEvent[] {
+    const { kind, name } = this.#tool;
+    const { text } = this.#input;
+    const said = kind === 'custom' ? { input: text } : { name, arguments: text };
+    return [this.event(`${this.#inputName}.done`, said)];
+  }
+
+  item(id: string, { status }: ItemEnd): CallItem {
+    const { kind, name, namespace } = this.#tool;
+    const named = { name, ...(namespace !== undefined && { namespace }) };
+    const common = { id, status, ...named, call_id: this.#callId };
+    return kind === 'custom'
+      ? { ...common, type: 'custom_tool_call', input: this.#input.text }
+      : { ...common, type: 'function_call', arguments: this.#input.text };
+  }
+
+  get #inputName(): string {
+    return this.#tool.kind === 'custom' ? 'custom_tool_call_input' : 'function_call_arguments';
+  }
 }
 
 /**
@@ -208,15 +258,13 @@ interface Waiting {
  * say: an item that may still grow stays open to the end of the answer. The reader of the answer bounds what waits;
  * pieces that wait are joined.
  */
-class ItemQueue {
+export class ItemQueue {
   /** The items that are done. */
   readonly output: OutputItem[] = [];
-  readonly #waiting: Waiting[] = [];
-  #added = 0;
+  readonly #waiting: { item: ItemWriter; events: ResponsesEvent[] }[] = [];
 
-  /** The output index of the next item. */
   get nextIndex(): number {
-    return this.#added;
+    return this.output.length + this.#waiting.length;
   }
 
   /** The item that was added last, unless it is done. */
@@ -231,38 +279,33 @@ class ItemQueue {
 
   /** Opens an item. Its turn comes when all items before it are done. */
   add(item: ItemWriter): ResponsesEvent[] {
-    this.#added += 1;
     this.#waiting.push({ item, events: [] });
-    return [...this.write(item, item.added()), ...this.#advance()];
+    return [...this.write(item, [item.added()]), ...this.#advance()];
   }
 
   /** Returns the events that can be sent now: those of the open item, and of its followers if it is done. */
   write(item: ItemWriter, events: ResponsesEvent[]): ResponsesEvent[] {
-    const [open] = this.#waiting;
-    if (open?.item === item) return [...events, ...this.#advance()];
-    const waiting = this.#waiting[item.outputIndex - this.output.length];
-    for (const event of events) join(waiting?.events, event);
+    if (this.#waiting[0]?.item === item) return [...events, ...this.#advance()];
+    const waiting = this.#waiting[item.outputIndex - this.output.length]?.events ?? [];
+    for (const event of events) join(waiting, event);
     return [];
   }
 
   /** Closes all items. `endOf`: how the last item ends. */
   end(endOf: ItemEnd): ResponsesEvent[] {
-    const cut = endOf.status !== 'completed';
     const events: ResponsesEvent[] = [];
     for (let open = this.#waiting[0]; open; open = this.#waiting[0]) {
-      const last = this.#waiting.length === 1;
-      const status = cut && !open.item.finished() ? 'incomplete' : 'completed';
-      events.push(...this.#close(open.item, last ? endOf : { status, phase: 'commentary' }));
+      const cut = endOf.status !== 'completed' && !open.item.finished();
+      const early: ItemEnd = { status: cut ? 'incomplete' : 'completed', phase: 'commentary' };
+      events.push(...this.#close(open.item, this.#waiting.length === 1 ? endOf : early));
     }
     return events;
   }
 
   #advance(): ResponsesEvent[] {
     const events: ResponsesEvent[] = [];
-    for (let open = this.#waiting[0]; open; open = this.#waiting[0]) {
-      if (this.#waiting.length === 1 || !open.item.finished()) break;
-      events.push(...this.#close(open.item, { status: 'completed', phase: 'commentary' }));
-    }
+    while (this.#waiting.length > 1 && this.#waiting[0]?.item.finished())
+      events.push(...this.#close(this.#waiting[0].item, { status: 'completed', phase: 'commentary' }));
     return events;
   }
 
@@ -276,10 +319,10 @@ class ItemQueue {
 }
 
 /** Adds an event to those that wait. A delta that follows one of its kind lengthens it. */
-function join(waiting: ResponsesEvent[] | undefined, event: ResponsesEvent): void {
-  const last = waiting?.at(-1);
+function join(waiting: ResponsesEvent[], event: ResponsesEvent): void {
+  const last = waiting.at(-1);
   if (last?.type !== event.type || typeof event['delta'] !== 'string') {
-    waiting?.push(event);
+    waiting.push(event);
     return;
   }
   last['delta'] = String(last['delta']) + event['delta'];

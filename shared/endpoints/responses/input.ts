@@ -6,7 +6,7 @@ import { compactByClient } from '../routes.ts';
 import { sealPrefix } from '../../wire/ids.ts';
 import { carriedTypes, ItemsFound } from './carried-items.ts';
 import { checkNameLength, flatToolName } from './tools.ts';
-import type { DeclaredTool } from './item-writers.ts';
+import type { DeclaredTool } from './answer-items.ts';
 import { isRecord, jsonText, type JsonRecord } from '../../wire/json.ts';
 
 export const callTypes = new Set(['function_call', 'custom_tool_call']);

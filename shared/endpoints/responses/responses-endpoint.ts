@@ -1,6 +1,6 @@
 import { ChatToResponses } from './answer-events.ts';
 import { checkLogprobs, parseRequest } from '../parse-request.ts';
-import { startedResponse, type ResponsesEvent } from './response-object.ts';
+import { startedResponse } from './response-object.ts';
 import {
   keepsState,
   servedFields,
@@ -29,7 +29,7 @@ import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { responsesInputToChat } from './input.ts';
 import { chosenTools, placedTools, responsesToolsToChat, plainTool } from './tools.ts';
-import type { DeclaredTool } from './item-writers.ts';
+import type { DeclaredTool, ResponsesEvent } from './answer-items.ts';
 import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
 
 /** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */

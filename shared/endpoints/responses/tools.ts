@@ -3,7 +3,7 @@ import { declaresTools } from './carried-items.ts';
 import type { ResponsesTool } from './request.ts';
 import type { ChatRequest, ChatTool } from '../../wire/canonical-call.ts';
 import { isRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
-import type { DeclaredTool } from './item-writers.ts';
+import type { DeclaredTool } from './answer-items.ts';
 import { fingerprint, calledNameMax } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 
