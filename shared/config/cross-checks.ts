@@ -1,6 +1,6 @@
 /** Warnings that depend on several tables. A row with such a warning is still used. */
 import { ruleOf, sinceMs, pricedModels } from '../billing/price.ts';
-import { compareCodeUnits } from '../wire/json.ts';
+import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import type { LearnedFact } from './learned-fact.ts';
 import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
@@ -10,7 +10,7 @@ import type { AliasSettings } from './settings.ts';
 import { chargeDoubts, costDoubts } from './price-marks.ts';
 import { namesShown, type ConfigTable, type RowResult } from './rows/read-table.ts';
 import { needsPrice, type Snapshot } from './snapshot.ts';
-import { attributeOf, plainRow } from './rows/read-row.ts';
+import { plainRow } from './rows/read-row.ts';
 
 type Warnings = Map<string, string[]>;
 type Config = Pick<
@@ -73,37 +73,29 @@ export function withWarnings(results: RowResult[], warnings: Warnings): RowResul
   });
 }
 
+/** What an operator is told by the kind of a fact. `found`: the row's limit as it is. */
+const lessons: Record<string, (models: string, detail: string, found: string) => string> = {
+  speaks: (models, dialect) =>
+    `dialect: ${models} took calls with tools only in the dialect "${dialect}"; name it here, so that they are asked in it at once`,
+  wants_back: (models, field) =>
+    `params.wants_back: ${models} refused tool loops until "${field}" was given back; name it here, so that they are not asked twice`,
+  efforts: (models, efforts) =>
+    `params.efforts: ${models} knows ${efforts.replaceAll('+', ', ')} alone; list them here, so that it is not asked twice`,
+  refuses_limit: (models, limit, found) =>
+    `params.max_output_tokens: ${found}, ${models} refused a limit of ${limit}; set it to the maximum of the model, so that limits are lowered to it`,
+  limit_over_context: (models, limit, found) =>
+    `params.max_output_tokens: ${found}, ${models} had no room in its context for a limit of ${limit}; set it to what the context leaves beside prompts, so that calls are not asked twice`,
+};
+
 /** Repeats cost each call a request; a row that says what was learned saves it. */
 function learnedWarnings({ id, models, params }: ChannelRow, learned: readonly LearnedFact[]): string[] {
   const own = learned.filter(({ channel, model }) => channel === id && models.includes(model));
-  const byFact = Map.groupBy(own, ({ fact }) => fact);
-  const known = params.max_output_tokens ?? Infinity;
-  return [...byFact].flatMap(([fact, facts]) => {
+  const { max_output_tokens: known } = params;
+  return [...Map.groupBy(own, ({ fact }) => fact)].flatMap(([fact, facts]) => {
     const names = namesShown(facts.map(({ model }) => model).toSorted(compareCodeUnits));
-    const [kind, detail] = fact.split(':');
-    if (kind === 'speaks')
-      return [
-        `dialect: ${names} took calls with tools only in the dialect "${detail}"; name it here, so that they are asked in it at once`,
-      ];
-    if (kind === 'wants_back')
-      return [
-        `params.wants_back: ${names} refused tool loops until "${detail}" was given back; name it here, so that they are not asked twice`,
-      ];
-    if (kind === 'efforts')
-      return [
-        `params.efforts: ${names} knows ${detail?.replaceAll('+', ', ')} alone; list them here, so that it is not asked twice`,
-      ];
-    if (Number(detail) > known) return [];
-    const found = `params.max_output_tokens: ${Number.isFinite(known) ? known : 'absent'}`;
-    if (kind === 'refuses_limit')
-      return [
-        `${found}, ${names} refused a limit of ${detail}; set it to the maximum of the model, so that limits are lowered to it`,
-      ];
-    if (kind === 'limit_over_context')
-      return [
-        `${found}, ${names} had no room in its context for a limit of ${detail}; set it to what the context leaves beside prompts, so that calls are not asked twice`,
-      ];
-    return [];
+    const [kind = '', detail = ''] = fact.split(':');
+    const isKnown = known !== undefined && Number(detail) > known;
+    return isKnown ? [] : (lessons[kind]?.(names, detail, String(known ?? 'absent')) ?? []);
   });
 }
 
@@ -215,31 +207,25 @@ export function unpricedModels({ models, charges, publishedAt }: Priced): string
  * Of the models those that unreadable rows of `charges` name, as far as can be told. Somebody meant to price them, so they
  * must not be free while no rule does. What cannot be told counts for all models.
  */
-export function modelsNamedIn(rows: readonly unknown[], models: readonly string[]): string[] {
-  const patterns = rows.flatMap(patternsIn);
-  return models.filter((model) => patterns.some((pattern) => isNamed(model.toLowerCase(), pattern)));
+export const modelsNamedIn = (rows: readonly unknown[], models: readonly string[]): string[] => {
+  const words = rows.flatMap(namesIn);
+  return models.filter((model) => words.some((word) => isNamed(model.toLowerCase(), word)));
+};
+
+/** Of `models`; of the whole row where that is absent or empty, since another attribute may have them, such as `model`. */
+function namesIn(raw: unknown): string[] {
+  const row = asRecord(plainRow(raw));
+  const { models = [] } = row;
+  const isEmpty = Array.isArray(models) && models.length === 0;
+  const words = wordsIn(isEmpty ? row : models);
+  return words.length > 0 || isEmpty ? words : ['*'];
 }
-
-const everyModel = ['*'];
-
-function patternsIn(raw: unknown): string[] {
-  const models = attributeOf(raw, 'models');
-  const named = wordsIn(models);
-  if (named.length > 0) return named;
-  // A list of nothing names nothing. Without `models` another attribute may have the names, such as `model`.
-  if (models === undefined || isEmpty(models)) return wordsIn(plainRow(raw));
-  return everyModel;
-}
-
-const isEmpty = (value: unknown): boolean =>
-  (Array.isArray(value) && value.length === 0) || (value instanceof Set && value.size === 0);
 
 /** All that looks like a name, in small letters, at any depth. */
 function wordsIn(value: unknown): string[] {
   if (typeof value === 'string') return value.toLowerCase().match(/[\w.:/@*-]+/g) ?? [];
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
-  if (value instanceof Set || Array.isArray(value)) return [...value].flatMap(wordsIn);
-  return Object.entries(value).flat().flatMap(wordsIn);
+  return (Array.isArray(value) ? value : Object.entries(value).flat()).flatMap(wordsIn);
 }
 
 /** No rule may name models by a pattern; who writes one means all that begin so. */

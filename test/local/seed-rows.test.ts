@@ -7,7 +7,7 @@ import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../shared/config/rows/grant-row.ts';
 import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
-import { SettingRow, settingValues } from '../../shared/config/setting-rows.ts';
+import { SettingRow, settingTable } from '../../shared/config/setting-rows.ts';
 
 const schemas = {
   accounts: AccountRow,
@@ -31,7 +31,7 @@ describe('the seeded rows', () => {
 
   it('hold settings that exist', () => {
     const settings = rows.filter(({ table }) => table === 'settings').map(({ row }) => row['name']);
-    expect(Object.keys(settingValues)).toEqual(expect.arrayContaining(settings));
+    expect(Object.keys(settingTable)).toEqual(expect.arrayContaining(settings));
   });
 
   it('know the key by its hash and show only its ends', () => {

@@ -3,7 +3,7 @@
  * the schema beside it, the published options and docs/options.md follow from this table.
  */
 import * as z from 'zod/mini';
-import { settingValues } from '../../../shared/config/setting-rows.ts';
+import { LimitsValue } from '../../../shared/config/setting-rows.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import { regionProblem } from './streaming-regions.ts';
 
@@ -277,7 +277,7 @@ export const optionTable = {
     'calls at once that AWS reserves for each of chat and responses, and their bound',
   ),
   memory: option(fields(memory), 'megabytes by function', {}),
-  limits: option(settingValues.limits, 'what the setting limits says while it has no row'),
+  limits: option(LimitsValue, 'what the setting limits says while it has no row'),
   logRetentionDays: option(
     z.literal(retentionDays, `one of ${retentionDays.join(', ')}`),
     'how long functions keep their log',

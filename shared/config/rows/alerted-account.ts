@@ -2,8 +2,9 @@
 import * as z from 'zod/mini';
 import { parseYuan, type NanoYuan } from '../../billing/amount.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
-import { AccountRow } from './account-row.ts';
+import { AccountRow, isAccountOff } from './account-row.ts';
 import { optionMap, text, readRow, type RowReading } from './read-row.ts';
+import type { ValidationResult } from './read-table.ts';
 
 const wantedAmount = 'yuan: a number above 0, at most 9 decimals, below a trillion';
 const amountLimit = 10n ** 21n;
@@ -61,4 +62,17 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
       webhook: contact?.webhook,
     },
   };
+}
+
+/** Validates a row of `accounts`. Its balance still pays, unless the row says that the account is off. */
+export function validateAccountRow(raw: unknown, rules = { local: false }): ValidationResult {
+  const reading = readAlertedAccount(raw, rules);
+  if (!('problem' in reading)) return {};
+  return { problem: `${reading.problem}; until this is mended, ${consequenceOf(raw)}` };
+}
+
+function consequenceOf(raw: unknown): string {
+  if (isAccountOff(raw)) return 'the keys of the account are refused';
+  const isUsedByCalls = 'row' in readRow(AccountRow, raw);
+  return isUsedByCalls ? 'nobody is reported about the account' : 'the account has no plan and no limits';
 }

@@ -9,9 +9,10 @@ import {
   text,
   time,
   attributeOf,
+  readRow,
 } from './read-row.ts';
 import type { Snapshot } from '../snapshot.ts';
-import { namesShown } from './read-table.ts';
+import { namesShown, type ValidationResult } from './read-table.ts';
 
 const hashPattern = /^[0-9a-f]{64}$/;
 
@@ -53,6 +54,20 @@ export const KeyRow = z.strictObject({
   hint: z._default(z.string('a text'), ''),
 });
 export type KeyRow = z.infer<typeof KeyRow>;
+
+/** Validates a row of `keys`. The key of a row with a problem is refused. */
+export function validateKeyRow(raw: unknown): ValidationResult {
+  const reading = readRow(KeyRow, raw);
+  if ('problem' in reading)
+    return { problem: `${reading.problem}; until this is mended, the key is refused` };
+  const { models } = reading.row;
+  return models?.length === 0
+    ? {
+        warning:
+          'models: empty, so this key may call nothing (without the attribute it may call every model)',
+      }
+    : {};
+}
 
 /** Why the relay refuses the key of a row; undefined if it accepts the key. `nowMs`: epoch milliseconds. */
 export function refusedFor(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {

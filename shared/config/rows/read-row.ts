@@ -152,6 +152,9 @@ export const textList = z.array(text, 'a list (or a string set) of texts');
 export const modelName = z.string(wantedName).check(z.trim(), z.regex(modelNamePattern, wantedName));
 export const modelList = z.array(modelName, wantedNames);
 
+export const listOf = <Item extends z.ZodMiniType>(item: Item, most: number, wanted: string) =>
+  z.array(item, wanted).check(z.minLength(1, wanted), z.maxLength(most, wanted));
+
 /** A value that is copied into a request body unchanged. */
 export const jsonValue = z.custom(isJson, 'a value that JSON can hold (a list instead of a set)');
 

@@ -9,7 +9,8 @@ import {
   type ConfigRows,
   type ValidationResult,
 } from '../../config/rows/read-table.ts';
-import { validateAccountRow, validateKeyRow } from '../../config/rows/validate-row.ts';
+import { validateAccountRow } from '../../config/rows/alerted-account.ts';
+import { validateKeyRow } from '../../config/rows/key-row.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import {

@@ -28,7 +28,8 @@ import {
 import type { LearnedFactsReader } from '../ports/runtime-stores.ts';
 import type { ConfigMetrics, Log } from '../ports/telemetry.ts';
 import { keyDoubts, namedModels, offeredNames, type BesideKeys } from '../../config/rows/key-row.ts';
-import { validateAccountRow, validateKeyRow } from '../../config/rows/validate-row.ts';
+import { validateAccountRow } from '../../config/rows/alerted-account.ts';
+import { validateKeyRow } from '../../config/rows/key-row.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 
 interface ConfigPublisherPorts {

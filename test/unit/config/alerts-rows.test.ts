@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readSetting } from '../../../shared/config/setting-rows.ts';
-import { validateAccountRow } from '../../../shared/config/rows/validate-row.ts';
+import { validateAccountRow } from '../../../shared/config/rows/alerted-account.ts';
 import { readAlertedAccount } from '../../../shared/config/rows/alerted-account.ts';
 
 const read = (value: unknown) => readSetting({ name: 'alerts', value }, { local: false });

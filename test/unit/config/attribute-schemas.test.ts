@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { compileSnapshot } from '../../../shared/config/compile-snapshot.ts';
 import { emptyRows } from '../../../shared/config/rows/read-table.ts';
-import { validateAccountRow, validateKeyRow } from '../../../shared/config/rows/validate-row.ts';
+import { validateAccountRow } from '../../../shared/config/rows/alerted-account.ts';
+import { validateKeyRow } from '../../../shared/config/rows/key-row.ts';
 import { isAccountOff } from '../../../shared/config/rows/account-row.ts';
 import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { KeyRow } from '../../../shared/config/rows/key-row.ts';

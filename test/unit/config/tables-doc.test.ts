@@ -9,7 +9,7 @@ import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { KeyRow } from '../../../shared/config/rows/key-row.ts';
 import { PlanRow, readPlan } from '../../../shared/config/rows/plan-row.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
-import { readSetting, SettingRow, settingValues } from '../../../shared/config/setting-rows.ts';
+import { readSetting, SettingRow, settingTable } from '../../../shared/config/setting-rows.ts';
 
 const page = readFileSync(new URL('../../../docs/tables.md', import.meta.url), 'utf8');
 
@@ -78,7 +78,7 @@ describe.each(Object.keys(readers))('docs/tables.md, %s', (table) => {
   });
 
   it('lists every attribute that the row may have, and no other', () => {
-    const settingNames = table === 'settings' ? Object.keys(settingValues) : [];
+    const settingNames = table === 'settings' ? Object.keys(settingTable) : [];
     const expected = [...settingNames, ...attributePaths(schemas[table as keyof typeof schemas])];
     expect(new Set(documented(table))).toEqual(new Set(expected));
   });
