@@ -21,8 +21,8 @@ export const configurationFaults: readonly Removal[] = [
   {
     rows: ['F18'],
     file: 'shared/config/setting-rows.ts',
-    find: "standIn: ({ raw }) => safeSettings.get(attributeOf(raw, 'name')),",
-    replace: '',
+    find: 'const safe = settingOf(name)?.safe;',
+    replace: 'const safe = undefined as SafeValue | undefined;',
     test: 'test/unit/config/last-good.test.ts',
     name: 'never keeps the relay open, nor models free',
   },
