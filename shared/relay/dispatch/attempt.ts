@@ -5,7 +5,7 @@
 import { openBodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds, type AnswerReader, type Dialect } from '../../upstreams/dialect.ts';
 import { type UpstreamReply, ErrorInAnswer, UpstreamFailure } from '../../upstreams/exchange.ts';
-import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
+import type { StateOrigin, StatePart, TurnState } from '../../wire/turn-state.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
@@ -15,12 +15,13 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
-import { hopHeader } from '../../wire/ids.ts';
+import { fingerprint, hopHeader } from '../../wire/ids.ts';
+import type { ChatMessage } from '../../wire/canonical-call.ts';
+import type { Quirks } from '../../upstreams/quirks.ts';
 import { SecretUnusable } from '../ports/config-store.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Pseudonym, Clock } from '../ports/host.ts';
-import { originOf, statesFor, usual, type Variant } from './candidates.ts';
-import type { RefusedAttempt } from './refused-attempt.ts';
+import type { RefusedAttempt, Repeated, Variant } from './refused-attempt.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 
 const megabyte = 1024 * 1024;
@@ -29,6 +30,11 @@ const bodyLimits = {
   documentBytesMax: 16 * megabyte,
   lineLengthMax: 8 * megabyte,
 };
+
+interface Prepared {
+  dialect: Dialect;
+  built: BuiltRequest;
+}
 
 interface AttemptParts {
   candidate: Candidate;
@@ -57,7 +63,7 @@ export class Attempt {
   /** The ids of the first choice's tool calls as the client sees them, by index. */
   readonly #shownIds: (string | undefined)[] = [];
   #reader: AnswerReader | undefined;
-  #prepared: Promise<{ dialect: Dialect; built: BuiltRequest }> | undefined;
+  #prepared: Promise<Prepared> | undefined;
   #built: BuiltRequest | undefined;
   #origin: StateOrigin | undefined;
   #stateDropped = false;
@@ -84,24 +90,25 @@ export class Attempt {
   }
 
   /** Builds the request, once, and sends nothing. Throws CannotCarry, or the UpstreamFailure of the secret. */
-  prepare(): Promise<{ dialect: Dialect; built: BuiltRequest }> {
+  prepare(): Promise<Prepared> {
     return (this.#prepared ??= this.#prepare());
   }
 
-  async #prepare(): Promise<{ dialect: Dialect; built: BuiltRequest }> {
+  async #prepare(): Promise<Prepared> {
     const { channel, model } = this.#candidate;
     const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, model));
     return { dialect, built: this.#build(dialect, await this.#readSecret()) };
   }
 
   async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
-    const { dialect, built } = await this.prepare();
+    const prepared = await this.prepare();
+    const { dialect, built } = prepared;
     const { sent, quirks, request } = built;
     this.#built = built;
     const limits = timeLimits(this.#candidate.channel, this.#call, request.body.length);
     const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
     try {
-      const reply = await this.#send(dialect, built, watchdog);
+      const reply = await this.#send(prepared, watchdog);
       const { identity } = this.#call;
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
       this.#reader = reader;
@@ -118,7 +125,7 @@ export class Attempt {
     } catch (error) {
       if (error instanceof ErrorInAnswer) {
         const { errorOfAnswer } = await import('./refused-attempt.ts');
-        throw errorOfAnswer(error.error, this.#refused());
+        throw asError(errorOfAnswer(error.error, this.#refused(prepared)));
       }
       throw watchdog.failure ?? UpstreamFailure.from(error) ?? error;
     } finally {
@@ -127,8 +134,10 @@ export class Attempt {
   }
 
   /** Sends the call. Throws unless the reply is a 2xx. */
-  async #send(dialect: Dialect, { request }: BuiltRequest, watchdog: Watchdog): Promise<UpstreamReply> {
+  async #send(prepared: Prepared, watchdog: Watchdog): Promise<UpstreamReply> {
     const { entry } = this.#call;
+    const { dialect, built } = prepared;
+    const { request } = built;
     // Refused here where the address shows the loop, else by the hop header, one invocation later.
     if (entry && URL.parse(request.url)?.host === entry.host) throw new UpstreamFailure('loop');
     const headers = entry ? { ...request.headers, [hopHeader]: entry.hops } : request.headers;
@@ -137,7 +146,8 @@ export class Attempt {
     watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
     const { errorOfReply } = await import('./refused-attempt.ts');
-    throw await errorOfReply(reply, { ...this.#refused(), dialect, clock: this.#ports.clock });
+    const refused = { ...this.#refused(prepared), dialect, clock: this.#ports.clock };
+    throw asError(await errorOfReply(reply, refused));
   }
 
   /** Throws CannotCarry. */
@@ -169,13 +179,13 @@ export class Attempt {
     });
   }
 
-  #refused(): RefusedAttempt {
+  #refused({ dialect, built }: Prepared): RefusedAttempt {
     const { request, limitedBy } = this.#call;
     return {
-      built: this.#built,
+      built,
       type: channelTypes[this.#candidate.channel.type],
       variant: this.#variant,
-      dialectName: this.#origin?.dialect,
+      dialectName: dialect.name,
       hadContent: this.#hasContent,
       hadTools: (request.tools?.length ?? 0) > 0,
       limitLowered: limitedBy !== undefined,
@@ -214,17 +224,16 @@ export class Attempt {
   async #readSecret(): Promise<string | undefined> {
     const { secret } = this.#candidate;
     if (secret === undefined) return undefined;
-    const { signal } = this.#call;
-    const { promise: deadline, reject: end } = Promise.withResolvers<never>();
-    const abort = (): void => end(new UpstreamFailure('deadline'));
-    signal.addEventListener('abort', abort);
+    const { promise: deadline, reject } = Promise.withResolvers<never>();
+    const abort = (): void => reject(new UpstreamFailure('deadline'));
+    this.#call.signal.addEventListener('abort', abort);
     try {
       return await Promise.race([this.#ports.secrets.read(secret), deadline]);
     } catch (error) {
       if (error instanceof UpstreamFailure) throw error;
       throw new UpstreamFailure(error instanceof SecretUnusable ? 'secret' : 'secret_store');
     } finally {
-      signal.removeEventListener('abort', abort);
+      this.#call.signal.removeEventListener('abort', abort);
     }
   }
 }
@@ -408,3 +417,85 @@ function usualMs(channel: ChannelRow, call: ChatCall, bodyLength: number): numbe
   const thinkingMs = firstContentMs * (longEfforts.has(effort) ? 2 : 1);
   return thinkingMs + Math.min(bodyLength * perByteMs, readingMaxMs);
 }
+
+// The forms in which one candidate is asked: the usual one, and repeats of a refused request.
+
+export const usual: Variant = { without: new Set(), quirks: {} };
+
+/** The same candidate is to be asked again. Nothing of the refused answer was passed on. */
+export class AskAgain extends Error {
+  override readonly name = 'AskAgain';
+  readonly variant: Variant;
+  readonly refusal: Error;
+
+  constructor({ variant, refusal }: Repeated) {
+    super('the same candidate is asked again');
+    this.variant = variant;
+    this.refusal = refusal;
+  }
+}
+
+const asError = (refused: Error | Repeated): Error =>
+  refused instanceof Error ? refused : new AskAgain(refused);
+
+// Decides which states of earlier turns go to which candidate.
+
+/** Where the state of a candidate's answers comes from. `model`: the upstream's name. */
+export const originOf = (
+  { channel, secret }: Pick<Candidate, 'channel' | 'secret'>,
+  { dialect, model }: Pick<StateOrigin, 'dialect' | 'model'>,
+): StateOrigin => ({ dialect, channel: channel.id, secret: secretMark(secret), model });
+
+/** The reference is marked, not the secret: a secret that is replaced in its store may stay with its organisation. */
+const secretMark = (secret: string | undefined): string => (secret === undefined ? '' : fingerprint(secret));
+
+/**
+ * Whether a candidate is the one that a state came from. The row may have mapped its model to another one of the upstream
+ * since.
+ */
+export const isOrigin = (
+  { channel, secret, model }: Pick<Candidate, 'channel' | 'secret' | 'model'>,
+  origin: Pick<StateOrigin, 'channel' | 'secret' | 'model'>,
+): boolean =>
+  channel.id === origin.channel &&
+  secretMark(secret) === origin.secret &&
+  upstreamModel(channel, model) === origin.model;
+
+/** The origin of the newest turn with state. Undefined: no turn has one. */
+export function newestOrigin({
+  states,
+  request,
+}: Pick<ChatCall, 'states' | 'request'>): StateOrigin | undefined {
+  if (states.size === 0) return undefined;
+  const newest = request.messages.findLast((message) => states.has(message));
+  return newest && states.get(newest)?.origin;
+}
+
+interface CandidateStates {
+  states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
+  /** The turns whose state may not. */
+  foreign: ReadonlySet<ChatMessage>;
+  /** At least one turn's state may not go to this candidate. */
+  dropped: boolean;
+}
+
+/** The states that may go to a candidate that speaks `dialect`. */
+export function statesFor(
+  candidate: Pick<Candidate, 'channel' | 'secret' | 'model'>,
+  { dialect, wantsBack }: { dialect: string } & Pick<Quirks, 'wantsBack'>,
+  call: Pick<ChatCall, 'states' | 'stateDropped'>,
+): CandidateStates {
+  const fits = ({ origin, parts }: TurnState): boolean =>
+    origin.dialect === dialect && (isOrigin(candidate, origin) || isPlain(parts, wantsBack));
+  const fitting = [...call.states].filter(([, state]) => fits(state));
+  return {
+    foreign: new Set([...call.states].filter(([, state]) => !fits(state)).map(([message]) => message)),
+    states: new Map(fitting.map(([message, { parts }]) => [message, parts])),
+    dropped: call.stateDropped || fitting.length < call.states.size,
+  };
+}
+
+/** Reasoning as plain text is bound to no organisation, so every upstream that wants such text back may have it. */
+const isPlain = (parts: readonly StatePart[], wantsBack: Quirks['wantsBack']): boolean =>
+  wantsBack === 'reasoning_content' &&
+  parts.every((part) => !('opaque' in part) || Object.keys(part.opaque).join() === wantsBack);

@@ -1,32 +1,32 @@
 /**
- * Tries the candidates of a call until one answers. Nothing of an answer is
- * passed on before it has content or is complete, so another candidate can take over; after a later
- * failure the reader decides whether it can begin again. Health is written concurrently and must never delay the answer.
+ * Tries the candidates of a call in order until one answers. Nothing of an answer is passed on before it has content or is
+ * complete, so another candidate can take over; after a later failure the reader decides whether it can begin again. Health
+ * is written concurrently and must never delay the answer.
  */
 import { opened } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
-import { Attempt, type Tried } from './attempt.ts';
-import type { ChatCall, DispatchedCall, DispatchReport, Candidate, SearchOutcome } from '../call/call.ts';
+import type { ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
+import { hash53, mixed32 } from '../../wire/ids.ts';
+import { AskAgain, Attempt, isOrigin, newestOrigin, usual, type Tried } from './attempt.ts';
+import type { Variant } from './refused-attempt.ts';
+import type {
+  ChatCall,
+  DispatchedCall,
+  DispatchReport,
+  Candidate,
+  PassedOver,
+  SearchOutcome,
+} from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { HealthRecorder } from '../health/health-recorder.ts';
+import type { HealthRecorder, StandingOf } from '../health/health-recorder.ts';
+import type { Standing } from '../health/health-states.ts';
 import { callTo } from '../call/serving-channels.ts';
-import {
-  CandidateOrder,
-  type Rank,
-  scoreOf,
-  isOrigin,
-  newestOrigin,
-  AskAgain,
-  usual,
-  type LimitRefusal,
-  type Variant,
-} from './candidates.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { returnedFields, type Quirks } from '../../upstreams/quirks.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { refusedLimit, type Fact, type LearnedFact, type ServedModel } from '../../config/learned-fact.ts';
+import { refusedLimit, type Fact, type LearnedFact } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
 import type { SearchedRequest } from '../search.ts';
 import { UpstreamFailure } from '../../upstreams/exchange.ts';
@@ -36,29 +36,6 @@ const attemptsMax = 3;
 const formsMax = 3;
 /** How long the form that a model wants is remembered. */
 const learnedMs = 60 * 60 * 1000;
-
-/** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */
-function limitFact({ tokens, overContext }: LimitRefusal): Fact {
-  const rounded = 2 ** Math.ceil(Math.log2(tokens));
-  return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
-}
-
-/** Whether two attempts of one candidate send the same: a form that this call cannot take would be refused again. */
-async function sendTheSame(one: Attempt, other: Attempt): Promise<boolean> {
-  const [{ built: a }, { built: b }] = await Promise.all([one.prepare(), other.prepare()]);
-  return a.request.url === b.request.url && a.request.body === b.request.body;
-}
-
-const served = ({ channel, model }: Candidate): ServedModel => ({ channel: channel.id, model });
-
-/** What refusals taught of how a model differs from its dialect. */
-function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
-  const of = (kind: string): string | undefined =>
-    facts.findLast(({ fact }) => fact.startsWith(`${kind}:`))?.fact.slice(kind.length + 1);
-  const wantsBack = returnedFields.find((field) => field === of('wants_back'));
-  const efforts = of('efforts')?.split('+');
-  return { ...(wantsBack && { wantsBack }), ...(efforts && { efforts }) };
-}
 
 interface DispatchParts {
   /** As the client wrote it. */
@@ -72,19 +49,18 @@ export class Dispatch implements DispatchedCall {
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
   readonly #ports: ChatPorts;
   readonly #call: ChatCall;
-  readonly #health: HealthRecorder;
-  readonly #tried: Tried[] = [];
-  readonly #writes: Promise<void>[] = [];
-  readonly #failures: UpstreamFailure[] = [];
-  /** The candidates that were not tried yet. */
-  #order: CandidateOrder | undefined;
-  readonly #search: SearchOutcome | undefined;
   /** The call as it is sent. */
   readonly #sent: ChatCall;
+  readonly #search: SearchOutcome | undefined;
+  readonly #health: HealthRecorder;
+  readonly #tried: Tried[] = [];
+  readonly #uncarried: Candidate[] = [];
+  readonly #failures: UpstreamFailure[] = [];
+  readonly #writes: Promise<void>[] = [];
+  #order: CandidateOrder | undefined;
   /** The answer broke off after content, and another candidate may be asked. */
   #another = false;
   #firstContentMs: number | undefined;
-  readonly #uncarried: Candidate[] = [];
 
   constructor(ports: ChatPorts, { call, health, searched }: DispatchParts) {
     this.#ports = ports;
@@ -97,12 +73,13 @@ export class Dispatch implements DispatchedCall {
   report(): DispatchReport {
     const reports = this.#tried.map(({ attempt }) => attempt.report());
     const last = reports.at(-1);
+    const { channel, model } = this.#tried.at(-1)?.candidate ?? { model: this.#call.model.base };
     return {
       request: this.#sent.request,
       search: this.#search,
       tried: this.#tried.map(({ candidate, outcome }) => ({ channel: candidate.channel.id, outcome })),
-      channel: this.#tried.at(-1)?.candidate.channel,
-      model: this.#tried.at(-1)?.candidate.model ?? this.#call.model.base,
+      channel,
+      model,
       firstContentMs: this.#firstContentMs,
       story: () => ({ tried: this.#tried, uncarried: this.#uncarried, order: this.#order }),
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
@@ -118,80 +95,62 @@ export class Dispatch implements DispatchedCall {
   }
 
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
-    this.#another = false;
-    const failures = this.#failures;
-    const call = this.#sent;
-    const order = (this.#order ??= await this.#ordered());
+    const { alias, signal } = this.#call;
     const tried = this.#tried;
+    this.#another = false;
+    const order = (this.#order ??= await this.#ordered());
     let uncarried: CannotCarry | undefined;
     let tooLong: Refusal | undefined;
-    while (tried.length < attemptsMax && !call.signal.aborted) {
+    while (tried.length < attemptsMax && !signal.aborted) {
       // The last attempt is for a model of the alias that was not asked yet, if one is left.
-      if (call.alias && tried.length === attemptsMax - 1)
-        order.putLast(tried.map((one) => one.candidate.model));
+      if (alias && tried.length === attemptsMax - 1) order.putLast(tried.map((one) => one.candidate.model));
       const rank = order.take();
       if (!rank) break;
       const { candidate } = rank;
-      let endTurn: (() => void) | undefined;
+      const call = callTo(this.#sent, candidate.model);
+      const variant = this.#learnedVariant(candidate);
+      const attempt = new Attempt(this.#ports, { candidate, call, variant });
       try {
-        const attempt = new Attempt(this.#ports, {
-          candidate,
-          call: callTo(call, candidate.model),
-          variant: this.#learnedVariant(candidate),
-        });
-        endTurn = rank.standing ? await this.#turn(rank, attempt, order) : () => {};
-        if (!endTurn) continue;
-        yield* this.#try(attempt, { ...rank, endTurn }, callTo(call, candidate.model));
+        if (rank.standing?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))) {
+          order.defer(rank);
+          continue;
+        }
+        yield* this.#try(attempt, rank, call);
         return;
       } catch (error) {
         if (error instanceof CannotCarry) {
           uncarried ??= error;
           this.#uncarried.push(candidate);
-        } else if (error instanceof UpstreamFailure) failures.push(error);
+        } else if (error instanceof UpstreamFailure) this.#failures.push(error);
         else if (this.#outgrew(error)) {
           tooLong = error;
           order.leaveOut(candidate.model);
         } else throw error;
-      } finally {
-        endTurn?.();
       }
     }
-    // A model that was not asked because it is blocked may take a prompt that the others find too long.
-    if (failures.length === 0 && tooLong && !order.blocked) throw tooLong;
-    if (failures.length === 0 && call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
-    if (failures.length === 0 && uncarried && !order.blocked)
-      throw new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
-    const { refusalOfDispatch } = await import('./refused-attempt.ts');
-    const hadContent = this.#firstContentMs !== undefined;
-    throw refusalOfDispatch({ failures, hadContent, blocked: order.blocked, nowMs: this.#ports.clock.now() });
+    throw await this.#refusal(order.blockedUntilMs, uncarried, tooLong);
+  }
+
+  /** Why no candidate is left. A model that was not asked because it is blocked may take what the others do not. */
+  async #refusal(
+    blockedUntilMs: number | undefined,
+    uncarried: CannotCarry | undefined,
+    tooLong: Refusal | undefined,
+  ): Promise<Error> {
+    const failures = this.#failures;
+    if (failures.length === 0 && tooLong && blockedUntilMs === undefined) return tooLong;
+    if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
+    if (failures.length === 0 && uncarried && blockedUntilMs === undefined)
+      return new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
+    const { refusalOfFailures } = await import('./refused-attempt.ts');
+    const blockedMs = blockedUntilMs === undefined ? undefined : blockedUntilMs - this.#ports.clock.now();
+    return refusalOfFailures(failures, { hadContent: this.#firstContentMs !== undefined, blockedMs });
   }
 
   /** The model finds the request too long, and the alias that was asked for has others for that. */
   #outgrew(error: unknown): error is Refusal {
     if (!(error instanceof Refusal) || this.#tried.at(-1)?.outcome !== 'refused') return false;
     return error.body.error.code === 'context_length_exceeded' && this.#call.alias?.onContextLength === true;
-  }
-
-  /**
-   * Whether it is the call's turn to try a candidate with something known against it: what ends the turn. Undefined: another
-   * candidate is to be taken. Throws CannotCarry.
-   */
-  async #turn(rank: Rank, attempt: Attempt, order: CandidateOrder): Promise<(() => void) | undefined> {
-    const { candidate, standing } = rank;
-    const { key, signal } = this.#call;
-    if (standing?.is === 'resting') {
-      const release = await this.#health.trialSlot(candidate, signal);
-      if (!release) return undefined;
-      // What was known may have changed while the call waited.
-      const now = (await this.#health.standings(key.account))?.(candidate);
-      if (now?.is !== 'blocked') return release;
-      release();
-      order.defer({ candidate, standing: now });
-      return undefined;
-    }
-    if (standing?.is !== 'probe' || (await this.#claimsProbe(candidate, attempt))) return () => {};
-    order.defer(rank);
-    return undefined;
   }
 
   /** Throws CannotCarry before it claims; the attempt throws its other errors when it is read. */
@@ -215,31 +174,26 @@ export class Dispatch implements DispatchedCall {
     });
   }
 
-  /**
-   * Throws an UpstreamFailure or CannotCarry while another candidate can still take over, afterwards a Refusal. Asks the
-   * candidate again while its refusals call for another form.
-   */
+  /** Throws an UpstreamFailure or CannotCarry while another candidate can still take over, afterwards a Refusal. */
   async *#try(
     attempt: Attempt,
-    { candidate, standing, endTurn }: Rank & { endTurn: () => void },
+    { candidate, standing }: Rank,
     call: ChatCall,
   ): AsyncGenerator<ChatChunk[], void, undefined> {
-    const now = (): number => this.#ports.clock.now();
-    const tried: Tried = { candidate, outcome: 'under_way', attempt, standing, startedMs: now() };
+    const { clock } = this.#ports;
+    const tried: Tried = { candidate, outcome: 'under_way', attempt, standing, startedMs: clock.now() };
     this.#tried.push(tried);
     try {
-      const answer = await this.#opened(tried, candidate, call);
+      const answer = await this.#opened(tried, call);
       tried.outcome = 'answered';
-      tried.contentMs = now();
+      tried.contentMs = clock.now();
       this.#firstContentMs = tried.contentMs - call.startedMs;
-      // The first content ends a probe, so that other calls can use the candidate early.
-      endTurn();
       if (standing) this.#note(this.#health.answered(candidate, standing));
       yield* answer;
       this.#note(this.#health.succeeded(candidate));
     } catch (error) {
       const passedOn = tried.outcome === 'answered';
-      tried.endedMs = now();
+      tried.endedMs = clock.now();
       if (error instanceof CannotCarry) {
         // Nothing was sent, so this was no attempt.
         this.#tried.pop();
@@ -266,19 +220,12 @@ export class Dispatch implements DispatchedCall {
   }
 
   /** The answer of the candidate in the first form that it accepts. Each part of the form changes once. */
-  async #opened(
-    tried: Tried,
-    candidate: Candidate,
-    call: ChatCall,
-  ): Promise<AsyncGenerator<ChatChunk[], void, undefined>> {
+  async #opened(tried: Tried, call: ChatCall): Promise<AsyncGenerator<ChatChunk[], void, undefined>> {
+    const { candidate } = tried;
     let asked: { again: AskAgain; refused: Attempt } | undefined;
-    for (;;) {
+    for (let forms = 1; ; forms += 1) {
+      if (forms > 1) tried.forms = forms;
       try {
-        if (asked && (await sendTheSame(tried.attempt, asked.refused))) {
-          tried.attempt = asked.refused;
-          tried.forms = (tried.forms ?? 1) - 1;
-          throw asked.again.refusal;
-        }
         const answer = await opened(tried.attempt.chunks, hasContent);
         if (asked) this.#learn(candidate, asked.again.variant);
         return answer;
@@ -289,19 +236,19 @@ export class Dispatch implements DispatchedCall {
           throw asked.again.refusal;
         }
         if (!(error instanceof AskAgain)) throw error;
-        if ((tried.forms ?? 1) >= formsMax) throw error.refusal;
+        if (forms === formsMax) throw error.refusal;
         asked = { again: error, refused: tried.attempt };
         tried.attempt = new Attempt(this.#ports, { candidate, call, variant: error.variant });
-        tried.forms = (tried.forms ?? 1) + 1;
       }
     }
   }
 
   /** What this model taught within the last hour: the dialect in which it answers calls with tools, its quirks, limits. */
-  #learnedVariant(candidate: Candidate): Variant {
+  #learnedVariant({ channel, model }: Candidate): Variant {
+    const facts = this.#ports.learned.of({ channel: channel.id, model });
+    if (facts.length === 0) return usual;
     const hasTools = (this.#call.request.tools?.length ?? 0) > 0;
-    const facts = this.#ports.learned.of(served(candidate));
-    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[candidate.channel.type];
+    const { alsoSpeaks = [] }: Pick<ChannelType, 'alsoSpeaks'> = channelTypes[channel.type];
     const speaks = (name: string): boolean => hasTools && facts.some(({ fact }) => fact === `speaks:${name}`);
     return {
       ...usual,
@@ -312,18 +259,20 @@ export class Dispatch implements DispatchedCall {
   }
 
   /** Remembers why the usual form was refused, once another one was accepted. */
-  #learn(candidate: Candidate, { dialect, quirks, limitRefusal }: Variant): void {
-    const learner = served(candidate);
-    const untilMs = this.#ports.clock.now() + learnedMs;
-    const known = this.#ports.learned.of(learner);
-    const facts: Fact[] = [];
-    if (dialect !== undefined) facts.push(`speaks:${dialect}`);
-    if (limitRefusal) facts.push(limitFact(limitRefusal));
-    if (quirks.wantsBack) facts.push(`wants_back:${quirks.wantsBack}`);
-    if (quirks.efforts) facts.push(`efforts:${quirks.efforts.join('+')}`);
+  #learn({ channel, model }: Candidate, { dialect, quirks, limitRefusal }: Variant): void {
+    const { clock, learned } = this.#ports;
+    const served = { channel: channel.id, model };
+    const untilMs = clock.now() + learnedMs;
+    const known = learned.of(served);
+    const facts: (Fact | undefined)[] = [
+      dialect === undefined ? undefined : `speaks:${dialect}`,
+      limitRefusal && limitFact(limitRefusal),
+      quirks.wantsBack && `wants_back:${quirks.wantsBack}`,
+      quirks.efforts && `efforts:${quirks.efforts.join('+')}`,
+    ];
     for (const fact of facts)
-      if (!known.some((one) => one.fact === fact))
-        this.#note(this.#ports.learned.learn({ ...learner, fact, untilMs }));
+      if (fact && !known.some((one) => one.fact === fact))
+        this.#note(learned.learn({ ...served, fact, untilMs }));
   }
 
   /** A failed write is logged and never fails the answer. */
@@ -332,10 +281,7 @@ export class Dispatch implements DispatchedCall {
     this.#writes.push(write.catch((error: unknown) => log.fault(this.#call.identity.requestId, error)));
   }
 
-  /**
-   * Reads a refused secret again, because it may have been replaced in its store. A new value prevents the
-   * cooldown.
-   */
+  /** Reads a refused secret again, because it may have been replaced in its store. A new value prevents the cooldown. */
   async #failed(
     { candidate, standing: tried }: Rank,
     failure: UpstreamFailure,
@@ -349,4 +295,241 @@ export class Dispatch implements DispatchedCall {
     const { account } = key;
     await this.#health.failed({ candidate, failure, secretChanged, hasPassedRelays, account, tried });
   }
+}
+
+/** Rounded up to a power of two: callers choose limits, and must not fill the item with facts. */
+function limitFact({ tokens, overContext }: NonNullable<Variant['limitRefusal']>): Fact {
+  const rounded = 2 ** Math.ceil(Math.log2(tokens));
+  return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
+}
+
+/** What refusals taught of how a model differs from its dialect. */
+function learnedQuirks(facts: readonly LearnedFact[]): Partial<Quirks> {
+  const of = (kind: string): string | undefined =>
+    facts.findLast(({ fact }) => fact.startsWith(`${kind}:`))?.fact.slice(kind.length + 1);
+  const wantsBack = returnedFields.find((field) => field === of('wants_back'));
+  const efforts = of('efforts')?.split('+');
+  return { ...(wantsBack && { wantsBack }), ...(efforts && { efforts }) };
+}
+
+// The order in which a call's candidates are tried. Health orders them and never leaves one out, but those whose upstream
+// said when it may be asked again.
+
+/** Of a call's attempts, a channel has at most this many while another channel is left. */
+const attemptsOfChannel = 2;
+
+interface OrderParts {
+  /** Undefined: nothing is known against any candidate. */
+  standingOf: StandingOf | undefined;
+  /** The higher, the earlier within a priority. */
+  score: Score;
+  /** Whether a candidate ranks first, because the conversation's state comes from it. */
+  isFirst?: ((candidate: Candidate) => boolean) | undefined;
+}
+
+/** A candidate as one call finds it, and what is known against it. A `probe` is to be claimed first. */
+export interface Rank {
+  readonly candidate: Candidate;
+  readonly standing: Standing | undefined;
+}
+
+/**
+ * A call's candidates, each once, by priority, and by score within one; the origin of state comes first. Those in
+ * cooldown come last, the one whose cooldown ends first before the others.
+ */
+export class CandidateOrder {
+  /** All of the call. */
+  readonly candidates: readonly Candidate[];
+  readonly #standingOf: StandingOf;
+  readonly #failedOfChannel = new Map<string, number>();
+  /** Those that were not taken, in order. */
+  #left: readonly Candidate[];
+  /** Probes that other calls have claimed. */
+  readonly #deferred = new Set<Candidate>();
+  /** Models whose candidates come after those of others. */
+  #last: readonly string[] = [];
+
+  /** @param candidates by priority */
+  constructor(
+    candidates: readonly Candidate[],
+    { standingOf = () => undefined, score, isFirst }: OrderParts,
+  ) {
+    this.candidates = candidates;
+    this.#standingOf = standingOf;
+    const byRank = ranked(candidates, score);
+    const first = isFirst && candidates.find(isFirst);
+    this.#left = first ? [first, ...byRank.filter((one) => one !== first)] : byRank;
+  }
+
+  take(): Rank | undefined {
+    const rank = this.#next();
+    this.#left = this.#left.filter((one) => one !== rank?.candidate);
+    return rank;
+  }
+
+  get hasMore(): boolean {
+    return this.#next() !== undefined;
+  }
+
+  /** Another call probes the candidate, so it comes after those that can serve. */
+  defer({ candidate }: Rank): void {
+    this.#deferred.add(candidate);
+    this.#left = [...this.#left, candidate];
+  }
+
+  /** A channel that fails for all its secrets, or twice, makes room for others. */
+  failed(candidate: Candidate, failure: UpstreamFailure): void {
+    const ofSecret = failure.kind === 'secret' || [401, 402, 403, 429].includes(failure.status ?? 0);
+    const served = servedBy(candidate);
+    const failed = this.#failedOfChannel.get(served) ?? 0;
+    this.#failedOfChannel.set(served, ofSecret ? failed + 1 : attemptsOfChannel);
+  }
+
+  /** Why the candidate was not taken, as things stood when the call began. */
+  passedOver(candidate: Candidate): PassedOver {
+    return { candidate, ...(this.#standingOf(candidate) ?? { is: 'not_needed' }) };
+  }
+
+  /** From now on these models come after others, if any is left. */
+  putLast(models: readonly string[]): void {
+    this.#last = models;
+  }
+
+  /** No candidate of the model is taken any more. */
+  leaveOut(model: string): void {
+    this.#left = this.#left.filter((one) => one.model !== model);
+  }
+
+  /** Of the candidates that are not asked because their upstreams said so, when the first may be asked. */
+  get blockedUntilMs(): number | undefined {
+    const blocked = this.#left.map(this.#standingOf).filter((standing) => standing?.is === 'blocked');
+    return blocked.length === 0 ? undefined : Math.min(...blocked.map((one) => one?.untilMs ?? Infinity));
+  }
+
+  #next(): Rank | undefined {
+    let probe: Rank | undefined;
+    let spent: Rank | undefined;
+    const resting: { candidate: Candidate; standing: Standing }[] = [];
+    for (const candidate of this.#left) {
+      const standing = this.#standingOf(candidate);
+      const isProbe = standing?.is === 'probe' && !this.#deferred.has(candidate);
+      if (standing?.is === 'blocked') continue;
+      if (standing && !isProbe) resting.push({ candidate, standing });
+      else if (this.#isSpent(candidate)) spent ??= { candidate, standing };
+      else if (probe) return probe;
+      else if (standing) probe = { candidate, standing };
+      else return { candidate, standing };
+    }
+    // While no other candidate can serve, every call tries the probe, so there is nothing to claim.
+    if (probe?.standing) resting.push({ ...probe, standing: probe.standing });
+    return spent ?? this.#leastBad(resting);
+  }
+
+  #leastBad(resting: { candidate: Candidate; standing: Standing }[]): Rank | undefined {
+    const [best] = resting.toSorted(
+      (a, b) =>
+        Number(this.#isSpent(a.candidate)) - Number(this.#isSpent(b.candidate)) ||
+        a.standing.untilMs - b.standing.untilMs,
+    );
+    if (best?.standing.is !== 'probe') return best;
+    return { ...best, standing: { ...best.standing, is: 'resting' } };
+  }
+
+  #isSpent(candidate: Candidate): boolean {
+    const failed = this.#failedOfChannel.get(servedBy(candidate)) ?? 0;
+    return failed >= attemptsOfChannel || this.#last.includes(candidate.model);
+  }
+}
+
+/** A channel that failed for one model of an alias may answer for another. */
+const servedBy = ({ channel, model }: Candidate): string => `${model} ${channel.id}`;
+
+// Ranks candidates so that each conversation keeps to one of them, since vendors cache prompts by organisation or
+// resource: rendezvous hashing (highest random weight), where every candidate has its own draw for a conversation, and
+// one that goes takes only its own conversations with it. Must not read a store, health or chance: every environment
+// comes to the same order.
+
+/** The higher, the earlier within a priority. Below zero only for candidates without a share. */
+export type Score = (candidate: Candidate) => number;
+
+/** What of a call ranks its candidates. */
+type RankedCall = Pick<ChatCall, 'key' | 'request' | 'beginning'>;
+
+/** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
+export function scoreOf(call: RankedCall): Score {
+  const conversation = conversationHash(call);
+  let known = { model: '', hash: 0 };
+  return ({ model, share, hash }) => {
+    if (model !== known.model) known = { model, hash: hash53(model, conversation) };
+    return shareOfDraw(share, drawOf(known.hash, hash));
+  };
+}
+
+/**
+ * The rank of a candidate by a draw from (0, 1): the highest rank falls to each candidate as often as its share says.
+ * Candidates without a share come after all others.
+ */
+export const shareOfDraw = (share: number, draw: number): number =>
+  share > 0 ? -share / Math.log(draw) : draw - 1;
+
+/** From (0, 1). 32 bits: of 500 candidates two have one draw in one of 35,000 conversations, and then the first is first. */
+const drawOf = (conversation: number, candidate: number): number =>
+  ((mixed32(conversation ^ candidate, (conversation / 2 ** 32) ^ (candidate / 2 ** 32)) >>> 0) + 0.5) /
+  2 ** 32;
+
+/**
+ * What stays the same over all turns of a conversation: the client's own name for it, else how it began. Later turns
+ * only append, so a system message after the first turn of the user is not part of it. It has no model, so that the
+ * models of an alias each have an order of their own.
+ */
+export function conversationHash({ key, request, beginning: began }: RankedCall): number {
+  const name = request.prompt_cache_key;
+  const texts = name ? [name] : beginningOf(began ?? request.messages);
+  return texts.reduce((hash, text) => hash53(text, hash), hash53(key.account));
+}
+
+/** The texts of the system and of the first turn of the user. */
+function beginningOf(messages: readonly ChatMessage[]): string[] {
+  const user = messages.findIndex(({ role }) => role === 'user');
+  const before = user < 0 ? messages : messages.slice(0, user);
+  const system = before.filter(({ role }) => role === 'system' || role === 'developer');
+  return [...outermost(system).flatMap(textsOf), '', ...messages.slice(user, user + 1).flatMap(textsOf)];
+}
+
+const textsOf = ({ content }: ChatMessage): string[] =>
+  typeof content === 'string' ? [content] : outermost(content ?? []).map(textOf);
+
+/** Markers of caches are not part of it: clients move them from turn to turn. */
+function textOf({ type, text, image_url: image, file, input_audio: audio }: ChatContentPart): string {
+  // A signature in a query may be renewed with each turn.
+  if (image) return withoutQuery(image.url);
+  if (file) return file.file_data ?? file.file_id ?? withoutQuery(file.file_url ?? '');
+  const { data } = (audio ?? {}) as { data?: unknown };
+  return text ?? (typeof data === 'string' ? data : type);
+}
+
+function withoutQuery(url: string): string {
+  const query = url.startsWith('http') ? url.indexOf('?') : -1;
+  return query < 0 ? url : url.slice(0, query);
+}
+
+const partsMax = 16;
+
+/** Callers choose how many parts there are: of many, only the first and last ones count. */
+const outermost = <Part>(parts: readonly Part[]): readonly Part[] =>
+  parts.length <= partsMax ? parts : [...parts.slice(0, partsMax / 2), ...parts.slice(-partsMax / 2)];
+
+/**
+ * The candidates by priority, and by score within one.
+ * @param candidates by priority; those of one priority of one model stand together
+ */
+export function ranked(candidates: readonly Candidate[], score: Score): Candidate[] {
+  let tier = 0;
+  const scored = candidates.map((candidate, i) => {
+    const before = candidates[i - 1] ?? candidate;
+    if (before.channel.priority !== candidate.channel.priority || before.model !== candidate.model) tier += 1;
+    return { candidate, tier, score: score(candidate) };
+  });
+  scored.sort((a, b) => a.tier - b.tier || b.score - a.score);
+  return scored.map(({ candidate }) => candidate);
 }

@@ -11,11 +11,10 @@ import {
 } from '../../upstreams/exchange.ts';
 import { loopHeader } from '../../wire/ids.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
-import type { Standing } from '../health/health-states.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
-import type { Dialect, Repeat, SentBody } from '../../upstreams/dialect.ts';
+import type { Dialect, Repeat } from '../../upstreams/dialect.ts';
 import { defaultDialect, dialectPath } from '../../upstreams/dialects/dialects.ts';
-import { withheldTexts, type Withheld } from '../../upstreams/error-text.ts';
+import { withheldTexts } from '../../upstreams/error-text.ts';
 import {
   failureInAnswer,
   readFailure,
@@ -23,17 +22,12 @@ import {
   statusOfError,
 } from '../../upstreams/read-failure.ts';
 import type { BuiltRequest } from '../../upstreams/types/channel-request.ts';
-import { AskAgain, type Variant, type LimitRefusal } from './candidates.ts';
 import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
-
-// Converts upstream failures to the refusal that a client gets when no candidate answered. It says the true cause.
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
 
-/**
- * Kinds of failure for which the upstream cannot have charged: it was not reached, or refused the request.
- */
+/** Kinds of failure for which the upstream cannot have charged: it was not reached, or refused the request. */
 const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status', 'loop']);
 
 const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status' && status === 429;
@@ -42,36 +36,24 @@ const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status
 const isOfAccount = ({ kind, status }: UpstreamFailure): boolean =>
   kind === 'secret' || (kind === 'status' && (status === 401 || status === 402));
 
-export interface FailedDispatch {
-  failures: readonly UpstreamFailure[];
-  /** One of the failed answers had content. */
+interface FailedAnswer {
+  /** One of the failed answers had content, so its upstream has charged. */
   hadContent: boolean;
-  /** One that was not asked, because its upstream said so. */
-  blocked: Standing | undefined;
-  nowMs: number;
-}
-
-/** The refusal when no candidate is left. */
-export function refusalOfDispatch({ failures, hadContent, blocked, nowMs }: FailedDispatch): Refusal {
-  const blockedSeconds = blocked && (blocked.untilMs - nowMs) / 1000;
-  if (failures.length > 0) return refusalOfFailures(failures, { hadContent, blockedSeconds });
-  return rateRefusal(blockedSeconds ?? defaultRetrySeconds, 'all_channels_cooling');
+  /** In what time a candidate that was not asked, because its upstream said so, may be asked again. */
+  blockedMs?: number | undefined;
 }
 
 /**
- * A rate limit if one ends by itself and nothing but our account at other upstreams failed beside it, our account if
- * every failure was of it, otherwise the last other failure. Sends `x-should-retry: false` when an upstream may have charged, because SDKs retry by default.
- * `failures` is never empty. `hadContent`: the failed answer had content, so its upstream has charged.
- * `blockedSeconds`: when a candidate that was not asked may be asked again.
+ * What a client gets when no candidate answered. It says the true cause: a rate limit if one ends by itself and nothing but
+ * our account at other upstreams failed beside it, our account if every failure was of it, otherwise the last other
+ * failure. Sends `x-should-retry: false` when an upstream may have charged, because SDKs retry by default. Without failures
+ * all candidates are blocked.
  */
 export function refusalOfFailures(
   failures: readonly UpstreamFailure[],
-  {
-    hadContent = false,
-    blockedSeconds = Infinity,
-  }: { hadContent?: boolean; blockedSeconds?: number | undefined } = {},
+  { hadContent, blockedMs = Infinity }: FailedAnswer,
 ): Refusal {
-  const causes = failures.map((failure) => failure.reason).join(' ');
+  const causes = failures.map(({ reason }) => reason).join(' ') || 'all_channels_cooling';
   const mayHaveCharged = hadContent || failures.some(({ kind }) => !chargedNothing.has(kind));
   const headers: Record<string, string> = mayHaveCharged ? { 'x-should-retry': 'false' } : {};
   const limits = failures.filter(isLimit);
@@ -81,9 +63,13 @@ export function refusalOfFailures(
     const words = 'The relay cannot read its secrets right now. Nothing was charged; try again.';
     return refuse('unavailable', words, { reason: causes, headers: { 'retry-after': '2', ...headers } });
   }
-  if (others.every(isOfAccount) && (limits.length > 0 || blockedSeconds < Infinity)) {
+  if (others.every(isOfAccount) && (limits.length > 0 || blockedMs < Infinity)) {
     const stated = limits.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds);
-    return rateRefusal(Math.min(...stated, blockedSeconds), causes, headers);
+    const seconds = Math.max(1, Math.ceil(Math.min(...stated, blockedMs / 1000)));
+    // Coding agents parse the seconds from this message.
+    const words = `The upstream of this model is limiting its rate. Please try again in ${seconds}s.`;
+    const more = { 'retry-after': String(seconds), ...headers };
+    return refuse('rate_limit_exceeded', words, { reason: causes, headers: more });
   }
   if (failures.every(isOfAccount)) {
     const words =
@@ -92,42 +78,54 @@ export function refusalOfFailures(
     return refuse('upstream_unavailable', words, { reason: `upstream_account ${causes}`, headers });
   }
   const failure = others.findLast((one) => !isOfAccount(one));
-  if (failure && timeUps.has(failure.kind))
-    return refuse('upstream_timeout', 'The upstream of this model did not answer in time.', {
-      reason: causes,
-      headers,
-    });
-  if (failure?.kind === 'loop')
-    return refuse(
-      'relay_loop',
-      'A channel of this model leads back to the relay. Nothing was charged. Only the operator can correct it.',
-      { reason: causes, headers: { ...headers, [loopHeader]: '1', 'x-should-retry': 'false' } },
-    );
+  if (failure && timeUps.has(failure.kind)) {
+    const words = 'The upstream of this model did not answer in time.';
+    return refuse('upstream_timeout', words, { reason: causes, headers });
+  }
+  if (failure?.kind === 'loop') {
+    const words =
+      'A channel of this model leads back to the relay. Nothing was charged. Only the operator can correct it.';
+    const looped = { ...headers, [loopHeader]: '1', 'x-should-retry': 'false' };
+    return refuse('relay_loop', words, { reason: causes, headers: looped });
+  }
   const words = 'The upstream of this model failed to answer. Try again, or another model.';
   return refuse('upstream_unavailable', words, { reason: causes, headers });
 }
 
-/** The upstream's own refusal, with its status. */
-export function refusalOfCaller({ status, message, param, code }: CallerFault): Refusal {
-  const error = { message, type: 'invalid_request_error', param, code } as const;
-  return new Refusal(status, error, { reason: `upstream_refused_${status}` });
+interface LimitRefusal {
+  /** The limit that was sent. */
+  tokens: number;
+  /** The prompt and the limit together are more than the model's context; a shorter prompt may have this limit. */
+  overContext: boolean;
 }
 
-/** Coding agents parse the seconds from this message. */
-function rateRefusal(seconds: number, reason: string, more: Record<string, string> = {}): Refusal {
-  const whole = Math.max(1, Math.ceil(seconds));
-  const words = `The upstream of this model is limiting its rate. Please try again in ${whole}s.`;
-  const headers = { 'retry-after': String(whole), ...more };
-  return refuse('rate_limit_exceeded', words, { reason, headers });
+/** How an attempt differs from the usual one. */
+export interface Variant {
+  /** Overrides the channel's dialect. */
+  readonly dialect?: string | undefined;
+  readonly without: ReadonlySet<Repeat>;
+  /** How the model differs from what its name and its row say, because its refusals said so. */
+  readonly quirks: Partial<Quirks>;
+  /** Limits from this one on are not sent, because the model refused it. Undefined: none is known. */
+  readonly refusedLimit?: number | undefined;
+  /** The model's maximum as its refusal named it. */
+  readonly limitMost?: number | undefined;
+  /** The refusal of a limit that led to this form. */
+  readonly limitRefusal?: LimitRefusal | undefined;
+}
+
+/** The form in which the candidate is to be asked again, and what the refusal comes to if that cannot be sent. */
+export interface Repeated {
+  variant: Variant;
+  refusal: Error;
 }
 
 export interface RefusedAttempt {
-  /** Undefined: nothing was sent. */
-  built: BuiltRequest | undefined;
+  built: Pick<BuiltRequest, 'known' | 'sent' | 'request'>;
   type: Pick<ChannelType, 'alsoSpeaks' | 'ownFault'>;
   variant: Variant;
   /** The dialect that was spoken. */
-  dialectName: string | undefined;
+  dialectName: string;
   /** Something of the answer was passed on, so the candidate is not asked again. */
   hadContent: boolean;
   hadTools: boolean;
@@ -136,67 +134,32 @@ export interface RefusedAttempt {
 }
 
 /** The error of an answer with status 200. */
-export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error {
-  const failure = failureInAnswer(error, withheldIn(refused), refused.type);
-  const thrown = asThrown(failure);
-  const status = failure.status ?? 0;
-  return repeat(error, refused, { status, thrown, otherDialects: [] }) ?? thrown;
+export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Error | Repeated {
+  const failure = failureInAnswer(error, withheldTexts(refused.built.known), refused.type);
+  return againOr(failure, { ...refused, error, status: failure.status ?? 0 });
 }
 
 /** The error of a reply that is not a 2xx. Reads its body. */
 export async function errorOfReply(
   reply: UpstreamReply,
   { dialect, clock, ...refused }: RefusedAttempt & { dialect: Dialect; clock: FailureClock },
-): Promise<Error> {
-  const withheld = withheldIn(refused);
+): Promise<Error | Repeated> {
+  const withheld = withheldTexts(refused.built.known);
   const failure = await readFailure(reply, { dialect, type: refused.type, withheld, clock });
   if (!(failure instanceof CallerFault)) return failure;
-  const thrown = asThrown(failure);
-  const otherDialects = failure.status === 400 ? nameableDialects(refused) : [];
-  return repeat(failure.raw, refused, { status: failure.status, thrown, otherDialects }) ?? thrown;
+  return againOr(failure, { ...refused, error: failure.raw, status: failure.status });
 }
 
-const withheldIn = ({ built }: RefusedAttempt): Withheld[] => (built ? withheldTexts(built.known) : []);
-
-const asThrown = (failure: CallerFault | UpstreamFailure): Error =>
-  failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
-
-/**
- * Other dialects that a refusal may name by their path. None whose path the request holds: the refusal may quote the
- * caller's words.
- */
-function nameableDialects({ built, type, dialectName }: RefusedAttempt): OtherDialect[] {
-  if (dialectName !== defaultDialect || built === undefined) return [];
-  const { body } = built.request;
-  return (type.alsoSpeaks ?? []).flatMap((name) => {
-    const path = name === dialectName ? undefined : dialectPath(name);
-    return path === undefined || body.includes(path) ? [] : [{ name, path }];
-  });
+function againOr(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {
+  const variant = refused.hadContent ? undefined : repeatFor(refused);
+  const refusal = failure instanceof CallerFault ? refusalOfCaller(failure) : failure;
+  return variant ? { variant, refusal } : refusal;
 }
 
-/** The repeat that a refusal calls for. Undefined: none, so the refusal, which is `thrown`, stands. */
-function repeat(
-  error: UpstreamError,
-  refused: RefusedAttempt,
-  {
-    status,
-    thrown,
-    otherDialects,
-  }: { status: number; thrown: Error; otherDialects: readonly OtherDialect[] },
-): AskAgain | undefined {
-  const { built, variant, hadContent, hadTools, limitLowered } = refused;
-  if (hadContent) return undefined;
-  const next = repeatFor({
-    status,
-    error,
-    body: built?.request.body ?? '',
-    sent: built?.sent ?? {},
-    variant,
-    otherDialects,
-    hadTools,
-    limitLowered,
-  });
-  return next && new AskAgain(next, thrown);
+/** The upstream's own refusal, with its status. */
+function refusalOfCaller({ status, message, param, code }: CallerFault): Refusal {
+  const error = { message, type: 'invalid_request_error', param, code } as const;
+  return new Refusal(status, error, { reason: `upstream_refused_${status}` });
 }
 
 // Decides whether a refused request is sent once more to the same candidate in another form.
@@ -204,24 +167,10 @@ function repeat(
 // limit, and what replaces the state of earlier turns. It may quote what the caller wrote, so a sentence counts only where
 // the request does not hold it.
 
-export interface OtherDialect {
-  name: string;
-  path: string;
-}
-
-export interface RefusedForm {
+export interface RefusedForm extends RefusedAttempt {
   /** Of the reply, or what the error in an answer says. */
   status: number;
   error: UpstreamError;
-  /** The body that was sent. */
-  body: string;
-  sent: Pick<SentBody, 'outputTokensMax' | 'limitIsLeast' | 'carriesItems'>;
-  variant: Variant;
-  /** Other dialects that the channel's type may speak and that this refusal may ask for. */
-  otherDialects: readonly OtherDialect[];
-  hadTools: boolean;
-  /** The limit that was sent is lower than the call's own, because the balance pays no more. */
-  limitLowered: boolean;
 }
 
 /** The next form; each is tried once. Undefined: the refusal stands. */
@@ -242,11 +191,12 @@ const without = (variant: Variant, repeat: Repeat): Variant | undefined =>
 
 function refusedPart(refused: RefusedForm): Repeat | undefined {
   const { code, param } = refused.error;
+  const field = textOf(param) ?? '';
   if (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)) return 'state';
-  if (/^include(\[|$)/.test(textOf(param) ?? '')) return 'include';
+  if (/^include(\[|$)/.test(field)) return 'include';
   // Older models do not know the newest items, which come back with each turn of their client.
-  if (refused.sent.carriesItems === true && textOf(param)?.startsWith('input[')) return 'items';
-  return echoedField.test(textOf(param) ?? '') ? 'echoes' : undefined;
+  if (refused.built.sent.carriesItems === true && field.startsWith('input[')) return 'items';
+  return echoedField.test(field) ? 'echoes' : undefined;
 }
 
 /**
@@ -288,11 +238,11 @@ function namedEfforts(message: string): string[] {
 }
 
 /** Only a 400 counts, whose machine-readable fields say nothing else. */
-const says = ({ status, error, body }: RefusedForm, sentence: RegExp): boolean =>
+const says = ({ status, error, built }: RefusedForm, sentence: RegExp): boolean =>
   status === 400 &&
   (statusOfError(error) ?? 400) === 400 &&
   sentence.test(textOf(error.message) ?? '') &&
-  !sentence.test(body);
+  !sentence.test(built.request.body);
 
 /**
  * No model has a smaller maximum, so a smaller limit was refused for another reason: it may be below the model's least.
@@ -301,9 +251,9 @@ const says = ({ status, error, body }: RefusedForm, sentence: RegExp): boolean =
 const leastMaximum = 256;
 
 /** The limit that was refused for being too large. */
-function refusedLimit({ error, sent }: RefusedForm): LimitRefusal | undefined {
+function refusedLimit({ error, built }: RefusedForm): LimitRefusal | undefined {
   const message = textOf(error.message) ?? '';
-  const { outputTokensMax: tokens, limitIsLeast = false } = sent;
+  const { outputTokensMax: tokens, limitIsLeast = false } = built.sent;
   if (tokens === undefined || tokens < leastMaximum || limitIsLeast) return undefined;
   if (!limitName.test(message) || !tooLarge.test(message)) return undefined;
   return { tokens, overContext: /\bcontext\b/i.test(message) };
@@ -350,11 +300,18 @@ const limitName = /\bmax_?(completion_|output_|new_)?tokens\b|\bmaxOutputTokens\
 /** The sentences of OpenAI, Anthropic, Google and DeepSeek about a limit above the model's maximum. */
 const tooLarge = /too large|at most|maximum|exceed|supported range|valid range|less than or equal|<=|> \d/i;
 
-/** The dialect whose path the refusal names. */
-function wantedDialect({ error, variant, otherDialects, hadTools }: RefusedForm): string | undefined {
-  if (variant.dialect !== undefined || !hadTools) return undefined;
-  const message = textOf(error.message) ?? '';
-  return otherDialects.find(({ path }) => message.includes(`/v1${path}`))?.name;
+/**
+ * The dialect whose path the refusal names. None whose path the request holds: the refusal may quote the caller's words.
+ */
+function wantedDialect(refused: RefusedForm): string | undefined {
+  const { status, error, built, type, variant, dialectName, hadTools } = refused;
+  if (variant.dialect !== undefined || !hadTools || status !== 400 || dialectName !== defaultDialect)
+    return undefined;
+  return type.alsoSpeaks?.find((name) => {
+    const path = dialectPath(name);
+    if (name === dialectName || path === undefined || built.request.body.includes(path)) return false;
+    return (textOf(error.message) ?? '').includes(`/v1${path}`);
+  });
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -1,13 +1,13 @@
 /**
- * What one environment knows and writes of candidates' health: turns outcomes of attempts into events. Writes no more
- * than there is to say; must never be awaited by an answer, but for the claim of a probe.
+ * What one environment knows and writes of candidates' health: turns outcomes of attempts into events. Must never be
+ * awaited by an answer, but for the claim of a probe.
  */
 import type { UpstreamFailure } from '../../upstreams/exchange.ts';
 import { fingerprint, hash53 } from '../../wire/ids.ts';
 import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
-import type { HealthChanges, HealthEvent, Standing, TrialSlots } from './health-states.ts';
+import type { HealthEvent, Standing } from './health-states.ts';
 
 /** More candidates than an item can name; older ones are forgotten. */
 const rememberedMax = 1_000;
@@ -42,8 +42,6 @@ const hashOf = (account: string): string => fingerprint(account).slice(-4);
 export class HealthRecorder {
   readonly #ports: Pick<ChatPorts, 'health' | 'clock'>;
   readonly #answeredMs = new Map<number, number>();
-  #changes: HealthChanges | undefined;
-  #slots: TrialSlots | undefined;
 
   constructor(ports: Pick<ChatPorts, 'health' | 'clock'>) {
     this.#ports = ports;
@@ -65,20 +63,8 @@ export class HealthRecorder {
     return this.#change(healthKeysOf(candidate), { type: 'probe_claimed' });
   }
 
-  /**
-   * Waits for a slot in which a resting candidate may be tried. Resolves to what releases it, which may be called
-   * again; undefined: the signal aborted before.
-   */
-  async trialSlot(candidate: Candidate, signal: AbortSignal): Promise<(() => void) | undefined> {
-    const { TrialSlots: Slots } = await import('./health-states.ts');
-    this.#slots ??= new Slots(this.#ports.clock);
-    return this.#slots.take(limitKeyOf(candidate), signal);
-  }
-
   /** To be called at the first content: it ends a rest that was over, and shows that a running one need not hold. */
-  async answered(candidate: Candidate, tried: Standing | undefined): Promise<void> {
-    if (tried === undefined) return;
-    this.#slots?.open(limitKeyOf(candidate));
+  async answered(candidate: Candidate, tried: Standing): Promise<void> {
     if (tried.is !== 'last') await this.#change(healthKeysOf(candidate), { type: 'succeeded' });
   }
 
@@ -108,9 +94,11 @@ export class HealthRecorder {
 
   /** Whether it changed one of them. */
   async #change(keys: readonly number[], event: HealthEvent): Promise<boolean> {
-    const { HealthChanges: Changes } = await import('./health-states.ts');
-    const changes = (this.#changes ??= new Changes(this.#ports));
-    const changed = await Promise.all(keys.map((key) => changes.apply(key, event)));
+    const { next } = await import('./health-states.ts');
+    const { health, clock } = this.#ports;
+    const changed = await Promise.all(
+      keys.map((key) => health.change(key, (before) => next(before, event, clock.now()))),
+    );
     return changed.includes(true);
   }
 }

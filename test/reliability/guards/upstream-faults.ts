@@ -126,7 +126,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F11'],
     file: 'shared/relay/dispatch/attempt.ts',
-    find: '        throw errorOfAnswer(error.error, this.#refused());\n',
+    find: '        throw asError(errorOfAnswer(error.error, this.#refused(prepared)));\n',
     replace: '        void errorOfAnswer;\n        return;\n',
     test: 'test/unit/relay/hard-cases.test.ts',
     name: 'is cut by %s while one of them is unfinished',
@@ -134,7 +134,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F11'],
     file: 'shared/relay/dispatch/attempt.ts',
-    find: '        throw errorOfAnswer(error.error, this.#refused());\n',
+    find: '        throw asError(errorOfAnswer(error.error, this.#refused(prepared)));\n',
     replace: '        void errorOfAnswer;\n        return;\n',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'answers an error in a 200',

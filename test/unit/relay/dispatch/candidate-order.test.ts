@@ -4,11 +4,10 @@ import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
 import {
   CandidateOrder,
-  type OrderPorts,
   type Rank,
   shareOfDraw,
   type Score,
-} from '../../../../shared/relay/dispatch/candidates.ts';
+} from '../../../../shared/relay/dispatch/dispatch.ts';
 import type { Standing } from '../../../../shared/relay/health/health-states.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 
@@ -35,6 +34,8 @@ function drawn(seed: number): Score {
 
 const resting = (untilMs: number): Standing => ({ is: 'resting', untilMs, kind: 'failing' });
 
+type First = { isFirst?: (candidate: { id: string }) => boolean };
+
 interface Taken {
   order: CandidateOrder;
   ranks: Rank[];
@@ -44,7 +45,7 @@ interface Taken {
 function taken(
   channels: ChannelRow[],
   score: Score,
-  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & Pick<OrderPorts, 'isFirst'> = {},
+  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & First = {},
 ): Taken {
   const order = orderOf(channels, score, { standings, isFirst });
   const ranks: Rank[] = [];
@@ -55,7 +56,7 @@ function taken(
 function orderOf(
   channels: ChannelRow[],
   score: Score,
-  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & Pick<OrderPorts, 'isFirst'> = {},
+  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & First = {},
 ): CandidateOrder {
   const candidates = channels.flatMap((row) => candidatesOf(row, 'm'));
   return new CandidateOrder(candidates, { standingOf: ({ id }) => standings[id], score, isFirst });
@@ -138,7 +139,7 @@ describe('the order in which channels are tried', () => {
     const channels = [channel('a'), channel('b'), channel('c')];
     const { order, ranks } = taken(channels, drawn(1), { standings });
     expect(ranks.map(({ candidate }) => candidate.id)).toEqual(['c']);
-    expect(order.blocked?.untilMs).toBe(nowMs + 4_000);
+    expect(order.blockedUntilMs).toBe(nowMs + 4_000);
   });
 
   it('offers a candidate whose cooldown is over as a probe only where another can serve', () => {

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { repeatFor, type RefusedForm } from '../../../../shared/relay/dispatch/refused-attempt.ts';
 
+const sent = (outputTokensMax: number, more: object = {}): Pick<RefusedForm, 'built'> =>
+  ({ built: { request: { body: '' }, sent: { outputTokensMax, ...more } } }) as Pick<RefusedForm, 'built'>;
 const refused: RefusedForm = {
   status: 400,
   error: { message: 'max_tokens is too large: 16384. This model supports at most 4096.' },
-  body: '',
+  ...sent(16_384),
   variant: { without: new Set(), quirks: {} },
-  sent: { outputTokensMax: 16_384 },
-  otherDialects: [],
+  type: {},
+  dialectName: 'chat',
+  hadContent: false,
   hadTools: false,
   limitLowered: false,
 };
@@ -18,8 +21,7 @@ describe('a refused limit', () => {
     expect([...(repeated?.without ?? [])]).toEqual(['limit']);
     expect(repeated?.limitRefusal).toEqual({ tokens: 16_384, overContext: false });
     expect(repeatFor({ ...refused, variant: { without: new Set(['limit']), quirks: {} } })).toBeUndefined();
-    const sent = { outputTokensMax: 16_384, limitIsLeast: true };
-    expect(repeatFor({ ...refused, sent })).toBeUndefined();
+    expect(repeatFor({ ...refused, ...sent(16_384, { limitIsLeast: true }) })).toBeUndefined();
   });
 
   it.each([
@@ -35,8 +37,8 @@ describe('a refused limit', () => {
 
   it('that no model would find too large stands: it is below what the model takes', () => {
     const error = { message: 'Invalid max_tokens value, the valid range of max_tokens is [16, 8192]' };
-    expect(repeatFor({ ...refused, error, sent: { outputTokensMax: 1 } })).toBeUndefined();
-    expect(repeatFor({ ...refused, error, sent: { outputTokensMax: 100_000 } })).toBeDefined();
+    expect(repeatFor({ ...refused, error, ...sent(1) })).toBeUndefined();
+    expect(repeatFor({ ...refused, error, ...sent(100_000) })).toBeDefined();
   });
 
   it('that the balance lowered stands where no maximum is named, or where the prompt is at fault', () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
-import { CandidateOrder } from '../../../../shared/relay/dispatch/candidates.ts';
+import { CandidateOrder } from '../../../../shared/relay/dispatch/dispatch.ts';
 import { HealthRecorder } from '../../../../shared/relay/health/health-recorder.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { itemBytes } from '../../../support/item-bytes.ts';
@@ -77,7 +77,7 @@ it('many environments at once never outgrow two read units and never leave a can
         const taken = new Set<string>();
         for (let rank = order.take(); rank; rank = order.take()) taken.add(rank.candidate.id);
         expect(taken.size).toBe(candidates.length);
-        expect(order.blocked).toBeUndefined();
+        expect(order.blockedUntilMs).toBeUndefined();
       }
     }),
     { numRuns: 25 },
