@@ -29,7 +29,7 @@ export type Policies = readonly [PolicyName, ...PolicyName[]];
 /** By how a word is written: `<account>` and `[key]` are arguments, `--limit <n>` is an option. */
 type Taking = Readonly<Record<string, Taken>>;
 
-interface CommandParts {
+export interface CommandParts {
   does: string;
   needs?: Taking;
   takes?: Taking;
@@ -245,7 +245,7 @@ export const limitOf = (format: Format, limit: number | undefined): number =>
 export interface Writing<Made> {
   plan: Plan<unknown>;
   /** Prints what of the plan its effect does not say, such as a table of differences. Text only. */
-  preview?: (terminal: Terminal) => void;
+  preview?: (terminal: Terminal) => unknown;
   carryOut: () => Promise<Made>;
   print?: (terminal: Terminal, made: Made) => void;
   /** What `--json` prints beside `done` and `effect`. Undefined: nothing was done. */
@@ -254,6 +254,14 @@ export interface Writing<Made> {
 
 /** Lets the parts of a literal agree about what is made. */
 export const writes = <Made>(writing: Writing<Made>): Writing<Made> => writing;
+
+export const printSaid = (
+  { print, remark }: Terminal,
+  { lines, warnings }: { lines: readonly string[]; warnings: readonly string[] },
+): void => {
+  lines.forEach(print);
+  warnings.forEach(remark);
+};
 
 /** Row writes and nothing else: `said` is printed of them, `facts` is what JSON has of them. */
 export const rowWrites = (

@@ -45,6 +45,12 @@ interface Listing<Row> {
 export const namedValues = <Row>(columns: readonly Column<Row>[], row: Row): Record<string, unknown> =>
   Object.fromEntries(columns.flatMap(([name, , value]) => (name === '' ? [] : [[name, value(row)]])));
 
+/** Columns of what a row has. */
+export const columnsIn = <Row, Part>(
+  part: (row: Row) => Part,
+  columns: readonly Column<Part>[],
+): Column<Row>[] => columns.map(([name, head, value]) => [name, head, (row) => value(part(row))]);
+
 export function textTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string[][] {
   const shown = columns.filter(([, head]) => head !== '');
   return [
@@ -75,6 +81,10 @@ export interface Terminal {
   readonly printList: <Row>(rows: readonly Row[], listing: Listing<Row>) => void;
   /** Prints aligned columns; the first row is the header. */
   readonly printTable: (rows: string[][]) => void;
+  /** Prints names with their values, each below the other. */
+  readonly printFacts: (facts: readonly (readonly string[])[]) => void;
+  /** Prints lines to send, apart from all others. */
+  readonly printMessage: (lines: readonly string[]) => void;
   /** Prints a header, then of each row the attributes that it names. */
   readonly printCsv: (names: readonly string[], rows: readonly object[]) => void;
   /** Prints further rows of CSV, without a header. */
@@ -136,6 +146,10 @@ function terminalIn(format: Format, context: ProcessContext, state: RunState): T
     warn: (warnings) => warnings.forEach((warning) => remark(`warning: ${warning}`)),
     printJson,
     printTable,
+    printFacts: (facts) =>
+      printTable(facts.map(([name = '', ...values]) => [name === '' ? '' : `  ${name}`, ...values])),
+    printMessage: (lines) =>
+      ['', ...lines.map((line) => (line === '' ? '' : `  ${line}`)), ''].forEach(print),
     printCsv,
     printCsvRows,
     reveal: (secretKey) => void state.revealed.add(secretKey),

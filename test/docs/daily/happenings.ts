@@ -55,7 +55,7 @@ export const happenings: Readonly<Record<string, Happening>> = {
     const [newest] = JSON.parse(await relay.quietly('version list --json')) as { version: number }[];
     relay.named['VERSION'] = String(newest?.version);
     const row = { id: 1, type: 'token-billing', models: ['gpt-4o'], input: '0,018', output: 0.072 };
-    await relay.edit('charges', row);
+    await relay.keep('charges', [row]);
   },
 
   'Who spends most?': async (relay) => {
@@ -111,6 +111,69 @@ export const outcomes: Readonly<Record<string, Happening>> = {
   'Close an account': async (relay) => refused(relay, 'initech', 'disabled'),
 };
 
+/** What walks need beside that. */
+export const beforeWalks: Readonly<Record<string, Happening>> = {
+  'A vendor is down': async (relay) => {
+    await anHour(relay);
+    for (let failed = 0; failed < 4; failed += 1) await relay.call('globex', 'gpt-4o-mini');
+  },
+
+  // The mark in the row follows the edit.
+  'Roll back a bad edit': async (relay) => {
+    const marked = async () => expect(await relay.row('charges', 1)).toHaveProperty('_problem');
+    await vi.waitFor(marked, { timeout: 20_000, interval: 200 });
+  },
+
+  "A month's statement": async (relay) => summed(relay, 'globex'),
+
+  'Announce a notice': async (relay) => {
+    relay.named['GLOBEX_KEY'] = String(relay.named['globexKey']);
+    await outcomes['Announce a notice']?.(relay);
+  },
+};
+
+export const afterWalks: Readonly<Record<string, Happening>> = {
+  ...outcomes,
+  'A new customer with 50 yuan': async (relay) => {
+    relay.named['acmeKey'] = String(relay.named['shownKey']);
+    await relay.answered('acme');
+  },
+  'A vendor is down': async (relay) => {
+    await outcomes['A vendor is down']?.(relay);
+    await rested(relay);
+  },
+  'Why did this call fail?': async (relay) => rested(relay),
+};
+
+/** Waits until a channel that has failed is called again. */
+const rested = (relay: DailyRelay): Promise<void> => relay.answered('globex', 'gpt-4o-mini');
+
+/** Sums of an hour's calls, so that plots have something to draw. */
+async function anHour(relay: DailyRelay): Promise<void> {
+  const rows = Array.from({ length: 60 }, (_, back) => {
+    const startMs = Date.now() - (back + 1) * 60_000;
+    const minute = new Date(startMs).toISOString().slice(0, 16);
+    const calls = Math.round(60 + 25 * Math.sin(back / 9) + 9 * Math.sin(back * 2.7));
+    return {
+      id: `minutes#${minute.slice(0, 10)}`,
+      period: `minute#${minute}`,
+      calls,
+      failures: back < 4 ? 9 - 2 * back : Number(back % 17 === 3),
+      prompt_tokens: calls * 2_300,
+      completion_tokens: calls * 410,
+      charged: Number((calls * 0.0142).toFixed(6)),
+      bought: Number((calls * 0.0089).toFixed(6)),
+      bought_charged: Number((calls * 0.0142).toFixed(6)),
+      bought_calls: calls,
+      first_content_500: Math.floor(calls * 0.6),
+      first_content_1000: Math.floor(calls * 0.3),
+      first_content_2000: back < 9 ? Math.floor(calls * 0.1) : 0,
+      expires: Math.floor(startMs / 1000) + 172_800,
+    };
+  });
+  await relay.keep('daily', rows);
+}
+
 const within = { timeout: 20_000, interval: 200 };
 
 async function refused(relay: DailyRelay, account: string, why: string): Promise<void> {
@@ -118,7 +181,7 @@ async function refused(relay: DailyRelay, account: string, why: string): Promise
 }
 
 /** Waits until the sums have all that an account has called. */
-export async function summed(relay: DailyRelay, account: string): Promise<void> {
+async function summed(relay: DailyRelay, account: string): Promise<void> {
   await relay.quietly(`statement ${account} --month $MONTH --json`);
 }
 

@@ -1,6 +1,14 @@
-/** Reads docs/daily-tasks.md: its tasks, the commands of each and what is seen after them, its walks. */
+/**
+ * Reads docs/daily-tasks.md: its tasks, the commands of each and what is seen after them, and walks: sentences that a person
+ * reads and a browser carries out. Throws for any other sentence.
+ */
 import { readPage } from '../pages.ts';
-import { noWalk, walkOf, type Walk } from './walk.ts';
+
+export interface Task {
+  heading: string;
+  steps: Step[];
+  walk: Walk | undefined;
+}
 
 export interface Step {
   /** Lines as a shell gets them, in order. */
@@ -11,48 +19,44 @@ export interface Step {
   code: number;
 }
 
-export interface Task {
-  heading: string;
-  /** As the page's table has them. Steps of a walk are undefined where there is none. */
-  counted: number;
-  countedSteps: number | undefined;
-  wrongStart: string;
-  steps: Step[];
-  walk: Walk | undefined;
+export interface Walk {
+  /** It shows what the commands led to, in place of doing the same. */
+  isAfterCommands: boolean;
+  steps: WalkStep[];
 }
 
-const page = 'docs/daily-tasks.md';
-const exitCode = /^exit code (\d)$/;
+export interface WalkStep {
+  /** As the page has it. */
+  sentence: string;
+  action: Action;
+  /** What the page then says, `...` for any text, in this order. */
+  says: string[];
+  /** A picture of the page as it is then, named from `docs`. */
+  image?: string;
+}
 
-export function readTasks(): Task[] {
-  const text = readPage(page);
-  const rows = new Map(
-    [...text.matchAll(/^\| \[([^\]]+)\]\(#[^)]+\) +\| +(\d+) +\| +(\d+|-) +\| (.*) \|$/gm)].map(
-      ([, heading, counted, steps, start]) => [
-        String(heading),
-        {
-          counted: Number(counted),
-          countedSteps: steps === '-' ? undefined : Number(steps),
-          wrongStart: String(start).trim(),
-        },
-      ],
-    ),
-  );
-  const tasks = text
+export type Action =
+  /** A section of the console; without one, what customers see at `/`. */
+  | { kind: 'open' | 'address' | 'follow' | 'press'; what: string }
+  | { kind: 'type' | 'choose'; what: string; text: string };
+
+const beginning = /^(In the console|What customers then see):$/m;
+/** Of a task that only a command does. */
+const noWalk = 'The console has no page for this.';
+
+export const readTasks = (): Task[] =>
+  readPage('docs/daily-tasks.md')
     .split(/^## /m)
     .slice(1)
     .map((section) => {
       const heading = section.slice(0, section.indexOf('\n'));
-      const row = rows.get(heading);
-      if (row === undefined) throw new Error(`the table of ${page} has no line of "${heading}"`);
       const walk = walkOf(section);
       if ((walk === undefined) !== section.includes(noWalk))
         throw new Error(`"${heading}" has either a walk or "${noWalk}"`);
-      return Object.assign({ heading, steps: stepsOf(section), walk }, row);
+      return { heading, steps: stepsOf(section), walk };
     });
-  if (tasks.length !== rows.size) throw new Error(`the table of ${page} has lines without a section`);
-  return tasks;
-}
+
+const exitCode = /^exit code (\d)$/;
 
 const stepsOf = (section: string): Step[] =>
   [...section.matchAll(/^```sh\n(.*?)^```$\s*(?:^```text\n(.*?)^```$)?/gms)].map(
@@ -67,6 +71,40 @@ const stepsOf = (section: string): Step[] =>
   );
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line.trim() !== '');
+
+const bold = String.raw`\*\*(?<what>[^*]+)\*\*`;
+const sentences: readonly [RegExp, Action['kind']][] = [
+  [new RegExp(`^Open ${bold}$`), 'open'],
+  [/^Open the address of the relay$/, 'address'],
+  [new RegExp(`^Follow ${bold}$`), 'follow'],
+  [new RegExp(`^Press ${bold}$`), 'press'],
+  [new RegExp(`^Type \`(?<text>[^\`]+)\` into ${bold}$`), 'type'],
+  [new RegExp(`^Choose \`(?<text>[^\`]+)\` in ${bold}$`), 'choose'],
+];
+
+/** @param section a task, from its heading to the next one */
+function walkOf(section: string): Walk | undefined {
+  const found = beginning.exec(section);
+  if (!found) return undefined;
+  const steps: WalkStep[] = [];
+  for (const line of linesOf(section.slice(found.index + found[0].length))) {
+    const last = steps.at(-1);
+    const image = /^!\[[^\]]+\]\((images\/[\w-]+\.png)\)$/.exec(line.trim())?.[1];
+    if (image !== undefined && last) last.image = image;
+    else steps.push(stepIn(line.trim(), steps.length + 1));
+  }
+  return { isAfterCommands: found[1] !== 'In the console', steps };
+}
+
+function stepIn(line: string, number: number): WalkStep {
+  const [, written, sentence = '', said = ''] =
+    /^(\d+)\. (.+?)\.(?: The page says ((?:`[^`]+`(?:, | and )?)+)\.)?$/.exec(line) ?? [];
+  const [pattern, kind] = sentences.find(([each]) => each.test(sentence)) ?? [];
+  if (Number(written) !== number || !pattern)
+    throw new Error(`wanted step ${number} of a walk, which a browser can take, found: ${line}`);
+  const action = { kind, ...pattern.exec(sentence)?.groups } as Action;
+  return { sentence, action, says: [...said.matchAll(/`([^`]+)`/g)].map(([, text]) => String(text)) };
+}
 
 /** What matches the lines of a step: blanks are as wide as they are, `...` is any text. */
 export function patternOf(seen: string[]): RegExp {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
+import { DynamoDBDocumentClient, GetCommand } from '@aws-sdk/lib-dynamodb';
 import { vi } from 'vitest';
 import { readOptions } from '../../../infra/local/host/local-options.ts';
 import { startStack, type RunningStack } from '../../../infra/local/start-stack.ts';
@@ -143,16 +143,9 @@ export class DailyRelay {
     writeFileSync(path.join(this.folder, name), text);
   }
 
-  /** Writes rows as they are kept, such as sums. */
+  /** Writes rows as an editor of tables does. */
   async keep(table: TableName, rows: Record<string, unknown>[]): Promise<void> {
     await put(this.#client, table, rows);
-  }
-
-  /** Writes a row as an editor of tables does. */
-  async edit(table: string, Item: Record<string, unknown>): Promise<void> {
-    await DynamoDBDocumentClient.from(this.#client).send(
-      new PutCommand({ TableName: `relay-${table}`, Item }),
-    );
   }
 
   /** A row as it is now. */

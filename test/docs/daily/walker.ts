@@ -5,9 +5,8 @@ import type { Browser, Page } from 'playwright-core';
 import { vi } from 'vitest';
 import { openPage, startBrowser } from '../../support/browser.ts';
 import { root } from '../pages.ts';
-import { patternOf } from './page.ts';
+import { patternOf, type Action, type WalkStep } from './page.ts';
 import { filledIn, type DailyRelay } from './relay.ts';
-import type { Action, WalkStep } from './walk.ts';
 
 /** `DOCS_IMAGES=write` makes the pictures anew. */
 export const makesImages = process.env['DOCS_IMAGES'] === 'write';

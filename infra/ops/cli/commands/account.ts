@@ -18,20 +18,22 @@ import {
   type SetPlanPlan,
 } from '../../../../shared/operate/customers/edit-account.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
-import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import { grantSaid, isGrantWritten } from '../../outcomes.ts';
 import {
   auditing,
   changes,
   countProgress,
   limiting,
   limitOf,
+  printSaid,
   rowWrites,
   shows,
   writes,
   type CommandGroup,
 } from '../command.ts';
 import { parseNumber } from '../option-values.ts';
-import { namedValues, type Column, type Terminal } from '../terminal.ts';
+import { namedValues, type Column } from '../terminal.ts';
 import { showCustomer } from './customer.ts';
 import { accountResponsesCommand } from './response.ts';
 
@@ -108,24 +110,9 @@ const granting = (ports: OperatorPorts, plan: GrantPlan, wait: number) =>
   writes({
     plan,
     carryOut: () => carryOutGrant(ports, plan, wait * 1000),
-    print: (terminal, made) => printGrant(terminal, plan, made),
+    print: (terminal, made) => printSaid(terminal, grantSaid(plan, made)),
     facts: (made) => grantFacts(plan, made),
   });
-
-export function printGrant(
-  { print, remark }: Terminal,
-  { account, grantId, amount }: GrantPlan,
-  { made, isApplied, available }: GrantMade,
-): void {
-  if (isWritten(made)) print(`grant ${grantId} of ${formatYuan(amount)} yuan is written.`);
-  else remark(`grant ${grantId} was written before; nothing is written again`);
-  if (!isApplied) return remark('Not applied yet. It will be within minutes: see `account show`.');
-  const balance = available === undefined ? '' : `${formatYuan(available)} yuan are available now`;
-  print(`It is applied. ${account}: ${balance}.`);
-}
-
-/** An earlier run may have written it. */
-const isWritten = (made: RowWrite[]): boolean => made.some(({ table }) => table === 'grants');
 
 /** `written` false: an earlier run wrote it. `available`: the balance afterwards, null where it is not known yet. */
 export const grantFacts = ({ account, grantId, amount }: GrantPlan, made: GrantMade | undefined) => ({
@@ -133,7 +120,7 @@ export const grantFacts = ({ account, grantId, amount }: GrantPlan, made: GrantM
   grant_id: grantId,
   amount: formatYuan(amount),
   ...(made && {
-    written: isWritten(made.made),
+    written: isGrantWritten(made.made),
     applied: made.isApplied,
     available: made.available === undefined ? null : formatYuan(made.available),
   }),

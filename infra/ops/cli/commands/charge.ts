@@ -111,7 +111,7 @@ prices already are left alone.`,
       examples: ['charge explain gpt-4o --input 1200 --cached 1024 --output 350'],
       async run({ ports, terminal }, model: string, options: ExplainOptions) {
         const wanted = { model, tokens: tokensOf(options), atMs: options.at };
-        const { format, print, printJson, printTable, remark } = terminal;
+        const { format, print, printFacts, printJson, remark } = terminal;
         const { atMs, rule, price, above, products, cost, text, problems } = await explainCharge(
           ports,
           wanted,
@@ -133,15 +133,12 @@ prices already are left alone.`,
           });
         const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
         print(`${model} at ${isoTime(atMs)}${since}`);
-        printTable([
-          ['  price', priceWords(price)],
-          ...(above > 0 ? [['  tier', `for more than ${above} input tokens`]] : []),
-          ...shownProducts(products).map((product) => {
-            const [what, words] = productStep(product);
-            return [`  ${what}`, words];
-          }),
-          ['  total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
-          ['  ledger', text],
+        printFacts([
+          ['price', priceWords(price)],
+          ...(above > 0 ? [['tier', `for more than ${above} input tokens`]] : []),
+          ...shownProducts(products).map(productStep),
+          ['total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
+          ['ledger', text],
         ]);
       },
     }),
@@ -201,19 +198,15 @@ prices already are left alone.`,
       ],
       async plan({ ports, terminal }, file: string, options: Omit<ImportInput, 'list'>) {
         const plan = await planImport(ports, { list: await readListFile(file), ...options });
-        const { charges, missing } = plan;
+        const { charges, missing, suspicious } = plan;
         return writes({
           plan,
-          preview: (shown) => {
-            const terminal = shown;
-            const { charges, missing, suspicious } = plan;
-            if (missing.length > 0) terminal.remark(`not in the list: ${missing.join(', ')}`);
-            if (charges.length > 0) terminal.printTable(chargeTable(charges));
+          preview({ print, printTable, remark, warn }) {
+            if (missing.length > 0) remark(`not in the list: ${missing.join(', ')}`);
+            if (charges.length > 0) printTable(chargeTable(charges));
             if (suspicious !== undefined)
-              terminal.warn([
-                `more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`,
-              ]);
-            if (charges.length === 0) terminal.print('nothing to write');
+              warn([`more than a dollar per 1,000 tokens, is the list per token? ${suspicious} and others`]);
+            if (charges.length === 0) print('nothing to write');
           },
           carryOut: () => carryOutWrites(ports, plan, countProgress(terminal, 'rules written')),
           print: ({ print }, written) =>

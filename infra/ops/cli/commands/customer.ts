@@ -27,7 +27,6 @@ import {
   carryOutNewCustomer,
   planNewCustomer,
   accountLink,
-  welcomeMessage,
   type CustomerMade,
   type NewCustomerInput,
   type NewCustomerPlan,
@@ -38,6 +37,7 @@ import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
+import { closedLines, welcomeSaid } from '../../outcomes.ts';
 import {
   changes,
   countProgress,
@@ -50,8 +50,8 @@ import {
   type CommandRun,
 } from '../command.ts';
 import { parseList, parseNumber } from '../option-values.ts';
-import type { Column, Terminal } from '../terminal.ts';
-import { hashText, hintText, shortHash } from './key.ts';
+import { namedValues, type Column, type Terminal } from '../terminal.ts';
+import { figureColumns, hashText, hintText, shortHash } from './key.ts';
 
 /** `wait`: seconds. */
 type NewOptions = Omit<NewCustomerInput, 'account'> & { wait: number; link?: boolean };
@@ -115,12 +115,9 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         const plan = await planNewCustomer(ports, { account, ...input });
         return writes({
           plan,
-          carryOut: async () => ({
-            ...(await carryOutNewCustomer(ports, plan, wait * 1000)),
-            isLinked: link,
-          }),
-          print: (shown, made) => printNewCustomer(shown, plan, made),
-          facts: (made) => newCustomerFacts(terminal, plan, made),
+          carryOut: () => carryOutNewCustomer(ports, plan, wait * 1000),
+          print: (shown, made) => printNewCustomer(shown, { plan, made, link }),
+          facts: (made) => newCustomerFacts(terminal, { plan, made, link }),
         });
       },
     }),
@@ -144,8 +141,8 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         'customer list --sort balance --limit 20',
         'customer list --csv',
       ],
-      run: async (run, options: ListOptions) => {
-        const terminal = run.terminal;
+      async run(run, options: ListOptions) {
+        const { terminal } = run;
         const page = await listed(run, options);
         const customers: Shown[] = page.customers;
         terminal.printList(customers, {
@@ -156,15 +153,8 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         for (const { account, problem, unknown } of customers)
           if (problem !== undefined || unknown !== undefined)
             terminal.remark(`${account}: ${problem ?? unknown}`);
-        if ('active' in page) {
-          if (page.active > customers.length)
-            terminal.remark(`${page.active} customers had a call or a grant this month: see --limit`);
-        } else if (page.next !== undefined)
-          terminal.remark(
-            `${page.count === undefined ? 'more' : `${page.count} in all`}: add --after '${page.next}'`,
-          );
-        else if (page.count !== undefined && page.count > customers.length)
-          terminal.remark(`the first ${customers.length} of ${page.count}: see --limit`);
+        const more = moreWords(page);
+        if (more !== undefined) terminal.remark(more);
       },
     }),
     showCustomer(named, 'customer show acme'),
@@ -196,14 +186,7 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         return writes({
           plan,
           carryOut: () => carryOutWrites(ports, plan),
-          print: (terminal) => {
-            const { print } = terminal;
-            const { account, next } = plan;
-            print(`${account} is closed; its rows, grants and ledger stay.`);
-            if (next.length === 0) return print('Nothing is left to pay back.');
-            print('To pay back what is left:');
-            for (const [at, step] of next.entries()) print(`  ${at + 1}. ${step}`);
-          },
+          print: ({ print }) => closedLines(plan).forEach(print),
           facts: () => ({
             account,
             available: formatYuan(plan.available),
@@ -245,6 +228,17 @@ async function listed(
     return sortCustomers(ports, { order: sort, name, limit }, countProgress(terminal, 'accounts read'));
   if (name !== undefined) throw usageFailure(`--name does not go with --sort ${sort}`);
   return listSpending(ports, { order: sort, limit });
+}
+
+function moreWords(page: CustomerPage | SpendingPage): string | undefined {
+  const shown = page.customers.length;
+  if ('active' in page)
+    return page.active > shown
+      ? `${page.active} customers had a call or a grant this month: see --limit`
+      : undefined;
+  const { next, count } = page;
+  if (next !== undefined) return `${count === undefined ? 'more' : `${count} in all`}: add --after '${next}'`;
+  return count !== undefined && count > shown ? `the first ${shown} of ${count}: see --limit` : undefined;
 }
 
 type Shown = ListedCustomer & Partial<Pick<SpendingCustomer, 'daysLeft'>>;
@@ -318,41 +312,37 @@ function customerJson(view: CustomerView) {
   };
 }
 
-const figuresJson = ({ counts, amounts }: DailyFigures) => ({
-  calls: counts.calls ?? 0,
-  failures: counts.failures ?? 0,
-  prompt_tokens: counts.prompt_tokens ?? 0,
-  cached_tokens: counts.cached_tokens ?? 0,
-  completion_tokens: counts.completion_tokens ?? 0,
-  charged: formatYuan(amounts.charged ?? 0n),
+const figuresJson = (figures: DailyFigures): object => ({
+  ...namedValues(figureColumns, figures),
+  cached_tokens: figures.counts.cached_tokens ?? 0,
 });
 
 function printText(terminal: Terminal, view: CustomerView): void {
   const { account, isOff, item, plan, attributes, written, keys, grants, use } = view;
   const { isWhole, models } = use;
   terminal.print(`account ${account}${isOff ? ', switched off' : ''}`);
-  terminal.printTable([
-    ['  available', `${formatYuan(item.available)} yuan`],
-    ['  reserved', `${formatYuan(reservedOf(item))} yuan, for ${item.open.size} calls under way`],
-    ['  spent', `${formatYuan(item.spent)} yuan, ${item.settled} calls`],
-    ['  granted', `${formatYuan(item.granted)} yuan`],
-    ['  used', `${useText(use.sum)}, ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
+  terminal.printFacts([
+    ['available', `${formatYuan(item.available)} yuan`],
+    ['reserved', `${formatYuan(reservedOf(item))} yuan, for ${item.open.size} calls under way`],
+    ['spent', `${formatYuan(item.spent)} yuan, ${item.settled} calls`],
+    ['granted', `${formatYuan(item.granted)} yuan`],
+    ['used', `${useText(use.sum)}, ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
     ...models.slice(0, modelsShown).map((each) => ['', modelText(each)]),
     ...(models.length > modelsShown
       ? [['', `and ${models.length - modelsShown} models more: --json has all, also by day`]]
       : []),
-    ['  plan', plan ? planText(plan) : 'none'],
+    ['plan', plan ? planText(plan) : 'none'],
     ...(plan?.items ?? []).map((entry) => [
       '',
       `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited' : entry.value} calls, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
     ...Object.entries(attributes).map(([name, value]) => [
-      `  ${name}`,
+      name,
       typeof value === 'string' ? value : JSON.stringify(value),
     ]),
-    ...(written._at === undefined ? [] : [['  written', writtenText(written)]]),
-    ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? '  keys' : '', keyText(key)]),
-    ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? '  grants' : '', grantText(grant)]),
+    ...(written._at === undefined ? [] : [['written', writtenText(written)]]),
+    ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? 'keys' : '', keyText(key)]),
+    ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? 'grants' : '', grantText(grant)]),
   ]);
 }
 
@@ -389,46 +379,35 @@ const writtenText = ({ _by, _at }: CustomerView['written']): string =>
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-interface Made extends CustomerMade {
-  isLinked: boolean;
+interface NewCustomer<Made> {
+  plan: NewCustomerPlan;
+  made: Made;
+  link: boolean;
 }
 
-const messageOf = (
-  { account, grant, baseUrl, pages }: NewCustomerPlan,
-  { secretKey, isLinked }: Made,
-): string[] =>
-  welcomeMessage({
-    account,
-    secretKey,
-    baseUrl,
-    pages,
-    isLinked,
-    amount: grant && formatYuan(grant.amount),
-  });
-
 /** Shows the key: once. */
-function printNewCustomer(terminal: Terminal, plan: NewCustomerPlan, made: Made): void {
-  const { print, remark, reveal } = terminal;
+function printNewCustomer(
+  { print, printMessage, remark, reveal }: Terminal,
+  { plan, made, link }: NewCustomer<CustomerMade>,
+): void {
   reveal(made.secretKey);
   const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;
   print(
     `customer ${plan.account} is made. Send this${sent}; the key is stored nowhere and is not shown again:`,
   );
-  print('');
-  for (const line of messageOf(plan, made)) print(line === '' ? '' : `  ${line}`);
-  print('');
-  if (plan.baseUrl === undefined) remark('The address of the relay is not known here: put it in.');
-  if (made.isLinked && !plan.pages.account) remark('There is no link: the setting account_page is false.');
-  if (made.grant?.problem !== undefined) remark(made.grant.problem);
-  else if (made.grant?.isApplied === false)
-    remark('The grant is not applied yet. It will be within minutes: see `customer show`.');
+  const { message, warnings } = welcomeSaid(plan, made, link);
+  printMessage(message);
+  warnings.forEach(remark);
 }
 
-function newCustomerFacts({ reveal }: Terminal, plan: NewCustomerPlan, made: Made | undefined): object {
+function newCustomerFacts(
+  { reveal }: Terminal,
+  { plan, made, link }: NewCustomer<CustomerMade | undefined>,
+): object {
   const { account, grant, contact, baseUrl, pages } = plan;
   const facts = { account, contact: contact ?? null, granted: grant ? formatYuan(grant.amount) : null };
   if (!made) return facts;
-  const { secretKey, hash, hint, isLinked } = made;
+  const { secretKey, hash, hint } = made;
   reveal(secretKey);
   return {
     ...facts,
@@ -436,7 +415,7 @@ function newCustomerFacts({ reveal }: Terminal, plan: NewCustomerPlan, made: Mad
     key: secretKey,
     hash,
     hint,
-    message: messageOf(plan, made).join('\n'),
-    ...(isLinked && { link: (pages.account ? accountLink({ baseUrl, secretKey }) : undefined) ?? null }),
+    message: welcomeSaid(plan, made, link).message.join('\n'),
+    ...(link && { link: (pages.account ? accountLink({ baseUrl, secretKey }) : undefined) ?? null }),
   };
 }

@@ -28,7 +28,8 @@ import {
   defaultChannelType,
   type ChannelTypeName,
 } from '../../../../shared/upstreams/types/channel-types.ts';
-import { changes, writes, type CommandRun } from '../command.ts';
+import { grantSaid } from '../../outcomes.ts';
+import { changes, printSaid, writes, type CommandRun } from '../command.ts';
 import {
   parseDecimalText,
   parseList,
@@ -38,7 +39,7 @@ import {
 } from '../option-values.ts';
 import { readSecret, type Terminal } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
-import { grantFacts, printGrant } from './account.ts';
+import { grantFacts } from './account.ts';
 import { ownAttributesIn, ownOption, ownOptions, typeMeans } from './channel.ts';
 import { newKeyFacts, printNewKey } from './key.ts';
 
@@ -138,7 +139,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
     },
     print(shown, { granted, unpublished, curl, ...made }) {
       if (storing) shown.print(`the key is stored: ${storing.reference}`);
-      if (grant && granted) printGrant(shown, grant, granted);
+      if (grant && granted) printSaid(shown, grantSaid(grant, granted));
       if (unpublished === undefined) shown.print('it is written; live within 10 seconds.');
       else shown.remark(unpublished);
       printNewKey(shown, { ...key, ...made });

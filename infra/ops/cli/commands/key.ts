@@ -35,7 +35,7 @@ import {
   type LeakedKeyPlan,
 } from '../../../../shared/operate/keys/leaked-key.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
-import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   changes,
@@ -44,16 +44,44 @@ import {
   shows,
   writes,
   type CommandGroup,
+  type CommandParts,
   type CommandRun,
 } from '../command.ts';
 import { parseHours, parseLimit, parseList, parseNumber, parseTime } from '../option-values.ts';
-import { namedValues, type Column, type Terminal } from '../terminal.ts';
+import { columnsIn, namedValues, type Column, type Terminal } from '../terminal.ts';
 
 type Limit = number | 'none';
 
 const named = { '<key>': 'hash or hint' };
+
+interface Edit<Words extends unknown[]> extends Omit<CommandParts, 'needs'> {
+  edit: (ports: OperatorPorts, written: string, ...words: Words) => Promise<EditKeyPlan>;
+}
+
+/** A command that changes attributes of a key's row. */
+const editCommand = <Words extends unknown[]>(name: string, { edit, takes, ...parts }: Edit<Words>) =>
+  changes(name, {
+    ...parts,
+    takes: { ...named, ...takes },
+    async plan(run, written: string, ...words: Words) {
+      const plan = await edit(run.ports, written, ...words);
+      const facts = { key: plan.name, rights: plan.rights };
+      return rowWrites(run, plan, { said: 'It is written; live within 30 seconds.', facts });
+    },
+  });
+
 const rowsRead = 'ledger rows read';
 const dayMs = 86_400_000;
+
+type Figures = Pick<DailyFigures, 'counts' | 'amounts'>;
+
+export const figureColumns: Column<Figures>[] = [
+  ['calls', 'CALLS', ({ counts }) => counts.calls ?? 0],
+  ['failures', 'FAILED', ({ counts }) => counts.failures ?? 0],
+  ['prompt_tokens', 'INPUT', ({ counts }) => counts.prompt_tokens ?? 0],
+  ['completion_tokens', 'OUTPUT', ({ counts }) => counts.completion_tokens ?? 0],
+  ['charged', 'CHARGED', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
+];
 
 export const keyCommands: CommandGroup = {
   name: 'key',
@@ -109,12 +137,11 @@ export const keyCommands: CommandGroup = {
       async run({ ports, terminal }, written: string | undefined) {
         const secretKey = written ?? (await terminal.readInput('Paste the key'));
         const { state, why, name } = await checkKey(ports, secretKey);
-        const isJson = terminal.format === 'json';
-        if (isJson) terminal.printJson({ state, why });
+        if (terminal.format === 'json') terminal.printJson({ state, why });
         if (state !== 'usable')
           throw new Failure(`${name ?? 'this'} is ${stateWords[state] ?? state}: ${why}
 The relay answers 401 invalid_api_key.`);
-        if (!isJson) terminal.print(`${name} is usable: ${why}`);
+        if (terminal.format === 'text') terminal.print(`${name} is usable: ${why}`);
       },
     }),
     changes('disable', {
@@ -151,60 +178,54 @@ The relay answers 401 invalid_api_key.`);
         });
       },
     }),
-    changes('enable', {
+    editCommand('enable', {
       does: 'let a disabled key work again',
-      takes: named,
       examples: ['key enable 3f9a1c'],
-      plan: async (run, written: string) => editing(run, await planEnableKey(run.ports, written)),
+      edit: planEnableKey,
     }),
-    changes('move', {
+    editCommand('move', {
       does: 'let another account pay for a key; earlier calls stay where they are',
-      takes: { ...named, '<account>': 'who pays from now on' },
+      takes: { '<account>': 'who pays from now on' },
       examples: ['key move 3f9a1c other'],
-      plan: async (run, written: string, account: string) =>
-        editing(run, await planMoveKey(run.ports, { written, account })),
+      edit: (ports, written, account: string) => planMoveKey(ports, { written, account }),
     }),
-    changes('limits', {
+    editCommand('limits', {
       does: 'set how many calls a key may make a minute, and at once',
       takes: {
-        ...named,
         '--rpm <n>': ['requests a minute, or none', parseLimit],
         '--concurrency <n>': ['requests at the same time, or none', parseLimit],
       },
       examples: ['key limits 3f9a1c --rpm 60 --concurrency 5', 'key limits 3f9a1c --rpm none'],
-      async plan(run, written: string, { rpm, concurrency }: { rpm?: Limit; concurrency?: Limit }) {
+      edit(ports, written, { rpm, concurrency }: { rpm?: Limit; concurrency?: Limit }) {
         const attributes: RawRow = {
           ...(rpm !== undefined && { rpm: limitIn(rpm) }),
           ...(concurrency !== undefined && { max_concurrency: limitIn(concurrency) }),
         };
         if (Object.keys(attributes).length === 0) throw usageFailure('give --rpm, --concurrency or both');
-        return editing(run, await planEditKey(run.ports, written, attributes));
+        return planEditKey(ports, written, attributes);
       },
     }),
-    changes('budget', {
+    editCommand('budget', {
       does: "set the most a key may spend of its account's balance a day or a month",
       takes: {
-        ...named,
         '[yuan]': 'such as 20',
         '--per <period>': ['day or month', String, 'month'],
         '--none': 'no budget',
       },
       examples: ['key budget 3f9a1c 20 --per month', 'key budget 3f9a1c --none'],
-      async plan(run, written: string, yuan: string | undefined, options: { per: string; none?: boolean }) {
-        if ((options.none === true) === (yuan !== undefined))
-          throw usageFailure('give either yuan or --none');
-        const budget = yuan === undefined ? undefined : { amount: Number(yuan), period: options.per };
-        return editing(run, await planEditKey(run.ports, written, { budget }));
+      edit(ports, written, yuan: string | undefined, { per, none = false }: { per: string; none?: boolean }) {
+        if (none === (yuan !== undefined)) throw usageFailure('give either yuan or --none');
+        const budget = yuan === undefined ? undefined : { amount: Number(yuan), period: per };
+        return planEditKey(ports, written, { budget });
       },
     }),
-    changes('models', {
+    editCommand('models', {
       does: 'set the only models a key may call',
-      takes: { ...named, '[a,b]': ['public names', parseList], '--all': 'every model' },
+      takes: { '[a,b]': ['public names', parseList], '--all': 'every model' },
       examples: ['key models 3f9a1c gpt-4o,gpt-4o-mini', 'key models 3f9a1c --all'],
-      async plan(run, written: string, models: string[] | undefined, options: { all?: boolean }) {
-        if ((options.all === true) === (models !== undefined))
-          throw usageFailure('give either models or --all');
-        return editing(run, await planEditKey(run.ports, written, { models }));
+      edit(ports, written, models: string[] | undefined, { all = false }: { all?: boolean }) {
+        if (all === (models !== undefined)) throw usageFailure('give either models or --all');
+        return planEditKey(ports, written, { models });
       },
     }),
     shows('use', {
@@ -236,12 +257,6 @@ The relay answers 401 invalid_api_key.`);
 /** Undefined removes the attribute. */
 const limitIn = (limit: Limit): number | undefined => (limit === 'none' ? undefined : limit);
 
-const editing = (run: CommandRun, plan: EditKeyPlan) =>
-  rowWrites(run, plan, {
-    said: 'It is written; live within 30 seconds.',
-    facts: { key: plan.name, rights: plan.rights },
-  });
-
 async function planLeaked(
   { ports, terminal }: CommandRun,
   written: string,
@@ -256,9 +271,7 @@ async function planLeaked(
   };
   return writes({
     plan,
-    preview: (shown) => {
-      if (known && isText) printLeaked(shown, plan, known);
-    },
+    preview: (shown) => known && isText && printLeaked(shown, plan, known),
     carryOut: () =>
       carryOutLeakedKey(ports, plan, {
         onProgress,
@@ -334,24 +347,10 @@ const stateWords: Partial<Record<KeyCheck['state'], string>> = {
   account_off: 'refused with its account',
 };
 
-type Hour = Pick<DailyFigures, 'counts' | 'amounts'>;
-
-const figureColumns = [
-  ['calls', 'CALLS', ({ counts }) => counts.calls ?? 0],
-  ['failures', 'FAILED', ({ counts }) => counts.failures ?? 0],
-  ['prompt_tokens', 'INPUT', ({ counts }) => counts.prompt_tokens ?? 0],
-  ['completion_tokens', 'OUTPUT', ({ counts }) => counts.completion_tokens ?? 0],
-  ['charged', 'CHARGED', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
-] as const satisfies Column<Hour>[];
-
 const hourColumns: Column<KeyUse['hours'][number]>[] = [
   ['hour', 'HOUR', ({ hour }) => hour],
   ['model', 'MODEL', ({ model }) => model],
-  ...figureColumns.map(([name, head, value]): Column<KeyUse['hours'][number]> => [
-    name,
-    head,
-    ({ figures }) => value(figures),
-  ]),
+  ...columnsIn(({ figures }: KeyUse['hours'][number]) => figures, figureColumns),
 ];
 
 function printKeyUse(terminal: Terminal, { hours, sum, sinceMs, problems }: KeyUse): void {
@@ -367,7 +366,7 @@ function printLeaked(
   plan: LeakedKeyPlan,
   { successor, use, problem }: LeakedKeyMade,
 ): void {
-  const { print, remark } = terminal;
+  const { print, printMessage, remark } = terminal;
   const hash = plan.use.hash.slice(0, 12);
   const refused = plan.earlier ? 'was refused before' : 'is refused within 30 seconds';
   print(`${plan.name} ${refused}. Its use since ${isoTime(plan.use.sinceMs)}:`);
@@ -377,13 +376,9 @@ function printLeaked(
     remark(
       `Calls that still run, and those of the next 30 seconds, are not in it: look again before you refund (key use ${hash}).`,
     );
-  print('');
   const once = successor ? '; the new key is stored nowhere and is not shown again' : '';
-  print(`Send this to the customer${once}:`);
-  print('');
-  for (const line of leakedMessage({ plan, secretKey: successor?.secretKey, use }))
-    print(line === '' ? '' : `  ${line}`);
-  print('');
+  print(`\nSend this to the customer${once}:`);
+  printMessage(leakedMessage({ plan, secretKey: successor?.secretKey, use }));
   const refund = leakedRefund({ plan, use });
   if (use && use.refunded > 0n) print(`${formatYuan(use.refunded)} yuan of it were refunded already.`);
   if (refund !== undefined) print(`To give back what it spent (choose the amount): ${refundCommand(refund)}`);

@@ -35,7 +35,7 @@ export const requestCommand = shows('request', {
     if (asked.startsWith('grant#'))
       throw usageFailure(`a grant is named within its account: grant show ACCOUNT ${asked.slice(6)}`);
     const { id, found, logged, note, version, servedVersion } = await explainRequest(ports, asked);
-    const { print, printTable } = terminal;
+    const { print, printFacts } = terminal;
     const steps = logged ? storySteps(logged) : [];
     const next = logged && nextStep(logged);
     const problem = found?.kind === 'booked' ? found.problem : undefined;
@@ -55,7 +55,7 @@ export const requestCommand = shows('request', {
     }
     if (logged) {
       print(`request ${id} in the log`);
-      printTable(steps.map(([what, words]) => [`  ${what}`, words]));
+      printFacts(steps);
       if (version !== undefined)
         print(`  configuration ${version}${version === servedVersion ? '' : `, now ${servedVersion}`}`);
     }
@@ -65,7 +65,7 @@ export const requestCommand = shows('request', {
     else {
       const { row, late } = found;
       print(`${row.kind === 'grant' ? 'grant' : 'request'} ${row.id} of account ${row.account}`);
-      printTable(requestSteps(row, late).map(([what, words]) => [`  ${what}`, words]));
+      printFacts(requestSteps(row, late));
       if (wrong) throw wrong;
       print('The charge follows from the row: it adds up.');
     }

@@ -90,12 +90,12 @@ export const accountResponsesCommand = shows('responses', {
         storedKinds.map((kind) => ({ kind, ...sums[kind] })),
       );
     terminal.print(`stored for account ${account}`);
-    terminal.printTable([
+    terminal.printFacts([
       ...storedKinds.map((kind) => [
-        `  ${kind}`,
+        kind,
         `${sums[kind].count}${kind === 'events' ? ' batches' : ''}, ${sums[kind].bytes} bytes`,
       ]),
-      ['  last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
+      ['last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
     ]);
     if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
   },
@@ -105,14 +105,14 @@ function printResponse(terminal: Terminal, head: ResponseHead): void {
   if (terminal.format === 'json') return terminal.printJson(head);
   const [previous] = head.ancestors;
   terminal.print(`response ${head.id}`);
-  terminal.printTable([
-    ['  account', head.account],
-    ['  status', head.status],
-    ['  created', timeOf(head.createdAt)],
-    ['  expires', timeOf(head.expires)],
-    ['  turn', previous === undefined ? `${head.turn}` : `${head.turn}, after ${previous}`],
-    ['  conversation', `${head.conversationLength} characters as JSON`],
-    ['  background', head.background ? backgroundText(head.background) : 'no'],
+  terminal.printFacts([
+    ['account', head.account],
+    ['status', head.status],
+    ['created', timeOf(head.createdAt)],
+    ['expires', timeOf(head.expires)],
+    ['turn', previous === undefined ? `${head.turn}` : `${head.turn}, after ${previous}`],
+    ['conversation', `${head.conversationLength} characters as JSON`],
+    ['background', head.background ? backgroundText(head.background) : 'no'],
   ]);
 }
 

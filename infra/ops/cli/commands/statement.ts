@@ -158,14 +158,14 @@ const dayColumns: Column<Day>[] = [
   ...figureColumns.map(([head, , text]): Column<Day> => ['', head, ({ figures }) => text(figures)]),
 ];
 
-function printText({ print, printTable }: Terminal, statement: Statement): void {
+function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
   const { account, opening, granted, charged, closing, grants, days, sum, isRunning } = statement;
   print(`${account}, ${statement.month}${isRunning ? ' (until now)' : ''}, in yuan; days are UTC`);
-  printTable([
-    ['  opening', formatYuan(opening)],
-    ['  + granted', formatYuan(granted)],
-    ['  - charged', formatYuan(charged)],
-    ['  closing', formatYuan(closing)],
+  printFacts([
+    ['opening', formatYuan(opening)],
+    ['+ granted', formatYuan(granted)],
+    ['- charged', formatYuan(charged)],
+    ['closing', formatYuan(closing)],
   ]);
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());

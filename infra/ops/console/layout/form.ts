@@ -44,23 +44,25 @@ interface FormOf {
 
 export function form({ action, formToken, fields, verb, cancel, tried }: FormOf): Markup {
   const problem = tried?.problem;
-  const placed = problem === undefined ? undefined : errorsByField(problem, fields);
-  const first = fields.find(({ name }) => placed?.has(name))?.name;
+  const errors = problem === undefined ? new Map<string, string>() : errorsByField(problem, fields);
+  const first = fields.find(({ name }) => errors.has(name))?.name;
+  const needed = errors.size === 1 ? 'One field needs a change.' : `${errors.size} fields need a change.`;
   return html`<form method="post" action="${action}" class="stacked">
     <input type="hidden" name="form_token" value="${formToken}" />
-    ${problem !== undefined && placed ? problemOf(placed.size === 0 ? problem : fieldsWords(placed.size)) : nothing}
-    ${fields.map((field) => fieldOf(withTried(field, tried), { error: placed?.get(field.name), isFirst: field.name === first }))}
+    ${
+      problem === undefined
+        ? nothing
+        : html`<p class="notice bad" role="alert">
+            ${errors.size === 0 ? problem : `Nothing was written. ${needed}`}
+          </p>`
+    }
+    ${fields.map((field) => fieldOf(withTried(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
     <div class="buttons">
       <button type="submit" class="main">${verb}</button>
       ${cancel === undefined ? nothing : html`<a href="${cancel}">Cancel</a>`}
     </div>
   </form>`;
 }
-
-const fieldsWords = (count: number): string =>
-  `Nothing was written. ${count === 1 ? 'One field needs a change.' : `${count} fields need a change.`}`;
-
-const problemOf = (words: string): Markup => html`<p class="notice bad" role="alert">${words}</p>`;
 
 /**
  * A hidden field says which row was looked at. It is made anew for a form that was refused because its row is another one now,
@@ -79,10 +81,10 @@ function fieldOf(
   const { name, label, kind = 'text', value = '', help, mark } = field;
   if (kind === 'hidden') return html`<input type="hidden" name="${name}" value="${value}" />`;
   const described = [
-    help === undefined ? '' : `${name}-help`,
-    mark === undefined ? '' : `${name}-mark`,
-    error === undefined ? '' : `${name}-error`,
-  ].filter((id) => id !== '');
+    help !== undefined && `${name}-help`,
+    mark !== undefined && `${name}-mark`,
+    error !== undefined && `${name}-error`,
+  ].filter((id) => id !== false);
   const state = html`id="field-${name}" name="${name}"
   ${described.length > 0 ? html`aria-describedby="${described.join(' ')}"` : nothing}
   ${error === undefined ? nothing : html`aria-invalid="true"`} ${isFirst ? html`autofocus` : nothing}
@@ -151,15 +153,7 @@ export const actionButton = (action: string, formToken: string, verb: string): M
   </form>`;
 
 /** A form that asks for a page: it writes nothing, so it needs no token. */
-export const search = ({
-  action,
-  fields,
-  verb,
-}: {
-  action: string;
-  fields: readonly Field[];
-  verb: string;
-}): Markup =>
+export const search = ({ action, fields, verb }: Pick<FormOf, 'action' | 'fields' | 'verb'>): Markup =>
   html`<form method="get" action="${action}" class="inline" role="search" aria-label="${verb}">
     ${fields.map((field) => fieldOf(field, {}))}
     <div class="buttons"><button type="submit">${verb}</button></div>
@@ -168,8 +162,10 @@ export const search = ({
 /** A field of a row: how its attribute is shown, and what becomes of what is typed. Absent: as text, and none where it is empty. */
 export interface RowField extends Omit<Field, 'value'> {
   shown?: (value: unknown, row: RawRow) => string;
-  typed?: (text: string, field: (name: string) => string) => unknown;
+  typed?: (text: string, field: TypedField) => unknown;
 }
+
+type TypedField = (name: string) => string;
 
 export const third = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
   name,
@@ -190,48 +186,72 @@ export const namesField = (name: string, label: string, help: string): RowField 
   typed: typedList,
 });
 
+/** @param none the words for no choice, if that is one */
 export const choiceField = (
   name: string,
   label: string,
-  choices: NonNullable<Field['choices']>,
-  more: Partial<RowField> = {},
-): RowField => ({ name, label, kind: 'choice', choices, ...more });
+  choices: Readonly<Record<string, string>>,
+  none?: string,
+): RowField => ({
+  name,
+  label,
+  kind: 'choice',
+  choices: [...(none === undefined ? [] : [['', none] as const]), ...Object.entries(choices)],
+});
 
 export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>
     Object.assign({}, field, { value: (field.shown ?? shownValue)(row[field.name], row) }),
   );
 
-export const typedRow = (fields: readonly RowField[], field: (name: string) => string): RawRow =>
+export const typedRow = (fields: readonly RowField[], field: TypedField): RawRow =>
   Object.fromEntries(fields.map(({ name, typed: read = typed }) => [name, read(field(name), field)]));
 
 /** Which row was looked at: it is refused where somebody else wrote it meanwhile. */
 export const seenField = (mark: string): Field => ({ name: 'seen', label: '', kind: 'hidden', value: mark });
 
-/** What of a row has no field of its own, as JSON. */
-export const othersField = (row: RawRow, own: readonly RowField[], help: Content): Field => {
-  const others = otherAttributes(row, own);
-  return {
-    name: 'others',
-    label: 'Other attributes',
-    kind: 'area',
-    value: Object.keys(others).length === 0 ? '' : JSON.stringify(others, plain, 2),
-    help,
-  };
+/** The fields of a row, those without a field of their own as JSON. */
+export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp: Content): Field[] => {
+  const others = Object.entries(row).filter(([name]) => isOther(name, own));
+  const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
+  return [
+    ...rowFields(own, row),
+    {
+      name: 'others',
+      label: 'Other attributes',
+      kind: 'area',
+      value: others.length === 0 ? '' : JSON.stringify(Object.fromEntries(others), plain, 2),
+      help: othersHelp,
+    },
+  ];
 };
 
-const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
-
-const otherAttributes = (row: RawRow, own: readonly RowField[]): RawRow =>
-  Object.fromEntries(
-    Object.entries(row).filter(
-      ([name]) => name !== 'id' && !name.startsWith('_') && !own.some((each) => each.name === name),
+/** What was typed into them, over a row: undefined removes an attribute. Fields that are kept stay as they are. */
+export function typedWholeRow(
+  own: readonly RowField[],
+  field: TypedField,
+  row: RawRow,
+  isKept: (name: string) => boolean = () => false,
+): RawRow {
+  const removed = isKept('others') ? [] : Object.keys(row).filter((name) => isOther(name, own));
+  return {
+    ...Object.fromEntries(removed.map((name) => [name, undefined])),
+    ...typedJson('others', field('others')),
+    ...typedRow(
+      own.filter(({ name }) => !isKept(name)),
+      field,
     ),
+  };
+}
+
+/** The attributes of a new row. */
+export const typedNewRow = (own: readonly RowField[], field: TypedField): RawRow =>
+  Object.fromEntries(
+    Object.entries(typedWholeRow(own, field, {})).filter(([, value]) => value !== undefined),
   );
 
-/** All attributes without a field of their own as removed, to put what was typed over them. */
-export const removedOthers = (row: RawRow, own: readonly RowField[]): RawRow =>
-  Object.fromEntries(Object.keys(otherAttributes(row, own)).map((name) => [name, undefined]));
+const isOther = (name: string, own: readonly RowField[]): boolean =>
+  name !== 'id' && !name.startsWith('_') && !own.some((each) => each.name === name);
 
 /** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
 export const typed = (text: string): string | undefined => (text === '' ? undefined : text);
@@ -264,6 +284,12 @@ export interface FieldMarks {
   problem?: string | undefined;
   warning?: string | undefined;
 }
+
+/** As they stand in the row. */
+export const marksIn = ({ _problem: problem, _warning: warning }: RawRow): FieldMarks => ({
+  ...(typeof problem === 'string' && { problem }),
+  ...(typeof warning === 'string' && { warning }),
+});
 
 export function withMarks(fields: readonly Field[], { problem = '', warning = '' }: FieldMarks): Field[] {
   const [bad, warned] = [problem, warning].map((words) => errorsByField(words, fields));

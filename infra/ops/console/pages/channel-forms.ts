@@ -12,15 +12,14 @@ import { milliseconds } from '../layout/figures.ts';
 import {
   choiceField,
   marksElsewhere,
+  marksIn,
   namesField,
-  othersField,
-  removedOthers,
-  rowFields,
   seenField,
   third,
-  typedJson,
   typedList,
-  typedRow,
+  typedNewRow,
+  typedWholeRow,
+  wholeRowFields,
   withMarks,
   type Field,
   type RowField,
@@ -68,49 +67,37 @@ const own: readonly RowField[] = [
   namesField('models', 'Models', 'Names that clients use, apart by commas or lines.'),
   third('priority', 'Priority', 'Higher is tried first. Empty: 0.', { input: 'numeric', shown: shownNumber }),
   third('weight', 'Weight', 'Share among channels of the same priority. Empty: 1.', { shown: shownNumber }),
-  choiceField(
-    'state',
-    'State',
-    [
-      ['on', 'on'],
-      ['off', 'off'],
-    ],
-    {
-      width: 'third',
-      shown: (value) => (value === true ? 'on' : 'off'),
-      typed: (text) => text === 'on',
-    },
-  ),
+  {
+    ...choiceField('state', 'State', { on: 'on', off: 'off' }),
+    width: 'third',
+    shown: (value) => (value === true ? 'on' : 'off'),
+    typed: (text) => text === 'on',
+  },
 ];
 
 /** Texts that a row with a problem may have in the place of a secret, or a secret in theirs. */
 const hidden = new Set(['name', 'endpoint', 'secret', 'others']);
 
+const othersHelp = html`JSON: <code>type</code>, <code>mapper</code>, <code>cost</code>, <code>params</code>,
+  time limits.`;
+
 /** Of a row with a problem, a text may be a secret in a wrong attribute: it is not shown, and stays if nothing is typed. */
-function fieldsOf(row: RawRow, channel: ListedChannel | undefined): Field[] {
-  const others = othersField(
-    row,
-    own,
-    html`JSON: <code>type</code>, <code>mapper</code>, <code>cost</code>, <code>params</code>, time limits.`,
-  );
-  const fields = [...rowFields(own, row), others];
+function fieldsOf(row: RawRow, channel?: ListedChannel): Field[] {
+  const fields = wholeRowFields(own, row, othersHelp);
   if (channel?.state !== 'bad') return withMarks(fields, marksOf(row, channel));
   const help = 'Not shown while the row has a problem. Empty: it stays as it is.';
   const covered = fields.map((field): Field => {
-    if (hidden.has(field.name)) return Object.assign({}, field, { value: '', help });
-    const isNoList = field.name === 'models' && !Array.isArray(row['models']);
-    return isNoList ? Object.assign({}, field, { value: '' }) : field;
+    if (hidden.has(field.name)) return { ...field, value: '', help };
+    return field.name === 'models' && !Array.isArray(row['models']) ? { ...field, value: '' } : field;
   });
   return withMarks(covered, marksOf(row, channel));
 }
 
 const marksOf = (row: RawRow, channel: ListedChannel | undefined): FieldMarks => ({
-  problem: channel?.problem ?? textIn(row, '_problem'),
-  warning: channel?.warning ?? textIn(row, '_warning'),
+  ...marksIn(row),
+  ...(channel?.problem !== undefined && { problem: channel.problem }),
+  ...(channel?.warning !== undefined && { warning: channel.warning }),
 });
-
-const textIn = (row: RawRow, name: string): string | undefined =>
-  typeof row[name] === 'string' ? row[name] : undefined;
 
 /** A key that was typed in place of its reference is not shown again. */
 function withoutSecret(tried: SentForm | undefined): SentForm | undefined {
@@ -139,26 +126,14 @@ const editPage = formPage(async (visit, tried) => {
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, field } = visit;
   const id = visit.part('id');
-  const row = await channelRow(visit, id);
-  const channels = await listChannels(ports);
-  const isBad = channels.find((each) => each.id === id)?.state === 'bad';
-  const others = typedJson('others', field('others'));
+  const row = (await channelRow(visit, id)) ?? {};
+  const isBad = (await listChannels(ports)).find((each) => each.id === id)?.state === 'bad';
   // Empty fields of a row that was not shown stay as they are.
-  const kept = (name: string): boolean =>
+  const isKept = (name: string): boolean =>
     isBad && field(name) === '' && (hidden.has(name) || name === 'models');
-  const plan = await planSetRow(ports, {
-    table: 'channels',
-    key: id,
-    attributes: {
-      ...(kept('others') ? {} : { ...removedOthers(row ?? {}, own), ...others }),
-      ...typedRow(
-        own.filter(({ name }) => !kept(name)),
-        field,
-      ),
-    },
-    seen: field('seen'),
-    isNew: false,
-  });
+  const attributes = typedWholeRow(own, field, row, isKept);
+  const seen = field('seen');
+  const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
   return rowProposal(visit, { plan, title: `Edit ${id}`, back: channelPath(id) });
 }
 
@@ -173,7 +148,7 @@ const newPage = formPage((_, tried) => ({
       placeholder: 'vendor-1',
       help: 'Names it in logs. It cannot be changed later.',
     },
-    ...fieldsOf({ state: true }, undefined),
+    ...fieldsOf({ state: true }),
   ],
   verb: 'Check and go on',
   cancel: 'channels',
@@ -184,8 +159,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const { ports, field } = visit;
   const id = field('id');
   if (id === '') throw usageFailure('id: found nothing, wanted a name');
-  const typed = { ...typedJson('others', field('others')), ...typedRow(own, field) };
-  const attributes = Object.fromEntries(Object.entries(typed).filter(([, value]) => value !== undefined));
+  const attributes = typedNewRow(own, field);
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return rowProposal(visit, { plan, title: `New channel ${id}`, back: 'channels' });
 }

@@ -18,19 +18,17 @@ import { when } from '../layout/figures.ts';
 import {
   choiceField,
   marksElsewhere,
+  marksIn,
   namesField,
-  othersField,
-  removedOthers,
-  rowFields,
   seenField,
   third,
-  typedJson,
+  typedNewRow,
   typedNumber,
-  typedRow,
+  typedWholeRow,
+  wholeRowFields,
   withMarks,
   type Field,
   type RowField,
-  type FieldMarks,
 } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, head, number, table } from '../layout/table.ts';
@@ -134,12 +132,14 @@ function typedPrice(text: string, field: (name: string) => string): number | str
 const prices = { shown: shownPrice, typed: typedPrice };
 
 const own: readonly RowField[] = [
-  choiceField(
-    'type',
-    'Type',
-    Object.entries(typeWords).map(([each, words]) => [each, `${each}: ${words}`]),
-    { typed: (text) => text },
-  ),
+  {
+    ...choiceField(
+      'type',
+      'Type',
+      Object.fromEntries(Object.entries(typeWords).map(([type, words]) => [type, `${type}: ${words}`])),
+    ),
+    typed: (text) => text,
+  },
   { ...namesField('models', 'Models', 'Apart by commas or lines.'), required: true },
   third('input', 'Input, yuan', 'For a million tokens.', prices),
   third('output', 'Output, yuan', 'For a million tokens, or by call for a call.', prices),
@@ -152,21 +152,11 @@ const own: readonly RowField[] = [
   },
 ];
 
-const marksOf = ({ _problem: problem, _warning: warning }: RawRow): FieldMarks => ({
-  ...(typeof problem === 'string' && { problem }),
-  ...(typeof warning === 'string' && { warning }),
-});
-
 function fieldsOf(row: RawRow): Field[] {
   const help = html`JSON: <code>tiers</code>, <code>cache_write</code>, <code>max_output_tokens</code> and
     others, as the table has them: prices for 1,000 tokens.`;
-  return withMarks([...rowFields(own, row), othersField(row, own, help)], marksOf(row));
+  return withMarks(wholeRowFields(own, row, help), marksIn(row));
 }
-
-const attributesIn = ({ field }: Visit): RawRow => ({
-  ...typedJson('others', field('others')),
-  ...typedRow(own, field),
-});
 
 async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
   const rows = await ports.tables.scan('charges');
@@ -181,7 +171,7 @@ const editPage = formPage(async (visit) => {
   const fields = [...fieldsOf(row), ...onlyField(row)];
   return {
     title: `Rule ${id}`,
-    intro: warnings(marksElsewhere(marksOf(row), fields)),
+    intro: warnings(marksElsewhere(marksIn(row), fields)),
     fields: [...fields, seenField(rowMark(row))],
     verb: 'Check and go on',
     cancel: 'charges',
@@ -192,19 +182,16 @@ const editPage = formPage(async (visit) => {
 function onlyField({ models }: RawRow): Field[] {
   const names = models instanceof Set || Array.isArray(models) ? [...models].map(String) : [];
   if (names.length < 2) return [];
-  const choices = [
-    ['', 'all models of the rule'] as const,
-    ...names.map((name) => [name, `${name} alone`] as const),
-  ];
+  const alone = Object.fromEntries(names.map((name) => [name, `${name} alone`]));
   const help = 'One alone: it gets a rule of its own with these prices, and the others keep theirs.';
-  return [{ name: 'only', label: 'For', kind: 'choice', value: '', choices, help }];
+  return [{ ...choiceField('only', 'For', { '': 'all models of the rule', ...alone }), help }];
 }
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, nowMs, field } = visit;
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
-  const attributes = { ...removedOthers(row, []), ...attributesIn(visit) };
+  const attributes = typedWholeRow(own, field, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
   const [from, only, seen] = [field('from'), field('only'), field('seen')];
   if (isLater(from) && !isLater(row['from'])) {
@@ -242,9 +229,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = typedNumber(visit.field('id'));
   if (typeof id !== 'number')
     throw usageFailure(`id: found ${visit.field('id') || 'nothing'}, wanted a whole number`);
-  const attributes = Object.fromEntries(
-    Object.entries(attributesIn(visit)).filter(([, value]) => value !== undefined),
-  );
+  const attributes = typedNewRow(own, visit.field);
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
   return rowProposal(visit, { plan, title: `New rule ${id}`, back: 'charges' });
 }

@@ -1,19 +1,15 @@
 /** What is done to a customer: made, given a key or a plan, edited, closed; by the plans of the commands of the same names. */
-import { formatYuan } from '../../../../shared/billing/amount.ts';
 import {
   planSetPlan,
   planCloseAccount,
   planEditAccount,
 } from '../../../../shared/operate/customers/edit-account.ts';
 import { rowMark, carryOutWrites } from '../../../../shared/operate/rows.ts';
-import {
-  carryOutNewCustomer,
-  planNewCustomer,
-  welcomeMessage,
-} from '../../../../shared/operate/customers/new-customer.ts';
+import { carryOutNewCustomer, planNewCustomer } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutCreateKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html } from '../../markup.ts';
+import { closedLines, grantSaid, welcomeSaid } from '../../outcomes.ts';
 import {
   choiceField,
   rowFields,
@@ -36,7 +32,7 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { appliedWaitMs, grantLines } from './grants.ts';
+import { appliedWaitMs } from './grants.ts';
 
 export function customerFormPages(routes: Routes): void {
   routes.form('/customers-new', { page: newPage, propose: proposeNew });
@@ -109,30 +105,20 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
-  const { baseUrl, pages } = plan;
   return {
     ...ofPlan(plan, { title: `New customer ${account}`, back: 'customers', verb: 'Make it' }),
     async carryOut(onProgress) {
       onProgress('written; the relay applies the first grant');
-      const { secretKey, hint, grant } = await carryOutNewCustomer(ports, plan, appliedWaitMs);
-      const amount = plan.grant && formatYuan(plan.grant.amount);
+      const made = await carryOutNewCustomer(ports, plan, appliedWaitMs);
+      const { message, warnings } = welcomeSaid(plan, made, isLinked);
+      const granted = plan.grant && made.grant && grantSaid(plan.grant, made.grant).lines;
       return {
         lines: [
-          `${account} is made, with the key ${hint}. It works within 5 seconds.`,
-          ...(plan.grant && grant ? grantLines(plan.grant, grant) : []),
+          `${account} is made, with the key ${made.hint}. It works within 5 seconds.`,
+          ...(granted ?? []),
         ],
-        warnings: [
-          ...(grant?.problem === undefined ? [] : [grant.problem]),
-          ...(baseUrl === undefined
-            ? ['The address of the relay is not known here: put it into the message.']
-            : []),
-          ...(isLinked && !pages.account ? ['There is no link: the setting account_page is false.'] : []),
-        ],
-        secret: {
-          name: 'The key',
-          value: secretKey,
-          message: welcomeMessage({ account, secretKey, baseUrl, amount, isLinked, pages }),
-        },
+        warnings,
+        secret: { name: 'The key', value: made.secretKey, message },
         next: [[customerPath(account), `To ${account}`]],
       };
     },
@@ -140,12 +126,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
 }
 
 const planFields: readonly RowField[] = [
-  choiceField('level', 'Level', [
-    ['', 'no plan'],
-    ['1', '1'],
-    ['2', '2'],
-    ['3', '3'],
-  ]),
+  choiceField('level', 'Level', { 1: '1', 2: '2', 3: '3' }, 'no plan'),
   {
     name: 'since',
     label: 'Since',
@@ -246,18 +227,11 @@ const limitField = (name: string, label: string): RowField => ({
 
 const accountFields: readonly RowField[] = [
   { name: 'note', label: 'Note', help: 'For you. The customer does not see it.' },
-  choiceField(
-    'enabled',
-    'Calls',
-    [
-      ['yes', 'allowed'],
-      ['no', 'refused, with every key'],
-    ],
-    {
-      shown: (value) => (value === undefined || value === true ? 'yes' : 'no'),
-      typed: (text) => (text === 'no' ? false : undefined),
-    },
-  ),
+  {
+    ...choiceField('enabled', 'Calls', { yes: 'allowed', no: 'refused, with every key' }),
+    shown: (value) => (value === undefined || value === true ? 'yes' : 'no'),
+    typed: (text) => (text === 'no' ? false : undefined),
+  },
   limitField('concurrency', 'Calls at once'),
   limitField('rpm', 'Calls a minute'),
   limitField('tpm', 'Tokens a minute'),
@@ -316,13 +290,7 @@ async function proposeClose({ ports, part }: Visit): Promise<Proposal> {
     ...ofWrites(plan, words),
     async carryOut() {
       await carryOutWrites(ports, plan);
-      return {
-        lines: [
-          `${account} is closed; its rows, grants and ledger stay.`,
-          plan.next.length === 0 ? 'Nothing is left to pay back.' : 'To pay back what is left:',
-          ...plan.next.map((step, at) => `${at + 1}. ${step}`),
-        ],
-      };
+      return { lines: closedLines(plan) };
     },
   };
 }

@@ -1,14 +1,9 @@
 /** Grants of a customer: made, listed, and what became of one. */
-import { formatYuan } from '../../../../shared/billing/amount.ts';
-import {
-  carryOutGrant,
-  planGrantAmount,
-  type GrantMade,
-  type GrantPlan,
-} from '../../../../shared/operate/customers/grants.ts';
+import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
 import type { CustomerView } from '../../../../shared/operate/customers/customer-view.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
+import { grantSaid } from '../../outcomes.ts';
 import { writtenTime } from '../layout/figures.ts';
 import { typed } from '../layout/form.ts';
 import { emptyState } from '../layout/frame.ts';
@@ -64,27 +59,10 @@ async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
     ...ofPlan(plan, { title: `Top up ${account}`, back: path, verb: 'Grant it' }),
     async carryOut(onProgress) {
       onProgress('written; the relay applies it');
-      return {
-        lines: grantLines(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
-        next: [[path, `To ${account}`]],
-      };
+      const made = await carryOutGrant(ports, plan, appliedWaitMs);
+      return { ...grantSaid(plan, made), next: [[path, `To ${account}`]] };
     },
   };
-}
-
-/** What became of a grant or a refund, in sentences. */
-export function grantLines(
-  { grantId, amount }: Pick<GrantPlan, 'grantId' | 'amount'>,
-  { made, isApplied, available }: GrantMade,
-): string[] {
-  const isMade = made.some(({ table: of }) => of === 'grants');
-  const now = available === undefined ? '' : `: ${formatYuan(available)} yuan are available now`;
-  return [
-    isMade
-      ? `Grant ${grantId} of ${formatYuan(amount)} yuan is written.`
-      : `Grant ${grantId} was written before; nothing is written again.`,
-    isApplied ? `It is applied${now}.` : 'It is not applied yet. It will be within minutes.',
-  ];
 }
 
 export const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>

@@ -16,6 +16,7 @@ import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { nothing, type Markup } from '../../markup.ts';
 import { counted, grouped } from '../layout/figures.ts';
+import { choiceField } from '../layout/form.ts';
 import { lead } from '../layout/frame.ts';
 import { column, figureColumns, head, table } from '../layout/table.ts';
 import {
@@ -50,16 +51,7 @@ const leakedPage = formPage(async ({ ports, part }) => {
         input: 'numeric',
         help: 'How long strangers may have had it.',
       },
-      {
-        name: 'successor',
-        label: 'New key',
-        kind: 'choice',
-        value: 'yes',
-        choices: [
-          ['yes', 'make one with the same rights'],
-          ['no', 'make none'],
-        ],
-      },
+      choiceField('successor', 'New key', { yes: 'make one with the same rights', no: 'make none' }),
     ],
     cancel: 'keys',
   };

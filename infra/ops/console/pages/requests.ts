@@ -6,6 +6,7 @@ import { askedId, bookedRequest, requestSteps } from '../../../../shared/operate
 import { explainRequest, storySteps } from '../../../../shared/operate/requests/explain-request.ts';
 import { nextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
+import { grantSaid } from '../../outcomes.ts';
 import { grouped, milliseconds, when, yuan } from '../layout/figures.ts';
 import { actionButton, search, typed } from '../layout/form.ts';
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
@@ -19,7 +20,7 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { appliedWaitMs, grantLines } from './grants.ts';
+import { appliedWaitMs } from './grants.ts';
 
 const pageRows = 50;
 
@@ -168,7 +169,7 @@ async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
   return {
     ...ofPlan(plan, { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund it' }),
     carryOut: async () => ({
-      lines: grantLines(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
+      ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
       next: [[customerPath(plan.account), `To ${plan.account}`]],
     }),
   };
