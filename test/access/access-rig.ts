@@ -3,7 +3,7 @@
  * access key that signed: the SDK and the tool are the product's own.
  */
 import { vi } from 'vitest';
-import { startFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import type { PolicyName } from '../../infra/ops/access/policies.ts';
 import { accountAnswer } from '../ops/account-replies.ts';
 import { startAws, type AwsOnLoopback } from '../ops/aws-on-loopback.ts';
@@ -30,12 +30,14 @@ export interface AccessRig {
 }
 
 export interface RunOptions {
+  /** Absent: the one of the policies. */
+  region?: string;
   input?: string;
   /** On local tables, where channels may lead to this machine; they have one access key for all. */
   isLocal?: boolean;
-  /** Absent: the one of the policies. */
-  region?: string;
 }
+
+const services = ['SSM', 'SECRETS_MANAGER', 'CLOUDFORMATION', 'CLOUDWATCH_LOGS', 'LAMBDA', 'BEDROCK', 'STS'];
 
 export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy>): Promise<AccessRig> {
   const [emulator, aws, upstream] = await Promise.all([
@@ -51,16 +53,35 @@ export async function startAccessRig(policies: ReadonlyMap<string, ManagedPolicy
   });
   const others = await startFaultProxy({ upstream: aws.endpoint, refuse });
   const [ledger, config] = await Promise.all([LedgerRig.start(emulator), ConfigRig.start(emulator)]);
+  const accountOf = (policy: string, region = home): Record<string, string> => ({
+    ...Object.fromEntries(services.map((name) => [`AWS_ENDPOINT_URL_${name}`, others.endpoint])),
+    AWS_REGION: region,
+    AWS_ACCESS_KEY_ID: `AKIA${policy.toUpperCase()}`,
+    AWS_SECRET_ACCESS_KEY: 'test',
+  });
   return {
     enforcer,
     ledger,
     config,
     aws,
     upstream,
-    ops: (policy, words, options = {}) => runAs({ policy, enforcer, tables, others }, words, options),
+    async ops(policy, words, { input, isLocal = false, region } = {}) {
+      enforcer.localPolicy = policy;
+      enforcer.denied = [];
+      const account = accountOf(policy, region);
+      const local = { AWS_ENDPOINT_URL_DYNAMODB: tables.endpoint };
+      // The SDK reads these of the process; what the tool is given itself makes a loopback endpoint local.
+      for (const [name, value] of Object.entries({ ...account, ...local })) vi.stubEnv(name, value);
+      try {
+        if (isLocal) return await runOps(words, { ...local, UPSTREAM_KEY: 'sk-upstream' }, input);
+        return await runOps([...words, '--stack', 'relay'], account, input);
+      } finally {
+        vi.unstubAllEnvs();
+      }
+    },
     environmentOf(policy) {
       enforcer.localPolicy = policy;
-      return { account: accountOf({ policy, others }, home), tables: tables.endpoint };
+      return { account: accountOf(policy), tables: tables.endpoint };
     },
     async stop() {
       await Promise.all([tables.close(), others.close(), aws.close(), upstream.close()]);
@@ -77,52 +98,4 @@ function limitsOf({ account }: AwsOnLoopback, headers: Record<string, unknown>, 
   const asked = { method: 'POST', path: '/', target, authorization: String(headers['authorization']) };
   const [status, text] = accountAnswer(account, { ...asked, body: body.toString() }) ?? [500, ''];
   return { status, headers: { 'content-type': 'application/x-amz-json-1.0' }, body: text };
-}
-
-interface Runner {
-  policy: string;
-  enforcer: Enforcer;
-  tables: FaultProxy;
-  others: FaultProxy;
-}
-
-async function runAs(
-  { policy, enforcer, tables, others }: Runner,
-  words: string[],
-  { input, isLocal = false, region = home }: RunOptions,
-): Promise<OpsRun> {
-  enforcer.localPolicy = policy;
-  enforcer.forget();
-  const account = accountOf({ policy, others }, region);
-  // The SDK reads these of the process; what the tool is given itself makes a loopback endpoint local.
-  for (const [name, value] of Object.entries({ ...account, AWS_ENDPOINT_URL_DYNAMODB: tables.endpoint }))
-    vi.stubEnv(name, value);
-  try {
-    if (isLocal)
-      return await runOps(
-        words,
-        { AWS_ENDPOINT_URL_DYNAMODB: tables.endpoint, UPSTREAM_KEY: 'sk-upstream' },
-        input,
-      );
-    return await runOps([...words, '--stack', 'relay'], account, input);
-  } finally {
-    vi.unstubAllEnvs();
-  }
-}
-
-function accountOf(
-  { policy, others }: Pick<Runner, 'policy' | 'others'>,
-  region: string,
-): Record<string, string> {
-  const services = Object.fromEntries(
-    ['SSM', 'SECRETS_MANAGER', 'CLOUDFORMATION', 'CLOUDWATCH_LOGS', 'LAMBDA', 'BEDROCK', 'STS'].map(
-      (name) => [`AWS_ENDPOINT_URL_${name}`, others.endpoint],
-    ),
-  );
-  return {
-    ...services,
-    AWS_REGION: region,
-    AWS_ACCESS_KEY_ID: `AKIA${policy.toUpperCase()}`,
-    AWS_SECRET_ACCESS_KEY: 'test',
-  };
 }

@@ -8,7 +8,7 @@ import { synthesize } from '../infra/synthesize.ts';
 import { readPage } from '../docs/pages.ts';
 import { startAccessRig, type AccessRig } from './access-rig.ts';
 import { permissionsOf } from './policy-document.ts';
-import { scenarios, type Scenario } from './scenarios.ts';
+import { scenarios, wordsIn, type Scenario } from './scenarios.ts';
 import { lostClose, seed } from './seed.ts';
 import { idAt } from '../ops/ledger-rig.ts';
 import { arnOf, policiesOf, region } from './template-policies.ts';
@@ -27,9 +27,10 @@ const deniedTo = (name: string) => rig.enforcer.denied.filter(({ policy }) => po
 
 const policiesOfCommand = (command: string): readonly PolicyName[] => commandPolicies[command] ?? [];
 
-function run(policy: PolicyName | 'nobody', { words, input = '', isLocal = false }: Scenario) {
-  return rig.ops(policy, typeof words === 'function' ? words(rig) : words, { input, isLocal });
-}
+const run = (policy: PolicyName | 'nobody', scenario: Scenario) => {
+  const { input = '', isLocal = false } = scenario;
+  return rig.ops(policy, wordsIn(scenario, rig), { input, isLocal });
+};
 
 describe('every command, with the credentials of one policy alone,', () => {
   it.each(scenarios.map((scenario, index) => [index, scenario.command, scenario] as const))(

@@ -9,7 +9,7 @@ export class Enforcer {
   readonly #policies: ReadonlyMap<string, ManagedPolicy>;
   /** Permissions that allowed something, by policy. */
   readonly used = new Map<string, Set<string>>();
-  /** What was refused, since `forget`. */
+  /** What was refused. */
   denied: { policy: string; action: string; resource: string }[] = [];
   /** The policy of the one access key of a local target, which has no keys of AWS. */
   localPolicy = '';
@@ -34,10 +34,6 @@ export class Enforcer {
     }
     return undefined;
   };
-
-  forget(): void {
-    this.denied = [];
-  }
 }
 
 /** The words of https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html */

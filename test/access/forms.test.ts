@@ -5,7 +5,7 @@ import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { startPipedTool, type PipedRun, type PipedTool } from '../ops/piped-tool.ts';
 import { startAccessRig, type AccessRig } from './access-rig.ts';
-import { scenarios, type Scenario } from './scenarios.ts';
+import { scenarios, wordsIn, type Scenario } from './scenarios.ts';
 import { seed } from './seed.ts';
 import { policiesOf } from './template-policies.ts';
 
@@ -29,24 +29,27 @@ afterAll(async () => Promise.all([tool.stop(), rig.stop(), empty.stop()]));
 /** Where people put secrets by mistake: rows and notes of every table that they edit. */
 async function plantSecrets(): Promise<void> {
   const { ledger, aws } = rig;
-  const priced = { type: 'token-billing', input: 0.001, output: 0.002 };
-  await ledger.put('keys', { hash: clientKey, account: 'acme', enabled: true });
-  await ledger.put('keys', { hash: 'c'.repeat(64), hint: clientKey, account: 'acme', _note: clientKey });
-  await ledger.put('keys', {
-    hash: 'd'.repeat(64),
-    account: 'acme',
-    secret: originSecret,
-    kept: webhookSecret,
-  });
+  const rule = { id: 40, type: 'token-billing', models: ['m'], input: 0.001, output: 0.002 };
+  const channel = { endpoint: 'https://a.example.com/v1', models: ['m'], state: true };
+  const key = { account: 'acme' };
+  await ledger.put(
+    'keys',
+    { ...key, hash: clientKey, enabled: true },
+    { ...key, hash: 'c'.repeat(64), hint: clientKey, _note: clientKey },
+    { ...key, hash: 'd'.repeat(64), secret: originSecret, kept: webhookSecret },
+  );
   await ledger.put(
     'channels',
-    { id: 'raw', endpoint: 'https://a.example.com/v1', secret: vendorKey, models: ['m'], state: true },
-    { id: 'noted', endpoint: 'https://a.example.com/v1', models: ['m'], state: true, _note: originSecret },
-    { id: 'odd', endpoint: `https://a.example.com/v1?key=${originSecret}`, models: ['m'], state: true },
+    { ...channel, id: 'raw', secret: vendorKey },
+    { ...channel, id: 'noted', _note: originSecret },
+    { ...channel, id: 'odd', endpoint: `https://a.example.com/v1?key=${originSecret}` },
   );
-  await ledger.put('charges', { id: 40, models: ['m'], ...priced, secret: originSecret });
-  await ledger.put('settings', { name: 'alerts', value: { webhook: { secret: webhookSecret } } });
-  await ledger.put('settings', { name: 'contact', value: { key: originSecret } });
+  await ledger.put('charges', { ...rule, secret: originSecret });
+  await ledger.put(
+    'settings',
+    { name: 'alerts', value: { webhook: { secret: webhookSecret } } },
+    { name: 'contact', value: { key: originSecret } },
+  );
   await ledger.put('accounts', { account: 'noted', _note: clientKey, webhook: webhookSecret });
   await ledger.put('plans', { level: 3, secret: originSecret });
   await ledger.put('grants', { account: 'acme', grant_id: 'noted', amount: originSecret, reason: clientKey });
@@ -62,9 +65,9 @@ const lists = new Set(
   ),
 );
 
-function wordsOf({ command, words: given }: Scenario, state: State): string[] {
-  const words = (typeof given === 'function' ? given(rig) : given).filter((word) => word !== '--csv');
-  if (command === 'config export') words.push('--skip-bad');
+function wordsOf(scenario: Scenario, state: State): string[] {
+  const words = wordsIn(scenario, rig).filter((word) => word !== '--csv');
+  if (scenario.command === 'config export') words.push('--skip-bad');
   if (state !== 'refused') return words;
   return words.includes('--yes') ? words.filter((word) => word !== '--yes') : [...words, '--nonsense'];
 }

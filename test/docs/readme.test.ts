@@ -1,10 +1,8 @@
 import { execFile } from 'node:child_process';
-import { statSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startLocalStack } from '../support/local-stack.ts';
-import type { LocalStack } from '../support/local-stack.ts';
+import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
 import { fencesOf, readPage, root } from './pages.ts';
 
 const run = promisify(execFile);
@@ -71,30 +69,6 @@ test('the Python example makes the call of the TypeScript example', () => {
   );
 });
 
-describe('the README', () => {
-  test('has its parts in the order that readers expect', () => {
-    const lines = readPage('README.md').split('\n');
-    expect(lines.filter((line) => line.startsWith('## ')).map((line) => line.slice(3))).toEqual([
-      'Quick start',
-      'Clients',
-      'What it does',
-      'Deploy',
-      'How it works',
-      'Money that survives a crash',
-      'Compared with others',
-      'Licence',
-    ]);
-  });
-
-  test('shows the console, the page and a chart, which are there and small', () => {
-    const pictures = [...readPage('README.md').matchAll(/!\[[^\]]+\]\((\S+)\)/g)].map(([, file]) =>
-      String(file),
-    );
-    expect(pictures.map((file) => path.extname(file))).toEqual(['.png', '.png', '.svg']);
-    for (const file of pictures) expect(statSync(path.join(root, file)).size).toBeLessThan(200_000);
-  });
-});
-
 describe('the commands of the README', () => {
   const readme = readPage('README.md');
   const { scripts, devDependencies } = JSON.parse(readPage('package.json')) as {
@@ -111,18 +85,10 @@ describe('the commands of the README', () => {
 
   test('of CDK take the version that the repository pins, with options that it has', async () => {
     expect(readme.match(/aws-cdk@[\d.]+/g)).toEqual([`aws-cdk@${devDependencies['aws-cdk']}`]);
-    const [deploy, ...rest] = [...readme.matchAll(/npm run deploy -- (--[a-z-]+)/g)];
-    expect(rest).toEqual([]);
-    // It passes other options than its own on to CDK.
-    expect(scripts['deploy']).toMatch(/ infra\/deploy\/main\.ts$/);
+    // `npm run deploy` passes other options than its own on to CDK.
+    const options = [...readme.matchAll(/npm run deploy -- (--[a-z-]+)/g)].map(([, option]) => option);
     const cdk = path.join(root, 'node_modules/aws-cdk/bin/cdk');
     const { stdout } = await run(process.execPath, [cdk, 'deploy', '--help'], { cwd: root });
-    expect(stdout).toContain(` ${deploy?.[1]} `);
-  });
-
-  test('from clone to first answer on AWS are three', () => {
-    const block = fences.find(({ code }) => code.includes('npm run deploy'));
-    expect(block?.code.trim().split('\n')).toHaveLength(3);
-    expect(block?.code).not.toMatch(/&&|;/);
+    for (const option of options) expect(stdout).toContain(` ${option} `);
   });
 });

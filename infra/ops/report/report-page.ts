@@ -80,8 +80,8 @@ export type ReportColumn<Row> = readonly [
   isBad?: (row: Row) => boolean,
 ];
 
-const chargedOf = ({ figures }: ServedGroup): string => yuanText(figures.amounts.charged ?? 0n);
-const earnedOf = ({ figures }: ServedGroup): string => yuanOrNone(marginOf(figures).earned);
+const chargedOf = ({ figures }: ServedGroup): string => plainYuan(figures.amounts.charged ?? 0n);
+const earnedOf = ({ figures }: ServedGroup): string => plainYuan(marginOf(figures).earned);
 const isLoss = ({ figures }: ServedGroup): boolean => (marginOf(figures).earned ?? 0n) < 0n;
 
 const servedTogether: ReportColumn<ServedGroup>[] = [
@@ -102,7 +102,7 @@ export const servedColumns: ReportColumn<ServedGroup>[] = [
   [
     '',
     'Bought',
-    ({ figures }) => (marginOf(figures).knownCalls === 0 ? '–' : yuanText(figures.amounts.bought ?? 0n)),
+    ({ figures }) => (marginOf(figures).knownCalls === 0 ? '-' : plainYuan(figures.amounts.bought ?? 0n)),
   ],
   ['MARGIN', 'Margin', earnedOf, isLoss],
 ];
@@ -117,17 +117,18 @@ export const channelColumns: ReportColumn<ReportedChannel>[] = [
 ];
 
 export const nearEmptyColumns: ReportColumn<NearEmptyAccount>[] = [
-  ['BALANCE', 'Balance', ({ available }) => yuanText(available)],
-  ['A DAY', 'Spends a day', ({ perDay }) => yuanText(perDay)],
+  ['BALANCE', 'Balance', ({ available }) => plainYuan(available)],
+  ['A DAY', 'Spends a day', ({ perDay }) => plainYuan(perDay)],
   ['LASTS', 'Lasts', ({ daysLeft }) => lastsFor(daysLeft), ({ daysLeft }) => daysLeft < 1],
 ];
 
-export const yuanOrNone = (amount: NanoYuan | undefined): string =>
-  amount === undefined ? '–' : yuanText(amount);
+/** With the minus of a keyboard, since a terminal prints it too. */
+export const plainYuan = (amount: NanoYuan | undefined): string =>
+  amount === undefined ? '-' : yuanText(amount).replace('−', '-');
 
 /** Bounds of buckets; the last one has none. */
 function seconds(milliseconds: number | undefined): string {
-  if (milliseconds === undefined) return '–';
+  if (milliseconds === undefined) return '-';
   return milliseconds === Infinity ? 'over 64 s' : `${milliseconds / 1000} s`;
 }
 
@@ -174,10 +175,10 @@ function tilesOf({ whole, before, nearEmpty, marks }: ReportView): Markup {
   const { charged = 0n } = whole.amounts;
   const { earned, knownCalls } = marginOf(whole);
   return tiles([
-    { name: 'Charged', value: yuanText(charged), note: compared(charged, before.amounts.charged ?? 0n) },
+    { name: 'Charged', value: plainYuan(charged), note: compared(charged, before.amounts.charged ?? 0n) },
     {
       name: 'Margin',
-      value: yuanOrNone(earned),
+      value: plainYuan(earned),
       note: `cost known of ${percent(knownCalls, calls)} of calls`,
       mark: earned !== undefined && earned < 0n && 'bad',
     },

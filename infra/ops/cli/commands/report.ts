@@ -1,14 +1,14 @@
 /** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file. */
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { marginOf, reportJson, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
-import { grouped, percent, yuanText } from '../../console/layout/figures.ts';
+import { grouped, percent } from '../../console/layout/figures.ts';
 import {
   channelColumns,
   failedShare,
   nearEmptyColumns,
+  plainYuan,
   reportPage,
   servedColumns,
-  yuanOrNone,
   type ReportColumn,
 } from '../../report/report-page.ts';
 import { masked } from '../../markup.ts';
@@ -57,8 +57,8 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
   print(`${period.title}${period.isRunning ? ', not over yet' : ''} (UTC)`);
   print(
     `${grouped(calls)} calls, ${failedShare(whole)} failed, ` +
-      `${yuanText(whole.amounts.charged ?? 0n)} yuan charged (before: ${yuanText(before.amounts.charged ?? 0n)}), ` +
-      `margin ${yuanOrNone(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`,
+      `${plainYuan(whole.amounts.charged ?? 0n)} yuan charged (before: ${plainYuan(before.amounts.charged ?? 0n)}), ` +
+      `margin ${plainYuan(earned)} over the ${percent(knownCalls, calls)} of calls whose cost is known`,
   );
   const tables = [
     tableOf(['MODEL', ({ name }) => name], servedColumns, view.models),
