@@ -25,10 +25,6 @@ export interface RelayStackProps extends StackProps {
 
 export class RelayStack extends Stack {
   readonly relay: Relay;
-  /** What the next deployment and the stacks at the edge read. */
-  readonly outputs: readonly CfnOutput[];
-  /** Undefined: not asked for, or in a stack of its own. */
-  readonly edgeAlarms?: EdgeAlarms;
 
   constructor(scope: Construct, { stackName, options, bundlesFolder, webAclArn, ...props }: RelayStackProps) {
     const { region } = options;
@@ -50,18 +46,14 @@ export class RelayStack extends Stack {
     });
     const { distributionId } = this.relay.distribution;
     if (options.edgeAlarms && region === edgeRegion)
-      this.edgeAlarms = new EdgeAlarms(this, 'EdgeAlarms', {
+      void new EdgeAlarms(this, 'EdgeAlarms', {
         distributionId,
         topic: topicOf(this, 'EdgeTopic', options.edgeAlarms) ?? this.relay.alarmTopic,
       });
-    const published = writeOutputs(publishedOptions(options)).map(([name, value]) =>
-      this.output(name, 'Options that differ from their defaults', value),
-    );
-    this.outputs = [...published, this.output('DistributionId', 'The distribution', distributionId)];
-  }
-
-  private output(name: string, description: string, value: string): CfnOutput {
-    return new CfnOutput(this, name, { description, value });
+    // What the next deployment and the stacks at the edge read.
+    for (const [name, value] of writeOutputs(publishedOptions(options)))
+      void new CfnOutput(this, name, { description: 'Options that differ from their defaults', value });
+    void new CfnOutput(this, 'DistributionId', { description: 'The distribution', value: distributionId });
   }
 }
 

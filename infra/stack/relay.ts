@@ -23,18 +23,18 @@ import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
-import { AccessLog, RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
-import { Alarms, type AlarmsProps, type Objectives, versionAlarmId } from './observe/alarms.ts';
+import { accessLogBucket, RelayDistribution, type RelayDomain } from './constructs/distribution.ts';
+import { Alarms, type Objectives } from './observe/alarms.ts';
 import { allowBedrockModels, allowNotices, OperatorPolicies } from './constructs/operator-policies.ts';
-import { Budget, type RelayBudget } from './observe/budget.ts';
+import { createBudget, type RelayBudget } from './observe/budget.ts';
 import { Dashboard } from './observe/dashboard.ts';
 import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
-import { RelayFunctions, type FunctionOptions, type RelayTracing } from './constructs/relay-functions.ts';
-import { OriginSecrets, SealKeys } from './constructs/numbered-secrets.ts';
-import { SavedQueries } from './observe/saved-queries.ts';
+import { RelayFunctions, type RelayFunctionsProps, type RelayTracing } from './constructs/relay-functions.ts';
+import { NumberedSecrets } from './constructs/numbered-secrets.ts';
+import { saveQueries } from './observe/saved-queries.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
-import { type CanaryOptions, Rollout } from './rollout.ts';
+import { type CanaryOptions, scheduledCall, shiftTraffic } from './rollout.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { propProblems } from './options/prop-problems.ts';
 import { regionProblem, withoutEdgeLogs } from './options/streaming-regions.ts';
@@ -90,13 +90,13 @@ export interface RelayProps {
    */
   reservedConcurrency?: number;
   /** Megabytes by function. Default: 256 for each; docs/options.md says what was measured. */
-  memory?: FunctionOptions['memory'];
+  memory?: RelayFunctionsProps['memory'];
   /** How long log groups keep lines. Default: a month. */
   logRetention?: RetentionDays;
   /** Where spans of requests go. Default: none are made. */
   tracing?: RelayTracing;
   /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
-  defaultLimits?: FunctionOptions['defaultLimits'];
+  defaultLimits?: RelayFunctionsProps['defaultLimits'];
   /** False: no alarm is made, so deployments do not shift calls; a topic still gets notices about accounts. Default: true. */
   alarms?: boolean;
   /** The ARN of a WAF ACL for CloudFront, so of us-east-1. Default: no request is refused before the functions. */
@@ -153,46 +153,56 @@ export class Relay extends Construct {
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
     const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder };
-    const originSecrets = new OriginSecrets(this, 'Origin', { numbers: props.originSecrets ?? [1] });
-    const sealKeys = new SealKeys(this, 'SealKeys', { numbers: props.sealKeys ?? [1] });
-    const answering = {
+    const originSecrets = new NumberedSecrets(this, 'Origin', {
+      numbers: props.originSecrets ?? [1],
+      about: (number) => `Origin secret ${number}: what CloudFront shows to the relay's functions`,
+    });
+    const sealKeys = new NumberedSecrets(this, 'SealKeys', {
+      numbers: props.sealKeys ?? [1],
+      about: (number) =>
+        `Seal key ${number}: seals the state of turns that clients keep and the relay stores`,
+    });
+    const functions = new RelayFunctions(this, 'Functions', {
+      ...props,
       ...common,
-      acceptedOriginSecrets: originSecrets.accepted,
-      sealKeys: sealKeys.variable,
+      acceptedOriginSecrets: [...originSecrets.byNumber.values()].join(','),
+      sealKeys: JSON.stringify(Object.fromEntries(sealKeys.byNumber)),
       publicHost: domain?.name,
-      reservedConcurrency: props.reservedConcurrency,
-      memory: props.memory,
-      logRetention: props.logRetention,
-      tracing: props.tracing,
-      defaultLimits: props.defaultLimits,
-    };
-    const functions = new RelayFunctions(this, 'Functions', answering);
+    });
     allowBedrockModels(functions, props.bedrockModels ?? []);
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable });
-    const ownLog =
-      props.accessLog === true
-        ? new AccessLog(this, 'AccessLog', { disposable, ...props }).bucket
-        : undefined;
+    const ownLog = props.accessLog === true ? accessLogBucket(this, { disposable, ...props }) : undefined;
     // The logical id is derived from this id. A new one would replace the deployed distribution.
     const distribution = new RelayDistribution(this, 'FrontDoor', {
       relayName,
       functions,
-      sentOriginSecret: originSecrets.sent,
+      sentOriginSecret: originSecrets.newest,
       webAclArn: props.webAclArn,
       accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
       ...(domain && { domain }),
     });
     // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
     const shifting = (props.shifting ?? true) && (props.alarms ?? true);
-    const alarms = this.alarmsOf(props, { relayName, functions, triggers, shifting });
+    const alarms = new Alarms(this, 'Alarms', {
+      relayName,
+      functions,
+      triggers,
+      shifting,
+      email: props.alarmEmail,
+      topic: props.alarmTopic,
+      pageEmail: props.pageEmail,
+      objectives: props.objectives ?? {},
+      canary: props.canary !== undefined,
+      on: props.alarms ?? true,
+    });
     this.baseUrl = `https://${distribution.host}/v1`;
-    const alarmOf = shifting ? (name: FunctionName) => alarms.get(versionAlarmId(name)) : undefined;
     const { baseUrl } = this;
-    const rollout = new Rollout(this, { ...common, functions, baseUrl, canary: props.canary, alarmOf });
-    if (props.budget) this.budget = new Budget(this, 'Budget', { relayName, ...props.budget }).budget;
+    const shiftRoles = shifting ? shiftTraffic(this, functions, alarms) : [];
+    const canary = props.canary && scheduledCall(this, { ...props.canary, ...common, baseUrl });
+    if (props.budget) this.budget = createBudget(this, { relayName, ...props.budget });
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
-    this.savedQueries = new SavedQueries(this, 'SavedQueries', { relayName, functions }).all;
+    this.savedQueries = saveQueries(this, { relayName, functions });
     const answers = (['chat', 'responses', 'background'] as const).map((name) => functions.get(name).lambda);
     const callLogs = answers.map(({ logGroup }) => logGroup);
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables, callLogs });
@@ -206,7 +216,7 @@ export class Relay extends Construct {
       value: this.baseUrl,
     });
     const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers };
-    acknowledgeFindings({ relayName, ...parts, rollout, topic: alarms.topic, ownLog });
+    acknowledgeFindings({ relayName, ...parts, shiftRoles, canary, topic: alarms.topic, ownLog });
     this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
@@ -216,21 +226,6 @@ export class Relay extends Construct {
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
     this.operatorPolicies = operatorPolicies.byName;
-  }
-
-  private alarmsOf(
-    props: RelayProps,
-    parts: Pick<AlarmsProps, 'relayName' | 'functions' | 'triggers' | 'shifting'>,
-  ): Alarms {
-    return new Alarms(this, 'Alarms', {
-      ...parts,
-      email: props.alarmEmail,
-      topic: props.alarmTopic,
-      pageEmail: props.pageEmail,
-      objectives: props.objectives ?? {},
-      canary: props.canary !== undefined,
-      on: props.alarms ?? true,
-    });
   }
 
   /**

@@ -9,7 +9,7 @@ export const policyNames = ['support', 'operator', 'repair'] as const;
 
 export type PolicyName = (typeof policyNames)[number];
 
-type TableAction =
+export type TableAction =
   | 'GetItem'
   | 'BatchGetItem'
   | 'Query'

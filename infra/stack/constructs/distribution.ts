@@ -182,36 +182,29 @@ function uncachedErrors(): ErrorResponse[] {
   return statuses.map((httpStatus) => ({ httpStatus, ttl: Duration.seconds(0) }));
 }
 
-// The bucket of CloudFront's standard logs: addresses of clients, paths, times, statuses. Nobody but the account reads it.
-
-interface AccessLogProps {
-  disposable: boolean;
-  /** Default: a month, as that of functions. */
-  logRetention?: RetentionDays;
-}
-
-export class AccessLog extends Construct {
-  readonly bucket: Bucket;
-
-  constructor(scope: Construct, id: string, { disposable, logRetention: days }: AccessLogProps) {
-    super(scope, id);
-    this.bucket = new Bucket(this, 'Bucket', {
-      blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
-      // CloudFront gives itself the right to write by an ACL. What it writes is the account's.
-      objectOwnership: ObjectOwnership.BUCKET_OWNER_PREFERRED,
-      encryption: BucketEncryption.S3_MANAGED,
-      enforceSSL: true,
-      lifecycleRules:
-        days === RetentionDays.INFINITE
-          ? []
-          : [
-              {
-                expiration: Duration.days(days ?? 30),
-                abortIncompleteMultipartUploadAfter: Duration.days(1),
-              },
-            ],
-      removalPolicy: disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
-      autoDeleteObjects: disposable,
-    });
-  }
-}
+/**
+ * The bucket of CloudFront's standard logs: addresses of clients, paths, times, statuses. Nobody but the account reads it.
+ * @param props `logRetention`: a month, as that of functions, unless given
+ */
+export const accessLogBucket = (
+  scope: Construct,
+  { disposable, logRetention: days }: { disposable: boolean; logRetention?: RetentionDays },
+): Bucket =>
+  new Bucket(new Construct(scope, 'AccessLog'), 'Bucket', {
+    blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
+    // CloudFront gives itself the right to write by an ACL. What it writes is the account's.
+    objectOwnership: ObjectOwnership.BUCKET_OWNER_PREFERRED,
+    encryption: BucketEncryption.S3_MANAGED,
+    enforceSSL: true,
+    lifecycleRules:
+      days === RetentionDays.INFINITE
+        ? []
+        : [
+            {
+              expiration: Duration.days(days ?? 30),
+              abortIncompleteMultipartUploadAfter: Duration.days(1),
+            },
+          ],
+    removalPolicy: disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
+    autoDeleteObjects: disposable,
+  });

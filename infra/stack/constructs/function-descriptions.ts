@@ -3,6 +3,7 @@
  * entry here, one file in `functions/`, and its routes in `routes.ts`.
  */
 import type { TableName } from '../../../shared/tables/table-names.ts';
+import type { TableAction } from '../../ops/access/policies.ts';
 
 export interface FunctionDescription {
   purpose: string;
@@ -16,19 +17,23 @@ export interface FunctionDescription {
   eventSecondsMax?: number;
   timeoutSeconds: number;
   memoryMegabytes: number;
-  /** The allowed DynamoDB actions for each table. All others are denied. */
-  tables: Partial<Record<TableName, readonly TableAction[]>>;
+  /**
+   * The allowed DynamoDB actions for each table. All others are denied. Rows are deleted from `responses` alone: a
+   * BatchWriteItem of functions only deletes.
+   */
+  tables: Partial<Record<TableName, readonly Exclude<TableAction, 'DeleteItem'>[]>>;
   /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
   readsChannelSecrets: boolean;
-  /** Gets the keys that seal the state of turns. Absent: it gets none. */
-  sealsState?: boolean;
-  /** Bounds the heap of Node by the function's memory. Absent: Lambda's options. */
-  boundsHeap?: boolean;
-  /** Answers calls, so the option `reservedConcurrency` is for it. */
-  answersCalls?: boolean;
-  /** Reports traces of calls, where the stack has a receiver of them. */
-  tracesCalls?: boolean;
+  /**
+   * Calls models: gets the keys that seal the state of turns, may call the models of Bedrock that are listed, bounds the heap
+   * of Node by its memory, and reports traces where the stack has a receiver of them.
+   */
+  callsModels?: boolean;
 }
+
+/** Answers calls with a model, so the option `reservedConcurrency` is for it, and its lines count for alarms. */
+export const answersCalls = (name: FunctionName): boolean =>
+  functionDescriptions[name].url === 'RESPONSE_STREAM';
 
 /** The stream of one table. A failed batch is halved and retried. */
 export interface StreamTrigger {
@@ -47,16 +52,6 @@ export interface StreamTrigger {
   onlyNewWithPrefix?: string;
 }
 
-/** Rows are deleted from `responses` alone: a BatchWriteItem of functions only deletes. */
-type TableAction =
-  | 'GetItem'
-  | 'BatchGetItem'
-  | 'Query'
-  | 'Scan'
-  | 'PutItem'
-  | 'UpdateItem'
-  | 'BatchWriteItem';
-
 /** Each record only triggers a compilation of the whole configuration, as the schedule does. */
 const configurationStream = (table: TableName): StreamTrigger => ({
   table,
@@ -66,14 +61,8 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   keepsFailures: false,
 });
 
-/** Of functions that store, read and remove responses. */
-const storing = [
-  'BatchGetItem',
-  'BatchWriteItem',
-  'PutItem',
-  'Query',
-  'UpdateItem',
-] as const satisfies readonly TableAction[];
+/** Of functions that store, read and replace responses. */
+const storing = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateItem'] as const;
 
 /** The settings that chat and responses share. */
 const answering = {
@@ -94,19 +83,12 @@ const answering = {
     responses: ['BatchGetItem', 'PutItem'],
   },
   readsChannelSecrets: true,
-  sealsState: true,
-  boundsHeap: true,
-  answersCalls: true,
-  tracesCalls: true,
+  callsModels: true,
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
-const { url: _noUrl, answersCalls: _noClient, ...asking } = answering;
+const { url: _noUrl, ...asking } = answering;
 /** A run goes by the rows that its call was accepted with. */
 const { keys: _noKeys, accounts: _noAccounts, ...askingTables } = answering.tables;
-/** A response that has not begun by then has failed. */
-const running = { ...asking, eventSecondsMax: 60 } as const;
-/** A run replaces the content of its response. It removes none. */
-const writingAnswer = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateItem'] as const;
 
 const descriptions = {
   chat: { purpose: 'POST /v1/chat/completions, streamed', ...answering },
@@ -258,8 +240,10 @@ const descriptions = {
   },
   background: {
     purpose: 'Answers background responses, for which no client waits',
-    ...running,
-    tables: { ...askingTables, responses: writingAnswer },
+    ...asking,
+    // A response that has not begun by then has failed.
+    eventSecondsMax: 60,
+    tables: { ...askingTables, responses: storing },
   },
 } as const satisfies Record<string, FunctionDescription>;
 

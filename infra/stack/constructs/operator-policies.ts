@@ -29,16 +29,16 @@ interface OperatorPoliciesProps {
 
 export class OperatorPolicies extends Construct {
   readonly byName: Readonly<Record<PolicyName, ManagedPolicy>>;
-  readonly outputs: readonly CfnOutput[];
 
   constructor(scope: Construct, id: string, props: OperatorPoliciesProps) {
     super(scope, id);
     this.byName = Object.fromEntries(
       policyNames.map((name) => [name, managedPolicy(this, props, name)]),
     ) as Record<PolicyName, ManagedPolicy>;
-    this.outputs = policyNames.map(
-      (name) => new CfnOutput(scope, outputOf(name), { value: this.byName[name].managedPolicyArn }),
-    );
+    for (const name of policyNames)
+      void new CfnOutput(scope, `${name.charAt(0).toUpperCase()}${name.slice(1)}Policy`, {
+        value: this.byName[name].managedPolicyArn,
+      });
   }
 }
 
@@ -52,9 +52,6 @@ const managedPolicy = (scope: Construct, props: OperatorPoliciesProps, name: Pol
       minimize: true,
     }),
   });
-
-/** `SupportPolicy`. */
-const outputOf = (name: PolicyName): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}Policy`;
 
 function statementsOf(stack: Stack, props: OperatorPoliciesProps, access: PolicyAccess): PolicyStatement[] {
   const { secrets = [], neverWrites = [] } = access;
@@ -180,7 +177,7 @@ export function allowBedrockModels(functions: RelayFunctions, modelArns: readonl
   // Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers.
   const actions = ['InvokeModel', 'InvokeModelWithResponseStream'];
   for (const [name, { lambda }] of functions.byName) {
-    if (functionDescriptions[name].sealsState !== true) continue;
+    if (functionDescriptions[name].callsModels !== true) continue;
     lambda.addToRolePolicy(allow('bedrock', actions, ...modelArns));
   }
 }

@@ -20,6 +20,7 @@ import {
 import { RetentionDays, LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import {
+  answersCalls,
   functionDescriptions,
   functionNames,
   type FunctionName,
@@ -39,18 +40,7 @@ export interface RelayTracing {
   share?: number | undefined;
 }
 
-/** In what functions differ between deployments. */
-export interface FunctionOptions {
-  /** Megabytes by function. Absent: as its description says. */
-  memory?: Readonly<Partial<Record<FunctionName, number | undefined>>> | undefined;
-  /** Absent: a month. */
-  logRetention?: RetentionDays | undefined;
-  tracing?: RelayTracing | undefined;
-  /** The value of the setting `limits` while it has no row. */
-  defaultLimits?: Readonly<Record<string, unknown>> | undefined;
-}
-
-export interface RelayFunctionsProps extends FunctionOptions {
+export interface RelayFunctionsProps {
   relayName: string;
   version: string;
   tables: RelayTables;
@@ -60,12 +50,19 @@ export interface RelayFunctionsProps extends FunctionOptions {
   acceptedOriginSecrets: string;
   /** The name in the domain option; the distribution's own name is made from the functions, so they cannot know it. */
   publicHost: string | undefined;
-  /** Of each function that answers calls. Undefined: none is reserved. */
-  reservedConcurrency: number | undefined;
-  /** The value of `SEAL_KEYS` of functions that answer calls. */
+  /** The value of `SEAL_KEYS` of functions that call models. */
   sealKeys: string;
   /** The build's output: one folder per function. */
   bundlesFolder: string;
+  /** Of each function that answers calls. Absent: none is reserved. */
+  reservedConcurrency?: number;
+  /** Megabytes by function. Absent: as its description says. */
+  memory?: Readonly<Partial<Record<FunctionName, number | undefined>>>;
+  /** Absent: a month. */
+  logRetention?: RetentionDays;
+  tracing?: RelayTracing;
+  /** The value of the setting `limits` while it has no row. */
+  defaultLimits?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -73,62 +70,52 @@ export interface RelayFunctionsProps extends FunctionOptions {
  * stack and keeps it, so that it never changes as keys do that are rotated: a new one would cost every conversation its
  * cache, and with some vendors its reasoning. Neither clients nor vendors know it, and no right rests on it.
  */
-export const pseudonymKey = Aws.STACK_ID;
+const pseudonymKey = Aws.STACK_ID;
 
 export class RelayFunctions extends Construct {
   readonly byName: ReadonlyMap<FunctionName, RelayFunction>;
 
   constructor(scope: Construct, id: string, props: RelayFunctionsProps) {
     super(scope, id);
-    const environment = {
-      RELAY_STACK: props.relayName,
-      RELAY_VERSION: props.version,
-    };
-    // A function without a URL checks no origin secret and gets none.
-    const originSecrets = (name: FunctionName): string =>
-      functionDescriptions[name].url === undefined ? '' : props.acceptedOriginSecrets;
-    const { reservedConcurrency } = props;
-    const reserves = (name: FunctionName): boolean =>
-      reservedConcurrency !== undefined && functionDescriptions[name].answersCalls === true;
-    const memoryOf = (name: FunctionName): number =>
-      props.memory?.[name] ?? functionDescriptions[name].memoryMegabytes;
-    this.byName = new Map(
-      functionNames.map((name) => [
-        name,
-        new RelayFunction(this, name, {
-          description: functionDescriptions[name],
-          bundleFolder: join(props.bundlesFolder, name),
-          environment: {
-            ...environment,
-            ORIGIN_SECRETS: originSecrets(name),
-            ...(functionDescriptions[name].sealsState && {
-              SEAL_KEYS: props.sealKeys,
-              PSEUDONYM_KEY: pseudonymKey,
-            }),
-            ...(functionDescriptions[name].boundsHeap && { NODE_OPTIONS: heapBounds(memoryOf(name)) }),
-            ...(functionDescriptions[name].tracesCalls && props.tracing && tracingVariables(props.tracing)),
-            ...(name === 'config' &&
-              props.publicHost !== undefined && { RELAY_PUBLIC_HOST: props.publicHost }),
-            ...(name === 'config' &&
-              props.defaultLimits && { RELAY_LIMITS: JSON.stringify(props.defaultLimits) }),
-            ...(reserves(name) && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
-          },
-          memoryMegabytes: memoryOf(name),
-          logRetention: props.logRetention ?? RetentionDays.ONE_MONTH,
-          disposable: props.disposable,
-          reservedConcurrency: reserves(name) ? reservedConcurrency : undefined,
-          relayName: props.relayName,
-          tables: props.tables,
-        }),
-      ]),
-    );
+    this.byName = new Map(functionNames.map((name) => [name, this.made(name, props)]));
     // Rows and balances are read in new forms before they are written in them.
     for (const writer of ['chat', 'responses', 'background'] as const)
       for (const reader of ['ledger', 'sweeper', 'grants', 'catalog'] as const)
         this.get(writer).node.addDependency(this.get(reader));
-    const { lambda } = this.get('responses');
-    for (const [variable, value] of Object.entries(this.sendEvents(lambda.grantPrincipal)))
-      lambda.addEnvironment(variable, value);
+    const { lambda } = this.get('background');
+    const responses = this.get('responses').lambda;
+    responses.addToRolePolicy(allow('lambda', ['InvokeFunction'], lambda.functionArn));
+    responses.addEnvironment('BACKGROUND_FUNCTION', lambda.functionName);
+  }
+
+  private made(name: FunctionName, props: RelayFunctionsProps): RelayFunction {
+    const description = functionDescriptions[name];
+    const { relayName, version, memory, tracing, publicHost, defaultLimits, logRetention } = props;
+    const memoryMegabytes = memory?.[name] ?? description.memoryMegabytes;
+    const reservedConcurrency = answersCalls(name) ? props.reservedConcurrency : undefined;
+    return new RelayFunction(this, name, {
+      ...props,
+      description,
+      bundleFolder: join(props.bundlesFolder, name),
+      environment: {
+        RELAY_STACK: relayName,
+        RELAY_VERSION: version,
+        // A function without a URL checks no origin secret and gets none.
+        ORIGIN_SECRETS: description.url === undefined ? '' : props.acceptedOriginSecrets,
+        ...(description.callsModels && {
+          SEAL_KEYS: props.sealKeys,
+          PSEUDONYM_KEY: pseudonymKey,
+          NODE_OPTIONS: heapBounds(memoryMegabytes),
+          ...(tracing && tracingVariables(tracing)),
+        }),
+        ...(name === 'config' && publicHost !== undefined && { RELAY_PUBLIC_HOST: publicHost }),
+        ...(name === 'config' && defaultLimits && { RELAY_LIMITS: JSON.stringify(defaultLimits) }),
+        ...(reservedConcurrency !== undefined && { RELAY_CONCURRENCY: String(reservedConcurrency) }),
+      },
+      memoryMegabytes,
+      logRetention: logRetention ?? RetentionDays.ONE_MONTH,
+      reservedConcurrency,
+    });
   }
 
   /** Returns a function by name; every described function exists. */
@@ -148,13 +135,6 @@ export class RelayFunctions extends Construct {
     return Object.fromEntries(entries) as Record<PublicFunctionName, IFunctionUrl>;
   }
 
-  /** Lets whoever answers calls send events to the function that runs background responses. */
-  sendEvents(role: { addToPrincipalPolicy(statement: PolicyStatement): unknown }): Record<string, string> {
-    const { lambda } = this.get('background');
-    role.addToPrincipalPolicy(allow('lambda', ['InvokeFunction'], lambda.functionArn));
-    return { BACKGROUND_FUNCTION: lambda.functionName };
-  }
-
   /** Returns the Function URL of a function that a route uses. */
   url(name: FunctionName): FunctionUrl {
     const { url } = this.get(name);
@@ -171,11 +151,7 @@ const heapBounds = (megabytes: number): string =>
   `--max-old-space-size=${Math.floor(megabytes / 2)} --max-semi-space-size=4`;
 
 /** The names that exporters of OpenTelemetry know. CloudFormation puts the headers in when it deploys. */
-export const tracingVariables = ({
-  endpoint,
-  headersSecret,
-  share,
-}: RelayTracing): Record<string, string> => ({
+const tracingVariables = ({ endpoint, headersSecret, share }: RelayTracing): Record<string, string> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   ...(headersSecret !== undefined && {
     OTEL_EXPORTER_OTLP_HEADERS: SecretValue.secretsManager(headersSecret).unsafeUnwrap(),
@@ -207,7 +183,7 @@ const liveAlias = 'live';
  * Lines are the evidence behind money, so they outlive the stack for as long as they are kept. A first deployment that fails
  * leaves no group: CloudFormation names them anew, and would never take an old one over.
  */
-export const logRemoval = (disposable: boolean): RemovalPolicy =>
+const logRemoval = (disposable: boolean): RemovalPolicy =>
   disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE;
 
 interface RelayFunctionProps {

@@ -27,26 +27,19 @@ const stackProps = (stackName: string, description: string) => ({
 });
 
 export class RelayEdge extends Stack {
-  readonly webAcl: WebAcl;
   /** For the relay's stack, in its region. */
   readonly webAclArn: string;
-  readonly webAclArnOutput: CfnOutput;
 
   constructor(scope: Construct, props: RelayEdgeProps & { requestsPerMinute: number }) {
     const name = edgeStackName(props);
     super(scope, name, stackProps(name, `The web ACL of ${props.relayName} in ${props.region}`));
-    this.webAcl = new WebAcl(this, 'WebAcl', props);
-    this.webAclArnOutput = new CfnOutput(this, 'WebAclArn', {
-      description: 'The web ACL of the distribution',
-      value: this.webAcl.arn,
-    });
+    const { arn } = new WebAcl(this, 'WebAcl', props);
+    void new CfnOutput(this, 'WebAclArn', { description: 'The web ACL of the distribution', value: arn });
     this.webAclArn = Fn.getStackOutput(name, 'WebAclArn', edgeRegion);
   }
 }
 
 export class RelayEdgeAlarms extends Stack {
-  readonly alarms: EdgeAlarms;
-
   constructor(
     scope: Construct,
     props: RelayEdgeProps & {
@@ -64,6 +57,6 @@ export class RelayEdgeAlarms extends Stack {
     const distributionId = Fn.getStackOutput(props.relayStackName, 'DistributionId', props.region);
     const topic =
       props.topicArn === undefined ? undefined : Topic.fromTopicArn(this, 'Topic', props.topicArn);
-    this.alarms = new EdgeAlarms(this, 'Alarms', { distributionId, email: props.email, topic });
+    void new EdgeAlarms(this, 'Alarms', { distributionId, email: props.email, topic });
   }
 }

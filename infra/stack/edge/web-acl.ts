@@ -9,7 +9,7 @@ import { Alarm, ComparisonOperator, Metric, Stats, TreatMissingData } from 'aws-
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
-import { alarmTopic } from '../observe/alarm-definitions.ts';
+import { alarmTopic } from '../observe/alarms.ts';
 
 interface WebAclProps {
   /** Of the relay. The ACL's own name has the relay's region, as all ACLs of an account are in one place. */
@@ -97,13 +97,11 @@ interface EdgeAlarmsProps {
 const failurePercentMax = 5;
 
 export class EdgeAlarms extends Construct {
-  readonly serverErrors: Alarm;
-
   constructor(scope: Construct, id: string, { distributionId, email, topic }: EdgeAlarmsProps) {
     super(scope, id);
     if (Stack.of(this).region !== 'us-east-1')
       throw new Error('CloudFront measures in us-east-1 alone: give its alarms a stack there');
-    this.serverErrors = new Alarm(this, 'ServerErrors', {
+    const alarm = new Alarm(this, 'ServerErrors', {
       alarmDescription: `Of a hundred answers at the edge ${failurePercentMax} or more are 5xx: compare with the alarms of the functions, the edge may not reach them`,
       metric: new Metric({
         namespace: 'AWS/CloudFront',
@@ -120,7 +118,7 @@ export class EdgeAlarms extends Construct {
       treatMissingData: TreatMissingData.NOT_BREACHING,
     });
     const target = topic ?? (email === undefined ? undefined : this.mailTo(email));
-    if (target) this.serverErrors.addAlarmAction(new SnsAction(target));
+    if (target) alarm.addAlarmAction(new SnsAction(target));
   }
 
   private mailTo(email: string): ITopic {

@@ -1,124 +1,31 @@
 /**
- * The relay's alarms and the topic that they go to: a given one, or one that mails. Without either the alarms still exist,
- * for the console and other tools.
+ * The relay's alarms, a row each, and the topic that they go to: a given one, or one that mails. Without either the alarms
+ * still exist, for the console and other tools. AWS bills each metric that an alarm looks at, so a function whose end is seen
+ * otherwise is left out: docs/observability.md says by which alarm.
  */
 import { Stack, Token, Duration } from 'aws-cdk-lib';
 import {
   Alarm,
   ComparisonOperator,
   TreatMissingData,
+  Metric,
   MathExpression,
   Stats,
   type IMetric,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
-import type { ITopic } from 'aws-cdk-lib/aws-sns';
+import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Topic, type ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
-import type { RelayFunctions } from '../constructs/relay-functions.ts';
-import type { Triggers } from '../constructs/triggers.ts';
 import {
-  type AlarmDefinition,
-  type Severity,
-  functionAlarms,
-  alarmTopic,
-  canaryAlarm,
-  relayAlarms,
-  answering,
-} from './alarm-definitions.ts';
-import { relayMetric, versionMetrics, type VersionMetrics } from './relay-metric.ts';
-import type { FunctionName } from '../constructs/function-descriptions.ts';
-
-export interface AlarmsProps {
-  relayName: string;
-  functions: RelayFunctions;
-  triggers: Triggers;
-  email?: string | undefined;
-  /** Its policy lets CloudWatch publish. Absent: one is made when there is an address. */
-  topic?: ITopic | undefined;
-  /** Receives pages alone. Absent: they go where tickets go. */
-  pageEmail?: string | undefined;
-  objectives: Objectives;
-  /** New versions are watched while they get traffic step by step. */
-  shifting: boolean;
-  /** There is a scheduled call. */
-  canary: boolean;
-  /** False: there is a topic for notices, but no alarm. */
-  on: boolean;
-}
-
-export class Alarms extends Construct {
-  readonly topic?: ITopic;
-  readonly all: Alarm[] = [];
-  readonly #pageTopic?: ITopic;
-  readonly #byId = new Map<string, Alarm>();
-
-  constructor(scope: Construct, id: string, props: AlarmsProps) {
-    super(scope, id);
-    const { relayName, functions, triggers, objectives, pageEmail } = props;
-    const topic = props.topic ?? (props.email === undefined ? undefined : alarmTopic(this, 'Topic'));
-    if (topic) this.topic = this.usable(topic);
-    if (props.email !== undefined) topic?.addSubscription(new EmailSubscription(props.email));
-    if (pageEmail !== undefined) {
-      this.#pageTopic = alarmTopic(this, 'PageTopic');
-      this.#pageTopic.addSubscription(new EmailSubscription(pageEmail));
-    }
-    if (!props.on) return;
-    const definitions = [
-      ...objectiveAlarms({ relayName, functions, objectives }),
-      ...relayAlarms(relayName, triggers.mappings),
-      ...functionAlarms(functions),
-      ...(props.canary ? [canaryAlarm(relayName)] : []),
-      ...(props.shifting ? versionAlarms(relayName, functions) : []),
-    ];
-    for (const definition of definitions) this.add(definition);
-  }
-
-  get(id: string): Alarm {
-    const found = this.#byId.get(id);
-    if (found === undefined) throw new Error(`no alarm ${id}`);
-    return found;
-  }
-
-  private add(definition: AlarmDefinition): void {
-    const alarm = new Alarm(this, definition.id, {
-      alarmDescription: `[${definition.severity}] ${definition.description}`,
-      metric: definition.metric,
-      threshold: definition.threshold,
-      comparisonOperator:
-        definition.triggers === 'below'
-          ? ComparisonOperator.LESS_THAN_THRESHOLD
-          : ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      evaluationPeriods: definition.periods ?? 1,
-      ...(definition.periodsMin !== undefined && { datapointsToAlarm: definition.periodsMin }),
-      ...(definition.wantsManyValues && { evaluateLowSampleCountPercentile: 'ignore' }),
-      treatMissingData:
-        definition.triggers === 'below' || definition.missingTriggers
-          ? TreatMissingData.BREACHING
-          : TreatMissingData.NOT_BREACHING,
-    });
-    const topic = this.topicOf(definition.severity);
-    if (topic) alarm.addAlarmAction(new SnsAction(topic));
-    this.#byId.set(definition.id, alarm);
-    this.all.push(alarm);
-  }
-
-  private topicOf(severity: Severity): ITopic | undefined {
-    return (severity === 'page' ? this.#pageTopic : undefined) ?? this.topic;
-  }
-
-  /** Alarms stay silent, without an error, where their topic is in another region or keeps an order. */
-  private usable(topic: ITopic): ITopic {
-    const [here, there] = [Stack.of(this).region, topic.env.region];
-    const isElsewhere = here !== there && !Token.isUnresolved(here) && !Token.isUnresolved(there);
-    if (isElsewhere || topic.fifo)
-      throw new Error(`alarmTopic: alarms in ${here} need a standard topic there, not ${topic.topicArn}`);
-    return topic;
-  }
-}
-
-// Alarms on how fast the error budget of an objective burns. A burn rate of 1 spends the budget in exactly 30 days; one
-// alarm looks for outages that spend it in two days, the other for faults that spend it in ten.
+  answersCalls,
+  functionDescriptions,
+  type FunctionName,
+} from '../constructs/function-descriptions.ts';
+import type { RelayFunctions } from '../constructs/relay-functions.ts';
+import type { StreamMapping, Triggers } from '../constructs/triggers.ts';
+import { relayMetric, throttles, versionMetrics } from './relay-metric.ts';
 
 export interface Objectives {
   /** Of a hundred calls, how many must not fail. Default: 99.5. */
@@ -129,33 +36,309 @@ export interface Objectives {
   firstContentSeconds?: number;
 }
 
-interface ObjectiveParts {
+interface AlarmParts {
   relayName: string;
   functions: RelayFunctions;
+  triggers: Triggers;
   objectives: Objectives;
+  /** New versions are watched while they get traffic step by step. */
+  shifting: boolean;
+  /** There is a scheduled call. */
+  canary: boolean;
 }
 
+export interface AlarmsProps extends AlarmParts {
+  email?: string | undefined;
+  /** Its policy lets CloudWatch publish. Absent: one is made when there is an address. */
+  topic?: ITopic | undefined;
+  /** Receives pages alone. Absent: they go where tickets go. */
+  pageEmail?: string | undefined;
+  /** False: there is a topic for notices, but no alarm. */
+  on: boolean;
+}
+
+export class Alarms extends Construct {
+  readonly topic?: ITopic;
+  readonly all: Alarm[] = [];
+
+  constructor(scope: Construct, id: string, props: AlarmsProps) {
+    super(scope, id);
+    const { email, pageEmail } = props;
+    const topic = props.topic ?? (email === undefined ? undefined : alarmTopic(this, 'Topic'));
+    if (topic) this.topic = usable(Stack.of(this), topic);
+    if (email !== undefined) topic?.addSubscription(new EmailSubscription(email));
+    const pageTopic = pageEmail === undefined ? topic : alarmTopic(this, 'PageTopic');
+    if (pageEmail !== undefined) pageTopic?.addSubscription(new EmailSubscription(pageEmail));
+    for (const row of props.on ? alarmRows(props) : []) {
+      const isBelow = row.triggers === 'below';
+      const alarm = new Alarm(this, row.id, {
+        alarmDescription: `[${row.severity}] ${row.description}`,
+        metric: row.metric,
+        threshold: row.threshold,
+        comparisonOperator: isBelow
+          ? ComparisonOperator.LESS_THAN_THRESHOLD
+          : ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        evaluationPeriods: row.periods ?? 1,
+        ...(row.periodsMin !== undefined && { datapointsToAlarm: row.periodsMin }),
+        ...(row.wantsManyValues && { evaluateLowSampleCountPercentile: 'ignore' }),
+        treatMissingData:
+          isBelow || row.missingTriggers ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING,
+      });
+      const receiver = row.severity === 'page' ? pageTopic : topic;
+      if (receiver) alarm.addAlarmAction(new SnsAction(receiver));
+      this.all.push(alarm);
+    }
+  }
+
+  /** The alarm that gives up a deployment of the function. */
+  ofNewVersion(name: FunctionName): Alarm {
+    const found = this.all.find(({ node }) => node.id === newVersionId(name));
+    if (found === undefined) throw new Error(`no alarm on the newest version of ${name}`);
+    return found;
+  }
+}
+
+/** A topic that the alarms of its account may publish to. */
+export function alarmTopic(scope: Construct, id: string): Topic {
+  const topic = new Topic(scope, id, { enforceSSL: true });
+  // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
+  topic.addToResourcePolicy(
+    new PolicyStatement({
+      principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
+      actions: ['sns:Publish'],
+      resources: [topic.topicArn],
+      conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(scope).account } },
+    }),
+  );
+  return topic;
+}
+
+/** Alarms stay silent, without an error, where their topic is in another region or keeps an order. */
+function usable({ region }: Stack, topic: ITopic): ITopic {
+  const there = topic.env.region;
+  const isElsewhere = region !== there && !Token.isUnresolved(region) && !Token.isUnresolved(there);
+  if (isElsewhere || topic.fifo)
+    throw new Error(`alarmTopic: alarms in ${region} need a standard topic there, not ${topic.topicArn}`);
+  return topic;
+}
+
+interface AlarmRow {
+  id: string;
+  /** `page`: customers are harmed now, so somebody is woken. `ticket`: somebody looks on the next working day. */
+  severity: 'page' | 'ticket';
+  description: string;
+  metric: IMetric;
+  /** The value per period of the metric that triggers the alarm. */
+  threshold: number;
+  /** `below`: values under the threshold and missing data trigger. Absent: values at or above it trigger. */
+  triggers?: 'below';
+  /** True: missing data triggers too. For metrics that somebody writes at least once in each period. */
+  missingTriggers?: boolean;
+  /** The last periods that are looked at. Default: 1. */
+  periods?: number;
+  /** How many of them must trigger. Default: all. */
+  periodsMin?: number;
+  /** Of a percentile. True: the alarm keeps its state while there are too few values for it. */
+  wantsManyValues?: boolean;
+}
+
+const fiveMinutes = Duration.minutes(5);
+const quarterHour = Duration.minutes(15);
+const hour = Duration.hours(1);
+
+/** Whose end another alarm sees: SweeperStopped, BadRows, StreamsBehind, and NeedsAPerson by the reservation that expires. */
+const seenOtherwise = new Set<FunctionName>(['sweeper', 'config', 'ledger', 'background']);
+
+/** What Stripe reports is rare: one report that was not taken counts as much as so many failures elsewhere. */
+const failuresMin = 5;
+
+/** `shared/adapters/telemetry/log.ts` says which events count as MoneyWrong, NeedsAPerson and Oddities. */
+function alarmRows(parts: AlarmParts): AlarmRow[] {
+  const { relayName, functions, triggers, shifting, canary } = parts;
+  const own = (name: string, statistic: string, period = fiveMinutes): Metric =>
+    relayMetric(relayName, name, statistic).with({ period });
+  const ofLambda = (
+    metric: string,
+    name: FunctionName,
+    statistic: string = Stats.SUM,
+    period = fiveMinutes,
+  ) => functions.get(name).lambda.metric(metric, { period, statistic });
+  const ofEach = (metric: string, names: readonly FunctionName[], period = fiveMinutes) =>
+    Object.fromEntries(names.map((name) => [name, ofLambda(metric, name, Stats.SUM, period)]));
+  const names = [...functions.byName.keys()];
+  const answering = names.filter(answersCalls);
+  const buffered = names.filter((name) => functionDescriptions[name].url === 'BUFFERED');
+  const crashing = names.filter((name) => !functions.get(name).url && !seenOtherwise.has(name));
+  return [
+    ...windows.flatMap((window) => [
+      availability(parts, window, window.severity === 'page' ? answering : []),
+      firstContent(parts, window),
+    ]),
+    {
+      id: 'MoneyWrong',
+      severity: 'page',
+      description:
+        'An account does not balance, a charge was lost, an item of money cannot be read, or records of the stream of quotas were given up: query Events that need a person names it, the bucket of stream failures has the records',
+      // Grants that were given up are applied by the schedule, or count as MoneyWrong.
+      metric: sumOf({ wrong: own('MoneyWrong', Stats.SUM), givenUp: givenUp(triggers.mappings) }, 'sum'),
+      threshold: 1,
+    },
+    {
+      id: 'NeedsAPerson',
+      severity: 'ticket',
+      description:
+        'Something happened that the relay cannot mend by itself: query Events that need a person, or Faults, names it',
+      metric: own('NeedsAPerson', Stats.SUM),
+      threshold: 1,
+    },
+    {
+      id: 'SweeperStopped',
+      severity: 'page',
+      description:
+        'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
+      // A failed run writes no metric, so this counts the successful runs.
+      metric: own('OpenReservations', Stats.SAMPLE_COUNT),
+      threshold: 1,
+      triggers: 'below',
+      periods: 2,
+    },
+    {
+      id: 'BadRows',
+      severity: 'ticket',
+      description:
+        'Rows have mistakes and are not used as they are: each says so in its attribute _problem. Or a channel serves a model that no rule prices (UnpricedModels): its calls are refused, or free. Or function config did not end a run for a quarter of an hour, so edits are not live: its log says why',
+      // A run writes the count, also 0, and the schedule has three runs in the period.
+      metric: own('BadRows', Stats.MAXIMUM, quarterHour),
+      threshold: 1,
+      missingTriggers: true,
+    },
+    {
+      id: 'Oddities',
+      severity: 'ticket',
+      description:
+        'Ten times within five minutes the state of a turn or a response was not kept or an upstream reported counts that cannot be true, or a function did not know the form of the configuration: look for turn_state_lost, response_not_stored and config_format_unknown, run the query Implausible usage by channel',
+      // Apart from NeedsAPerson, which a channel that never reports counts would keep in alarm for good.
+      metric: own('Oddities', Stats.SUM),
+      threshold: 10,
+    },
+    {
+      // Calls that this table throttles are answered with 503, but those of one account alone are too few for the
+      // objective. Of the other tables docs/observability.md says what sees them.
+      id: 'TableThrottles',
+      severity: 'ticket',
+      description:
+        'DynamoDB throttled writes to quotas: one account has too many requests at once, or traffic doubled at once; the graph Throttled calls of tables says what else is throttled',
+      metric: throttles(relayName, 'quotas', 'WriteThrottleEvents'),
+      threshold: 10,
+    },
+    {
+      id: 'FunctionErrors',
+      severity: 'ticket',
+      description: `Function ${crashing.join(' or ')} crashed or timed out: the graph Errors of functions says which, its log group why`,
+      metric: sumOf(ofEach('Errors', crashing), 'sum'),
+      threshold: 1,
+    },
+    {
+      id: 'FunctionThrottles',
+      severity: 'ticket',
+      description: "A function was refused an environment: the account's concurrency is used up",
+      // Others draw on the same concurrency, and are called again by Lambda or by their callers.
+      metric: sumOf(ofEach('Throttles', answering), 'sum'),
+      threshold: 1,
+    },
+    {
+      // Crashes too, for which Lambda answers 502.
+      id: 'ServerErrors',
+      severity: 'ticket',
+      description: `Within an hour function catalog answered ${failuresMin} times with 5xx or crashed, or payments once: can DynamoDB and the secrets of payments be reached?`,
+      metric: sumOf(
+        ofEach('Url5xxCount', buffered, hour),
+        'failures, those of payments by their weight',
+        hour,
+        { payments: failuresMin },
+      ),
+      threshold: failuresMin,
+    },
+    {
+      id: 'StreamsBehind',
+      severity: 'ticket',
+      description:
+        'Function ledger is behind the stream of quotas by minutes, so rows are late: its log group says what fails',
+      metric: ofLambda('IteratorAge', 'ledger', Stats.MAXIMUM),
+      threshold: fiveMinutes.toMilliseconds(),
+    },
+    ...(canary
+      ? [
+          {
+            id: 'CanaryFailed',
+            severity: 'page',
+            description:
+              'The scheduled call was not answered for a quarter of an hour: the log of function canary says what failed',
+            // The call writes 1 for an answer and 0 for none; if it does not run at all, it writes nothing.
+            metric: own('CanarySuccesses', Stats.SUM, quarterHour),
+            threshold: 1,
+            triggers: 'below',
+          } as const,
+        ]
+      : []),
+    ...(shifting ? names.flatMap((name) => newVersion(parts, name)) : []),
+  ];
+}
+
+/**
+ * A metric without any value is left out of a SUM, so each is filled.
+ * @param metrics by names that begin with a small letter, as those of functions do
+ */
+const sumOf = (
+  metrics: Record<string, IMetric>,
+  label?: string,
+  period = fiveMinutes,
+  weights: Record<string, number> = {},
+): MathExpression => {
+  const filled = Object.keys(metrics).map((id) => {
+    const weight = weights[id];
+    return `${weight === undefined ? '' : `${weight} * `}FILL(${id}, 0)`;
+  });
+  return new MathExpression({
+    expression: `SUM([${filled.join(', ')}])`,
+    usingMetrics: metrics,
+    ...(label !== undefined && { label }),
+    period,
+  });
+};
+
+/** Records of the stream of `quotas` that function ledger gave up: rows of the ledger that nobody tries again to write. */
+function givenUp(mappings: readonly StreamMapping[]): Metric {
+  const found = mappings.find((each) => each.function === 'ledger');
+  if (found === undefined) throw new Error('function ledger reads no stream');
+  return new Metric({
+    namespace: 'AWS/Lambda',
+    metricName: 'OnFailureDestinationDeliveredEventCount',
+    dimensionsMap: { EventSourceMappingUUID: found.mapping.eventSourceMappingId },
+    period: fiveMinutes,
+    statistic: Stats.SUM,
+  });
+}
+
+// Alarms on how fast the error budget of an objective burns. A burn rate of 1 spends the budget in exactly 30 days; one
+// alarm looks for outages that spend it in two days, the other for faults that spend it in ten.
+
 interface Window {
-  severity: Severity;
-  window: Duration;
+  severity: AlarmRow['severity'];
+  suffix: string;
+  period: Duration;
   burnRate: number;
   /** With fewer calls a ratio says nothing: one failure in two calls is not an outage. */
   callsMin: number;
 }
 
 const windows: Window[] = [
-  { severity: 'page', window: Duration.hours(1), burnRate: 14.4, callsMin: 20 },
-  { severity: 'ticket', window: Duration.days(1), burnRate: 3, callsMin: 50 },
+  { severity: 'page', suffix: 'Page', period: hour, burnRate: 14.4, callsMin: 20 },
+  { severity: 'ticket', suffix: 'Ticket', period: Duration.days(1), burnRate: 3, callsMin: 50 },
 ];
 
 /** A weak objective allows so much that its budget cannot burn 14.4 times as fast: this share triggers in any case. */
 const percentMax = 90;
-
-function objectiveAlarms(parts: ObjectiveParts): AlarmDefinition[] {
-  return windows.flatMap((window) => [availability(parts, window), firstContent(parts, window)]);
-}
-
-const suffix = ({ severity }: Window): string => (severity === 'page' ? 'Page' : 'Ticket');
 
 /** 100 - 99.9 is not 0.1. */
 const rounded = (percent: number): number => Number(percent.toFixed(6));
@@ -166,40 +349,36 @@ function sharesOf(objectivePercent: number, { burnRate }: Window): { budget: num
   return { budget, trigger: Math.min(rounded(burnRate * budget), percentMax) };
 }
 
-function availability({ relayName, functions, objectives }: ObjectiveParts, of: Window): AlarmDefinition {
+/** @param dying whose calls that write no line, as their function died, are added; each makes a ticket anyway, when the sweeper closes it */
+function availability(
+  { relayName, functions, objectives }: AlarmParts,
+  window: Window,
+  dying: readonly FunctionName[],
+): AlarmRow {
   const { availabilityPercent = 99.5 } = objectives;
-  const { severity, window, callsMin } = of;
-  const { budget, trigger } = sharesOf(availabilityPercent, of);
-  // A call whose function dies writes no line. Each such call makes a ticket anyway, when the sweeper closes it.
-  const dying = severity === 'page' ? answering(functions) : [];
+  const { severity, suffix, period, callsMin } = window;
+  const { budget, trigger } = sharesOf(availabilityPercent, window);
   const died = Object.fromEntries(
     dying.map((name) => [
       `${name}Died`,
-      functions.get(name).lambda.metricErrors({ period: window, statistic: Stats.SUM }),
+      functions.get(name).lambda.metricErrors({ period, statistic: Stats.SUM }),
     ]),
   );
   // 1 or 0 for each call that was not refused: a flood of wrong keys would hide an outage.
   const calls = (statistic: string): IMetric =>
-    relayMetric(relayName, 'CallFailed', statistic).with({ period: window });
-  // A metric without any value is left out of a SUM.
-  const withDied = (id: string, metric: IMetric): IMetric =>
-    new MathExpression({
-      expression: `SUM([${[id, ...Object.keys(died)].map((each) => `FILL(${each}, 0)`).join(', ')}])`,
-      usingMetrics: { [id]: metric, ...died },
-      period: window,
-    });
+    relayMetric(relayName, 'CallFailed', statistic).with({ period });
   return {
-    id: `Availability${suffix(of)}`,
+    id: `Availability${suffix}`,
     severity,
     description: `Of a hundred calls ${trigger} fail, and ${availabilityPercent} % availability allows ${budget}: the dashboard says on which channels, ops channel list how they are`,
     metric: new MathExpression({
       expression: `IF(calls >= ${callsMin}, 100 * bad / calls, 0)`,
       usingMetrics: {
-        calls: withDied('answered', calls(Stats.SAMPLE_COUNT)),
-        bad: withDied('failed', calls(Stats.SUM)),
+        calls: sumOf({ answered: calls(Stats.SAMPLE_COUNT), ...died }, undefined, period),
+        bad: sumOf({ failed: calls(Stats.SUM), ...died }, undefined, period),
       },
       label: 'failures in a hundred calls',
-      period: window,
+      period,
     }),
     threshold: trigger,
   };
@@ -209,79 +388,59 @@ function availability({ relayName, functions, objectives }: ObjectiveParts, of: 
  * By a percentile, which is one metric to pay for: that 72 of 100 answers are late and that the 28th percentile is late
  * are the same.
  */
-function firstContent({ relayName, objectives }: ObjectiveParts, of: Window): AlarmDefinition {
+function firstContent({ relayName, objectives }: AlarmParts, window: Window): AlarmRow {
   const { firstContentPercent = 95, firstContentSeconds = 10 } = objectives;
-  const { severity, window } = of;
-  const { budget, trigger } = sharesOf(firstContentPercent, of);
-  const percentile = rounded(100 - trigger);
+  const { severity, suffix, period } = window;
+  const { budget, trigger } = sharesOf(firstContentPercent, window);
+  const percentile = Stats.percentile(rounded(100 - trigger));
   return {
-    id: `FirstContent${suffix(of)}`,
+    id: `FirstContent${suffix}`,
     severity,
     description: `Of a hundred answers ${trigger} begin after ${firstContentSeconds} s or later, and the objective allows ${budget}: the dashboard says on which channels`,
-    metric: relayMetric(relayName, 'FirstContentMs', Stats.percentile(percentile)).with({ period: window }),
+    metric: relayMetric(relayName, 'FirstContentMs', percentile).with({ period }),
     threshold: firstContentSeconds * 1000,
     wantsManyValues: true,
   };
 }
 
-// Alarm definitions that give up a deployment: one for each function with a URL, on its newest version alone.
+// The alarms that give up a deployment: one for each function with a URL, on its newest version alone.
 
-const period = Duration.minutes(5);
 /** From so many calls on a ratio is trusted. */
 const callsMin = 50;
 /** So many failures are enough where nothing but failures was seen: a new version may get few calls. */
 const onlyFailuresMin = 5;
 const failurePercentMax = 10;
-
-export const versionAlarmId = (name: FunctionName): string => `${name}NewVersion`;
-
 /** Of a function that writes no line for CloudWatch to count: runs that end in an error, minute by minute. */
 const minutes = { looked: 5, bad: 3 };
 
-function versionAlarms(relayName: string, functions: RelayFunctions): AlarmDefinition[] {
-  const alarms = [];
-  for (const [name, { live }] of functions.byName)
-    if (live !== undefined) alarms.push(versionAlarm(name, versionMetrics({ relayName, name, live })));
-  return alarms;
-}
+const newVersionId = (name: FunctionName): string => `${name}NewVersion`;
 
-function versionAlarm(name: FunctionName, { errors, calls, failures }: VersionMetrics): AlarmDefinition {
+function newVersion({ relayName, functions }: AlarmParts, name: FunctionName): AlarmRow[] {
+  const { live } = functions.get(name);
+  if (live === undefined) return [];
+  const { errors, calls, failures } = versionMetrics({ relayName, name, live });
   const common = {
-    id: versionAlarmId(name),
+    id: newVersionId(name),
     severity: 'ticket',
     description: `The newest version of function ${name} fails, and the deployment is rolled back: its log group says why`,
   } as const;
-  if (calls && failures) {
-    const metric = failurePercent({ errors, calls, failures });
-    return { ...common, metric, threshold: failurePercentMax };
-  }
-  return {
-    ...common,
-    // Lambda says 1 for a run with an error, else 0. Were it to say nothing then, these were the minutes with an error.
-    metric: errors.with({ statistic: Stats.AVERAGE, period: Duration.minutes(1) }),
-    threshold: failurePercentMax / 100,
-    periods: minutes.looked,
-    periodsMin: minutes.bad,
-  };
-}
-
-function failurePercent({ errors, calls, failures }: Required<VersionMetrics>): IMetric {
-  const sum = (usingMetrics: Record<string, IMetric>): IMetric =>
-    new MathExpression({
-      expression: `SUM([${Object.keys(usingMetrics)
-        .map((id) => `FILL(${id}, 0)`)
-        .join(', ')}])`,
-      usingMetrics,
-      period,
-    });
-  return new MathExpression({
+  if (!calls || !failures)
+    return [
+      {
+        ...common,
+        // Lambda says 1 for a run with an error, else 0. Were it to say nothing then, these were the minutes with an error.
+        metric: errors.with({ statistic: Stats.AVERAGE, period: Duration.minutes(1) }),
+        threshold: failurePercentMax / 100,
+        periods: minutes.looked,
+        periodsMin: minutes.bad,
+      },
+    ];
+  const metric = new MathExpression({
     expression: `IF(all >= ${callsMin}, 100 * bad / all, IF(bad >= ${onlyFailuresMin} AND bad >= all, 100, 0))`,
-    usingMetrics: {
-      bad: sum({ failures, errors }),
-      // A call whose function dies writes no line, so it is added.
-      all: sum({ calls, errors }),
-    },
+    // A call whose function dies writes no line, so it is added.
+    usingMetrics: { bad: sumOf({ failures, errors }), all: sumOf({ calls, errors }) },
     label: 'failures of the newest version in a hundred calls',
-    period,
+    period: fiveMinutes,
   });
+  return [{ ...common, metric, threshold: failurePercentMax }];
 }

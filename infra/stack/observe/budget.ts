@@ -12,38 +12,32 @@ export interface RelayBudget {
   topicArn?: string | undefined;
 }
 
-export interface BudgetProps extends RelayBudget {
-  relayName: string;
-}
-
 const thresholds = [
   { notificationType: 'ACTUAL', threshold: 80 },
   { notificationType: 'ACTUAL', threshold: 100 },
   { notificationType: 'FORECASTED', threshold: 100 },
 ];
 
-export class Budget extends Construct {
-  readonly budget: CfnBudget;
-
-  constructor(scope: Construct, id: string, { relayName, monthlyUsd, email, topicArn }: BudgetProps) {
-    super(scope, id);
-    const subscribers = [
-      ...(email === undefined ? [] : [{ subscriptionType: 'EMAIL', address: email }]),
-      ...(topicArn === undefined ? [] : [{ subscriptionType: 'SNS', address: topicArn }]),
-    ];
-    if (subscribers.length === 0) throw new Error('budget: nobody would hear of it, give email or topicArn');
-    this.budget = new CfnBudget(this, 'Budget', {
-      budget: {
-        // Budgets of all regions of an account are in one list.
-        budgetName: `${relayName}-${Stack.of(this).region}`,
-        budgetType: 'COST',
-        timeUnit: 'MONTHLY',
-        budgetLimit: { amount: monthlyUsd, unit: 'USD' },
-      },
-      notificationsWithSubscribers: thresholds.map((threshold) => ({
-        notification: { ...threshold, comparisonOperator: 'GREATER_THAN', thresholdType: 'PERCENTAGE' },
-        subscribers,
-      })),
-    });
-  }
+export function createBudget(
+  scope: Construct,
+  { relayName, monthlyUsd, email, topicArn }: RelayBudget & { relayName: string },
+): CfnBudget {
+  const subscribers = [
+    ...(email === undefined ? [] : [{ subscriptionType: 'EMAIL', address: email }]),
+    ...(topicArn === undefined ? [] : [{ subscriptionType: 'SNS', address: topicArn }]),
+  ];
+  if (subscribers.length === 0) throw new Error('budget: nobody would hear of it, give email or topicArn');
+  return new CfnBudget(new Construct(scope, 'Budget'), 'Budget', {
+    budget: {
+      // Budgets of all regions of an account are in one list.
+      budgetName: `${relayName}-${Stack.of(scope).region}`,
+      budgetType: 'COST',
+      timeUnit: 'MONTHLY',
+      budgetLimit: { amount: monthlyUsd, unit: 'USD' },
+    },
+    notificationsWithSubscribers: thresholds.map((threshold) => ({
+      notification: { ...threshold, comparisonOperator: 'GREATER_THAN', thresholdType: 'PERCENTAGE' },
+      subscribers,
+    })),
+  });
 }

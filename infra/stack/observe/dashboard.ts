@@ -1,4 +1,7 @@
-/** The CloudWatch dashboard: requests, revenue, reservations, functions, tables and alarm states. */
+/**
+ * The CloudWatch dashboard: requests, revenue, reservations, functions, tables and alarm states, by row; a row is 24 units
+ * wide. A dashboard of more than 50 metrics is none of the three that are free of charge, so what only alarms need is not drawn.
+ */
 import { Duration, Stack } from 'aws-cdk-lib';
 import {
   AlarmStatusWidget,
@@ -18,12 +21,8 @@ import type { Alarms } from './alarms.ts';
 import type { FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
-import { ofEachChannel, relayMetric, requestsThat } from './relay-metric.ts';
+import { ofEachChannel, relayMetric, requestsThat, tableThrottles } from './relay-metric.ts';
 import type { TableName } from '../../../shared/tables/table-names.ts';
-import { tableThrottles } from './alarm-definitions.ts';
-
-/** Lines of requests are in their logs. */
-const answering = ['chat', 'responses'] as const satisfies FunctionName[];
 
 interface DashboardProps {
   relayName: string;
@@ -35,35 +34,25 @@ interface DashboardProps {
 export class Dashboard extends Construct {
   readonly page: CloudWatchDashboard;
 
-  constructor(scope: Construct, id: string, { relayName, functions, triggers, alarms }: DashboardProps) {
+  constructor(scope: Construct, id: string, props: DashboardProps) {
     super(scope, id);
-    const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
-    const states = new AlarmStatusWidget({ title: 'Alarms', alarms: alarms.all, width: 24, height: 4 });
-    const metric = minuteMetrics(relayName);
-    const rows: IWidget[][] = [
-      totalWidgets(metric),
-      outcomeWidgets(metric, relayName),
-      channelWidgets(relayName),
-      earningWidgets(
-        metric,
-        answering.map((name) => functions.get(name).lambda.logGroup.logGroupName),
-      ),
-      reservationWidgets(metric),
-      ...hostWidgets(relayName, functions, streamReaders),
-      ...(alarms.all.length > 0 ? [[states]] : []),
-    ];
+    const { all } = props.alarms;
+    const states = new AlarmStatusWidget({ title: 'Alarms', alarms: all, width: 24, height: 4 });
     this.page = new CloudWatchDashboard(this, 'Dashboard', {
       // Dashboards of all regions of an account are in one list.
-      dashboardName: `${relayName}-${Stack.of(this).region}`,
+      dashboardName: `${props.relayName}-${Stack.of(this).region}`,
       defaultInterval: Duration.hours(3),
-      widgets: rows,
+      widgets: [...rows(props), ...(all.length > 0 ? [[states]] : [])],
     });
   }
 }
 
-// Dashboard widgets for the relay's own metrics, by row; a row is 24 units wide.
-
 const minute = Duration.minutes(1);
+
+/** Lines of requests are in their logs. */
+const answering = ['chat', 'responses'] as const satisfies FunctionName[];
+/** That calls and their rows are written to, and the busiest of those that are read. */
+const busyTables = ['quotas', 'ledger', 'runtime', 'keys'] as const satisfies TableName[];
 
 /**
  * The outcomes of `shared/adapters/telemetry/log.ts` with their colours. Red: failures of the
@@ -77,19 +66,12 @@ const outcomes = {
   failed: '#d62728',
 };
 
-/** A metric of the whole stack with a period of one minute. */
-type MinuteMetric = (name: string, statistic: string, label: string) => IMetric;
+const graph = (title: string, left: IMetric[], more: GraphWidgetProps = {}): IWidget =>
+  new GraphWidget({ title, left, width: 8, height: 6, leftYAxis: { min: 0, showUnits: false }, ...more });
 
-const minuteMetrics =
-  (relayName: string): MinuteMetric =>
-  (name, statistic, label) =>
-    relayMetric(relayName, name, statistic).with({ label, period: minute });
-
-const graph = (props: GraphWidgetProps): IWidget =>
-  new GraphWidget({ height: 6, leftYAxis: { min: 0, showUnits: false }, ...props });
-
-function total(title: string, metric: IMetric): IWidget {
-  return new SingleValueWidget({
+/** Over the selected time range. */
+const total = (title: string, metric: IMetric): IWidget =>
+  new SingleValueWidget({
     title,
     width: 6,
     height: 4,
@@ -97,159 +79,108 @@ function total(title: string, metric: IMetric): IWidget {
     setPeriodToTimeRange: true,
     sparkline: false,
   });
-}
 
-/** Totals over the selected time range. */
-const totalWidgets = (metric: MinuteMetric): IWidget[] => [
-  total('Requests', metric('Requests', Stats.SUM, 'requests')),
-  total('Failures', metric('Failures', Stats.SUM, 'failed or limited')),
-  total('Revenue', metric('ChargeYuan', Stats.SUM, 'yuan')),
-  total('Time to first content', metric('FirstContentMs', Stats.percentile(50), 'ms, p50')),
-];
-
-const outcomeWidgets = (metric: MinuteMetric, relayName: string): IWidget[] => [
-  graph({
-    title: 'Requests by outcome',
-    width: 12,
-    left: Object.entries(outcomes).map(([outcome, color]) =>
-      requestsThat(relayName, outcome).with({ color }),
-    ),
-    stacked: true,
-  }),
-  graph({
-    title: 'Failed requests and attempts',
-    width: 12,
-    left: [
-      metric('Failures', Stats.SUM, 'requests that failed'),
-      metric('FailedAttempts', Stats.SUM, 'attempts on a channel that failed'),
-      metric('InternalErrors', Stats.SUM, 'bugs of the relay'),
-    ],
-  }),
-];
-
-function channelWidgets(relayName: string): IWidget[] {
+function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
+  const own = (name: string, statistic: string, label: string): IMetric =>
+    relayMetric(relayName, name, statistic).with({ label, period: minute });
   const firstContent = (statistic: string) => [ofEachChannel(relayName, 'FirstContentMs', statistic)];
-  return [
-    graph({ title: 'Time to first content by channel, p50 (ms)', width: 8, left: firstContent('p50') }),
-    graph({ title: 'Time to first content by channel, p95 (ms)', width: 8, left: firstContent('p95') }),
-    graph({ title: 'Answers by channel', width: 8, left: firstContent('SampleCount'), stacked: true }),
-  ];
-}
-
-const earningWidgets = (metric: MinuteMetric, logGroupNames: string[]): IWidget[] => [
-  graph({ title: 'Revenue (yuan)', width: 8, left: [metric('ChargeYuan', Stats.SUM, 'charged')] }),
-  new LogQueryWidget({
-    title: 'Tokens',
-    width: 8,
-    height: 6,
-    view: LogQueryVisualizationType.LINE,
-    logGroupNames,
-    queryLines: [
-      'filter message = "request"',
-      'stats sum(prompt_tokens) as prompt, sum(completion_tokens) as completion by bin(5m)',
-    ],
-  }),
-  graph({
-    title: 'Share of answers with estimated usage',
-    width: 8,
-    left: [
-      new MathExpression({
-        expression: 'FILL(estimated, 0) / answers',
-        usingMetrics: {
-          estimated: metric('EstimatedUsage', Stats.SUM, 'answers'),
-          // Each call that came to an upstream has a charge, if only of 0.
-          answers: metric('ChargeYuan', Stats.SAMPLE_COUNT, 'answers'),
-        },
-        label: 'estimated',
-        period: minute,
-      }),
-    ],
-    leftYAxis: { min: 0, max: 1, showUnits: false },
-  }),
-];
-
-const reservationWidgets = (metric: MinuteMetric): IWidget[] => [
-  graph({
-    title: 'Open reservations',
-    width: 8,
-    left: [
-      metric('OpenReservations', Stats.MAXIMUM, 'open'),
-      metric('ExpiredReservations', Stats.SUM, 'expired'),
-    ],
-  }),
-  graph({
-    title: 'Money: anything above zero needs a person',
-    width: 8,
-    left: [
-      metric('ConservationBroken', Stats.SUM, 'does not balance'),
-      metric('SettleLost', Stats.SUM, 'settle lost'),
-      metric('ReserveUnknown', Stats.SUM, 'reserve unknown'),
-      metric('ChargedAboveReserve', Stats.SUM, 'charged above reserve'),
-      ...['LedgerPoisoned', 'GrantPoisoned', 'ReservationPoisoned'].map((name) =>
-        metric(name, Stats.SUM, name.replace('Poisoned', ' unreadable').toLowerCase()),
-      ),
-      metric('PaymentParked', Stats.SUM, 'payment parked'),
-    ],
-  }),
-  graph({
-    title: 'Rows that operators edit',
-    width: 8,
-    left: [
-      metric('BadRows', Stats.MAXIMUM, 'bad rows, unpriced models'),
-      metric('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
-      metric('UnpricedModels', Stats.MAXIMUM, 'models without a price'),
-      metric('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),
-    ],
-  }),
-];
-
-// Dashboard widgets for AWS metrics of functions and tables. A dashboard of more than 50 metrics is none of the three that
-// are free of charge, so what only alarms need is not drawn.
-
-const period = Duration.minutes(1);
-
-/** That calls and their rows are written to, and the busiest of those that are read. */
-const busyTables = ['quotas', 'ledger', 'runtime', 'keys'] as const satisfies TableName[];
-
-function hostWidgets(
-  relayName: string,
-  functions: RelayFunctions,
-  streamReaders: readonly FunctionName[],
-): IWidget[][] {
-  const ofEach = (metricName: string, statistic: string, names: readonly FunctionName[]): IMetric[] =>
-    names.map((name) => functions.get(name).lambda.metric(metricName, { statistic, label: name, period }));
+  const ofEach = (metric: string, statistic: string, names: readonly FunctionName[]): IMetric[] =>
+    names.map((label) => functions.get(label).lambda.metric(metric, { statistic, label, period: minute }));
+  const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
   // A dashboard with more metrics is not free. Runs that crash are among the reservations that expire.
   const watched = [...functions.byName.keys()].filter((name) => name !== 'background');
   return [
     [
-      graph({
-        title: 'Throttled calls of functions',
-        width: 8,
-        left: ofEach('Throttles', Stats.SUM, answering),
-      }),
-      graph({
-        title: 'Throttled calls of tables',
-        width: 8,
-        left: busyTables.map((name) => tableThrottles(relayName, name)),
-      }),
-      graph({
-        title: 'Age of streams (ms)',
-        width: 8,
-        left: ofEach('IteratorAge', Stats.MAXIMUM, streamReaders),
-      }),
+      total('Requests', own('Requests', Stats.SUM, 'requests')),
+      total('Failures', own('Failures', Stats.SUM, 'failed or limited')),
+      total('Revenue', own('ChargeYuan', Stats.SUM, 'yuan')),
+      total('Time to first content', own('FirstContentMs', Stats.percentile(50), 'ms, p50')),
     ],
     [
-      graph({ title: 'Errors of functions', width: 8, left: ofEach('Errors', Stats.SUM, watched) }),
-      graph({
-        title: 'Answers under way',
+      graph(
+        'Requests by outcome',
+        Object.entries(outcomes).map(([outcome, color]) => requestsThat(relayName, outcome).with({ color })),
+        { width: 12, stacked: true },
+      ),
+      graph(
+        'Failed requests and attempts',
+        [
+          own('Failures', Stats.SUM, 'requests that failed'),
+          own('FailedAttempts', Stats.SUM, 'attempts on a channel that failed'),
+          own('InternalErrors', Stats.SUM, 'bugs of the relay'),
+        ],
+        { width: 12 },
+      ),
+    ],
+    [
+      graph('Time to first content by channel, p50 (ms)', firstContent('p50')),
+      graph('Time to first content by channel, p95 (ms)', firstContent('p95')),
+      graph('Answers by channel', firstContent('SampleCount'), { stacked: true }),
+    ],
+    [
+      graph('Revenue (yuan)', [own('ChargeYuan', Stats.SUM, 'charged')]),
+      new LogQueryWidget({
+        title: 'Tokens',
         width: 8,
-        left: ofEach('ConcurrentExecutions', Stats.MAXIMUM, answering),
+        height: 6,
+        view: LogQueryVisualizationType.LINE,
+        logGroupNames: answering.map((name) => functions.get(name).lambda.logGroup.logGroupName),
+        queryLines: [
+          'filter message = "request"',
+          'stats sum(prompt_tokens) as prompt, sum(completion_tokens) as completion by bin(5m)',
+        ],
       }),
-      graph({
-        title: 'Run time of functions, p95 (ms)',
-        width: 8,
-        left: ofEach('Duration', Stats.percentile(95), answering),
-      }),
+      graph(
+        'Share of answers with estimated usage',
+        [
+          new MathExpression({
+            expression: 'FILL(estimated, 0) / answers',
+            usingMetrics: {
+              estimated: own('EstimatedUsage', Stats.SUM, 'answers'),
+              // Each call that came to an upstream has a charge, if only of 0.
+              answers: own('ChargeYuan', Stats.SAMPLE_COUNT, 'answers'),
+            },
+            label: 'estimated',
+            period: minute,
+          }),
+        ],
+        { leftYAxis: { min: 0, max: 1, showUnits: false } },
+      ),
+    ],
+    [
+      graph('Open reservations', [
+        own('OpenReservations', Stats.MAXIMUM, 'open'),
+        own('ExpiredReservations', Stats.SUM, 'expired'),
+      ]),
+      graph('Money: anything above zero needs a person', [
+        own('ConservationBroken', Stats.SUM, 'does not balance'),
+        own('SettleLost', Stats.SUM, 'settle lost'),
+        own('ReserveUnknown', Stats.SUM, 'reserve unknown'),
+        own('ChargedAboveReserve', Stats.SUM, 'charged above reserve'),
+        own('LedgerPoisoned', Stats.SUM, 'ledger unreadable'),
+        own('GrantPoisoned', Stats.SUM, 'grant unreadable'),
+        own('ReservationPoisoned', Stats.SUM, 'reservation unreadable'),
+        own('PaymentParked', Stats.SUM, 'payment parked'),
+      ]),
+      graph('Rows that operators edit', [
+        own('BadRows', Stats.MAXIMUM, 'bad rows, unpriced models'),
+        own('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
+        own('UnpricedModels', Stats.MAXIMUM, 'models without a price'),
+        own('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),
+      ]),
+    ],
+    [
+      graph('Throttled calls of functions', ofEach('Throttles', Stats.SUM, answering)),
+      graph(
+        'Throttled calls of tables',
+        busyTables.map((name) => tableThrottles(relayName, name)),
+      ),
+      graph('Age of streams (ms)', ofEach('IteratorAge', Stats.MAXIMUM, streamReaders)),
+    ],
+    [
+      graph('Errors of functions', ofEach('Errors', Stats.SUM, watched)),
+      graph('Answers under way', ofEach('ConcurrentExecutions', Stats.MAXIMUM, answering)),
+      graph('Run time of functions, p95 (ms)', ofEach('Duration', Stats.percentile(95), answering)),
     ],
   ];
 }

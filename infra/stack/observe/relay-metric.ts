@@ -1,80 +1,15 @@
-/**
- * The relay's own metrics, which functions write to their log in `shared/adapters/telemetry/*-metrics.ts`.
- */
+/** The metrics that alarms and the dashboard look at: the relay's own, which functions write to their log in `shared/adapters/telemetry`, and those of tables. */
 import { Duration } from 'aws-cdk-lib';
-import { Metric, Stats, MathExpression, SearchExpression } from 'aws-cdk-lib/aws-cloudwatch';
+import { Metric, Stats, MathExpression, SearchExpression, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Alias } from 'aws-cdk-lib/aws-lambda';
 import { FilterPattern } from 'aws-cdk-lib/aws-logs';
-import { functionDescriptions, type FunctionName } from '../constructs/function-descriptions.ts';
+import { physicalTableName, type TableName } from '../../../shared/tables/table-names.ts';
+import { answersCalls, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
-
-// What a version of a function did, apart from the version beside it: calls and failures by the relay's log lines, and Lambda's own errors, for a version that dies before it writes a line.
 
 /** Of all metrics of relays; functions write theirs by the same in `shared/adapters/telemetry`. */
 const relayNamespace = 'relay';
 const period = Duration.minutes(5);
-
-/**
- * Lines of a function that answers calls. Refused calls do not count, or a hostile caller could hide a bad version among
- * them. A call whose answer was whole and whose charge was lost has failed.
- */
-const patterns = {
-  VersionCalls: '{ ($.message = "request") && ($.outcome != "refused") }',
-  VersionFailures: '{ ($.outcome = "failed") || ($.message = "settle_lost") }',
-};
-
-/** Makes metrics of the lines that are written anyway: metrics in the lines themselves would be paid with each call. */
-export function countCallsByVersion(functions: RelayFunctions): void {
-  for (const [name, relayFunction] of functions.byName) {
-    if (functionDescriptions[name].answersCalls !== true) continue;
-    const { logGroup } = relayFunction.lambda;
-    for (const [metricName, pattern] of Object.entries(patterns))
-      logGroup.addMetricFilter(metricName, {
-        filterPattern: FilterPattern.literal(pattern),
-        metricNamespace: relayNamespace,
-        metricName,
-        metricValue: '1',
-        dimensions: { stack: '$.stack', build: '$.build' },
-      });
-  }
-}
-
-interface VersionOf {
-  relayName: string;
-  name: FunctionName;
-  live: Alias;
-}
-
-export interface VersionMetrics {
-  /** Runs that ended in an error, as Lambda counts them. */
-  errors: Metric;
-  /** Absent: the function does not answer calls. */
-  calls?: Metric;
-  failures?: Metric;
-}
-
-/** Of the newest version, while it shares the alias with the one before. */
-export function versionMetrics({ relayName, name, live }: VersionOf): VersionMetrics {
-  const { version } = live.version;
-  const common = { period, statistic: Stats.SUM };
-  const errors = live.lambda.metric('Errors', {
-    ...common,
-    dimensionsMap: {
-      FunctionName: live.lambda.functionName,
-      Resource: `${live.lambda.functionName}:${live.aliasName}`,
-      ExecutedVersion: version,
-    },
-  });
-  if (functionDescriptions[name].answersCalls !== true) return { errors };
-  const ofLines = (metricName: string): Metric =>
-    new Metric({
-      namespace: relayNamespace,
-      metricName,
-      dimensionsMap: { stack: relayName, build: `${name}:${version}` },
-      ...common,
-    });
-  return { errors, calls: ofLines('VersionCalls'), failures: ofLines('VersionFailures') };
-}
 
 /** A metric of the whole stack. The statistic has CloudWatch's name: `Sum`, `p95`. */
 export const relayMetric = (relayName: string, metricName: string, statistic: string): Metric =>
@@ -83,7 +18,7 @@ export const relayMetric = (relayName: string, metricName: string, statistic: st
     metricName,
     dimensionsMap: { stack: relayName },
     statistic,
-    period: Duration.minutes(5),
+    period,
   });
 
 /**
@@ -108,4 +43,90 @@ export function requestsThat(relayName: string, outcome: string): MathExpression
     label: outcome,
     period: Duration.minutes(1),
   });
+}
+
+export const throttles = (relayName: string, name: TableName, metricName: string): Metric =>
+  new Metric({
+    namespace: 'AWS/DynamoDB',
+    metricName,
+    dimensionsMap: { TableName: physicalTableName(relayName, name) },
+    statistic: Stats.SUM,
+    period,
+  });
+
+/** Throttled reads and writes of a table. */
+export const tableThrottles = (relayName: string, name: TableName): IMetric =>
+  new MathExpression({
+    expression: `FILL(${name}Reads, 0) + FILL(${name}Writes, 0)`,
+    // Names must be unique in a graph of several tables.
+    usingMetrics: {
+      [`${name}Reads`]: throttles(relayName, name, 'ReadThrottleEvents'),
+      [`${name}Writes`]: throttles(relayName, name, 'WriteThrottleEvents'),
+    },
+    label: name,
+    period,
+  });
+
+// What a version of a function did, apart from the version beside it: calls and failures by the relay's log lines, and Lambda's
+// own errors, for a version that dies before it writes a line.
+
+/**
+ * Lines of a function that answers calls. Refused calls do not count, or a hostile caller could hide a bad version among
+ * them. A call whose answer was whole and whose charge was lost has failed.
+ */
+const patterns = {
+  VersionCalls: '{ ($.message = "request") && ($.outcome != "refused") }',
+  VersionFailures: '{ ($.outcome = "failed") || ($.message = "settle_lost") }',
+};
+
+/** Makes metrics of the lines that are written anyway: metrics in the lines themselves would be paid with each call. */
+export function countCallsByVersion(functions: RelayFunctions): void {
+  for (const [name, { lambda }] of functions.byName) {
+    if (!answersCalls(name)) continue;
+    for (const [metricName, pattern] of Object.entries(patterns))
+      lambda.logGroup.addMetricFilter(metricName, {
+        filterPattern: FilterPattern.literal(pattern),
+        metricNamespace: relayNamespace,
+        metricName,
+        metricValue: '1',
+        dimensions: { stack: '$.stack', build: '$.build' },
+      });
+  }
+}
+
+interface VersionMetrics {
+  /** Runs that ended in an error, as Lambda counts them. */
+  errors: Metric;
+  /** Absent: the function does not answer calls. */
+  calls?: Metric;
+  failures?: Metric;
+}
+
+/** Of the newest version, while it shares the alias with the one before. */
+export function versionMetrics({
+  relayName,
+  name,
+  live,
+}: {
+  relayName: string;
+  name: FunctionName;
+  live: Alias;
+}): VersionMetrics {
+  const { version } = live.version;
+  const common = { period, statistic: Stats.SUM };
+  const { functionName } = live.lambda;
+  const errors = live.lambda.metric('Errors', {
+    ...common,
+    dimensionsMap: {
+      FunctionName: functionName,
+      Resource: `${functionName}:${live.aliasName}`,
+      ExecutedVersion: version,
+    },
+  });
+  if (!answersCalls(name)) return { errors };
+  const dimensionsMap = { stack: relayName, build: `${name}:${version}` };
+  const [calls, failures] = (['VersionCalls', 'VersionFailures'] as const).map(
+    (metricName) => new Metric({ namespace: relayNamespace, metricName, dimensionsMap, ...common }),
+  );
+  return { errors, ...(calls && failures && { calls, failures }) };
 }

@@ -1,7 +1,7 @@
 /** Saved queries for CloudWatch Logs Insights. The console lists them under `<stack>/`. */
 import { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import type { FunctionName } from '../constructs/function-descriptions.ts';
+import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
 interface SavedQuery {
@@ -117,18 +117,7 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
   Faults: {
     name: 'Faults, with frames',
-    of: [
-      'chat',
-      'responses',
-      'catalog',
-      'payments',
-      'config',
-      'ledger',
-      'grants',
-      'sweeper',
-      'alerts',
-      'notify',
-    ],
+    of: functionNames.filter((name) => name !== 'background'),
     lines: [
       'fields @timestamp, request_id, error, code, cause.error, cause.code, @message',
       'filter message = "fault"',
@@ -139,27 +128,22 @@ export const savedQueries: Record<string, SavedQuery> = {
 
 const answering = ['chat', 'responses'] as const satisfies FunctionName[];
 
-export interface SavedQueriesProps {
-  relayName: string;
-  functions: RelayFunctions;
-}
-
-export class SavedQueries extends Construct {
-  readonly all: CfnQueryDefinition[];
-
-  constructor(scope: Construct, id: string, { relayName, functions }: SavedQueriesProps) {
-    super(scope, id);
-    this.all = Object.entries(savedQueries).map(([key, { name, parameters = {}, of = answering, lines }]) => {
-      const asked = Object.entries(parameters).map(([parameter, description]) => ({
-        name: parameter,
-        description,
-      }));
-      return new CfnQueryDefinition(this, key, {
-        name: `${relayName}/${name}`,
-        queryString: lines.join('\n| '),
-        logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
-        ...(asked.length > 0 && { parameters: asked }),
-      });
+/** Under a construct of the name that their logical ids have. */
+export function saveQueries(
+  scope: Construct,
+  { relayName, functions }: { relayName: string; functions: RelayFunctions },
+): CfnQueryDefinition[] {
+  const folder = new Construct(scope, 'SavedQueries');
+  return Object.entries(savedQueries).map(([key, { name, parameters = {}, of = answering, lines }]) => {
+    const asked = Object.entries(parameters).map(([parameter, description]) => ({
+      name: parameter,
+      description,
+    }));
+    return new CfnQueryDefinition(folder, key, {
+      name: `${relayName}/${name}`,
+      queryString: lines.join('\n| '),
+      logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
+      ...(asked.length > 0 && { parameters: asked }),
     });
-  }
+  });
 }

@@ -69,8 +69,8 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S18'],
     file: 'infra/stack/constructs/relay-functions.ts',
-    find: 'reservedConcurrency: reserves(name) ? reservedConcurrency : undefined,',
-    replace: 'reservedConcurrency: undefined,',
+    find: 'reservedConcurrentExecutions: props.reservedConcurrency,',
+    replace: 'reservedConcurrentExecutions: undefined,',
     test: 'test/infra/functions.test.ts',
     name: 'that answer calls reserve what reservedConcurrency says, and know it',
   },
