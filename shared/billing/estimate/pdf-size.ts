@@ -3,12 +3,7 @@
  * a thousand times, and one piece of text may be shown many times, so the pages are walked as a reader walks them. What
  * cannot be followed to its end has no size here, since whatever hides there may fill a model's whole window.
  */
-
-/** The values of a PDF's objects, and how they are read from its text. */
-
-interface Ref {
-  ref: number;
-}
+type Ref = { ref: number };
 type Dict = Map<string, Value>;
 /** A name begins with its slash. Texts, truth values and null are null. */
 type Value = string | number | null | Ref | Dict | Value[];
@@ -69,30 +64,29 @@ class Parser {
       case 60: // <
         return text.charCodeAt(this.at + 1) === 60 ? this.#dict(depth) : this.#plain();
       case 91: // [
-        return this.#list(depth);
+        return this.#items(depth, ']');
       default:
         return this.#plain();
     }
   }
 
-  #list(depth: number): Value[] {
+  #items(depth: number, end: string): Value[] {
     const items: Value[] = [];
-    this.at += 1;
-    while (this.#next() !== 93) items.push(this.value(depth + 1));
-    this.at += 1;
+    this.at += end.length;
+    while (this.#next() !== end.charCodeAt(0)) items.push(this.value(depth + 1));
+    this.at += end.length;
     return items;
   }
 
   #dict(depth: number): Dict {
+    const items = this.#items(depth, '>>');
     const dict: Dict = new Map();
-    this.at += 2;
-    while (this.#next() !== 62) {
-      const key = this.value(depth + 1);
+    for (let at = 0; at < items.length; at += 2) {
+      const [key, value] = [items[at], items[at + 1]];
       // Readers differ in which of two values for a key counts.
-      if (typeof key !== 'string' || dict.has(key)) throw new Unreadable();
-      dict.set(key, this.value(depth + 1));
+      if (typeof key !== 'string' || value === undefined || dict.has(key)) throw new Unreadable();
+      dict.set(key, value);
     }
-    this.at += 2;
     return dict;
   }
 
@@ -182,6 +176,13 @@ const bytesOf = (text: string): Uint8Array => {
   return bytes;
 };
 
+const sumOf = (numbers: number[]): number => numbers.reduce((sum, each) => sum + each, 0);
+
+const largest = (sizes: PdfSize[]): PdfSize => ({
+  pages: sizes.reduce((most, { pages }) => Math.max(most, pages), 0),
+  characters: sizes.reduce((most, { characters }) => Math.max(most, characters), 0),
+});
+
 class Pdf {
   readonly #file: string;
   readonly #bytes: Uint8Array;
@@ -214,15 +215,9 @@ class Pdf {
     this.#readObjects();
     const roots: Value[] = [];
     for (const { value } of [...this.#objects.values()].flat()) this.#collect(value, roots);
-    const size = { pages: 0, characters: 0 };
-    for (const root of roots) {
-      const { pages, characters } = this.#sizeOf(root);
-      size.pages = Math.max(size.pages, pages);
-      size.characters = Math.max(size.characters, characters);
-    }
-    if (size.pages === 0) throw new Unreadable();
-    const characters = size.characters * Math.max(1, this.#letters / lettersUsual);
-    return { pages: size.pages, characters: Math.ceil(characters) };
+    const { pages, characters } = largest(roots.map((root) => this.#sizeOf(root)));
+    if (pages === 0) throw new Unreadable();
+    return { pages, characters: Math.ceil(characters * Math.max(1, this.#letters / lettersUsual)) };
   }
 
   #readObjects(): void {
@@ -249,9 +244,9 @@ class Pdf {
 
   #add(number: number, object: PdfObject): void {
     this.#count(perObject);
-    const versions = this.#objects.get(number);
-    if (versions) versions.push(object);
-    else this.#objects.set(number, [object]);
+    const versions = this.#objects.get(number) ?? [];
+    versions.push(object);
+    this.#objects.set(number, versions);
   }
 
   #parsed(text: string, from: number): { value: Value; end: number } {
@@ -286,11 +281,8 @@ class Pdf {
     for (const dict of this.#dicts(value))
       for (const [name, item] of dict)
         if (isRef(item))
-          for (const form of this.#versions(item).filter(isForm)) {
-            const known = drawn.get(name);
-            if (known) known.add(form);
-            else drawn.set(name, new Set([form]));
-          }
+          for (const form of this.#versions(item).filter(isForm))
+            drawn.set(name, (drawn.get(name) ?? new Set()).add(form));
   }
 
   /** A dictionary, or all versions of one that is referred to. */
@@ -321,26 +313,23 @@ class Pdf {
     // A node that leads to itself.
     if (this.#pages.has(node.ref)) throw new Unreadable();
     this.#pages.set(node.ref, undefined);
-    const size = { pages: 0, characters: 0 };
-    for (const { value } of this.#versions(node)) {
-      if (!(value instanceof Map)) continue;
-      const kids = value.has('/Kids')
-        ? this.#items(value.get('/Kids')).map((kid) => this.#sizeOf(kid))
-        : undefined;
-      const shown = (): number =>
-        this.#items(value.get('/Contents')).reduce<number>(
-          (sum, part) => sum + this.#most(this.#versions(part)),
-          0,
-        );
-      const pages = kids ? kids.reduce((sum, kid) => sum + kid.pages, 0) : 1;
-      const characters = kids
-        ? kids.reduce((sum, kid) => sum + kid.characters, 0)
-        : Math.max(charactersLeast, shown());
-      size.pages = Math.max(size.pages, Math.min(pages, pagesMax));
-      size.characters = Math.max(size.characters, Math.min(characters, enough));
-    }
+    const size = largest(
+      this.#versions(node).flatMap(({ value }) => (value instanceof Map ? [this.#sizeBelow(value)] : [])),
+    );
     this.#pages.set(node.ref, size);
     return size;
+  }
+
+  #sizeBelow(node: Dict): PdfSize {
+    if (!node.has('/Kids')) {
+      const shown = this.#items(node.get('/Contents')).map((part) => this.#most(this.#versions(part)));
+      return { pages: 1, characters: Math.min(Math.max(charactersLeast, sumOf(shown)), enough) };
+    }
+    const kids = this.#items(node.get('/Kids')).map((kid) => this.#sizeOf(kid));
+    return {
+      pages: Math.min(sumOf(kids.map(({ pages }) => pages)), pagesMax),
+      characters: Math.min(sumOf(kids.map(({ characters }) => characters)), enough),
+    };
   }
 
   /** A list, a reference to one, or one item alone. */
@@ -439,9 +428,6 @@ class Pdf {
   }
 }
 
-const fourBytes = (value: number): string =>
-  String.fromCharCode((value >>> 24) & 255, (value >>> 16) & 255, (value >>> 8) & 255, value & 255);
-
 /** Letters that the name of a glyph stands for: it may list glyphs, and codes of letters. */
 const lettersOf = (name: string): number =>
   name.length < 9
@@ -460,29 +446,21 @@ const predicts = (parms: Value): boolean => {
 
 /** Five signs for four bytes; a whole zero group is one sign. Undefined: no such text, or longer than that. */
 function fromAscii85(text: string, lengthMax: number): string | undefined {
+  const end = text.indexOf('~>');
+  const signs = text
+    .slice(0, Math.max(0, end))
+    .replace(/[\0-\x20]+/g, '')
+    .replaceAll('z', '!!!!!');
+  const length = Math.floor((signs.length * 4) / 5);
+  if (end < 0 || length > lengthMax + 4 || /[^!-u]/.test(signs)) return undefined;
   const groups: string[] = [];
-  let [group, signs] = [0, 0];
-  for (let at = 0; at < text.length && 4 * groups.length <= lengthMax; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code <= 32) continue;
-    if (code === 126) {
-      // What a group is short of counts as the highest sign.
-      for (let missing = signs; missing < 5; missing += 1) group = group * 85 + 84;
-      return text[at + 1] === '>'
-        ? groups.join('') + fourBytes(group).slice(0, Math.max(0, signs - 1))
-        : undefined;
-    }
-    if (code === 122 && signs === 0) groups.push('\0\0\0\0');
-    else if (code > 117) return undefined;
-    else {
-      group = group * 85 + code - 33;
-      signs += 1;
-      if (signs < 5) continue;
-      groups.push(fourBytes(group));
-      [group, signs] = [0, 0];
-    }
+  for (let at = 0; at < signs.length; at += 5) {
+    let group = 0;
+    // What the last group is short of counts as the highest sign.
+    for (let sign = at; sign < at + 5; sign += 1) group = group * 85 + (signs.charCodeAt(sign) || 117) - 33;
+    groups.push(String.fromCharCode(...[24, 16, 8, 0].map((shift) => (group >>> shift) & 255)));
   }
-  return undefined;
+  return groups.join('').slice(0, length);
 }
 
 /**
