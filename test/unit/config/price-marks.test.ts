@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { channel, compile } from './rows.ts';
+
+type Price = [input: number, output: number];
+const typed = ([input, output]: Price, factor = 1) => ({ input: input * factor, output: output * factor });
+const perMillion = 'per 1,000 tokens looks like a price per million tokens';
+
+/** The warnings of one rule for one model, but for those that nobody serves it. */
+function doubtsOf(model: string, prices: object, served: object = {}): string[] {
+  const rows = {
+    channels: [channel({ models: [model], ...served })],
+    charges: [{ id: 1, type: 'token-billing', models: [model], ...prices }],
+  };
+  return compile(rows).results.flatMap(({ warning }) => warning?.split('; ') ?? []);
+}
+
+/** Public prices of vendors, per million tokens in dollars, then in yuan. */
+const dollars: [string, Price][] = [
+  ['gpt-4o-mini', [0.15, 0.6]],
+  ['gpt-4o', [2.5, 10]],
+  ['gpt-4-32k', [60, 120]],
+  ['gpt-4.5-preview', [75, 150]],
+  ['gpt-5-nano', [0.05, 0.4]],
+  ['gpt-5-pro', [15, 120]],
+  ['o1', [15, 60]],
+  ['o1-mini', [3, 12]],
+  ['o1-pro', [150, 600]],
+  ['claude-opus-4-1', [15, 75]],
+  ['claude-sonnet-4-5', [3, 15]],
+  ['claude-3-5-haiku', [0.8, 4]],
+  ['vendor/x-flash-lite', [0.075, 0.3]],
+  ['x-chat', [0.28, 0.42]],
+];
+const yuans: [string, Price][] = [
+  ['x-turbo', [0.3, 0.6]],
+  ['x-max', [2.4, 9.6]],
+  ['x-reasoner', [4, 16]],
+];
+
+describe('a price per million tokens that was typed as one per 1,000', () => {
+  it.each([...dollars, ...yuans])('is noticed, and the true one is not doubted: %s %j', (model, price) => {
+    expect(doubtsOf(model, typed(price)).join()).toContain(perMillion);
+    // In yuan, with a markup of a half.
+    const isDollars = dollars.some(([name]) => name === model);
+    expect(doubtsOf(model, typed(price, ((isDollars ? 7.2 : 1) * 1.5) / 1000))).toEqual([]);
+  });
+
+  it('is noticed below 1 yuan, and the message names the model, what was found and what it should be', () => {
+    expect(doubtsOf('gpt-4o-mini', { input: 0.15, output: 0.0006 })).toEqual([
+      `input: 0.15 yuan ${perMillion} for gpt-4o-mini`,
+      'that would be 0.00015 here',
+    ]);
+    const served = { mapper: { cheap: 'gpt-4o-mini' } };
+    expect(doubtsOf('cheap', typed([0.15, 0.6]), served).join()).toContain(`${perMillion} for cheap`);
+  });
+
+  it('is noticed in prices of the cache and in tiers, and never in prices of calls', () => {
+    const prices = { input: 0.02, output: 0.1, cached_input: 0.3 };
+    expect(doubtsOf('m', prices).join()).toContain(`cached_input: 0.3 yuan ${perMillion}`);
+    const tiers = [{ above: 200_000, input: 6, output: 22.5, cached_input: 0.3 }];
+    expect(doubtsOf('m', { ...prices, cached_input: 0.002, tiers }).join()).toMatch(
+      /tiers\[0\]\.input: 6 yuan .*tiers\[0\]\.output: 22.5 yuan/,
+    );
+    expect(doubtsOf('gpt-4o-mini', { type: 'times-billing', output: 30 })).toEqual([]);
+  });
+});
+
+describe('what a channel pays', () => {
+  const cost = (entry: object) => ({ cost: { '*': entry } });
+  const dollar = { input: 0.000_15, output: 0.000_6, currency: 'USD', rate: 7.2 };
+
+  it('decides alone where it is known, in yuan: a hundred times as much is doubted, less is not', () => {
+    const cheap = cost({ input: 0.01, output: 0.02 });
+    expect(doubtsOf('small', { input: 0.31, output: 120 }, cheap)).toEqual([
+      'output: 120 yuan per 1,000 tokens is over 100 times the cost of small and looks like a price per million tokens',
+      'that would be 0.12 here',
+    ]);
+    expect(doubtsOf('m', { input: 0.15, output: 0.05 }, cost(dollar))[0]).toContain(
+      '100 times the cost of m',
+    );
+    expect(doubtsOf('m', { input: 0.1, output: 0.05 }, cost(dollar))).toEqual([]);
+  });
+
+  it('is doubted itself, by the rate of its currency', () => {
+    const paid = { cost: { m: { ...dollar, input: 0.15, output: 0.0006 } } };
+    expect(doubtsOf('m', { input: 0.002, output: 0.008 }, paid)).toEqual([
+      `cost.m.input: 0.15 USD ${perMillion}`,
+      'that would be 0.00015 here',
+    ]);
+  });
+});
+
+const now = Date.parse('2026-11-22T12:00:00Z');
+const hours = 3_600_000;
+const names = ['gpt-4o', 'mini'];
+const charge = (changes: Record<string, unknown> = {}) => ({
+  ...{ id: 1, type: 'token-billing', models: names, input: 0.01, output: 0.02 },
+  ...changes,
+});
+
+/** The warnings of the rules after an edit, `atMs` the time of the compile. */
+function marked(before: unknown[], after: unknown[], atMs = now): (string | undefined)[] {
+  const rowsOf = (charges: unknown[]) => ({
+    ...{ channels: [channel({ models: names })], plans: [], settings: [] },
+    charges,
+  });
+  const { results } = compile(rowsOf(after), { earlier: rowsOf(before), publishedAt: atMs / 1000 });
+  return results.filter(({ table }) => table === 'charges').map(({ warning }) => warning);
+}
+
+const at = 'models: at 2026-11-22T12:00:00Z the price of gpt-4o, mini';
+const free = { type: 'non-billing', input: 0, output: 0 };
+const tiers = [{ above: 1000, input: 0.02, output: 0.03 }];
+
+describe('a rule that changes a price', () => {
+  it.each<[object, object, string | undefined]>([
+    [{}, { input: 0.013, output: 0.026 }, undefined],
+    [{}, { input: 0.0131, output: 0.03 }, 'rises by 50 %: output 20 to 30 yuan per million tokens'],
+    [{}, { input: 0.001 }, 'falls by 90 %: input 10 to 1 yuan per million tokens'],
+    [{}, { cached_input: 0.001 }, 'falls by 90 %: cached_input 10 to 1 yuan per million tokens'],
+    [{}, { tiers }, 'rises by 100 %: input above 1000 10 to 20 yuan per million tokens'],
+    [{}, free, 'becomes nothing: calls are free'],
+    [free, {}, 'begins: calls were free'],
+    [{}, { type: 'times-billing', input: 0 }, 'changes from token-billing to times-billing'],
+  ])('from %j to %j is marked: %s', (before, after, mark) => {
+    expect(marked([charge({ ...before })], [charge({ ...after })])).toEqual([mark && `${at} ${mark}`]);
+  });
+
+  it('is the one that prices the model from then on, whichever row that is', () => {
+    const dated = charge({ id: 2, models: ['mini'], from: '2026-12-01T00:00:00Z', input: 0.04 });
+    expect(marked([charge()], [charge(), dated])).toEqual([
+      undefined,
+      'models: at 2026-12-01T00:00:00Z the price of mini rises by 300 %: input 10 to 40 yuan per million tokens',
+    ]);
+    const late = { ...dated, id: 3, from: '2027-01-01T00:00:00Z' };
+    expect(marked([charge(), dated], [charge(), dated, late])[2]).toBeUndefined();
+    expect(marked([], [charge()])).toEqual([undefined]);
+  });
+
+  it('at a time that was over says that it began at once, and only where it takes the place of another', () => {
+    const over = charge({ id: 2, from: '2025-12-01T00:00:00Z', input: 0.011 });
+    const said =
+      'from: at 2026-11-22T12:00:00Z this time (2025-12-01T00:00:00Z) was over, so the price began at once';
+    expect(marked([charge()], [charge(), over])[1]).toBe(said);
+    const justNow = { ...over, from: '2026-11-22T11:59:00Z' };
+    expect(marked([charge()], [charge(), justNow])[1]).toBeUndefined();
+    expect(marked([charge(), over], [charge(), { ...over, output: 0.021 }])[1]).toBeUndefined();
+    expect(marked([], [over])[0]).toBeUndefined();
+    expect(marked([charge(), over], [charge(), { ...over, _warning: said }], now + hours)[1]).toBe(said);
+  });
+
+  it('keeps its mark until a day after the price begins, unless it is changed again, and no other text', () => {
+    const edited = charge({ output: 0.14 });
+    const [mark = ''] = marked([charge()], [edited]);
+    const row = { ...edited, _warning: mark };
+    expect(marked([edited], [row], now + 23 * hours)).toEqual([mark]);
+    expect(marked([edited], [row], now + 24 * hours)).toEqual([undefined]);
+    expect(marked([edited], [{ ...row, output: 0.149 }], now + 1000)).toEqual([undefined]);
+    const note = 'models: at noon it was cheaper; mine';
+    expect(marked([charge()], [{ ...charge(), _warning: note }])).toEqual([undefined]);
+  });
+});

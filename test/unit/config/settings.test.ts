@@ -1,0 +1,221 @@
+import { describe, expect, it } from 'vitest';
+import { readSetting } from '../../../shared/config/setting-rows.ts';
+import { readAlertedAccount, validateAccountRow } from '../../../shared/config/rows/alerted-account.ts';
+import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
+import { defaultSettings, shownNotices } from '../../../shared/config/settings.ts';
+import { channel, compile } from './rows.ts';
+
+const read = (name: string, value: unknown) => readSetting({ name, value }, { local: false });
+const hook = 'ssm:/relay/relay/hook';
+const stripe = { live: 'true', webhook_secret: hook, link_secret: [hook, 'ssm:/relay/relay/new'] };
+const rates = { usd: 7.1, jpy: '0.048', kwd: 23 };
+const paid = (changes: object) => ({ stripe: { ...stripe, rates, ...changes } });
+const webhook = 'https://hooks.example.com/relay';
+
+it.each<[string, unknown, object]>([
+  [
+    'aliases',
+    { fast: ['b', 'a'], smart: { models: ['c'] }, constructor: { models: ['c'], on_context_length: 'true' } },
+    {
+      aliases: [
+        { name: 'fast', models: ['b', 'a'], onContextLength: false },
+        { name: 'smart', models: ['c'], onContextLength: false },
+        { name: 'constructor', models: ['c'], onContextLength: true },
+      ],
+    },
+  ],
+  ['alerts', {}, { alerts: { planDays: 7, keyDays: 7 } }],
+  [
+    'notices',
+    [
+      { text: ' Maintenance <b>', from: '2026-12-01', until: '2026-12-02T06:00:00Z', models: ['a'] },
+      { text: 'x' },
+    ],
+    {
+      notices: [
+        {
+          text: 'Maintenance <b>',
+          fromMs: Date.UTC(2026, 11, 1),
+          untilMs: Date.UTC(2026, 11, 2, 6),
+          models: ['a'],
+        },
+        { text: 'x' },
+      ],
+    },
+  ],
+  [
+    'payments',
+    paid({}),
+    {
+      payments: {
+        stripe: {
+          live: true,
+          webhookSecrets: [hook],
+          linkSecrets: stripe.link_secret,
+          rates: { usd: '7.1', jpy: '0.048', kwd: '23' },
+          unsigned: 'park',
+        },
+      },
+    },
+  ],
+  [
+    'search',
+    { type: 'tavily' },
+    { search: { type: 'tavily', endpoint: 'https://api.tavily.com', results: 5 } },
+  ],
+])('the setting %s is read from %j', (name, value, row) => {
+  expect(read(name, value)).toEqual({ row });
+});
+
+describe.each<[string, [unknown, RegExp][]]>([
+  [
+    'aliases',
+    [
+      [['a'], /^value: found \["a"\], wanted a map from public names to lists of models/],
+      [{ fast: 'a' }, /^value\.fast: found "a", wanted a list of 1 to 8 model names/],
+      [{ fast: [] }, /^value\.fast: found \[\], wanted a list of 1 to 8/],
+      [{ fast: [...'abcdefghi'] }, /^value\.fast: found .*, wanted a list of 1 to 8/],
+      [{ fast: ['a b'] }, /^value\.fast/],
+      [{ fast: { models: ['a'], on_contxt_length: true } }, /^value\.fast/],
+      [{ 'fa st': ['a'] }, /^value\.fa st: found this name, wanted a model name/],
+      [
+        { 'web-fast': ['a'] },
+        /^value\.web-fast: found this name, wanted a name that does not begin with web-/,
+      ],
+      [{ 'fast-official': ['a'] }, /^value\.fast-official: found this name, wanted a name/],
+      [{ fast: ['a', 'b', 'a'] }, /^value\.fast: found a twice, wanted each model once/],
+      [{ fast: ['a', 'smart'], smart: ['b'] }, /^value\.fast: found the alias smart, wanted models/],
+      [{ fast: ['a', 'fast'] }, /^value\.fast: found the alias fast, wanted models/],
+    ],
+  ],
+  [
+    'alerts',
+    [
+      [{ webhook }, /^value\.secret: found nothing/],
+      [{ webhook: 'http://hooks.example.com', secret: hook }, /^value\.webhook: found http/],
+      [{ webhook: 'https://10.0.0.1/', secret: hook }, /^value\.webhook: found 10\.0\.0\.1/],
+      [{ secret: 'a-canary-secret' }, /^value\.secret: found a value that is not a reference(?!.*canary)/],
+      [{ plan_days: 0 }, /^value\.plan_days: found 0/],
+      [{ mail: 'me' }, /^value\.mail: found, but not known here/],
+    ],
+  ],
+  [
+    'notices',
+    [
+      [{ text: 'x' }, /^value: found .*wanted a list of at most 20 maps/],
+      [Array.from({ length: 21 }, () => ({ text: 'x' })), /^value: found .*at most 20 maps/],
+      [['x'], /^value\[0\]: found "x", wanted a map \{text, from, until, models\}/],
+      [[{ text: '' }], /^value\[0\]\.text: found an empty text, wanted a text that is not empty/],
+      [[{ text: 'x'.repeat(1_000_000) }], /^value\[0\]\.text: .{0,300}at most 500 characters$/],
+      [[{ text: 'x', from: 'Monday' }], /^value\[0\]\.from: found "Monday", wanted an ISO 8601 time/],
+      [[{ text: 'x', from: '2026-12-02', until: '2026-12-02' }], /^value\[0\]\.until: .*not after from/],
+      [[{ text: 'x', models: [] }], /^value\[0\]\.models: .*1 to 100 model names/],
+    ],
+  ],
+  [
+    'payments',
+    [
+      [paid({ live: 'yes' }), /^value\.stripe\.live: found "yes", wanted true or false/],
+      [paid({ webhook_secret: 'whsec_canary' }), /^value\.stripe\.webhook_secret: found a value(?!.*canary)/],
+      [paid({ webhook_secret: [] }), /^value\.stripe\.webhook_secret: /],
+      [paid({ link_secret: 'env:LINKS' }), /^value\.stripe\.link_secret: found an env: reference/],
+      [paid({ link_secret: undefined }), /^value\.stripe\.link_secret: found nothing/],
+      [paid({ rates: { usd: 0 } }), /^value\.stripe\.rates\.usd: found 0, wanted yuan for one unit/],
+      [paid({ rates: { usd: 7.1234567 } }), /at most 6 decimals/],
+      [paid({ rates: { USD: 7 } }), /^value\.stripe\.rates/],
+      [paid({ rates: { ugx: 0.002 } }), /^value\.stripe\.rates\.ugx: found a rate, wanted no rate for it/],
+      [paid({ unsigned: 'grant' }), /^value\.stripe\.unsigned: found "grant", wanted "park" or "ignore"/],
+    ],
+  ],
+  [
+    'search',
+    [
+      [{ type: 'bing', endpoint: webhook }, /^value\.type: found "bing", wanted "searxng" or "tavily"/],
+      [{ type: 'searxng' }, /^value\.endpoint: found nothing/],
+      [{ type: 'searxng', endpoint: 'http://search.example.com' }, /^value\.endpoint: found http/],
+      [{ type: 'searxng', endpoint: 'http://127.0.0.1:8080' }, /^value\.endpoint: .*this machine itself/],
+      [{ type: 'tavily', secret: 'tvly-canary' }, /^value\.secret: found a value(?!.*canary)/],
+      [{ type: 'tavily', results: 11 }, /^value\.results: found 11, wanted a whole number from 1 to 10/],
+      [{ type: 'tavily', language: 'en' }, /^value\.language: /],
+    ],
+  ],
+])('the setting %s', (name, cases) => {
+  it.each(cases)('%j is refused', (value, problem) => {
+    expect(read(name, value)).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
+  });
+});
+
+it('a notice is shown from its first moment until its last, and one without times always', () => {
+  const notices = [{ text: 'dated', fromMs: 1000, untilMs: 2000 }, { text: 'always' }];
+  const at = (nowMs: number) => shownNotices({ ...defaultSettings, notices }, nowMs).map(({ text }) => text);
+  expect([999, 1000, 1999, 2000].map((nowMs) => at(nowMs).length)).toEqual([1, 2, 2, 1]);
+});
+
+describe('aliases and the other tables', () => {
+  const row = (value: unknown) => ({ name: 'aliases', value });
+  const compiled = (value: unknown, rows: Partial<ConfigRows> = {}) =>
+    compile({ channels: [channel()], settings: [row(value)], ...rows });
+  const warningOf = (value: unknown, rows: Partial<ConfigRows> = {}, of = 'settings') =>
+    compiled(value, rows).results.find(({ table }) => table === of)?.warning;
+
+  it.each([
+    ['on', {}],
+    ['off', { state: false }],
+  ])('a name that a channel has that is %s stays a model', (_case, more) => {
+    const rows = { channels: [channel(more), channel({ id: 'second', models: ['o3'] })] };
+    const value = { 'gpt-4o': ['o3'], fast: ['o3'] };
+    expect(compiled(value, rows).snapshot.settings.aliases.map(({ name }) => name)).toEqual(['fast']);
+    expect(warningOf(value, rows)).toBe(
+      'value.gpt-4o: not used, because a channel has a model of this name, which stays that model',
+    );
+  });
+
+  it('warns of models that nobody serves or may have, and of aliases without any', () => {
+    expect(warningOf({ fast: ['gpt-4o'] })).toBeUndefined();
+    expect(warningOf({ fast: ['gpt-4o', 'o9'], none: ['o8', 'o9'] })).toBe(
+      'value.fast: skips o9, which no channel that is on serves; ' +
+        'value.none: not offered, because no channel that is on serves any of its models',
+    );
+    const settings = [row({ fast: ['gpt-4o'] }), { name: 'unpriced_models', value: 'refuse' }];
+    expect(warningOf({}, { settings })).toContain('not offered');
+  });
+
+  it('a plan may name one, a charge of one has a warning that it prices nothing', () => {
+    const plans = [{ level: 1, items: [{ id: 'chat', value: 1, models: ['fast'] }] }];
+    const charges = [{ id: 1, type: 'non-billing', models: ['fast'] }];
+    const warning = (table: string) => warningOf({ fast: ['gpt-4o'] }, { plans, charges }, table);
+    expect(warning('plans')).toBeUndefined();
+    expect(warning('charges')).toContain('fast is an alias: the model that answers has its price');
+  });
+});
+
+describe('a row of accounts', () => {
+  const row = (more: object) => ({ account: 'acme', ...more });
+
+  it('gives alerts exact amounts and addresses', () => {
+    const contact = { email: 'ops@acme.example.com', webhook: 'https://acme.example.com/hook' };
+    const plan = { level: 2, since: '2026-01-01', until: '2027-01-01' };
+    expect(readAlertedAccount(row({ alert_below: '0.1', contact, plan }), { local: false })).toEqual({
+      row: row({ alertBelow: 100_000_000n, planLevel: 2, planUntilMs: Date.UTC(2027, 0, 1), ...contact }),
+    });
+  });
+
+  it.each([
+    [{ alert_below: 0 }, /^alert_below: found 0, wanted yuan.*nobody is reported about the account$/],
+    [{ contact: 'me@example.com' }, /^contact: .*a map \{email, webhook\}/],
+    [{ contact: { email: 'a@b.example.com\nBcc: c@d.example.com' } }, /^contact\.email: /],
+    [{ contact: { email: 'a@example.com,b@example.com' } }, /^contact\.email: /],
+    [{ contact: { webhook: 'https://192.168.0.1/' } }, /^contact\.webhook: found 192\.168\.0\.1/],
+    [{ contact: { webhook: 'http://127.0.0.1:80' } }, /^contact\.webhook: .*this machine itself/],
+    [{ concurrency: 0 }, /^concurrency: found 0.*the account has no plan and no limits$/],
+    [{ enabled: 'maybe' }, /^enabled: found "maybe".*the keys of the account are refused$/],
+    [{ enabled: false, note: 4 }, /^note: .*the keys of the account are refused$/],
+  ])('%j has a problem that says what follows', (more, problem) => {
+    expect(validateAccountRow(row(more)).problem).toMatch(problem);
+  });
+
+  it('may name receivers on this machine on the local stack alone', () => {
+    const written = row({ contact: { webhook: 'http://127.0.0.1:8080/hook' } });
+    expect(validateAccountRow(written, { local: true })).toEqual({});
+  });
+});
