@@ -287,7 +287,7 @@ type Reading = Partial<Settings> | { problem: string };
 
 /** The first problem that a value has, by the path in it. */
 function firstProblem(problems: Record<string, string | false | undefined>): { problem: string } | undefined {
-  const [first] = Object.entries(problems).filter(([, problem]) => problem);
+  const first = Object.entries(problems).find(([, problem]) => problem);
   return first && { problem: `value.${first[0]}: ${first[1]}` };
 }
 

@@ -37,7 +37,7 @@ export function readCapabilities(raw: unknown): { can?: Capabilities; warnings: 
     else if (problem !== undefined) warnings.push(`_can.${name}: cannot be read, wanted ${problem}`);
     return field && problem === undefined;
   });
-  const can = z.parse(z.partial(z.object(fields)), Object.fromEntries(read)) as Capabilities;
+  const can: Capabilities = z.parse(z.partial(z.object(fields)), Object.fromEntries(read));
   return read.every(([name]) => name === 'model') ? { warnings } : { can, warnings };
 }
 

@@ -69,7 +69,7 @@ export const ChargeRow = z.strictObject({
 });
 export type ChargeRow = z.infer<typeof ChargeRow>;
 
-/** Reads one row of `charges`. Whether prices are plausible is a matter of the channels, too: price-warnings.ts. */
+/** Reads one row of `charges`. Whether prices are plausible depends on the channels too: price-marks.ts. */
 export const readCharge = (raw: unknown): RowReading<ChargeRow> =>
   readRow(ChargeRow, raw, (row) => [...chargeWarnings(row), ...forgottenPrice(row, raw)]);
 

@@ -284,12 +284,10 @@ const imageRefused = (): InvalidRequest =>
 
 /** The log probabilities of a chunk's text in the form of Responses. Entries without a token are left out. */
 const tokenLogprobs = (value: unknown): TokenLogprob[] =>
-  recordsIn(asRecord(value)['content']).flatMap((entry) =>
-    logprobOf(entry).map((known) => ({
-      ...known,
-      top_logprobs: recordsIn(entry['top_logprobs']).flatMap(logprobOf),
-    })),
-  );
+  recordsIn(asRecord(value)['content']).flatMap((entry) => {
+    const [known] = logprobOf(entry);
+    return known ? [{ ...known, top_logprobs: recordsIn(entry['top_logprobs']).flatMap(logprobOf) }] : [];
+  });
 
 function logprobOf({ token, logprob, bytes }: JsonRecord): TopLogprob[] {
   if (typeof token !== 'string' || typeof logprob !== 'number') return [];

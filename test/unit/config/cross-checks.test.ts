@@ -19,10 +19,6 @@ const warningsOf = (rows: Partial<ConfigRows>, options: Partial<CompileOptions> 
   );
 
 describe('a row that is used but deserves a look', () => {
-  it('is not one of a configuration that fits together', () => {
-    expect(warningsOf({ channels: [channel()], charges: [charge()], plans: [plan(['gpt-4o'])] })).toEqual([]);
-  });
-
   it('serves a model without a price', () => {
     const channels = [channel({ models: ['gpt-4o', 'a', 'b', 'c', 'd', 'e', 'f'] })];
     expect(warningsOf({ channels, charges: [charge()] })).toEqual([
@@ -73,45 +69,19 @@ describe('a row that is used but deserves a look', () => {
     ]);
   });
 
+  const nothing = 'input, output: nothing is charged (if that is meant, the type non-billing says so)';
   it.each([
-    [
-      { output: 72 },
-      'output: 72 yuan per 1,000 tokens looks like a price per million tokens; that would be 0.072 here',
-    ],
-    [
-      { input: '1' },
-      'input: 1 yuan per 1,000 tokens looks like a price per million tokens; that would be 0.001 here',
-    ],
-    [
-      { input: 0, output: 0 },
-      'input, output: nothing is charged (if that is meant, the type non-billing says so)',
-    ],
-    [
-      { input: 1e-16, output: 4e-13 },
-      'input, output: nothing is charged (if that is meant, the type non-billing says so)',
-    ],
+    [{ input: 0, output: 0 }, nothing],
+    [{ input: 1e-16, output: 4e-13 }, nothing],
     [{ type: 'non-billing' }, 'input, output: without effect, as the type is non-billing'],
     [{ type: 'times-billing', input: 5 }, 'input: without effect, as the type is times-billing'],
-    [
-      { cached_input: 2 },
-      'cached_input: 2 yuan per 1,000 tokens looks like a price per million tokens; that would be 0.002 here',
-    ],
     [
       { type: 'non-billing', input: 0, output: 0, cache_write_1h: 0.1 },
       'cache_write_1h: without effect, as the type is non-billing',
     ],
-    [
-      { type: 'times-billing', input: 0, cache_write: 0.1 },
-      'cache_write: without effect, as the type is times-billing',
-    ],
   ])('has a price that looks like a mistake: %j', (attributes, warning) => {
     const rows = { channels: [channel()], charges: [charge(attributes)] };
     expect(warningsOf(rows)).toEqual([`charges 1: ${warning}`]);
-  });
-
-  it('prices calls, which may cost much each, without a warning', () => {
-    const charges = [charge({ type: 'times-billing', input: 0, output: 72 })];
-    expect(warningsOf({ channels: [channel()], charges })).toEqual([]);
   });
 
   it('is a plan for models that nobody serves, or for none', () => {
@@ -130,13 +100,6 @@ describe('a row that is used but deserves a look', () => {
     const rows = { channels: [channel({ secret: [secret, 'ssm:/relay/relay/fine'] })], charges: [charge()] };
     expect(warningsOf(rows, { unreadableSecrets })).toEqual([
       `channels main: secret: ${secret} cannot be read: there is none of this name`,
-    ]);
-  });
-
-  it('lists all of them', () => {
-    const channels = [channel({ mapper: { dead: 'x' } })];
-    expect(warningsOf({ channels })).toEqual([
-      'channels main: mapper: maps dead, which is not in models; models: no row of charges prices gpt-4o, so calls are free',
     ]);
   });
 

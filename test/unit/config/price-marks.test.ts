@@ -94,15 +94,21 @@ const now = Date.parse('2026-11-22T12:00:00Z');
 const hours = 3_600_000;
 const names = ['gpt-4o', 'mini'];
 const charge = (changes: Record<string, unknown> = {}) => ({
-  ...{ id: 1, type: 'token-billing', models: names, input: 0.01, output: 0.02 },
+  id: 1,
+  type: 'token-billing',
+  models: names,
+  input: 0.01,
+  output: 0.02,
   ...changes,
 });
 
 /** The warnings of the rules after an edit, `atMs` the time of the compile. */
 function marked(before: unknown[], after: unknown[], atMs = now): (string | undefined)[] {
   const rowsOf = (charges: unknown[]) => ({
-    ...{ channels: [channel({ models: names })], plans: [], settings: [] },
+    channels: [channel({ models: names })],
     charges,
+    plans: [],
+    settings: [],
   });
   const { results } = compile(rowsOf(after), { earlier: rowsOf(before), publishedAt: atMs / 1000 });
   return results.filter(({ table }) => table === 'charges').map(({ warning }) => warning);

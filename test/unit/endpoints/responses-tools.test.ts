@@ -199,7 +199,11 @@ describe('other fields', () => {
   it('what the relay does not know goes along as it was sent, with what is left of the fields known in part', () => {
     const unknown = { truncation: 'auto', max_tool_calls: 3, brand_new: { deep: true } };
     const { call, keepsState } = readingOf({
-      ...{ ...unknown, stream: true, store: false, nothing: null, client_metadata: { session: 's' } },
+      ...unknown,
+      stream: true,
+      store: false,
+      nothing: null,
+      client_metadata: { session: 's' },
       reasoning: { effort: 'low', summary: 'auto', context: null },
       include: ['reasoning.encrypted_content', 'message.output_text.logprobs', 'file_search_call.results'],
     });
