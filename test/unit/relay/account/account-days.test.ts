@@ -16,10 +16,6 @@ const put = (period: string, figures: Record<string, number>, id = 'account#acme
 const secondsOf = (day: string): number => Date.parse(day) / 1000;
 
 describe('the days of an account', () => {
-  it('are not read unless the query asks for them', async () => {
-    expect((await rig.get('/v1/account', key)).body['days']).toBeNull();
-  });
-
   it('are the sums of its calls by day and model, of the days that were asked for', async () => {
     const used = { calls: 3, prompt_tokens: 40, completion_tokens: 8, cached_tokens: 16, charged: 0.25 };
     await put('day#2026-11-21#m', { ...used, bought: 0.1, bought_calls: 3 });

@@ -12,10 +12,6 @@ afterAll(() => rig.stop());
 const hourOf = (time: string): number => Date.parse(time) / 1000;
 
 describe('the errors of an account', () => {
-  it('are none where no call was refused', async () => {
-    expect((await rig.get('/v1/account', key)).body['errors']).toEqual([]);
-  });
-
   it('are counts of the last 24 hours by hour and code, of this account alone', async () => {
     const add = (account: string, hour: string, counts: Record<string, number>): Promise<void> =>
       rig.refusals.add({ account, hour, counts });

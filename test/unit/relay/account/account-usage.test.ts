@@ -7,7 +7,7 @@ import {
   type LedgerRow,
   ledgerTimeMs,
 } from '../../../../shared/billing/ledger-row.ts';
-import { idAlphabet, requestTimeMs, timeText } from '../../../../shared/wire/ids.ts';
+import { idAlphabet, timeText } from '../../../../shared/wire/ids.ts';
 import { usagePage } from '../../../../shared/relay/account/account-usage.ts';
 import { AccountRig } from './account-rig.ts';
 
@@ -193,27 +193,6 @@ describe('pages', () => {
       }),
     );
   });
-
-  it('need a bounded read of requests', async () => {
-    const ledger = Array.from({ length: 50 }, (_, index) => row(idAt(dayMs + index), dayMs, 'settled'));
-    const asked: number[] = [];
-    const reader = readerOf(ledger);
-    const counted: typeof reader = {
-      ...reader,
-      requests: (account, before, limit) => {
-        asked.push(limit);
-        return reader.requests(account, before, limit);
-      },
-    };
-    await usagePage(counted, 'acme', new URLSearchParams({ limit: '5' }));
-    expect(asked).toEqual([6]);
-  });
-});
-
-it('a request id tells its time, and nothing else is taken for one', () => {
-  expect(requestTimeMs(idAt(dayMs + 123))).toBe(dayMs + 123);
-  for (const id of ['', 'grant#x', idAt(dayMs).slice(1), `${idAt(dayMs).slice(1)}u`])
-    expect(requestTimeMs(id)).toBeUndefined();
 });
 
 function row(id: string, at: number, kind: 'settled' | 'grant'): LedgerRow {

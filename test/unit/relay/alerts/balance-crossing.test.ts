@@ -38,13 +38,6 @@ describe('a balance is low', () => {
   ])('%s', (_, balance, alertBelow, expected) => {
     expect(lowBalance({ balance, limit: alertBelow }) !== undefined).toBe(expected);
   });
-
-  it('and says exact amounts', () => {
-    expect(lowBalance({ balance: 999_999_999n, limit: 10n ** 9n })).toEqual({
-      type: 'balance.low',
-      data: { balance: '0.999999999', alert_below: '1' },
-    });
-  });
 });
 
 it('the parts of an account are known by their number', () => {

@@ -18,40 +18,6 @@ function rig(balance: bigint) {
   return { stores, account, look: () => watch.look('acme') };
 }
 
-it('a low balance is reported once, and again only after it was back at its limit', async () => {
-  const { stores, account, look } = rig(9n);
-  await look();
-  await look();
-  account.balance = 5n;
-  await look();
-  expect(stores.put).toEqual([
-    {
-      id: 'n1',
-      type: 'balance.low',
-      created: 1_795_000_000,
-      account: 'acme',
-      data: { balance: '0.000000009', alert_below: '0.00000001' },
-    },
-  ]);
-  account.balance = 10n;
-  await look();
-  account.balance = 9n;
-  await look();
-  expect(stores.put).toHaveLength(2);
-});
-
-it('a balance that came back while its mark was written closes the mark again', async () => {
-  const { stores, account, look } = rig(9n);
-  const raise = stores.raise.bind(stores);
-  stores.raise = async (raised) => {
-    account.balance = 20n;
-    return raise(raised);
-  };
-  await look();
-  expect(stores.put).toHaveLength(1);
-  expect(stores.kept.get('balance#acme')?.open).toBe(false);
-});
-
 it('a limit that is taken away is a cause that is gone', async () => {
   const { stores, account, look } = rig(9n);
   await look();

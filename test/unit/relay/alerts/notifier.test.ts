@@ -88,15 +88,6 @@ describe('a notice', () => {
     expect(await stores.waiting()).toEqual(['n1']);
   });
 
-  it('whose try died is tried again when its time has come', async () => {
-    const { take, later, kinds, stores, time } = await rig();
-    await stores.claim('n1', 0, time.nowMs + 30_000);
-    await take('n1');
-    expect(kinds()).toEqual([]);
-    await later();
-    expect(kinds()).toHaveLength(4);
-  });
-
   it('whose last try died is given up', async () => {
     const { later, kinds, stores, counted } = await rig();
     for (let tries = 0; tries < triesMax; tries += 1) await stores.claim('n1', tries, 0);
@@ -110,24 +101,6 @@ describe('a notice', () => {
     for (let other = 0; other < 1_000; other += 1) await stores.await(`other${other}`);
     await expect(take('n1')).rejects.toThrow('Too many notices wait.');
     expect(counted).toEqual(['AlertUndelivered']);
-  });
-
-  it('goes to a receiver that was corrected, and no more to one that was removed', async () => {
-    const { take, later, facts, sent } = await rig({ webhook: Infinity });
-    await take('n1');
-    facts.row = { account: 'acme', webhook: 'https://new.example.com/' };
-    facts.settings = { ...settings, webhook: undefined };
-    await later();
-    expect(sent.slice(4)).toEqual([
-      { kind: 'webhook', url: 'https://new.example.com/', signs: 'env:HOOK', account: 'acme' },
-    ]);
-  });
-
-  it('is mailed to nobody where the deployment has no sender, and waits for nobody', async () => {
-    const { take, kinds, stores } = await rig({}, { mail: false });
-    await take('n1');
-    expect(kinds()).toEqual(['topic', 'webhook', 'webhook']);
-    expect(await stores.waiting()).toEqual([]);
   });
 
   it('to a customer without the secret that signs it is not posted, and is said', async () => {

@@ -2,7 +2,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { canary } from '../../../../shared/relay/background/canary.ts';
 import { TransportError } from '../../../../shared/upstreams/exchange.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
@@ -116,21 +115,6 @@ test.each<[string, () => Promise<never>]>([
     },
     { baseUrl: 'https://relay.test/v1', model: 'tiny', key: 'env:CANARY_TEST_KEY' },
   );
-  expect(await call()).toEqual({ ok: false, reason: 'timeout' });
-});
-
-test('timeout is the reason where an answer stops in its middle until the deadline', async () => {
-  const late = new AbortController();
-  const call = canary(
-    {
-      transport: httpsUpstreamTransport({ local: true }),
-      secrets: { read: () => Promise.resolve('sk-canary-test') },
-      clock: Date,
-      deadline: () => late.signal,
-    },
-    { baseUrl: process.env['CANARY_URL'] ?? '', model: 'tiny', key: 'env:CANARY_TEST_KEY' },
-  );
-  answers['/v1/chat/completions'] = { body: 'data: {"choices":[]}\n\n', stops: () => late.abort() };
   expect(await call()).toEqual({ ok: false, reason: 'timeout' });
 });
 

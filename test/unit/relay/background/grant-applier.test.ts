@@ -4,7 +4,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { tablesOn } from '../../../support/sdk-tables.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
-import { FaultyDynamo, type Fault } from '../../../contract/quota-store-faults.ts';
 import { key, minute, reserveOf, slot } from '../../../contract/quota-store-rig.ts';
 import { GrantRig, type Typed } from './grant-rig.ts';
 
@@ -64,23 +63,6 @@ describe('a grant', () => {
     expect(await balance()).toEqual(both(nano));
   });
 
-  test('may be typed as text, and others add up', async () => {
-    await rig.put(account, 'text', { amount: { S: ' 2.50 ' } });
-    await rig.put(account, 'number', { amount: '-1' });
-    await rig.run();
-    expect(await balance()).toEqual(both(1_500_000_000n));
-  });
-
-  test('that comes many times at once is applied once', async () => {
-    await rig.put(account, 'first', { amount: '7' });
-    const records = await rig.nextRecords();
-    const replies = await Promise.all(Array.from({ length: 8 }, () => rig.deliver(records)));
-    expect(replies).toEqual(replies.map(() => ({ batchItemFailures: [] })));
-    await Promise.all([rig.run(), rig.applier.applyMissed()]);
-    expect(await balance()).toEqual(both(7n * yuan));
-    expect(await rig.ledger(account)).toHaveLength(1);
-  });
-
   test.each<[string, Typed]>([
     ['no amount', {}],
     ['an amount of no number', { amount: { S: 'a lot' } }],
@@ -106,16 +88,6 @@ describe('a grant', () => {
     expect(rig.metrics.counted).toEqual([]);
   });
 
-  test('that is mended is applied, and the problem goes', async () => {
-    await rig.put(account, 'one', { amount: { S: 'five' } });
-    await rig.run();
-    const marks = await rig.marks(account, 'one');
-    await rig.put(account, 'one', { amount: '5', _problem: marks.problem ?? '' });
-    await rig.run();
-    expect(await balance()).toEqual(both(5n * yuan));
-    expect(await rig.marks(account, 'one')).toEqual({ applied: at });
-  });
-
   test('that is changed after it was applied is not applied again, and says so until it is changed back', async () => {
     await rig.put(account, 'one', { amount: '5' });
     await rig.run();
@@ -129,31 +101,11 @@ describe('a grant', () => {
     expect(await rig.marks(account, 'one')).toEqual({ applied: at });
   });
 
-  test('that is removed and put again is not applied again', async () => {
-    await rig.put(account, 'one', { amount: '5' });
-    await rig.run();
-    await rig.remove(account, 'one');
-    await rig.put(account, 'one', { amount: '5' });
-    await rig.run();
-    expect(await balance()).toEqual(both(5n * yuan));
-    expect(await rig.marks(account, 'one')).toEqual({ applied: at });
-  });
-
   test('that was copied from an applied one, marks and all, is applied', async () => {
     await rig.put(account, 'copy', { amount: '5', _applied: '2020-01-01T00:00:00Z' });
     await rig.run();
     expect(await balance()).toEqual(both(5n * yuan));
     expect(await rig.marks(account, 'copy')).toEqual({ applied: at });
-  });
-
-  test('that is gone before its mark is written does not come back', async () => {
-    await rig.put(account, 'one', { amount: '5' });
-    const records = await rig.nextRecords();
-    await rig.remove(account, 'one');
-    await rig.deliver(records);
-    expect(await rig.marks(account, 'one')).toEqual({});
-    expect(await balance()).toEqual(both(5n * yuan));
-    await rig.run();
   });
 });
 
@@ -192,49 +144,5 @@ describe('the schedule', () => {
     expect((await rig.marks(account, 'bad')).problem).toMatch(/^amount: /);
     await rig.run();
     expect(await balance()).toEqual(both(5n * yuan));
-  });
-});
-
-describe('over a failing network', () => {
-  test.each<[string, Fault[]]>([
-    // Each try reads the parts of the account, then writes.
-    [
-      'conflicts with calls',
-      ['none', 'none', 'TransactionCanceledException', 'none', 'TransactionCanceledException'],
-    ],
-    ['throttling', ['none', 'ThrottlingException']],
-    ['lost replies', ['none', 'reply lost', 'none', 'reply lost', 'none', 'reply lost']],
-  ])('a grant that meets %s is applied once', async (_, faults) => {
-    await rig.put(account, 'one', { amount: '5' });
-    await using faulty = new FaultyDynamo(rig.endpoint);
-    faulty.faults = [...faults];
-    const reply = await rig.deliver(await rig.nextRecords(), rig.applierOn(faulty.client));
-    expect(reply).toEqual({ batchItemFailures: [] });
-    expect(faulty.faults).toEqual([]);
-    expect(await balance()).toEqual(both(5n * yuan));
-    expect(await rig.marks(account, 'one')).toEqual({ applied: at });
-    await rig.run();
-    expect(await rig.ledger(account)).toHaveLength(1);
-  });
-
-  test('a grant that meets nothing but conflicts comes again, and is applied then', async () => {
-    await rig.put(account, 'one', { amount: '5' });
-    const records = await rig.nextRecords();
-    await using faulty = new FaultyDynamo(rig.endpoint);
-    faulty.faults = ['none'];
-    faulty.otherwise = () => 'TransactionCanceledException';
-    const began = rig.clock.now();
-    const { batchItemFailures } = await rig.deliver(records, rig.applierOn(faulty.client));
-    expect(batchItemFailures).toEqual([{ itemIdentifier: records[0]?.dynamodb?.SequenceNumber }]);
-    expect(rig.clock.now() - began).toBeLessThanOrEqual(5_000);
-    await rig.deliver(records);
-    expect(await balance()).toEqual(both(5n * yuan));
-    await rig.run();
-  });
-
-  test('a schedule that finds the store away ends with its error', async () => {
-    await using away = new FaultyDynamo('http://127.0.0.1:1');
-    away.otherwise = () => 'unsent';
-    await expect(rig.applierOn(away.client).applyMissed()).rejects.toThrow('The store did not answer');
   });
 });

@@ -135,14 +135,6 @@ describe('the ledger', () => {
     expect(log.events).toEqual([]);
   });
 
-  test('gets a row of an official call with what it would have cost', async () => {
-    await put({ open: new Map([['call', entryOf({ official: true })]]) });
-    const write = closeOf(account, { entry: entryOf({ official: true }) });
-    await quotas.close({ ...write, closeRecord: { ...write.closeRecord, cost: 5_000_000n } });
-    await project(await stream.next());
-    expect(await rows()).toMatchObject([{ official: true, charge: '0', cost: '0.005' }]);
-  });
-
   test('stays the same however often and in whatever order the stream comes', async () => {
     for (const id of ['call1', 'call2', 'call3']) await close(id, { charge: 3n });
     const records = await stream.next();
@@ -165,12 +157,6 @@ describe('the ledger', () => {
       expect(await rows()).toMatchObject([{ id: 'call', kind: 'settled', charge: '0.000000007' }]);
     },
   );
-
-  test('gets no row from reserves, new items and removed accounts', async () => {
-    await reserve('call');
-    expect(await project(await stream.next())).toEqual(nothingFailed);
-    expect(await rows()).toEqual([]);
-  });
 });
 
 describe('every image is checked', () => {
@@ -184,15 +170,6 @@ describe('every image is checked', () => {
       fields: { account, last_id: 'call', why: 'off by -0.999999999 yuan' },
     });
     expect(await rows()).toHaveLength(1);
-  });
-
-  test('an item that was removed is reported', async () => {
-    const [record] = await stream.next();
-    if (!record) throw new Error('no record');
-    const { NewImage, ...rest } = record.dynamodb ?? {};
-    await project([{ ...record, dynamodb: { ...rest, OldImage: NewImage ?? {} } }]);
-    expect(metrics.counted).toEqual(['ConservationBroken']);
-    expect(log.events).toMatchObject([{ fields: { account, why: 'the item was removed' } }]);
   });
 });
 
@@ -235,13 +212,5 @@ describe('a record', () => {
     expect(log.faults.length).toBeGreaterThan(0);
     await project(records);
     expect(await rows()).toHaveLength(3);
-  });
-
-  test('whose row is written although the reply is lost has one row', async () => {
-    await close('call');
-    await using shaky = new FaultyDynamo(emulator.endpoint);
-    shaky.faults = ['reply lost'];
-    expect(await handlerOn(shaky.client)(eventOf(await stream.next()))).toEqual(nothingFailed);
-    expect(await rows()).toHaveLength(1);
   });
 });

@@ -1,4 +1,4 @@
-import { GetItemCommand, PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { GetItemCommand, PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
@@ -11,7 +11,7 @@ import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
 import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
-import { closeOf, entryOf, itemOf, now, slot } from '../../../contract/quota-store-rig.ts';
+import { entryOf, itemOf, now } from '../../../contract/quota-store-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { noRegistry } from '../../../support/whole-table.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
@@ -101,48 +101,6 @@ describe('the sweeper', () => {
     expect(await item()).toMatchObject({ settled: 1, open: new Map([['running', running]]) });
   });
 
-  test('frees the place of a key and keeps a plan call counted', async () => {
-    const entry = overdue({ amount: 0n, slot: slot(9).key });
-    await put({
-      open: new Map([['lost', entry]]),
-      plan: new Map([[slot(9).key, 4]]),
-      places: new Map([[entry.key, new Set(['lost', 'other'])]]),
-    });
-    await sweep();
-    const after = await item();
-    expect(after.plan.get(slot(9).key)).toBe(4);
-    expect(after.places.get(entry.key)).toEqual(new Set(['other']));
-    expect(after.spent).toBe(0n);
-  });
-
-  test('cancels an id that was only held', async () => {
-    await put({ open: new Map([['held', overdue({ amount: 0n, tombstone: true })]]) });
-    await sweep();
-    expect((await item()).last).toMatchObject({ id: 'held', kind: 'cancelled', charge: 0n });
-  });
-
-  test('many at once close each reservation once', async () => {
-    const open = new Map(Array.from({ length: 20 }, (_, index) => [`lost${index}`, overdue()]));
-    await put({ open });
-    await Promise.all([sweep(), sweep(), sweep()]);
-    expect(await item()).toMatchObject({ available: 140n, spent: 60n, settled: 20, open: new Map() });
-    expect(log.events.filter(({ fields }) => fields['account'] === account)).toHaveLength(20);
-  });
-
-  test('loses to a settle that came between its scan and its close', async () => {
-    const entry = overdue();
-    await put({ open: new Map([['late', entry]]) });
-    const store = storeOn(client);
-    await sweep({
-      close: async (write) => {
-        await store.close(closeOf(account, { id: 'late', entry, charge: 8n }));
-        return store.close(write);
-      },
-    });
-    expect(await item()).toMatchObject({ available: 2n, spent: 8n, settled: 1, last: { kind: 'settled' } });
-    expect(log.events).toEqual([]);
-  });
-
   test('reports an item that it cannot read and closes those of all others', async () => {
     const names = ['a', 'b', 'c'].map((name) => `${account} ${name}`);
     for (const name of names) await put({ open: new Map([['lost', overdue()]]) }, name);
@@ -175,26 +133,5 @@ describe('the sweeper', () => {
     expect(said.toSorted()).toEqual([`reservation_expired ${closed}`, `sweep_failed ${failed}`]);
     await sweep();
     expect((await item()).open.size).toBe(0);
-  });
-
-  test('reads every page of a table that is larger than one', async () => {
-    const open = new Map(
-      Array.from({ length: 100 }, (_, index) => [`running${index}`, entryOf({ model: 'm'.repeat(250) })]),
-    );
-    const names = Array.from({ length: 40 }, (_, index) => `${account} ${index}`);
-    for (const name of names) await put({ open: new Map([...open, ['lost', overdue()]]) }, name);
-    const { LastEvaluatedKey } = await client.send(new ScanCommand({ TableName }));
-    expect(LastEvaluatedKey).toBeDefined();
-    await sweep();
-    for (const name of names) expect((await item(name)).open.has('lost')).toBe(false);
-  });
-
-  test('ends with the store’s error when the scan cannot go on', async () => {
-    await using away = new FaultyDynamo('http://127.0.0.1:1');
-    away.otherwise = () => 'unsent';
-    const scan = dynamoQuotaScan(tablesOn(away.client), 'relay');
-    const stores = { registry: noRegistry, scan, quotas: storeOn(client) };
-    const ports = { clock, random: { next: () => 0.5 }, ...stores, metrics, log };
-    await expect(sweeper(ports, graceSeconds)()).rejects.toThrow('did not answer');
   });
 });

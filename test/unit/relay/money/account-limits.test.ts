@@ -49,28 +49,11 @@ describe.each(partCounts)('200 calls at once of an account with %i parts', (part
   });
 });
 
-it('calls of a key that uses few parts are refused for the limit that these are at', async () => {
-  const rig = await rigOf(16);
-  const key = { maxConcurrency: 2, accountRpm: 16 };
-  for (let call = 0; call < 2; call += 1) {
-    const reservation = await rig.reserve({ ...rig.reservationRequest(key), parts: 16 });
-    await rig.close(reservation, 10n);
-  }
-  const request = { ...rig.reservationRequest(key), parts: 16 };
-  await expect(rig.reserve(request)).rejects.toMatchObject({ message: 'refused: account_rpm' });
-});
-
 it('an account at its limit of a minute goes on in the next one', async () => {
   const rig = await rigOf(16);
   expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);
   await rig.clock.run(rig.clock.sleep(60_000));
   expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);
-});
-
-it('tokens of a minute are refused once each part had its share', async () => {
-  const rig = await rigOf(4);
-  // Ten tokens of input each; what reaches the share is still taken.
-  expect(await atOnce(rig, 4, { accountTpm: 400 })).toEqual({ taken: 40, reasons: ['refused: account_tpm'] });
 });
 
 it.each([
@@ -137,15 +120,6 @@ describe('an account that was refused by its limit of', () => {
     expect(rig.store.sent.length).toBeGreaterThan(sent);
   });
 
-  it('calls at once is asked again when a call of it ended in this environment', async () => {
-    const rig = await rigOf(1);
-    const need = { accountConcurrency: 1 };
-    const reservation = await rig.reserve(need);
-    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: open_entries' });
-    await rig.close(reservation, 10n);
-    await rig.close(await rig.reserve(need), 10n);
-  });
-
   it('calls at once, once, is asked again: its client had the answer a moment before the place was free', async () => {
     const rig = await rigOf(1);
     const need = { accountConcurrency: 1 };
@@ -157,15 +131,5 @@ describe('an account that was refused by its limit of', () => {
       rig.memory.close({ account, part, id, entry, releaseSlot: false, closeRecord: elsewhere }),
     );
     await rig.close(await rig.reserve(need), 10n);
-  });
-
-  it('a key alone is asked each time: other keys of the account have places of their own', async () => {
-    const rig = await rigOf(1);
-    const need = { maxConcurrency: 1 };
-    await rig.reserve(need);
-    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: concurrency' });
-    const sent = rig.store.sent.length;
-    await expect(rig.reserve(need)).rejects.toMatchObject({ message: 'refused: concurrency' });
-    expect(rig.store.sent.length).toBeGreaterThan(sent);
   });
 });

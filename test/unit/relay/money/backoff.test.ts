@@ -44,20 +44,4 @@ describe('a write that is safe to repeat', () => {
     await clock.run(backoff.until(write(clock, busy, busy).act));
     await expect(clock.run(backoff.until(write(clock, unknown).act))).rejects.toBe(unknown);
   });
-
-  it('is unavailable, not busy, to whoever waited for it', async () => {
-    const clock = new VirtualClock();
-    const hopeless = write(clock, ...Array.from({ length: 99 }, () => busy));
-    await expect(clock.run(patient(clock, 1_000).until(hopeless.act))).rejects.toBeInstanceOf(
-      StoreUnavailable,
-    );
-    expect(Math.max(...hopeless.triedMs)).toBeLessThan(1_000);
-  });
-
-  it('is not repeated after an error that says something else', async () => {
-    const clock = new VirtualClock();
-    const { triedMs, act } = write(clock, new TypeError('a bug'));
-    await expect(clock.run(patient(clock, 1_000).until(act))).rejects.toThrow('a bug');
-    expect(triedMs).toEqual([0]);
-  });
 });

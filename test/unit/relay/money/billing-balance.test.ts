@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  ask,
-  BillingRig,
-  byCall,
-  smallNeed,
-  yuan,
-  type BillingOptions,
-} from '../../../support/billing-rig.ts';
+import { ask, BillingRig, smallNeed, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import { delta, done, finish, hello, usage, type Answer } from '../../../support/core-rig.ts';
 
 const rigOf = (available: bigint, options: BillingOptions = {}): BillingRig =>
@@ -29,27 +22,6 @@ describe('a balance that covers the call', () => {
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 16_384 });
     expect(Object.keys(answer.headers).filter((name) => /limit|max/.test(name))).toEqual([]);
   });
-});
-
-it.each([
-  ['what it asks for', {}, 2n],
-  ['the least that its dialect sends', { dialect: 'responses' }, 32n],
-])('a call for one token reserves %s', async (_case, row, output) => {
-  const one = { ...ask, max_tokens: 1 };
-  const admitted = async (available: bigint): Promise<boolean> =>
-    (await rigOf(available, { channels: [row] }).call(one)).status !== 429;
-  expect(await admitted((22n + output) * milli - 1n)).toBe(false);
-  expect(await admitted((22n + output) * milli)).toBe(true);
-});
-
-it('holds a limit that the row sets whole, because nothing lowers it upstream', async () => {
-  const channels = [{ params: { set: { max_tokens: 3000 } } }];
-  const short = rigOf(6_021n * milli, { channels });
-  expect((await short.call(ask)).status).toBe(429);
-  expect(short.sent).toEqual([]);
-  const enough = rigOf(6_022n * milli, { channels });
-  expect((await enough.call(ask)).status).toBe(200);
-  expect(enough.sent[0]?.json).toMatchObject({ max_tokens: 3000 });
 });
 
 describe('a balance that covers the input but not all', () => {
@@ -100,13 +72,6 @@ describe('a balance that covers the input but not all', () => {
     expect(failed.headers).toMatchObject(limited);
   });
 
-  it('leaves a limit that the balance covers', async () => {
-    const rig = rigOf(available);
-    const answer = await rig.call({ ...ask, max_tokens: 60 });
-    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 60 });
-    expect(answer.headers['x-relay-max-tokens']).toBeUndefined();
-  });
-
   it('is held by halves, down to what the shortest answer needs; then calls wait for those under way', async () => {
     const rig = rigOf(available).upstream({ steps: [5_000, ...hello] });
     const answers = await Promise.all([rig.call(ask), rig.call(ask), rig.call(ask)]);
@@ -140,21 +105,6 @@ describe('a balance below the least answer', () => {
     expect(rig.item?.available).toBe(100n * milli);
     expect(rig.logged[0]).toMatchObject({ reason: 'quota_insufficient', end: 'refused', status: 429 });
   });
-
-  it('is refused in the same words for an account that never had a grant', async () => {
-    const answer = await new BillingRig().upstream({ steps: hello }).call();
-    expect(answer.status).toBe(429);
-    expect(errorOf(answer)).toMatchObject({ code: 'insufficient_quota' });
-    expect(errorOf(answer).message).toContain('The balance of 0 yuan');
-  });
-
-  it('is refused before the upstream hears of it however many calls come at once', async () => {
-    const rig = rigOf(10n * (yuan / 2n), { charges: [byCall] }).upstream({ steps: [1_000, ...hello] });
-    const answers = await Promise.all(Array.from({ length: 50 }, () => rig.call()));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
-    expect(rig.sent).toHaveLength(10);
-    expect(rig.item).toMatchObject({ available: 0n, spent: 5n * yuan });
-  });
 });
 
 describe('a plan', () => {
@@ -179,23 +129,6 @@ describe('a plan', () => {
         'Plan entry "Small talk": 1 of 1 calls are used, it resets on 2026-12-10. ' +
         'Plan entry "b": 1 of 1 calls are used, it resets on 2026-12-10.',
     );
-  });
-
-  it('works at once for an account that has no item yet', async () => {
-    const rig = new BillingRig({ plan }).upstream({ steps: hello });
-    expect((await rig.call()).status).toBe(200);
-    expect(rig.item).toMatchObject({ spent: 0n, settled: 1 });
-    expect(rig.item?.plan.get('a@2026-11-10')).toBe(1);
-  });
-
-  it('gets a call back that failed without output, and only that', async () => {
-    const rig = rigOf(yuan, { plan }).upstream({ status: 500 }, { steps: hello });
-    await rig.call();
-    expect(rig.item?.plan.get('a@2026-11-10')).toBe(0);
-    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
-    await rig.call();
-    expect(rig.item?.plan.get('a@2026-11-10')).toBe(1);
-    expect(rig.item?.spent).toBe(0n);
   });
 
   it('covers nothing while subscriptions are off', async () => {

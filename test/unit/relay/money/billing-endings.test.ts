@@ -207,13 +207,6 @@ describe('the close record of a call', () => {
       bought: 5_500_000n,
     });
   });
-
-  it('names the channel and no first content when there was none', async () => {
-    const rig = new BillingRig().upstream({ steps: [reset] }).granted(yuan);
-    await rig.call(smallStream);
-    expect(rig.item?.last).toMatchObject({ kind: 'released', channel: 'main' });
-    expect(rig.item?.last?.first_content_ms).toBeUndefined();
-  });
 });
 
 describe('several answers at once', () => {
@@ -283,14 +276,6 @@ describe('a store that cannot be reached', () => {
     expect(JSON.parse(answer.text)).toMatchObject({ error: { type: 'internal_error', code: 'unavailable' } });
     expect(rig.sent).toEqual([]);
     expect(rig.item?.available).toBe(yuan);
-  });
-
-  it('after the answer loses no answer: the client has it, and the log has the bill', async () => {
-    const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
-    rig.store.always('dropped', 'close');
-    const answer = await rig.call();
-    expect(answer.status).toBe(200);
-    expect(rig.events).toMatchObject([{ name: 'settle_lost', fields: { charge_nano: '11000000' } }]);
   });
 });
 

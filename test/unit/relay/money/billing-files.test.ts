@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ask, BillingRig, byTokens, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
-import { dataUrl, packed, pdfOf, printed, savedAgain } from '../../../support/pdf-files.ts';
+import { dataUrl, packed, pdfOf, savedAgain } from '../../../support/pdf-files.ts';
 
 /** Yuan per 1,000 tokens. */
 const charges = [{ ...byTokens, input: 0.018, output: 0.072 }];
@@ -25,27 +25,6 @@ describe('a file', () => {
     expect(await statusWith(yuan, asking(file(savedAgain(600))))).toBe(429);
     // The window of the largest models: no vendor charges for more.
     expect(await statusWith(20n * yuan, asking(file(savedAgain(600))))).toBe(200);
-  });
-
-  it('is no call for one yuan either where one page hides a million characters', async () => {
-    const page = '<< /Type /Page /Contents 4 0 R >>';
-    const dense = pdfOf({
-      1: '<< /Type /Catalog /Pages 2 0 R >>',
-      2: '<< /Type /Pages /Kids [3 0 R] >>',
-      3: page,
-      4: packed('', `BT (${'word '.repeat(200_000)}) Tj ET`),
-    });
-    expect(dense.length).toBeLessThan(10_000);
-    expect(await statusWith(yuan, asking(file(dense)))).toBe(429);
-  });
-
-  it('of three pages is one for 0.26 yuan, as programs write it today', async () => {
-    expect(await statusWith((26n * yuan) / 100n, asking(file(printed(3, 'words '.repeat(400)))))).toBe(200);
-  });
-
-  it('is held once for all that its call has of them', async () => {
-    const many = Array.from({ length: 20 }, (_, at) => file(savedAgain(590 + at)));
-    expect(await statusWith(20n * yuan, asking(...many))).toBe(200);
   });
 
   it('is inflated no further than one call may, however many there are', async () => {

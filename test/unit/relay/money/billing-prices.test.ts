@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BillingRig, ask, byTokens, small, yuan } from '../../../support/billing-rig.ts';
+import { BillingRig, ask, byTokens, yuan } from '../../../support/billing-rig.ts';
 import { data, delta, done, finish, hello, usage } from '../../../support/core-rig.ts';
 
 const milli = 1_000_000n;
@@ -25,16 +25,6 @@ describe('a price with a date', () => {
     await rig.call();
     expect(rig.clock.now()).toBeGreaterThan(Date.parse('2026-11-22'));
     expect(rig.item?.spent).toBe(16n * milli);
-  });
-
-  it('makes a model known only from then on, where unpriced models are refused', async () => {
-    const rig = new BillingRig({ charges: [tomorrow], settings: { unpricedModels: 'refuse' } }).granted(
-      9n * yuan,
-    );
-    rig.upstream({ steps: hello });
-    expect((await rig.call()).status).toBe(404);
-    await rig.clock.run(rig.clock.sleep(24 * 3_600_000));
-    expect((await rig.call()).status).toBe(200);
   });
 });
 
@@ -79,24 +69,6 @@ describe('a price with a cache and tiers', () => {
     await rig.call();
     expect(rig.item?.spent).toBe(57n * milli);
   });
-
-  it('is said in the close record as the tier that was charged, where the estimate had another', async () => {
-    const rig = new BillingRig({ charges: [tiered] }).granted(yuan);
-    rig.upstream({ steps: [delta('a'), finish(), used, done] });
-    await rig.call();
-    expect(rig.item?.last?.price).toBe('1:tokens:3:4:above=6');
-  });
-
-  it('is written into the open entry as the tier that the price of its input has', async () => {
-    const rig = new BillingRig({
-      charges: [{ ...tiered, tiers: [{ above: 4, input: 3, output: 4 }] }],
-    }).granted(yuan);
-    rig.upstream({ steps: [delta('a'), 1_000, finish(), used, done] });
-    const answer = rig.call({ ...small, ...ask, stream: true });
-    await rig.clock.sleep(500);
-    expect(rig.open).toMatchObject([{ input: 15n * milli, price: '1:tokens:3:4:above=4' }]);
-    await answer;
-  });
 });
 
 describe('an input just below the step of a tier', () => {
@@ -114,12 +86,5 @@ describe('an input just below the step of a tier', () => {
     expect((await enough.call({ ...ask, max_tokens: 78 })).status).toBe(200);
     // 23 x 2 + 78 x 4: below zero is the error of the estimate alone.
     expect(enough.item?.available).toBe(-2_000_000n);
-  });
-
-  it('is not where the step is out of reach', async () => {
-    const rig = new BillingRig({ charges: [{ ...tiered, tiers: [{ above: 24, input: 2, output: 4 }] }] });
-    rig.upstream({ steps: hello }).granted(200_000_000n);
-    await rig.call({ ...ask, max_tokens: 78 });
-    expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 78 });
   });
 });

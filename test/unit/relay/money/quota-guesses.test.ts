@@ -22,15 +22,6 @@ describe('what was seen of an account', () => {
     expect(entry.amount).toBe(120_000n);
   });
 
-  it('refuses no longer once a cheaper call shows that there was a top-up', async () => {
-    const rig = funded(10n);
-    await expect(rig.reserve(tokens)).rejects.toMatchObject({ message: 'refused: quota' });
-    rig.memory.grant('acme', 200_000n);
-    await rig.reserve();
-    const { entry } = await rig.reserve(tokens);
-    expect(entry.amount).toBe(120_000n);
-  });
-
   it('refuses for a missing place only after two such refusals: one for money is none', async () => {
     const rig = funded();
     const other = rig.otherReservations();
@@ -50,49 +41,6 @@ describe('what was seen of an account', () => {
     expect(rig.store.sent).toHaveLength(sent);
   });
 
-  it('never lowers a limit: what was held while a call ran is back when it is settled', async () => {
-    const rig = funded(215_000n);
-    const first = await rig.reserve(tokens);
-    await rig.close(first, 10_000n);
-    const { payment } = await rig.reserve(tokens);
-    expect(payment).toEqual({ amount: 120_000n, atLeast: 120_000n });
-  });
-
-  it('never lowers a limit after a top-up that it did not see', async () => {
-    const rig = funded(100_000n);
-    const { payment } = await rig.reserve(tokens);
-    expect(payment.limitedTo).toBe(64);
-    rig.memory.grant('acme', 1_000_000n);
-    expect((await rig.reserve(tokens)).payment).toEqual({ amount: 120_000n, atLeast: 120_000n });
-  });
-
-  it('never refuses for a rate limit: a limit that was full and is higher now lets the next call in', async () => {
-    const rig = funded();
-    await rig.reserve({ accountRpm: 1 });
-    await expect(rig.reserve({ accountRpm: 1 })).rejects.toMatchObject({ message: 'refused: account_rpm' });
-    await rig.reserve({ accountRpm: 2 });
-  });
-
-  it('lets a call go back to a plan slot that a failed call gave back', async () => {
-    const rig = funded();
-    const slots = [slot('free', 1)];
-    const first = await rig.reserve({ slots });
-    await rig.close(first);
-    expect((await rig.reserve({ slots })).entry).toMatchObject({ slot: slots[0]?.key, amount: 0n });
-  });
-
-  it('lets a call go back within 10 s to a slot that another environment gave back', async () => {
-    const rig = funded();
-    const slots = [slot('free', 1)];
-    const other = rig.otherReservations();
-    const first = await rig.reserve({ slots }, other);
-    expect((await rig.reserve({ slots })).entry.slot).toBe('');
-    const closeRecord = { id: first.id, kind: 'released', charge: 0n, at: 1 } as const;
-    await rig.clock.run(other.close(first, closeRecord, true));
-    await rig.clock.run(rig.clock.sleep(10_000));
-    expect((await rig.reserve({ slots })).entry.slot).toBe(slots[0]?.key);
-  });
-
   it('spares the tries that cannot work: with full entries the next call takes one write', async () => {
     const rig = funded();
     const slots = [slot('a', 1), slot('b', 1)];
@@ -100,33 +48,6 @@ describe('what was seen of an account', () => {
     const sent = rig.store.sent.length;
     for (let call = 0; call < 3; call += 1) expect((await rig.reserve({ slots })).entry.slot).toBe('');
     expect(rig.store.sent.length - sent).toBe(3);
-  });
-
-  it('knows the minute of a rate limit: one write for each call of it after the first', async () => {
-    const rig = funded();
-    for (let call = 0; call < 3; call += 1) await rig.reserve({ accountRpm: 10 });
-    expect(rig.store.sent).toEqual(['reserve', 'reserve', 'reserve']);
-    await expect(rig.reserve({ accountRpm: 3 })).rejects.toMatchObject({ message: 'refused: account_rpm' });
-    await rig.clock.run(rig.clock.sleep(60_000));
-    expect((await rig.reserve({ accountRpm: 3 })).item?.rate?.count).toBe(1);
-  });
-
-  it('is kept apart by account', async () => {
-    const rig = funded();
-    rig.memory.grant('other', 1000n);
-    const slots = [slot('free', 1)];
-    await rig.reserve({ slots });
-    await rig.reserve({ slots });
-    const { entry } = await rig.reserve(rig.reservationRequest({ slots }, 'other'));
-    expect(entry.slot).toBe(slots[0]?.key);
-  });
-
-  it('is bounded: a thousand accounts, and all of them still served', async () => {
-    const rig = new ReservationsRig();
-    for (let account = 0; account < 1_100; account += 1) rig.memory.grant(`account${account}`, 10n);
-    for (let account = 0; account < 1_100; account += 1)
-      await rig.reservations.reserve(rig.reservationRequest({}, `account${account}`));
-    expect(rig.store.sent.length).toBe(1_100);
   });
 });
 

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { ReservationsRig } from '../../../support/reservations-rig.ts';
-import type { Fault } from '../../../support/rough-quota-store.ts';
 
 async function reserved(): Promise<{
   rig: ReservationsRig;
@@ -13,31 +11,6 @@ async function reserved(): Promise<{
 }
 
 describe('a close', () => {
-  const rough: [string, Fault[]][] = [
-    ['is throttled for a while', ['busy', 'busy', 'busy', 'busy', 'busy']],
-    ['is done but its reply is lost', ['lost']],
-    ['never arrives the first time', ['dropped']],
-    ['arrives again after its repeat', [{ kind: 'late', afterMs: 2_000 }]],
-    ['meets all of it', ['busy', 'dropped', 'lost', 'busy']],
-  ];
-  it.each(rough)('charges exactly once when it %s', async (_case, faults) => {
-    const { rig, reservation } = await reserved();
-    rig.store.meets('close', ...faults);
-    await rig.close(reservation, 4n);
-    await rig.clock.run(rig.clock.sleep(5_000));
-    expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
-    expect(rig.item?.open.size).toBe(0);
-    expect(rig.events).toEqual([]);
-    expect(rig.imbalance).toBeUndefined();
-  });
-
-  it('changes nothing when it is called again', async () => {
-    const { rig, reservation } = await reserved();
-    await rig.close(reservation, 4n);
-    await rig.close(reservation, 4n);
-    expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
-  });
-
   it('charges more than was reserved in full, below zero if need be', async () => {
     const { rig, reservation } = await reserved();
     await rig.close(reservation, 1500n);
@@ -102,39 +75,6 @@ describe('a close', () => {
     expect(rig.events).toEqual([]);
     expect(rig.store.sent).toContain('closedAs');
   });
-
-  it('whose reply was lost, that is no more the last and has no ledger row is charged no second time', async () => {
-    const { rig, reservation } = await reserved();
-    const other = await rig.reserve();
-    rig.store.meets('close', 'lost', { kind: 'taken', afterMs: 100 });
-    const closing = rig.close(reservation, 4n);
-    const { account, id, entry } = other;
-    const closeRecord = { id, kind: 'released', charge: 0n, at: 1 } as const;
-    const between = rig.clock.sleep(50).then(async () => {
-      await rig.memory.close({ account, id, entry, releaseSlot: true, closeRecord });
-      rig.memory.closed.clear();
-    });
-    await rig.clock.run(Promise.all([closing, between]));
-    expect(rig.item).toMatchObject({ spent: 4n, settled: 2 });
-    expect(rig.events).toMatchObject([{ name: 'settle_late', fields: { unsure: true } }]);
-  });
-
-  it.each([599_000, 600_500, 603_500])(
-    'of a store that hangs is logged as lost before the host kills, when the call ends after %s ms',
-    async (endedMs) => {
-      const { rig, reservation } = await reserved();
-      const startMs = rig.clock.now();
-      rig.store.close = async () => {
-        await rig.clock.sleep(1_200);
-        throw new StoreUnavailable('no reply in time');
-      };
-      await rig.clock.run(rig.clock.sleep(endedMs));
-      await rig.clock.run(rig.close(reservation, 4n));
-      expect(rig.events).toMatchObject([{ name: 'settle_lost' }]);
-      // The host kills 5 s after the deadline of the call.
-      expect(rig.clock.now() - startMs).toBeLessThan(605_000);
-    },
-  );
 
   it('that cannot be written is given up 4 s after the deadline of its call and logged with everything that a repeat needs', async () => {
     const { rig, reservation } = await reserved();

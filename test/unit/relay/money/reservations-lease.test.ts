@@ -36,33 +36,6 @@ describe('the lease of a call', () => {
     await end();
     expect(rig.clock.pendingTimers).toBe(0);
   });
-
-  it('is renewed also when the store is throttled for a while or loses replies', async () => {
-    const rig = funded();
-    rig.store.meets('renew', 'busy', 'busy', 'lost', 'dropped');
-    const { reservation, pass, end } = await running(rig);
-    await pass(62_000);
-    expect(untilMs(rig, reservation.id)).toBeGreaterThan(rig.clock.now() + 50_000);
-    await end();
-  });
-
-  it('ends with the call, and is not renewed once the reservation is closed', async () => {
-    const rig = funded();
-    const { reservation, pass, end } = await running(rig);
-    await rig.close(reservation, 1n);
-    await pass(200_000);
-    expect(rig.store.sent).toEqual(['reserve', 'close', 'renew']);
-    expect(rig.item?.open.size).toBe(0);
-    await end();
-  });
-
-  it('is not renewed beyond the time of the host', async () => {
-    const rig = funded();
-    const { end } = await running(rig);
-    await rig.clock.run(rig.clock.sleep(3_600_000));
-    expect(rig.store.sent.filter((operation) => operation === 'renew')).toHaveLength(10);
-    await end();
-  });
 });
 
 describe('the place of a crashed call', () => {
@@ -79,21 +52,5 @@ describe('the place of a crashed call', () => {
     await rig.close(crashed, 4n);
     expect(rig.item?.places.get('key1')).toEqual(new Set([next.id]));
     expect(rig.item).toMatchObject({ spent: 4n, settled: 1 });
-  });
-
-  it('is not freed while the call renews its lease', async () => {
-    const rig = funded();
-    const { pass, end } = await running(rig, one);
-    await pass(300_000);
-    await expect(rig.reserve(one)).rejects.toMatchObject({ message: 'refused: concurrency' });
-    await end();
-  });
-
-  it('is freed also when a version before parts closed the call and left it', async () => {
-    const rig = funded();
-    const places = new Map([['key1', new Set(['gone'])]]);
-    rig.memory.items.set('acme', { ...rig.item!, places });
-    const { id } = await rig.reserve(one);
-    expect(rig.item?.places.get('key1')).toEqual(new Set([id]));
   });
 });

@@ -54,13 +54,6 @@ describe('a reserve', () => {
     expect(rig.item?.open.size).toBe(0);
   });
 
-  it('refuses an account without an item and without a plan, and makes no item for it', async () => {
-    const rig = new ReservationsRig();
-    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: quota' });
-    expect(rig.item).toBeUndefined();
-    expect(rig.store.sent).toEqual(['reserve']);
-  });
-
   const firsts = [
     ['a plan that covers the call', { slots: [slot('free', 5)] }],
     ['an unlimited plan', { slots: [slot('free', null)] }],
@@ -77,44 +70,6 @@ describe('a reserve', () => {
     expect(rig.imbalance).toBeUndefined();
   });
 
-  it('of two first calls at once admits both with one item', async () => {
-    const rig = new ReservationsRig();
-    const requests = [1, 2].map(() => rig.reservationRequest({ slots: [slot('free', 5)] }));
-    await Promise.all(requests.map((request) => rig.reserve(request)));
-    expect(rig.item?.open.size).toBe(2);
-  });
-
-  it('goes on to the first call when the making of the item is throttled', async () => {
-    const rig = new ReservationsRig();
-    rig.store.meets('create', 'busy', 'lost');
-    const { entry } = await rig.reserve({ slots: [slot('free', 5)] });
-    expect(entry.slot).toBe(slot('free', 5).key);
-  });
-
-  it('falls through full entries to the next, then to the balance', async () => {
-    const rig = funded();
-    const slots = [slot('a', 1), slot('b', 1)];
-    const taken = [];
-    for (let call = 0; call < 3; call += 1) taken.push((await rig.reserve({ slots })).entry);
-    expect(taken.map((entry) => [entry.slot, entry.amount])).toEqual([
-      ['a@2026-11-01', 0n],
-      ['b@2026-11-01', 0n],
-      ['', 10n],
-    ]);
-  });
-
-  it('beyond the calls that an account may have at once is refused until one is closed', async () => {
-    const rig = funded();
-    const open = [];
-    for (let call = 0; call < 3; call += 1) open.push(await rig.reserve({ accountConcurrency: 3 }));
-    await expect(rig.reserve({ accountConcurrency: 3 })).rejects.toMatchObject({
-      message: 'refused: open_entries',
-    });
-    const [first] = open;
-    if (first) await rig.close(first);
-    await rig.reserve({ accountConcurrency: 3 });
-  });
-
   it('gives up after 4 tries for money that others got in the way of: they hold it, and nothing is reserved', async () => {
     const rig = funded(0n);
     const { reserve } = rig.store;
@@ -126,47 +81,6 @@ describe('a reserve', () => {
     await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: reserved' });
     expect(rig.store.sent).toEqual(['reserve', 'reserve', 'reserve', 'reserve']);
     expect(rig.item?.open.size).toBe(0);
-  });
-
-  it('gives up after 4 tries for a call of a plan that others got in the way of, with 503', async () => {
-    const rig = funded(0n);
-    const { reserve } = rig.store;
-    const slots = [slot('a', 1)];
-    await rig.reserve({ slots });
-    rig.store.reserve = async (write) => {
-      const reply = await reserve(write);
-      return reply.done || !reply.item ? reply : { done: false, item: { ...reply.item, plan: new Map() } };
-    };
-    await expect(rig.reserve({ slots })).rejects.toMatchObject({
-      status: 503,
-      reason: 'reserve_contended',
-      headers: { 'retry-after': '1' },
-    });
-    expect(rig.item?.open.size).toBe(1);
-  });
-
-  it('whose money running calls got in each of its 4 tries says so: it is not the account that is unavailable', async () => {
-    const rig = funded(20n);
-    await rig.reserve();
-    const { reserve } = rig.store;
-    rig.store.reserve = async (write) => {
-      const item = (await reserve({ ...write, atLeast: 1000n })).item;
-      return { done: false, item };
-    };
-    await expect(rig.reserve()).rejects.toMatchObject({ status: 429, message: 'refused: reserved' });
-    expect(rig.store.sent).toHaveLength(5);
-  });
-
-  it('of which nothing but a guess is known blames the store, not money that others hold', async () => {
-    const rig = funded();
-    rig.store.meets('reserve', 'dropped');
-    // The number of parts is an old one: the part that is tried does not exist.
-    const reservationRequest = { ...rig.reservationRequest(), parts: 64 };
-    await expect(rig.reserve(reservationRequest)).rejects.toMatchObject({
-      status: 503,
-      reason: 'reserve_contended',
-    });
-    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
   });
 
   it('tries a throttled store for 1.5 s, then gives up with nothing reserved and nothing to cancel', async () => {
@@ -205,46 +119,6 @@ describe('a reserve whose outcome stays unknown', () => {
     expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
     expect(rig.item?.places.size).toBe(0);
     expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
-  });
-
-  it('is cancelled too when a repeat was refused', async () => {
-    const rig = funded(10n);
-    const first = await rig.reserve();
-    rig.store.meets('reserve', { kind: 'late', afterMs: 5_000 });
-    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: reserved' });
-    await rig.close(first);
-    await rig.clock.run(rig.clock.sleep(10_000));
-    expect(rig.item?.available).toBe(10n);
-    expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true }]);
-  });
-
-  it('is cancelled also when a grant creates the item of the account before the try arrives', async () => {
-    const rig = new ReservationsRig();
-    rig.store.meets('reserve', { kind: 'late', afterMs: 5_000 }, 'fine');
-    await expect(rig.reserve()).rejects.toMatchObject({ message: 'refused: quota' });
-    rig.memory.grant('acme', 1000n);
-    await rig.clock.run(rig.clock.sleep(10_000));
-    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
-    expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true }]);
-  });
-
-  const roughCancels: [string, Fault[], Fault[]][] = [
-    ['throttled', ['busy', 'busy'], ['busy']],
-    ['done but not answered', ['lost'], ['lost']],
-    ['dropped', ['dropped'], ['dropped']],
-  ];
-  it.each(roughCancels)('is cancelled though the cancel itself is %s', async (_case, tombstone, close) => {
-    for (const fate of ['lost', 'dropped'] as const) {
-      const rig = funded();
-      rig.store
-        .always(fate, 'reserve')
-        .meets('tombstone', ...tombstone)
-        .meets('close', ...close);
-      await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
-      expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
-      expect(rig.imbalance).toBeUndefined();
-      expect(rig.events).toEqual([]);
-    }
   });
 
   it('whose cancel gets no answer either refuses at once, and goes on to be cancelled', async () => {
@@ -291,14 +165,5 @@ describe('a reserve whose outcome stays unknown', () => {
     await rig.clock.run(rig.reservations.reserve(rig.reservationRequest()).catch(() => undefined));
     await rig.clock.run(rig.clock.sleep(10_000));
     expect(rig.events).toHaveLength(20);
-  });
-
-  it('asks a store that fails about once in half a second, not more, while it is cancelled', async () => {
-    const rig = funded();
-    rig.store.always('dropped', 'reserve', 'tombstone');
-    await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
-    const tries = rig.store.sent.filter((operation) => operation === 'tombstone').length;
-    expect(tries).toBeGreaterThan(100);
-    expect(tries).toBeLessThan(130);
   });
 });

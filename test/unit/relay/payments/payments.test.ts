@@ -35,22 +35,6 @@ describe('a paid checkout', () => {
     expect(rig.granted).toEqual(['acme pi_1 71']);
   });
 
-  test('takes the reference from the metadata, too', async () => {
-    const rig = new StripeRig();
-    const metadata = { relay_reference: reference({ account: 'beta' }) };
-    await rig.send(completed, session({ client_reference_id: null, metadata }));
-    expect(rig.granted).toEqual(['beta pi_1 71']);
-  });
-
-  test('is accepted under every link secret of the list', async () => {
-    const rig = new StripeRig();
-    const links = ['ssm:/relay/relay/links', 'ssm:/relay/relay/links-new'];
-    rig.settings = rig.settings && { ...rig.settings, linkSecrets: links };
-    const signed = reference({}, 'new link secret');
-    await rig.send(completed, session({ client_reference_id: signed }));
-    expect(rig.granted).toEqual(['acme pi_1 71']);
-  });
-
   test.each<[string, object, string]>([
     ['without a reference', { client_reference_id: null }, 'no reference of this relay'],
     ['with the reference of another shop', { client_reference_id: 'order-1' }, 'no reference of this relay'],

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { closeExpired } from '../../../../shared/billing/quota-item.ts';
 import { cancel } from '../../../../shared/relay/stored/routes.ts';
-import { foundEnd } from '../../../../shared/relay/stored/reads.ts';
 import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
@@ -162,25 +161,6 @@ describe('an accepted background call', () => {
     },
   );
 
-  it('is refused, and leaves nothing that runs, when the store takes nothing back for long', async () => {
-    const rig = rigOf();
-    const { responses } = rig.stored;
-    const put = responses.put.bind(responses);
-    responses.put = async (response) => {
-      await put(response);
-      throw new StoreUnavailable('no reply');
-    };
-    responses.withdraw = () => Promise.reject(new StoreUnavailable('no reply'));
-    const startedMs = rig.clock.now();
-    expect((await accepted(rig)).status).toBe(503);
-    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(4_000);
-    expect(rig.stored.started).toEqual([]);
-    balanced(rig);
-    await rig.clock.run(rig.clock.sleep(70_000));
-    const found = (await head(rig)) ?? expect.fail('it stays until it expires');
-    expect(await foundEnd(rig.stored, found, rig.clock.now() / 1000)).toMatchObject({ status: 'failed' });
-  });
-
   it('is refused, and cannot run any more, when its run cannot be started', async () => {
     const rig = rigOf();
     Object.assign(rig.stored, { startRun: () => Promise.reject(new StoreUnavailable('throttled')) });
@@ -212,14 +192,6 @@ describe('an accepted background call', () => {
     const answer = await accepted(rig);
     expect([answer.status, JSON.parse(answer.text).error.param]).toEqual([400, 'background']);
     expect(rig.stored.started).toEqual([]);
-  });
-
-  it('counts among the calls at once of its key until it has ended', async () => {
-    const rig = rigOf(answered, { key: { store: true, max_concurrency: 1 } });
-    await accepted(rig);
-    expect((await accepted(rig)).status).toBe(429);
-    await rig.clock.run(rig.runs());
-    expect((await accepted(rig)).status).toBe(200);
   });
 });
 
@@ -426,10 +398,6 @@ describe('cancel', () => {
     await accepted(rig, { background: false });
     await expect(rig.clock.run(cancels(rig))).rejects.toMatchObject({ param: 'response_id' });
   });
-
-  it('of what nobody has is not found', async () => {
-    await expect(cancels(rigOf())).rejects.toMatchObject({ status: 404 });
-  });
 });
 
 describe('a deleted response', () => {
@@ -465,32 +433,6 @@ describe('a deleted response', () => {
     expect(await head(rig)).toBeUndefined();
     expect(rig.item?.settled).toBe(1);
     expect(rig.faults).toEqual([]);
-  });
-
-  it('that was queued stays cancelled and costs nothing when it cannot be removed', async () => {
-    const rig = rigOf();
-    await accepted(rig);
-    const remove = rig.stored.responses.remove.bind(rig.stored.responses);
-    rig.stored.responses.remove = () => Promise.reject(new StoreUnavailable('away'));
-    rig.store.meets('close', 'lost');
-    expect(await rig.clock.run(deletes(rig))).toBe(503);
-    balanced(rig);
-    expect(await head(rig)).toMatchObject({ status: 'cancelled' });
-    await rig.clock.run(rig.runs());
-    rig.stored.responses.remove = remove;
-    expect(await rig.clock.run(deletes(rig))).toBe(200);
-    expect([await head(rig), rig.sent, rig.item?.settled]).toEqual([undefined, [], 1]);
-  });
-
-  it('that was queued is left to the sweeper when its reservation cannot be closed', async () => {
-    const rig = rigOf();
-    await accepted(rig);
-    rig.store.always('dropped', 'close');
-    expect(await rig.clock.run(deletes(rig))).toBe(200);
-    expect(rig.open).toHaveLength(1);
-    await swept(rig);
-    expect(spent(rig)).toBe(0n);
-    balanced(rig);
   });
 
   it.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])(

@@ -1,7 +1,6 @@
 /** Requests that go on from stored responses, through the core. */
 import { describe, expect, it } from 'vitest';
 import { asRecord } from '../../../../shared/wire/json.ts';
-import { StoreBusy } from '../../../../shared/relay/ports/store-errors.ts';
 import {
   CoreRig,
   data,
@@ -150,20 +149,6 @@ describe('a key that may store', () => {
     expect(await fresh.answered(body(id))).toMatchObject({ store: true });
   });
 
-  it('may branch, and leave a turn unstored', async () => {
-    const chain = new Chain();
-    const { id } = await chain.answered({ input: 'a' });
-    for (const input of ['b', 'c']) {
-      const branch = await chain.answered({ input, previous_response_id: id, store: false });
-      expect(branch).toMatchObject({ store: false, previous_response_id: id });
-      expect(errorOf(await chain.post({ input, previous_response_id: branch['id'] }))).toMatchObject({
-        status: 400,
-        code: 'previous_response_not_found',
-        param: 'previous_response_id',
-      });
-    }
-  });
-
   it("finds no other account's", async () => {
     const keys = { 'sk-test': { row: keyRow() }, 'sk-other': { row: keyRow({ account: 'other' }) } };
     const chain = new Chain({ ...storing, keys });
@@ -180,16 +165,6 @@ describe('a key that may store', () => {
       param: 'input[0].id',
     });
     expect(chain.rig.sent).toHaveLength(1);
-  });
-
-  it('may repeat the call when the store throttles, and is not charged', async () => {
-    const chain = new Chain();
-    const { id } = await chain.answered({ input: 'a' });
-    chain.rig.stored.failing = new StoreBusy('throttled');
-    const answer = await chain.post({ input: 'b', previous_response_id: id });
-    expect(errorOf(answer)).toMatchObject({ status: 503, code: 'unavailable' });
-    expect(answer.headers['retry-after']).toBe('2');
-    expect(chain.rig.quotas.items.get('acme')?.open.size).toBe(0);
   });
 
   it('keeps with one upstream over a conversation, whatever its instructions', async () => {

@@ -4,7 +4,7 @@ import { ResponseTooLarge } from '../../../../shared/relay/ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { delta, hang, hello, reset, type Step } from '../../../support/core-rig.ts';
-import { otherKey, parsed, plainKey, StoredRig, type Value } from './stored-rig.ts';
+import { parsed, plainKey, StoredRig, type Value } from './stored-rig.ts';
 
 const id = 'resp-01testrequest0000000000001';
 const kept = async (rig: StoredRig, account = 'acme') =>
@@ -43,14 +43,6 @@ describe.each(modes)('an answer that is stored (stream: %s)', (stream) => {
       status: 'completed',
       output: [{ content: [{ text: 'Hello' }] }],
     });
-  });
-
-  it('is another account’s to nobody', async () => {
-    const rig = new StoredRig();
-    await rig.create({ stream });
-    expect(await kept(rig, 'stranger')).toBeUndefined();
-    await rig.create({ stream }, { headers: { authorization: `Bearer ${otherKey}` }, id: '0'.repeat(26) });
-    expect((await rig.stored.responses.read('acme', [`resp-${'0'.repeat(26)}`])).size).toBe(0);
   });
 });
 
@@ -115,55 +107,6 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     expect(await kept(rig)).toBeUndefined();
   });
 
-  it('because no try was answered is taken back if one was applied', async () => {
-    const rig = new StoredRig();
-    const put = rig.stored.responses.put.bind(rig.stored.responses);
-    rig.stored.responses.put = async (response) => {
-      await put(response);
-      throw new StoreUnavailable('no reply');
-    };
-    const { text } = await rig.create({ stream });
-    expect(whole(text, stream)).toMatchObject({ store: false });
-    expect(await kept(rig)).toBeUndefined();
-  });
-
-  it('because the store is away for some seconds is taken back once it is there again', async () => {
-    const rig = new StoredRig();
-    const { responses } = rig.stored;
-    const put = responses.put.bind(responses);
-    const withdraw = responses.withdraw.bind(responses);
-    const isBackMs = rig.clock.now() + 5_000;
-    responses.put = async (response) => {
-      await put(response);
-      throw new StoreUnavailable('no reply');
-    };
-    responses.withdraw = async (...of) => {
-      if (rig.clock.now() < isBackMs) throw new StoreUnavailable('no reply');
-      await withdraw(...of);
-    };
-    const { text } = await rig.create({ stream });
-    expect(whole(text, stream)).toMatchObject({ store: false });
-    expect(await kept(rig)).toBeUndefined();
-    expect(rig.events.map(({ name }) => name)).toEqual(['response_not_stored']);
-  });
-
-  it('because the store hangs is taken back before that comes, and does not hold up its bill for long', async () => {
-    const rig = new StoredRig();
-    const { responses } = rig.stored;
-    const put = responses.put.bind(responses);
-    responses.put = async (response) => {
-      await rig.clock.sleep(600_000);
-      await put(response);
-    };
-    const startedMs = rig.clock.now();
-    await rig.create({ stream });
-    expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(7_000);
-    expect(rig.logged).toMatchObject([{ end: 'completed' }]);
-    await rig.clock.run(rig.clock.sleep(700_000));
-    expect(await kept(rig)).toBeUndefined();
-    expect(rig.clock.pendingTimers).toBe(0);
-  });
-
   it('because nothing of the store answers ends within 7 s, and says that it may be there', async () => {
     const rig = new StoredRig();
     const never = () => new Promise<never>(() => {});
@@ -226,14 +169,6 @@ describe('an answer that fails', () => {
     expect(status).toBeGreaterThanOrEqual(400);
     expect(await kept(rig)).toBeUndefined();
     expect(rig.events.filter(({ name }) => name === 'response_not_stored')).toEqual([]);
-  });
-
-  it('after heartbeats alone, as JSON, is an error that names no response, and is not stored', async () => {
-    const rig = new StoredRig();
-    const { text, status } = await rig.upstream({ steps: [delta('Hel'), 50_000, reset] }).create({});
-    expect(status).toBe(200);
-    expect(parsed(text)).toMatchObject({ error: { code: 'upstream_unavailable' } });
-    expect(await kept(rig)).toBeUndefined();
   });
 
   it('because its time is up is stored in a second, and settled in time', async () => {

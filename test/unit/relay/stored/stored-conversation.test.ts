@@ -2,13 +2,11 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { storedReading } from '../../../../shared/endpoints/responses/stored-input.ts';
 import {
-  ResponseTooLarge,
   type Admit,
   type ResponseHead,
   type StoredResponse,
   ancestorsMax,
 } from '../../../../shared/relay/ports/stored.ts';
-import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { conversationOf } from '../../../../shared/relay/stored/conversation.ts';
 import { MemoryStored } from '../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -100,10 +98,6 @@ describe('the turns before a request', () => {
     );
     expect(previous).toMatchObject({ id: idOf(turns), turn: turns });
     expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / 8));
-  });
-
-  it('are nothing where a request refers to none', () => {
-    expect(storedReading.references({ model: 'm', input: 'x' })).toBeUndefined();
   });
 
   it('end with turn 1,000, found in 126 reads', async () => {
@@ -203,11 +197,6 @@ describe('what cannot be read is not found, and all of it alike', () => {
       body: { error: { code: 'response_not_found', param: 'input[1].id' } },
     });
   });
-
-  it('an item of another account', async () => {
-    stored.set(turn(1, { account: 'other' }));
-    await expect(referring(`msg_${suffixOf(1)}_0`)).rejects.toMatchObject({ status: 404 });
-  });
 });
 
 describe('references to items', () => {
@@ -218,12 +207,6 @@ describe('references to items', () => {
       { item: { role: 'assistant' }, seal: 'seal 1' },
       { item: { role: 'user' }, seal: undefined },
     ]);
-  });
-
-  it('find the answered one where a client sent another under its id', async () => {
-    const id = `msg_${suffixOf(1)}_0`;
-    stored.set(turn(1, {}, { input: [said(id, 'never said')] }));
-    expect((await referring(id)).referred.get(id)?.item).toEqual(said(id, 'a1'));
   });
 
   it('read each response once, and none of the chain again', async () => {
@@ -263,12 +246,6 @@ describe('references to items', () => {
     await expect(referring(...ids)).rejects.toMatchObject({ code: 'conversation_too_long' });
     expect(reads).toEqual([]);
   });
-
-  it('end at the first batch with one that is not found', async () => {
-    const ids = Array.from({ length: 128 }, (_, i) => `msg_${suffixOf(i)}_0`);
-    await expect(referring(...ids)).rejects.toMatchObject({ status: 404 });
-    expect(reads).toHaveLength(1);
-  });
 });
 
 describe('contents that a request of a few bytes names', () => {
@@ -307,30 +284,6 @@ describe('contents that a request of a few bytes names', () => {
       );
     await expect(after(idOf(20))).rejects.toMatchObject({ code: 'conversation_too_long' });
     expect(unpacked).toBeLessThanOrEqual(unpackedLengthMax);
-  });
-});
-
-describe('a store that', () => {
-  it('throttles is asked again', async () => {
-    await put(1);
-    stored.failing = new StoreBusy('throttled');
-    const found = after(idOf(1));
-    await clock.run(clock.sleep(300));
-    stored.failing = undefined;
-    expect((await clock.run(found)).earlier).toHaveLength(1);
-  });
-
-  it.each([new StoreBusy('throttled'), new StoreUnavailable('down')])(
-    'fails is a 503 that may be repeated: %o',
-    async (error) => {
-      stored.failing = error;
-      await expect(clock.run(after(idOf(1)))).rejects.toBeInstanceOf(StoreUnavailable);
-    },
-  );
-
-  it('has a defect is not taken for one that is down', async () => {
-    stored.failing = new ResponseTooLarge();
-    await expect(clock.run(after(idOf(1)))).rejects.toBe(stored.failing);
   });
 });
 

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
-import { defaultSettings } from '../../../../shared/config/settings.ts';
-import { data, demoKey, done, finish, hello, keyRow, usage } from '../../../support/core-rig.ts';
+import { demoKey, keyRow } from '../../../support/core-rig.ts';
 import { otherKey, parsed, plainKey, secondKey, StoredRig, type Value } from './stored-rig.ts';
 
 const idIn = (text: string): string => String(parsed(text)['id']);
@@ -71,21 +70,6 @@ describe('a response that is stored', () => {
       expect((await rig.ask(asked)).status).toBe(404);
   });
 
-  it('is deleted although the first try got no reply', async () => {
-    const rig = new StoredRig();
-    const { id } = await stored(rig);
-    const remove = rig.stored.responses.remove.bind(rig.stored.responses);
-    let tries = 0;
-    rig.stored.responses.remove = async (...of) => {
-      const had = await remove(...of);
-      tries += 1;
-      if (tries === 1) throw new StoreUnavailable('no reply');
-      return had;
-    };
-    expect((await rig.ask(`DELETE /${id}`)).json).toMatchObject({ deleted: true });
-    expect(tries).toBe(2);
-  });
-
   it('is read while the relay is closed, which takes no calls', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
@@ -117,22 +101,6 @@ describe('a response that is stored', () => {
     const { status, json } = await rig.ask(`GET /${id}?stream=true`);
     expect(status).toBe(400);
     expect(json).toMatchObject({ error: { type: 'invalid_request_error', param: 'stream' } });
-  });
-
-  it('cannot be cancelled unless it runs in the background', async () => {
-    const rig = new StoredRig();
-    const { id } = await stored(rig);
-    const { status, json } = await rig.ask(`POST /${id}/cancel`);
-    expect(status).toBe(400);
-    expect(json).toMatchObject({ error: { type: 'invalid_request_error' } });
-  });
-
-  it('is not charged for when it is read, listed or deleted', async () => {
-    const rig = new StoredRig();
-    const { id } = await stored(rig);
-    const before = rig.store.sent.length;
-    for (const asked of [`GET /${id}`, `GET /${id}/input_items`, `DELETE /${id}`]) await rig.ask(asked);
-    expect(rig.store.sent).toHaveLength(before);
   });
 });
 
@@ -212,14 +180,6 @@ describe('an id that nobody can read', () => {
     },
   );
 
-  it('needs a key before anything else', async () => {
-    const rig = new StoredRig();
-    for (const path of paths(unknown)) {
-      expect((await rig.ask(path, 'sk-unknown')).status).toBe(401);
-      expect((await rig.ask(path, demoKey, { headers: {} })).status).toBe(401);
-    }
-  });
-
   it('is found although this environment has an older key, which may not store', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
@@ -232,28 +192,6 @@ describe('an id that nobody can read', () => {
       get: () => (++reads > 1 ? { row: keyRow({ store: true }) } : row),
     });
     expect((await asked).status).toBe(200);
-  });
-
-  it('is found by every key while the setting allows all of them', async () => {
-    const rig = new StoredRig({
-      settings: { store: { ...defaultSettings.store, allKeys: true } },
-    });
-    const { id } = await stored(rig);
-    expect((await rig.ask(`GET /${id}`, plainKey)).status).toBe(200);
-  });
-});
-
-describe('a path with a method that it has not', () => {
-  it.each([
-    ['POST', ''],
-    ['PUT', ''],
-    ['POST', '/input_items'],
-    ['GET', '/cancel'],
-  ])('%s %s is refused with those that it has', async (method, below) => {
-    const { status, json, headers } = await new StoredRig().ask(`${method} /${unknown}${below}`);
-    expect(status).toBe(405);
-    expect(json).toMatchObject({ error: { code: 'method_not_allowed' } });
-    expect(headers['allow']).not.toContain(method);
   });
 });
 
@@ -273,18 +211,6 @@ describe('a store that fails', () => {
       expect((await rig.ask(`GET /${id}`)).status).toBe(200);
     },
   );
-
-  it('is waited for when it throttles once', async () => {
-    const rig = new StoredRig();
-    const { id } = await stored(rig);
-    const read = rig.stored.responses.read.bind(rig.stored.responses);
-    let tries = 0;
-    rig.stored.responses.read = (...of) => {
-      tries += 1;
-      return tries === 1 ? Promise.reject(new StoreBusy('throttled')) : read(...of);
-    };
-    expect((await rig.ask(`GET /${id}`)).status).toBe(200);
-  });
 });
 
 describe('a background response', () => {
@@ -444,22 +370,6 @@ describe('the items that a response was made of', () => {
     expect(whole.json['data']).toMatchObject([{ content: [image] }]);
   });
 
-  it('come in pages that end, although a client gave many the same id', async () => {
-    const rig = new StoredRig();
-    const input = Array.from({ length: 5 }, () => ({ id: 'msg_same', role: 'user', content: 'again' }));
-    const { id } = await stored(rig, { input });
-    const pages: unknown[] = [];
-    let after = '';
-    for (let more = true; more && pages.length < 9;) {
-      const { json } = await rig.ask(`GET /${id}/input_items?limit=1&after=${after}`);
-      pages.push(json['last_id']);
-      after = String(json['last_id']);
-      more = json['has_more'] === true;
-    }
-    expect(new Set(pages).size).toBe(pages.length);
-    expect(pages.length).toBeLessThan(9);
-  });
-
   it.each([
     ['limit=0', 'limit'],
     ['limit=101', 'limit'],
@@ -473,24 +383,6 @@ describe('the items that a response was made of', () => {
     const { status, json } = await rig.ask(`GET /${id}/input_items?${query}`);
     expect(status).toBe(400);
     expect(json).toMatchObject({ error: { type: 'invalid_request_error', code: 'invalid_value', param } });
-  });
-
-  it('of a call of a tool are listed with it and its output', async () => {
-    const rig = new StoredRig();
-    const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } };
-    const called = data({ choices: [{ index: 0, delta: { tool_calls: [call] } }] });
-    rig.upstream({ steps: [called, finish('tool_calls'), usage(1, 1), done] }, { steps: hello });
-    const tools = [{ type: 'function', name: 'look', parameters: {} }];
-    const { id, answer } = await stored(rig, { tools });
-    const [{ call_id } = { call_id: '' }] = answer['output'] as { call_id: string }[];
-    const output = [{ type: 'function_call_output', call_id, output: 'sun' }];
-    const { id: next } = await stored(rig, { tools, input: output, previous_response_id: id });
-    const { json } = await rig.ask(`GET /${next}/input_items?order=asc`);
-    expect(json['data']).toMatchObject([
-      { type: 'message', role: 'user' },
-      { type: 'function_call', call_id, name: 'look', arguments: '{}', status: 'completed' },
-      { type: 'function_call_output', call_id, output: 'sun' },
-    ]);
   });
 });
 

@@ -37,17 +37,6 @@ describe('events of a background response are kept', () => {
     expect(numbersOf(await kept(rig))).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  it('in batches of some 64 KB, at once when as much is there', async () => {
-    const { rig, writer } = await begun();
-    for (const text of answerTexts(40, 'x'.repeat(10_000))) writer.wrote(text);
-    await wait(rig, 1);
-    const batches = await kept(rig);
-    expect(batches.length).toBeGreaterThan(4);
-    for (const { frames } of batches) expect(frames.join('').length).toBeLessThan(80_000);
-    await rig.clock.run(writer.finished());
-    expect(numbersOf(await kept(rig))).toHaveLength(42);
-  });
-
   it('in order and once each while the store refuses now and then, and loses replies', async () => {
     const { rig, writer } = await begun();
     const seen = new Map<number, string>();
@@ -83,20 +72,6 @@ describe('events of a background response are kept', () => {
     expect(numbersOf(await kept(rig))).toEqual([0, 1, 2]);
   });
 
-  it('as far as the store takes them: the run ends some seconds later, with the number that is there', async () => {
-    const { rig, writer } = await begun();
-    for (const text of answerTexts(1)) writer.wrote(text);
-    await wait(rig, 1_000);
-    rig.before = (what) => {
-      if (what === 'append') throw new StoreUnavailable();
-    };
-    writer.wrote(frame('response.output_text.delta', 3));
-    const startedMs = rig.clock.now();
-    expect(await rig.clock.run(writer.finished())).toBe(4);
-    expect(rig.clock.now() - startedMs).toBeLessThan(7_000);
-    expect(rig.faults).toEqual([]);
-  });
-
   it('also where the last reply was lost and no other came: what is there counts', async () => {
     const { rig, writer } = await begun();
     for (const text of answerTexts(1)) writer.wrote(text);
@@ -109,21 +84,5 @@ describe('events of a background response are kept', () => {
       throw new StoreUnavailable();
     };
     expect(await rig.clock.run(writer.finished())).toBe(4);
-  });
-
-  it('with the first event alone when the run has written nothing', async () => {
-    const { rig, writer } = await begun();
-    expect(await rig.clock.run(writer.finished())).toBe(2);
-    expect(numbersOf(await kept(rig))).toEqual([0]);
-  });
-
-  it('up to an error that does not pass, which is logged', async () => {
-    const { rig, writer } = await begun();
-    rig.before = () => {
-      throw new Error('wrong');
-    };
-    for (const text of answerTexts(1)) writer.wrote(text);
-    expect(await rig.clock.run(writer.finished())).toBe(2);
-    expect(rig.faults).toHaveLength(1);
   });
 });
