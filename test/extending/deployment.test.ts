@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it } from 'vitest';
+import { CopiedTree } from './copied-tree.ts';
+
+/** An option of a stage and an alarm, done: each diff is what it takes and nothing else. */
+it.each([
+  {
+    fixture: 'trial-option.patch',
+    files: [
+      'infra/stack/constructs/distribution.ts',
+      'infra/stack/options/option-table.ts',
+      'infra/stack/relay.ts',
+      'relay.schema.json',
+    ],
+    tests: ['test/infra/price-class.test.ts', 'test/infra/options.test.ts', 'test/docs/options.test.ts'],
+    passes: 'price-class.test.ts CloudFront answers from the places of priceClass alone',
+  },
+  {
+    fixture: 'trial-alarm.patch',
+    files: ['infra/stack/observe/alarms.ts'],
+    tests: ['test/infra/alarm-states.test.ts', 'test/infra/alarms.test.ts', 'test/infra/dashboard.test.ts'],
+    passes: 'alarm-states.test.ts the alarm on attempts that fail triggers with 1000: true',
+  },
+])(
+  '$fixture touches four files of the product at most, and works',
+  async ({ fixture, files, tests, passes }) => {
+    const diff = readFileSync(path.join(import.meta.dirname, 'fixtures', fixture), 'utf8');
+    const changed = [...diff.matchAll(/^\+\+\+ b\/(.+)$/gm)].map(([, file]) => file ?? '');
+    expect(changed.filter((file) => !/^(docs|test)\//.test(file))).toEqual(files);
+    const tree = new CopiedTree();
+    try {
+      await tree.apply(fixture);
+      await tree.tool('tsc', '--noEmit');
+      const { failed, passed } = await tree.tests(...tests);
+      expect(failed).toEqual([]);
+      expect(passed).toContain(passes);
+    } finally {
+      tree.remove();
+    }
+  },
+  240_000,
+);
