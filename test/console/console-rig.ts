@@ -51,7 +51,12 @@ export interface Visitor {
   cookie: string;
   origin: string;
   get(path: string, headers?: Record<string, string>): Promise<Response>;
+  page(path: string): Promise<string>;
   post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
+  /** Fills in the form of a page, of the row as it is there, and sends it. */
+  send(path: string, fields?: Record<string, string>): Promise<Response>;
+  /** The page to which a reply leads. */
+  follow(reply: Response): Promise<string>;
 }
 
 /** Opens the address that the console printed, as a browser does. */
@@ -60,11 +65,12 @@ export async function enter({ address }: ServedConsole): Promise<Visitor> {
   const base = new URL(reply.headers.get('location') ?? '', address).href;
   const cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
   const { origin } = new URL(address);
-  return {
+  const visitor: Visitor = {
     base,
     cookie,
     origin,
     get: (path, headers = {}) => fetch(base + path, { redirect: 'manual', headers: { cookie, ...headers } }),
+    page: async (path) => (await visitor.get(path)).text(),
     post: (path, fields, headers = {}) =>
       fetch(base + path, {
         method: 'POST',
@@ -72,7 +78,13 @@ export async function enter({ address }: ServedConsole): Promise<Visitor> {
         headers: { cookie, origin, ...headers },
         body: new URLSearchParams(fields),
       }),
+    async send(path, fields = {}) {
+      const page = await visitor.page(path);
+      return visitor.post(path, { form_token: tokenIn(page), seen: seenIn(page), ...fields });
+    },
+    follow: (sent) => visitor.page(new URL(sent.headers.get('location') ?? '', base).href.slice(base.length)),
   };
+  return visitor;
 }
 
 /** What a page says that it read. */
@@ -82,3 +94,4 @@ export function costOf(page: string): { requests: number; bytes: number } {
 }
 
 export const tokenIn = (page: string): string => /name="form_token" value="(\w+)"/.exec(page)?.[1] ?? '';
+export const seenIn = (page: string): string => /name="seen" value="(\w+)"/.exec(page)?.[1] ?? '';

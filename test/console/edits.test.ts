@@ -2,7 +2,7 @@ import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { emptyAttributes } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalTableName } from '../../shared/tables/table-names.ts';
-import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
+import { enter, seenIn, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
 let rig: ConsoleRig;
@@ -13,108 +13,110 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-const pageOf = async (path: string): Promise<string> => (await visitor.get(path)).text();
-/** Where a browser sends the form of a page. */
-const sentTo = (page: string): string =>
-  new URL(/<form method="post" action="([^"]*)"/.exec(page)?.[1] ?? '', visitor.base).href;
+const key = { hash: 'b'.repeat(64), account: 'acme', hint: 'sk-AbCd...wXyZ' };
 
-describe('a form', () => {
-  it.each(['a\\b', 'a\tb', 'a%2Fb', 'a?b#c', '//a', '100%', 'å b'])(
-    'of the customer and of the channel %j is sent to its own page, and to that of no other',
-    async (name) => {
-      await put(rig.client, 'accounts', [{ account: name }]);
-      await put(rig.client, 'channels', [
-        { id: name, endpoint: 'https://a.example/v1', models: ['m'], state: true },
-      ]);
-      for (const path of ['customers', 'channels'].map(
-        (each) => `${each}/${encodeURIComponent(name)}/edit`,
-      )) {
-        const page = await pageOf(path);
-        expect(sentTo(page)).toBe(visitor.base + path);
-        const sent = await visitor.post(path, { form_token: tokenIn(page), name: 'n', note: 'n' });
-        expect([200, 303, 422]).toContain(sent.status);
-      }
-      expect(rig.faults).toEqual([]);
-    },
-  );
-});
+it.each(['a\\b', 'a\tb', 'a%2Fb', 'a?b#c', '//a', '100%', 'å b'])(
+  'sends a form of the customer and of the channel %j to its own page, and to that of no other',
+  async (name) => {
+    await put(rig.client, 'accounts', [{ account: name }]);
+    await put(rig.client, 'channels', [
+      { id: name, endpoint: 'https://a.example/v1', models: ['m'], state: true },
+    ]);
+    for (const folder of ['customers', 'channels']) {
+      const path = `${folder}/${encodeURIComponent(name)}/edit`;
+      const [, action = ''] = /<form method="post" action="([^"]*)"/.exec(await visitor.page(path)) ?? [];
+      expect(new URL(action, visitor.base).href).toBe(visitor.base + path);
+      expect([200, 303, 422]).toContain((await visitor.send(path, { name: 'n', note: 'n' })).status);
+    }
+    expect(rig.faults).toEqual([]);
+  },
+);
 
 describe('a form of a row that somebody else changed meanwhile', () => {
-  const confirmed = async (reply: Response): Promise<string> =>
-    (
-      await fetch(new URL(reply.headers.get('location') ?? '', visitor.base), {
-        headers: { cookie: visitor.cookie },
-      })
-    )
-      .text()
-      .then((page) => page.replaceAll(/\s+/g, ' '));
-  const seenIn = (page: string): string => /name="seen" value="(\w+)"/.exec(page)?.[1] ?? '';
-
   it('is refused for a customer, also after a typo in it, and does not switch the customer on again', async () => {
-    await put(rig.client, 'accounts', [{ account: 'watched', note: 'old', rpm: 10 }]);
+    const row = { account: 'watched', rpm: 10 };
+    await put(rig.client, 'accounts', [{ ...row, note: 'old' }]);
     const path = 'customers/watched/edit';
-    const form = await pageOf(path);
-    await put(rig.client, 'accounts', [{ account: 'watched', note: 'leaked', rpm: 10, enabled: false }]);
-    const fields = { form_token: tokenIn(form), note: 'new', rpm: '10', enabled: 'yes' };
+    const form = await visitor.page(path);
+    await put(rig.client, 'accounts', [{ ...row, note: 'leaked', enabled: false }]);
+    const send = (seen: string, more = {}) =>
+      visitor.send(path, { note: 'new', rpm: '10', enabled: 'yes', seen, ...more });
 
-    const typo = await visitor.post(path, { ...fields, seen: seenIn(form), contact: '{' });
+    const typo = await send(seenIn(form), { contact: '{' });
     expect(typo.status).toBe(422);
-    const corrected = await visitor.post(path, { ...fields, seen: seenIn(await typo.text()) });
+    const corrected = await send(seenIn(await typo.text()));
     expect(corrected.status).toBe(422);
     const refused = await corrected.text();
     expect(refused).toContain('watched was changed by somebody else meanwhile: look at it again');
 
     // Whoever goes on all the same reads what that does.
-    const again = await visitor.post(path, { ...fields, seen: seenIn(refused) });
-    expect(again.status).toBe(303);
-    expect(await confirmed(again)).toContain('calls of watched, which are refused now, are answered again');
+    const confirm = (await visitor.follow(await send(seenIn(refused)))).replaceAll(/\s+/g, ' ');
+    expect(confirm).toContain('calls of watched, which are refused now, are answered again');
   });
 
   it('is refused for the plan of a customer, and does not undo the other edit', async () => {
-    const since = '2026-11-01';
-    await put(rig.client, 'accounts', [{ account: 'planned', plan: { level: 1, since } }]);
+    const plan = { level: 1, since: '2026-11-01' };
+    await put(rig.client, 'accounts', [{ account: 'planned', plan }]);
     const path = 'customers/planned/plan';
-    const form = await pageOf(path);
-    const fields = { form_token: tokenIn(form), level: '1', since, until: '2099-01-01' };
-    await put(rig.client, 'accounts', [
-      { account: 'planned', plan: { level: 1, since }, note: 'not of the plan' },
-    ]);
-    expect((await visitor.post(path, { ...fields, seen: seenIn(form) })).status).toBe(303);
+    const seen = seenIn(await visitor.page(path));
+    const fields = { level: '1', since: plan.since, until: '2099-01-01', seen };
+    await put(rig.client, 'accounts', [{ account: 'planned', plan, note: 'not of the plan' }]);
+    expect((await visitor.send(path, fields)).status).toBe(303);
 
     await put(rig.client, 'accounts', [{ account: 'planned' }]);
-    const none = { form_token: tokenIn(form), level: '', seen: seenIn(form) };
-    for (const sent of [{ ...fields, seen: seenIn(form) }, none]) {
-      const reply = await visitor.post(path, sent);
+    for (const sent of [fields, { level: '', seen }]) {
+      const reply = await visitor.send(path, sent);
       expect(reply.status).toBe(422);
       const refused = await reply.text();
       expect(refused).toContain('the plan of planned was changed by somebody else meanwhile');
-      expect((await visitor.post(path, { ...fields, seen: seenIn(refused) })).status).toBe(303);
+      expect((await visitor.send(path, { ...fields, seen: seenIn(refused) })).status).toBe(303);
     }
   });
 
-  it('is refused for a price that is to begin later', async () => {
+  it('is refused for a price, at once or later; and what was carried out is not carried out again', async () => {
     const rule = { id: 7, type: 'token-billing', models: ['m'], input: 1, output: 2 };
     await put(rig.client, 'charges', [rule]);
-    const form = await pageOf('charges/7');
+    const seen = seenIn(await visitor.page('charges/7'));
+    const fields = { type: 'token-billing', models: 'm', input: '3000', output: '2000' };
+    const asked = await visitor.send('charges/7', fields);
+    expect(await visitor.follow(asked)).toMatch(/rises by 200 %/);
+    const path = new URL(asked.headers.get('location') ?? '', visitor.base).href.slice(visitor.base.length);
+    const confirm = { form_token: tokenIn(await visitor.page('charges/7')) };
+    expect(await visitor.follow(await visitor.post(path, confirm))).toContain('1 row is written');
     await put(rig.client, 'charges', [{ ...rule, cached_input: 0.1 }]);
-    const fields = { type: 'token-billing', models: 'm', input: '3', output: '2', from: '2099-01-01' };
-    const reply = await visitor.post('charges/7', {
-      ...fields,
-      form_token: tokenIn(form),
-      seen: seenIn(form),
-    });
-    expect(reply.status).toBe(422);
-    expect(await reply.text()).toContain('rule 7 was changed by somebody else meanwhile');
+    expect((await visitor.get(path)).headers.get('location')).toContain('/done/');
+    expect((await visitor.post(path, confirm)).headers.get('location')).toContain('/done/');
+
+    for (const from of ['', '2099-01-01']) {
+      const late = await visitor.send('charges/7', { ...fields, from, seen });
+      expect(late.status).toBe(422);
+      expect(await late.text()).toContain('7 was changed by somebody else meanwhile');
+    }
   });
 });
 
+it('rotates a key, shows the new one once, and disables it', async () => {
+  await put(rig.client, 'accounts', [{ account: 'acme' }]);
+  await put(rig.client, 'keys', [key]);
+  const done = async (path: string, fields = {}) => {
+    const confirm = await visitor.follow(await visitor.send(path, fields));
+    const [, at = ''] = /<form method="post" action="(confirm\/\w+)"/.exec(confirm) ?? [];
+    return visitor.post(at, { form_token: tokenIn(confirm) });
+  };
+  const rotated = await done(`keys/${key.hash}/rotate`, { grace: '24' });
+  const [, made = ''] = /data-secret>(sk-[\w-]+)</.exec(await visitor.follow(rotated)) ?? [];
+  expect(made).not.toBe('');
+  expect(await visitor.follow(rotated)).not.toContain(made);
+  const list = await visitor.page(`keys?text=${made.slice(0, 7)}`);
+  const [, path = ''] = /href="(keys\/\w+\/disable)"/.exec(list) ?? [];
+  expect(await visitor.follow(await done(path))).toContain('is refused within 30 seconds');
+  expect(await visitor.page(`keys?text=${made.slice(0, 7)}`)).toContain('>disabled<');
+});
+
 it('refuses a time of a leak that is none before the key is replaced, so that no new key is lost', async () => {
-  const hash = 'b'.repeat(64);
-  await put(rig.client, 'keys', [{ hash, account: 'acme', hint: 'sk-AbCd...wXyZ', kind: 'api' }]);
-  const path = `keys/${hash}/leaked`;
-  const form_token = tokenIn(await pageOf(path));
+  await put(rig.client, 'keys', [key]);
   for (const hours of ['1e400', '1e10', '-1', 'a day']) {
-    const reply = await visitor.post(path, { form_token, hours, successor: 'yes' });
+    const reply = await visitor.send(`keys/${key.hash}/leaked`, { hours, successor: 'yes' });
     expect([hours, reply.status]).toEqual([hours, 422]);
     expect(await reply.text()).toMatch(/id="hours-error">found .+, wanted a number above 0/);
   }
@@ -124,15 +126,13 @@ it.each(['1e400', 'Infinity', '0x1F', '1,5', '１'])(
   'refuses %j where a number is wanted, in an account and in a price',
   async (text) => {
     await put(rig.client, 'accounts', [{ account: 'numbers' }]);
-    const path = 'customers/numbers/edit';
-    const form = await pageOf(path);
-    const fields = { form_token: tokenIn(form), enabled: 'yes', rpm: text };
-    const seen = /name="seen" value="(\w+)"/.exec(form)?.[1] ?? '';
-    const reply = await visitor.post(path, { ...fields, seen });
-    expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('id="rpm-error"')]);
     const rule = { id: '9', type: 'token-billing', models: 'm', input: text, output: '1' };
-    const price = await visitor.post('charges-new', { ...rule, form_token: tokenIn(form) });
-    expect([price.status, await price.text()]).toEqual([422, expect.stringContaining('id="input-error"')]);
+    const replies = [
+      [await visitor.send('customers/numbers/edit', { enabled: 'yes', rpm: text }), 'id="rpm-error"'],
+      [await visitor.send('charges-new', rule), 'id="input-error"'],
+    ] as const;
+    for (const [reply, error] of replies)
+      expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining(error)]);
   },
 );
 
@@ -141,14 +141,10 @@ it.each([
   ['Acme Inc', "'Acme Inc'"],
   ["O'Hara; $(id)", String.raw`'O'\''Hara; $(id)'`],
 ])('shows commands to copy that are about the customer %j and run nothing else', async (name, word) => {
-  await rig.client.send(
-    new PutItemCommand({
-      TableName: physicalTableName('relay', 'quotas'),
-      Item: emptyAttributes({ account: name }),
-    }),
-  );
+  const Item = emptyAttributes({ account: name });
+  await rig.client.send(new PutItemCommand({ TableName: physicalTableName('relay', 'quotas'), Item }));
   await put(rig.client, 'accounts', [{ account: name }]);
-  const page = await pageOf(`statements?${new URLSearchParams({ account: name }).toString()}`);
+  const page = await visitor.page(`statements?${new URLSearchParams({ account: name }).toString()}`);
   const [, shown = ''] = /<pre class="command"><code>([^<]*)/.exec(page) ?? [];
   const text = shown.replaceAll('&#39;', "'").replaceAll('&quot;', '"').replaceAll('&amp;', '&');
   expect(text).toContain(`relay-ops statement ${word} --month `);
