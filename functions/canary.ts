@@ -4,7 +4,7 @@ import { readCanary, readEnvironment } from '../shared/adapters/system/environme
 import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
 import { backgroundMetrics, jsonLog } from '../shared/adapters/telemetry/log.ts';
 import { httpsUpstreamTransport } from '../shared/adapters/transport/https-transport.ts';
-import { requestSigner } from '../shared/adapters/aws/signature.ts';
+import { requestSigner } from '../shared/adapters/aws/aws-calls.ts';
 import { canary } from '../shared/relay/background/canary.ts';
 
 const requestMsMax = 25_000;

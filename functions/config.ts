@@ -3,7 +3,7 @@ import { backgroundTimes, tableClient } from '../shared/adapters/dynamodb/table-
 import { dynamoAccountRows } from '../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../shared/adapters/dynamodb/row-tables.ts';
 import { dynamoConfigStore } from '../shared/adapters/dynamodb/config-store.ts';
-import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/channel-health.ts';
+import { dynamoLearnedFactsReader } from '../shared/adapters/dynamodb/runtime-source.ts';
 import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secret-store.ts';
 import { readDefaultLimits, readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, systemRandom } from '../shared/adapters/system/node-ports.ts';

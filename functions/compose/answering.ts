@@ -1,9 +1,9 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
-import { DynamoChannelHealth, DynamoLearnedFacts } from '../../shared/adapters/dynamodb/channel-health.ts';
+import { DynamoChannelHealth, DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/secret-store.ts';
 import {
   hmacPseudonym,
@@ -16,7 +16,7 @@ import {
 import { readEnvironment, readSealKeys, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { httpsUpstreamTransport } from '../../shared/adapters/transport/https-transport.ts';
-import { requestSigner } from '../../shared/adapters/aws/signature.ts';
+import { requestSigner } from '../../shared/adapters/aws/aws-calls.ts';
 import type { SearchSettings } from '../../shared/config/settings.ts';
 import type { RunToStart } from '../../shared/relay/ports/stored.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';

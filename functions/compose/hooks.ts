@@ -1,7 +1,7 @@
 /** Handles what providers of payments report. */
 import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
-import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { cachedSecretStore } from '../../shared/adapters/secrets/secret-store.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import {

@@ -4,8 +4,8 @@
  */
 import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
-import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/channel-health.ts';
-import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
+import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
 import { jsonLog } from '../../shared/adapters/telemetry/log.ts';

@@ -6,7 +6,7 @@ import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/c
 import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { keyHint } from '../../shared/wire/ids.ts';
 import { demoModels } from './vendors/demo.ts';
 

@@ -1,6 +1,6 @@
 /** The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { RenewedCredentials } from '../../shared/adapters/aws/aws-calls.ts';
+import { RenewedCredentials } from '../../shared/adapters/aws/credentials.ts';
 import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';

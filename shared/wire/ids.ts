@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 /** Crockford's base 32 in lower case. The characters sort in the order of their values. */
 export const idAlphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 
@@ -26,6 +28,9 @@ export function requestTimeMs(id: string): number | undefined {
 
 /** Whether a text has the form of a key. Other texts are refused before any table is read. */
 export const isSecretKey = (text: string): boolean => /^sk-[\x21-\x7e]{1,200}$/.test(text);
+
+/** SHA-256, in hex, of a whole `sk-` key: the only form in which a key is stored. */
+export const keyHash = (secretKey: string): string => hash('sha256', secretKey);
 
 /** The part of a key that lists and logs show: enough to recognise the key, too little to guess it. */
 export const keyHint = (secretKey: string): string => `${secretKey.slice(0, 7)}...${secretKey.slice(-4)}`;

@@ -5,7 +5,7 @@
  */
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { startFaultProxy } from '../support/fault-proxy.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { startLocalStack } from '../support/local-stack.ts';
 import { startScriptedUpstream } from '../support/scripted-upstream.ts';

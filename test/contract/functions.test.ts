@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { UrlResponseHead } from '../../infra/local/lambda/function-url.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { urlEvent, type EventParts } from '../unit/adapters/lambda/url-event.ts';
 import { startFunctions, type FunctionHost } from './function-host.ts';
 

@@ -5,8 +5,8 @@ import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import {
   DynamoLearnedFacts,
   dynamoLearnedFactsReader,
-} from '../../shared/adapters/dynamodb/channel-health.ts';
-import type { ItemView } from '../../shared/adapters/dynamodb/runtime-items.ts';
+  type ItemView,
+} from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { LearnedFacts } from '../../shared/relay/ports/runtime-stores.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryLearnedFacts } from '../support/memory-learned-facts.ts';

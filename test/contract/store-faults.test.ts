@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runOps } from '../ops/run-ops.ts';
 import { nanoYuan, WiredRelay, wiredKey } from '../support/wired-relay.ts';
 import { textStream } from '../support/upstream-scripts.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 
 /** What a bad day of the store does to calls, seen through the functions' own clients: nothing of the SDK is replaced. */
 let relay: WiredRelay;

@@ -10,7 +10,7 @@ import { tablesOn } from '../support/sdk-tables.ts';
 import { backgroundMetrics, requestMetrics, jsonLog } from '../../shared/adapters/telemetry/log.ts';
 import { dynamoPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
 import { recordFact } from '../../shared/relay/payments/payments-handle.ts';
-import { dynamoConfigSource } from '../../shared/adapters/dynamodb/config-source.ts';
+import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import { sweeper } from '../../shared/relay/background/sweeper.ts';
 import { attributesOf } from '../contract/quota-store-dynamo.ts';

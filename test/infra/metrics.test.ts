@@ -1,6 +1,6 @@
 /** The deployed bundle of a function that answers: its lines are what CloudWatch reads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { startFunctions, type FunctionHost } from '../contract/function-host.ts';
 import { metricsOf } from '../support/embedded-metrics.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';

@@ -1,6 +1,6 @@
 /** Calls that were refused, failed, retried, slow or left on the running stack, each with its story from `ops request`. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { runOps, type OpsRun } from '../ops/run-ops.ts';
 import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';

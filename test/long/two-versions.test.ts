@@ -11,7 +11,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { startVendors } from '../../infra/local/vendors/vendors.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { physicalTableName, type TableName } from '../../shared/tables/table-names.ts';
 import { runOps } from '../ops/run-ops.ts';
 import { emulatorClient } from '../support/emulator.ts';

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { documentsOn } from '../support/sdk-tables.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { delta, done, finish, usage } from '../support/core-rig.ts';
 import { urlEvent } from '../unit/adapters/lambda/url-event.ts';

@@ -1,7 +1,7 @@
 /** The running stack, whose processes and store fail, with an account for each seed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fault } from '../support/fault-proxy.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
 import { startFaultedTables, sumOf, until, type FaultedTables, type Row } from '../support/faulted-tables.ts';
 import { startLocalStack, type LocalStack } from '../support/local-stack.ts';

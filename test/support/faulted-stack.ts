@@ -1,7 +1,7 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import type { FaultProxy } from './fault-proxy.ts';
 import { quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { startFaultedTables, sumOf, until } from './faulted-tables.ts';
 import { startLocalStack } from './local-stack.ts';
 

@@ -8,7 +8,7 @@ import { systemClock } from '../../shared/adapters/system/node-ports.ts';
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { startCompiler, type Compiler } from '../unit/relay/background/config-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from './emulator.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts';

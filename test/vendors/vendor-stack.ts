@@ -2,7 +2,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import OpenAI from 'openai';
 import { startVendors, type Vendors } from '../../infra/local/vendors/vendors.ts';
-import { keyHash } from '../../shared/tables/key-hash.ts';
+import { keyHash } from '../../shared/wire/ids.ts';
 import { startLocalStack } from '../support/local-stack.ts';
 import { waitUntilServed } from '../support/published.ts';
 

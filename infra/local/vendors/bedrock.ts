@@ -20,7 +20,7 @@ import {
   type VendorReply,
   type VendorRequest,
 } from './vendor.ts';
-import { signer } from '../../../shared/adapters/aws/signature.ts';
+import { signer } from '../../../shared/adapters/aws/aws-calls.ts';
 import { localClientSettings } from '../host/local-options.ts';
 
 export function bedrockDouble(now: () => number = Date.now): Vendor {

@@ -5,7 +5,7 @@
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { endpointOf } from './aws-calls.ts';
-import { requestSigner } from './signature.ts';
+import { requestSigner } from './aws-calls.ts';
 
 const timeoutMsMax = 10_000;
 const replyBytesMax = 10_000_000;

@@ -1,60 +1,46 @@
 /** An account's item, ledger rows and sums of its days, as its own key sees them. */
-import type { QueryCommandInput } from '@aws-sdk/client-dynamodb';
-import type { AccountReader } from '../../relay/ports/money-stores.ts';
-import { grantPrefix, latePrefix } from '../../billing/ledger-row.ts';
 import { accountId } from '../../billing/daily-keys.ts';
+import { grantPrefix, latePrefix } from '../../billing/ledger-row.ts';
+import type { AccountRows } from '../../relay/ports/config-store.ts';
+import type { AccountReader } from '../../relay/ports/money-stores.ts';
 import { dailySumOf } from './daily-sums.ts';
 import { closeRowOf, grantRowOf } from './ledger-store.ts';
+import { readWhole } from './quotas/whole-account.ts';
 import {
   attributesOf,
-  type Attributes,
-  itemPages,
+  expressed,
   storeCall,
+  Table,
+  type Attributes,
   type TableClient,
-  readItems,
 } from './table-client.ts';
-import { readWhole } from './quotas/whole-account.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
-import type { AccountRows } from '../../relay/ports/config-store.ts';
 
 export function dynamoAccountReader(client: TableClient, stack: string): AccountReader {
-  const query = (
-    table: 'ledger' | 'daily',
-    KeyConditionExpression: string,
-    values: Record<string, string>,
-  ): QueryCommandInput => ({
-    TableName: physicalTableName(stack, table),
-    KeyConditionExpression,
-    ExpressionAttributeValues: attributesOf(values),
-  });
-  const newest = async (input: QueryCommandInput, Limit: number): Promise<Attributes[]> => {
-    const page = { ...input, ScanIndexForward: false, Limit };
-    return (await storeCall(() => client.call('Query', page))).Items ?? [];
+  const ledger = new Table(client, stack, 'ledger');
+  const daily = new Table(client, stack, 'daily');
+  const newest = async (table: Table, KeyConditionExpression: string, values: object, Limit: number) => {
+    const page = { ...expressed({ KeyConditionExpression }, values), ScanIndexForward: false, Limit };
+    return (await table.query(page)).Items ?? [];
   };
   const all = async (account: string, prefix: string): Promise<Attributes[]> => {
-    const values = { ':account': account, ':prefix': prefix };
-    const input = query('ledger', 'account = :account AND begins_with(id, :prefix)', values);
-    return (await Array.fromAsync(itemPages(client, 'Query', input))).flat();
+    const range = expressed(
+      { KeyConditionExpression: 'account = :account AND begins_with(id, :prefix)' },
+      { ':account': account, ':prefix': prefix },
+    );
+    return (await Array.fromAsync(ledger.pages('Query', { ...range, ConsistentRead: false }))).flat();
   };
   return {
-    async quota(account) {
-      return storeCall(() => readWhole({ client, TableName: physicalTableName(stack, 'quotas') }, account));
-    },
+    quota: (account) => storeCall(() => readWhole(new Table(client, stack, 'quotas'), account)),
     async requests(account, beforeId, limit) {
       const values = { ':account': account, ':before': beforeId };
-      const rows = await newest(query('ledger', 'account = :account AND id < :before', values), limit);
-      return rows.map(closeRowOf);
+      return (await newest(ledger, 'account = :account AND id < :before', values, limit)).map(closeRowOf);
     },
-    async grants(account) {
-      return (await all(account, grantPrefix)).map(grantRowOf);
-    },
-    async late(account) {
-      return (await all(account, latePrefix)).map(closeRowOf);
-    },
+    grants: async (account) => (await all(account, grantPrefix)).map(grantRowOf),
+    late: async (account) => (await all(account, latePrefix)).map(closeRowOf),
     async days(account, from, limit) {
       // `~` sorts after the digits of a day.
       const values = { ':id': accountId(account), ':from': `day#${from}`, ':to': 'day#~' };
-      const days = await newest(query('daily', 'id = :id AND period BETWEEN :from AND :to', values), limit);
+      const days = await newest(daily, 'id = :id AND period BETWEEN :from AND :to', values, limit);
       return days.map(dailySumOf);
     },
   };
@@ -65,9 +51,7 @@ export function dynamoAccountReader(client: TableClient, stack: string): Account
 export const dynamoAccountRows = (client: TableClient, stack: string): AccountRows => ({
   async existing(names) {
     const keys = names.map((account) => attributesOf({ account }));
-    const items = await readItems(client, physicalTableName(stack, 'accounts'), keys, {
-      attributes: ['account'],
-    });
+    const items = await new Table(client, stack, 'accounts').read(keys, { attributes: ['account'] });
     return new Set(items.map(({ account }) => account?.S ?? ''));
   },
 });

@@ -2,46 +2,46 @@
  * Published snapshots in the table `runtime`, numbered by version. States of a version:
  *
  *     absent --first part--> owned by its writer --other parts, pointer moved--> newest --50 versions later--> retired,
- *     a rollback still finds it --a week later, or 1,000 versions later--> gone
+ *     a rollback still finds it --a week later--> gone
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
+import { defaultAlerts, type AlertSettings } from '../../config/settings.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
-import type { Clock } from '../../relay/ports/host.ts';
+import type { ConfigVersions } from '../../operate/operator-ports.ts';
+import { usageFailure } from '../../operate/plan.ts';
 import type {
   HistoryWanted,
   KeptVersion,
   Pointer,
-  Publication,
   SnapshotContent,
   SnapshotStore,
 } from '../../relay/ports/config-store.ts';
-import { type TableClient, attributesOf, conditionalCall, storeCall } from './table-client.ts';
+import type { Clock } from '../../relay/ports/host.ts';
+import { systemClock } from '../system/node-ports.ts';
+import type { Store } from './operator-store.ts';
+import { dynamoConfigTables } from './row-tables.ts';
 import {
   getItems,
+  pointerAttributes,
   pointerId,
   pointerItem,
   pointerOf,
+  readParts,
+  readSnapshot,
   rowsPartId,
   rowsPartIds,
   snapshotPartId,
   snapshotPartIds,
+  toParts,
   type RuntimeItem,
-  type RuntimeTable,
 } from './runtime-items.ts';
-import { toParts, readParts, readSnapshot } from './config-source.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
-import type { ConfigVersions } from '../../operate/operator-ports.ts';
-import { dynamoConfigTables } from './row-tables.ts';
-import { usageFailure } from '../../operate/plan.ts';
-import type { Store } from './operator-store.ts';
-import { systemClock } from '../system/node-ports.ts';
-import { defaultAlerts, type AlertSettings } from '../../config/settings.ts';
+import { expressed, Table, type TableClient } from './table-client.ts';
 
 /** So many of the newest versions have no expiry. */
 const keptMax = 50;
-/** Of older ones, which a week keeps, so many at most, however fast edits come. */
-const retiredMax = 1000;
+/** A history goes no further back. */
+const historyMax = 1000;
 /**
  * How many older versions one publication checks for expiry. More than one, because version numbers are
  * skipped.
@@ -56,9 +56,50 @@ export function dynamoConfigStore(
   stack: string,
   clock: Pick<Clock, 'now'>,
 ): SnapshotStore {
-  const table: RuntimeTable = { client, name: physicalTableName(stack, 'runtime') };
+  const table = new Table(client, stack, 'runtime');
+  const nowSeconds = () => Math.floor(clock.now() / 1000);
+  const isKept = ({ expires }: RuntimeItem): boolean => expires === undefined;
+  /** For a rollback. Versions that lost a race also expire, but never served. */
+  const isOffered = (item: RuntimeItem): boolean =>
+    isKept(item) || (item['retired'] === true && Number(item['expires']) > nowSeconds() + usableSeconds);
+
+  /** The wanted versions of the numbers, newest first. */
+  const versionsOf = async (
+    from: number,
+    to: number,
+    isWanted: (item: RuntimeItem) => boolean,
+  ): Promise<KeptVersion[]> => {
+    const count = Math.max(0, to - Math.max(1, from) + 1);
+    const ids = Array.from({ length: count }, (_, index) => snapshotPartId(to - index, 0));
+    const items = await getItems(table, ids, { attributes: headAttributes });
+    return ids.flatMap((id) => {
+      const item = items.get(id);
+      if (!item || !isWanted(item)) return [];
+      const { by } = item;
+      return [{ ...pointerOf(item), ...(Array.isArray(by) && { by: by.map(String) }) }];
+    });
+  };
+
+  /** @param hasServed a rollback may still find it until then */
+  const expire = async (pointer: Pointer, hasServed: boolean): Promise<void> => {
+    const [first = '', ...others] = snapshotPartIds(pointer);
+    // The first part expires last: a repeat finds an old version by its first part.
+    for (const id of [...others, ...rowsPartIds(pointer), first]) {
+      const isRetired = hasServed && id === first;
+      const expires = nowSeconds() + expiryAfterSeconds;
+      const write = expressed(
+        {
+          UpdateExpression: `SET expires = :expires${isRetired ? ', retired = :retired' : ''}`,
+          ConditionExpression: hasNoExpiry,
+        },
+        { ':expires': expires, ...(isRetired && { ':retired': true }) },
+      );
+      await table.update({ id }, write);
+    }
+  };
+
   return {
-    digest: (canonicalContent) => createHash('sha256').update(canonicalContent).digest('hex'),
+    digest: (canonicalContent) => hash('sha256', canonicalContent),
     async newest() {
       const item = (await getItems(table, [pointerId])).get(pointerId);
       return item && pointerOf(item);
@@ -69,48 +110,83 @@ export function dynamoConfigStore(
       return readSnapshot(table, pointer);
     },
     rows: async (pointer) => (await readParts(table, rowsPartIds(pointer))) as ConfigRows,
-    history: (newest, wanted = {}) => history(table, { ...wanted, newest, isWanted: offered(clock) }),
-    async kept(newest, version) {
-      if (version > newest.version || version <= newest.version - retiredMax) return undefined;
-      return (await versionsOf(table, { from: version, to: version, isWanted: offered(clock) }))[0];
+    /** It ends where so many numbers in a row have no version. */
+    async history(newest, { sinceMs = -Infinity, count = historyMax } = {}) {
+      const versions: KeptVersion[] = [];
+      const end = Math.max(0, newest.version - historyMax);
+      for (let to = newest.version; to > end; to -= keptMax) {
+        const found = await versionsOf(Math.max(end + 1, to - keptMax + 1), to, isOffered);
+        versions.push(...found);
+        const isThere = found.some(({ publishedAt }) => publishedAt * 1000 <= sinceMs);
+        if (found.length === 0 || isThere || versions.length >= count) break;
+      }
+      return versions;
     },
-    publish: (newest, version, content) => publish(table, clock, { newest, version, content }),
+    async kept(newest, version) {
+      if (version > newest.version || version <= newest.version - historyMax) return undefined;
+      return (await versionsOf(version, version, isOffered))[0];
+    },
+    async publish(newest, version, content) {
+      const { pointer, head, others } = itemsOf(version, content);
+      // The writer of the first part owns the version and its other parts. Equal content does not prove
+      // ownership: another compile of the same rows may split its bytes at other positions.
+      const own = expressed(
+        { ConditionExpression: `${isAbsent} OR ${isOwnPart}` },
+        { ':writer': head.writer },
+      );
+      if (!(await table.put(head, own)).done) return 'taken';
+      await Promise.all(others.map((item) => table.put(item)));
+      const moved = await table.put({ id: pointerId, ...pointerItem(pointer) }, isMovedFrom(newest, pointer));
+      if (moved.done) return 'published';
+      await expire(pointer, false);
+      return 'moved';
+    },
     async expireOld(newest) {
       const last = newest.version - keptMax;
-      const retiring = { from: last - expiredAtOnce + 1, to: last, isWanted: isKept };
-      for (const pointer of await versionsOf(table, retiring))
-        await expire(table, pointer, { clock, isRetired: true });
-      const end = newest.version - retiredMax;
-      const now = Math.floor(clock.now() / 1000);
-      const ending = { from: end - expiredAtOnce + 1, to: end, isWanted: isRetiredAfter(now) };
-      for (const pointer of await versionsOf(table, ending)) await endRetired(table, pointer, now);
+      for (const pointer of await versionsOf(last - expiredAtOnce + 1, last, isKept))
+        await expire(pointer, true);
     },
   };
 }
 
-interface Publishing {
-  newest: Pointer | undefined;
-  version: number;
-  content: SnapshotContent;
+/** All attributes except the bytes. */
+const headAttributes = ['id', 'expires', 'retired', ...Object.keys(pointerAttributes), 'by'];
+
+// The client repeats a write whose reply was lost, so each condition also accepts the writer's own earlier write.
+
+const isAbsent = 'attribute_not_exists(id)';
+const isOwnPart = 'writer = :writer';
+const hasNoExpiry = 'attribute_exists(id) AND attribute_not_exists(expires)';
+const pointsTo = (which: 'from' | 'to'): string =>
+  `(#version = :${which}_version AND #digest = :${which}_digest)`;
+
+/**
+ * @param from the pointer that must still be stored; undefined: no pointer may be stored
+ * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
+ */
+function isMovedFrom(from: Pointer | undefined, to: Pointer) {
+  const values = (which: 'from' | 'to', { version, digest }: Pointer) => ({
+    [`:${which}_version`]: version,
+    [`:${which}_digest`]: digest,
+  });
+  return expressed(
+    { ConditionExpression: `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}` },
+    { ...(from && values('from', from)), ...values('to', to) },
+  );
 }
 
-async function publish(
-  table: RuntimeTable,
-  clock: Pick<Clock, 'now'>,
-  { newest, version, content }: Publishing,
-): Promise<Publication> {
-  const { snapshot, rows, digest, by = [] } = content;
-  const parts = toParts(snapshot);
+/** What a publication writes: the head with the first part, and all other parts. */
+function itemsOf(version: number, { snapshot, rows, digest, by = [] }: SnapshotContent) {
+  const [first = new Uint8Array(), ...parts] = toParts(snapshot);
   const rowParts = toParts(rows);
   const pointer: Pointer = {
     version,
     format: snapshotFormat,
-    parts: parts.length,
+    parts: parts.length + 1,
     rowParts: rowParts.length,
     digest,
     publishedAt: snapshot.publishedAt,
   };
-  const [first = new Uint8Array(), ...others] = parts;
   const head = {
     id: snapshotPartId(version, 0),
     ...pointerItem(pointer),
@@ -118,192 +194,11 @@ async function publish(
     body: first,
     writer: randomUUID(),
   };
-  // The writer of the first part owns the version and its other parts. Equal content does not prove
-  // ownership: another compile of the same rows may split its bytes at other positions.
-  if (!(await putIfAbsent(table, head))) return 'taken';
-  await Promise.all([
-    ...others.map((body, index) => putItem(table, { id: snapshotPartId(version, index + 1), body })),
-    ...rowParts.map((body, index) => putItem(table, { id: rowsPartId(version, index), body })),
-  ]);
-  if (await movePointer(table, newest, pointer)) return 'published';
-  await expire(table, pointer, { clock, isRetired: false });
-  return 'moved';
-}
-
-type IsWanted = (item: RuntimeItem) => boolean;
-
-const isKept: IsWanted = ({ expires }) => expires === undefined;
-/** Versions that lost a race also expire, but never served. */
-const isRetiredAfter =
-  (seconds: number): IsWanted =>
-  ({ expires, retired }) =>
-    retired === true && Number(expires) > seconds;
-
-/** For a rollback. */
-function offered(clock: Pick<Clock, 'now'>): IsWanted {
-  const isUsable = isRetiredAfter(Math.floor(clock.now() / 1000) + usableSeconds);
-  return (item) => isKept(item) || isUsable(item);
-}
-
-interface HistoryRead extends HistoryWanted {
-  newest: Pointer;
-  isWanted: IsWanted;
-}
-
-/** Newest first. It ends where so many numbers in a row have no version. */
-async function history(
-  table: RuntimeTable,
-  { newest, isWanted, sinceMs = -Infinity, count = retiredMax }: HistoryRead,
-): Promise<KeptVersion[]> {
-  const versions: KeptVersion[] = [];
-  const end = Math.max(0, newest.version - retiredMax);
-  for (let to = newest.version; to > end; to -= keptMax) {
-    const found = await versionsOf(table, { from: Math.max(end + 1, to - keptMax + 1), to, isWanted });
-    versions.push(...found);
-    const isThere = found.some(({ publishedAt }) => publishedAt * 1000 <= sinceMs);
-    if (found.length === 0 || isThere || versions.length >= count) break;
-  }
-  return versions;
-}
-
-/** The wanted versions of the numbers, newest first. */
-async function versionsOf(
-  table: RuntimeTable,
-  { from, to, isWanted }: { from: number; to: number; isWanted: IsWanted },
-): Promise<KeptVersion[]> {
-  const first = Math.max(1, from);
-  const ids = Array.from({ length: Math.max(0, to - first + 1) }, (_, index) =>
-    snapshotPartId(to - index, 0),
-  );
-  const items = await getItems(table, ids, { attributes: pointerNames });
-  return ids.flatMap((id) => {
-    const item = items.get(id);
-    if (!item || !isWanted(item)) return [];
-    const { by } = item;
-    return [{ ...pointerOf(item), ...(Array.isArray(by) && { by: by.map(String) }) }];
-  });
-}
-
-/** All attributes except the bytes. */
-const pointerNames = [
-  'id',
-  'expires',
-  'retired',
-  'version',
-  'format',
-  'parts',
-  'row_parts',
-  'digest',
-  'published_at',
-  'by',
-];
-
-/** @param isRetired it has served, so a rollback may still find it until then */
-async function expire(
-  table: RuntimeTable,
-  pointer: Pointer,
-  { clock, isRetired }: { clock: Pick<Clock, 'now'>; isRetired: boolean },
-): Promise<void> {
-  const expires = Math.floor(clock.now() / 1000) + expiryAfterSeconds;
-  const [first, ...others] = snapshotPartIds(pointer);
-  for (const id of [...others, ...rowsPartIds(pointer)]) await expireItem(table, id, { expires });
-  // The first part expires last: a repeat finds an old version by its first part.
-  if (first !== undefined) await expireItem(table, first, { expires, isRetired });
-}
-
-async function endRetired(table: RuntimeTable, pointer: Pointer, expires: number): Promise<void> {
-  const [first, ...others] = snapshotPartIds(pointer);
-  for (const id of [...others, ...rowsPartIds(pointer), ...(first === undefined ? [] : [first])])
-    await expireSooner(table, id, expires);
-}
-
-// Single conditional writes to the table `runtime`; true: the write was done. The client repeats a write whose
-// reply was lost, so each condition also accepts the writer's own earlier write.
-
-const isAbsent = 'attribute_not_exists(id)';
-const isOwnPart = 'writer = :writer';
-const pointsTo = (which: 'from' | 'to'): string =>
-  `(#version = :${which}_version AND #digest = :${which}_digest)`;
-const runtimeWritesIsKept = 'attribute_exists(id) AND attribute_not_exists(expires)';
-
-export async function putItem({ client, name }: RuntimeTable, item: RuntimeItem): Promise<void> {
-  await storeCall(() => client.call('PutItem', { TableName: name, Item: attributesOf(item) }));
-}
-
-/** @param item its `writer` is unique to this write and is stored in the item */
-const putIfAbsent = (table: RuntimeTable, item: RuntimeItem & { writer: string }): Promise<boolean> =>
-  putIf(table, item, `${isAbsent} OR ${isOwnPart}`, { ':writer': item.writer });
-
-/**
- * @param from the pointer that must still be stored; undefined: no pointer may be stored
- * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
- */
-const movePointer = (table: RuntimeTable, from: Pointer | undefined, to: Pointer): Promise<boolean> =>
-  putIf(
-    table,
-    { id: pointerId, ...pointerItem(to) },
-    `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}`,
-    { ...(from && placeholdersOf('from', from)), ...placeholdersOf('to', to) },
-    { '#version': 'version', '#digest': 'digest' },
-  );
-
-const placeholdersOf = (which: 'from' | 'to', { version, digest }: Pointer): RuntimeItem => ({
-  [`:${which}_version`]: version,
-  [`:${which}_digest`]: digest,
-});
-
-async function putIf(
-  { client, name }: RuntimeTable,
-  item: RuntimeItem,
-  ConditionExpression: string,
-  values: RuntimeItem,
-  ExpressionAttributeNames?: Record<string, string>,
-): Promise<boolean> {
-  const input = {
-    TableName: name,
-    Item: attributesOf(item),
-    ConditionExpression,
-    ExpressionAttributeNames,
-    ExpressionAttributeValues: attributesOf(values),
-  };
-  return (await conditionalCall(() => client.call('PutItem', input))).done;
-}
-
-/**
- * @param expires Unix seconds after which DynamoDB removes the item
- * @param isRetired the item is the first part of a version that has served
- */
-const expireItem = (
-  table: RuntimeTable,
-  id: string,
-  { expires, isRetired = false }: { expires: number; isRetired?: boolean },
-): Promise<void> =>
-  isRetired
-    ? setIf(table, id, 'expires = :expires, retired = :retired', runtimeWritesIsKept, {
-        ':expires': expires,
-        ':retired': true,
-      })
-    : setIf(table, id, 'expires = :expires', runtimeWritesIsKept, { ':expires': expires });
-
-/** Of an item that expires later. */
-const expireSooner = (table: RuntimeTable, id: string, expires: number): Promise<void> =>
-  setIf(table, id, 'expires = :expires', 'expires > :expires', { ':expires': expires });
-
-async function setIf(
-  { client, name }: RuntimeTable,
-  id: string,
-  set: string,
-  ConditionExpression: string,
-  values: RuntimeItem,
-): Promise<void> {
-  const input = {
-    TableName: name,
-    Key: attributesOf({ id }),
-    UpdateExpression: `SET ${set}`,
-    ConditionExpression,
-    ExpressionAttributeValues: attributesOf(values),
-  };
-  await conditionalCall(() => client.call('UpdateItem', input));
+  const others = [
+    ...parts.map((body, index) => ({ id: snapshotPartId(version, index + 1), body })),
+    ...rowParts.map((body, index) => ({ id: rowsPartId(version, index), body })),
+  ];
+  return { pointer, head, others };
 }
 
 // Published versions of the configuration, for operators.

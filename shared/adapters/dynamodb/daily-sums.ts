@@ -25,15 +25,8 @@ import {
 } from '../../billing/daily-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { attributesOf, type Attributes, conditionalCall, itemPages, readItems } from './table-client.ts';
-import type {
-  LedgerReader,
-  Reading,
-  AccountMonth,
-  Minute,
-  ServedDay,
-  SumReader,
-} from '../../operate/operator-ports.ts';
+import { attributesOf, expressed, Table, type Attributes } from './table-client.ts';
+import type { LedgerReader, Reading, SumReader } from '../../operate/operator-ports.ts';
 import { type Store, reading } from './operator-store.ts';
 
 /** For the transaction that puts these ledger rows: the two are written together or not at all. */
@@ -42,7 +35,7 @@ export const countInDaily = (stack: string, rows: readonly LedgerRow[]): Transac
 
 /** The update that corrects an item, if it still has the figures that were found. */
 function correction(stack: string, { key, found, missing }: DailyDifference) {
-  const update = addToDaily(stack, { key, figures: missing });
+  const { TableName: _table, Key: _key, ...update } = addToDaily(stack, { key, figures: missing });
   // A call or a grant adds to one of these.
   const { calls = 0, grants = 0 } = found.counts;
   const { charged = 0n } = found.amounts;
@@ -132,12 +125,15 @@ export function dynamoDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'a
   return {
     async *daily(id, { from, to } = allDays) {
       for await (const page of dailyItems(store, id, [`day#${from}`, `day#${to}${afterAll}`]))
-        yield page.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
+        yield page.map((item) => readingOf(item, dailySumOf));
     },
-    async addToDaily(difference) {
-      const input = correction(target.stack, difference);
-      return (await conditionalCall(() => tables.call('UpdateItem', input))).done;
-    },
+    addToDaily: async (difference) =>
+      (
+        await new Table(tables, target.stack, 'daily').update(
+          difference.key,
+          correction(target.stack, difference),
+        )
+      ).done,
   };
 }
 
@@ -152,12 +148,13 @@ const dailyItems = (
   id: string,
   [from, to]: readonly [string, string],
 ): AsyncIterable<Attributes[]> =>
-  itemPages(tables, 'Query', {
-    TableName: physicalTableName(target.stack, 'daily'),
-    KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
-    ExpressionAttributeValues: attributesOf({ ':id': id, ':from': from, ':to': to }),
-    ConsistentRead: true,
-  });
+  new Table(tables, target.stack, 'daily').pages(
+    'Query',
+    expressed(
+      { KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to' },
+      { ':id': id, ':from': from, ':to': to },
+    ),
+  );
 
 // Reads the sums of months, of what was served, and of minutes for operators.
 
@@ -176,8 +173,8 @@ export const dynamoSumReader = (store: Store): SumReader => ({
       wanted.map(({ month, account }) => [`${month} ${account}`, monthKey(month, account)]),
     );
     const possible = [...keys.values()].filter(({ period }) => Buffer.byteLength(period) <= sortKeyBytesMax);
-    const TableName = physicalTableName(store.target.stack, 'daily');
-    const items = await readItems(store.tables, TableName, possible.map(attributesOf));
+    const daily = new Table(store.tables, store.target.stack, 'daily');
+    const items = await daily.read(possible.map(attributesOf));
     return items.map((item) => readingOf(item, accountMonthOf));
   },
   async *served({ from, to }) {
@@ -200,17 +197,14 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 const readingOf = <Row>(item: Attributes, read: (item: Attributes) => Row): Reading<Row> =>
   reading(item, `daily ${item['id']?.S} ${item['period']?.S}`, read);
 
-function accountMonthOf(item: Attributes): AccountMonth {
-  const { key, figures } = dailySumOf(item);
-  return { ...monthOf(key), figures };
-}
+/** Reads a sum with what its key says. */
+const named =
+  <Named>(nameOf: (key: DailyKey) => Named) =>
+  (item: Attributes): Named & { figures: DailyFigures } => {
+    const { key, figures } = dailySumOf(item);
+    return { ...nameOf(key), figures };
+  };
 
-function servedDayOf(item: Attributes): ServedDay {
-  const { key, figures } = dailySumOf(item);
-  return { ...servedOf(key), figures };
-}
-
-function minuteItemOf(item: Attributes): Minute {
-  const { key, figures } = dailySumOf(item);
-  return { startMs: minuteOf(key.period) ?? 0, figures };
-}
+const accountMonthOf = named(monthOf);
+const servedDayOf = named(servedOf);
+const minuteItemOf = named(({ period }) => ({ startMs: minuteOf(period) ?? 0 }));

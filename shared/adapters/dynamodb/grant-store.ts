@@ -4,18 +4,16 @@ import { parseYuan } from '../../billing/amount.ts';
 import { grantLedgerId, type GrantLedgerRow, type WrittenGrant } from '../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore, GrantImage } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
 import { evenly } from '../../billing/shares.ts';
 import {
-  attributesOf,
-  type Attributes,
-  conditionalCall,
-  itemPages,
-  storeCall,
-  type TableClient,
+  expressed,
+  setAndRemove,
+  Table,
   valuesOf,
+  type Attributes,
+  type TableClient,
 } from './table-client.ts';
-import { partKey } from './quotas/quota-items.ts';
+import { partName } from './quotas/quota-items.ts';
 import { partsMax } from './quotas/whole-account.ts';
 import { transactionCall } from './transactions.ts';
 import { countInDaily } from './daily-sums.ts';
@@ -32,20 +30,18 @@ const isNotMarked = 'attribute_not_exists(#applied)';
 const rowExists = 'attribute_exists(account)';
 
 export function dynamoGrantStore(client: TableClient, stack: string): GrantStore {
-  const ledger = physicalTableName(stack, 'ledger');
-  const grants = physicalTableName(stack, 'grants');
-  const quotas = physicalTableName(stack, 'quotas');
+  const ledger = new Table(client, stack, 'ledger');
+  const grants = new Table(client, stack, 'grants');
+  const quotas = new Table(client, stack, 'quotas');
   return {
     async find(account, grantId) {
-      const Key = attributesOf({ account, id: grantLedgerId(grantId) });
-      const input = { TableName: ledger, Key, ConsistentRead: true };
-      const { Item } = await storeCall(() => client.call('GetItem', input));
-      return Item && appliedOf(Item);
+      const item = await ledger.get({ account, id: grantLedgerId(grantId) });
+      return item && appliedOf(item);
     },
     async apply(row) {
-      const parts = await partsInUse(client, quotas, row.account);
+      const parts = await partsInUse(quotas, row.account);
       const TransactItems = [
-        putOnce(ledger, row),
+        putOnce(ledger.name, row),
         ...addToBalance(quotas, row, parts),
         ...countInDaily(stack, [row]),
       ];
@@ -58,18 +54,11 @@ export function dynamoGrantStore(client: TableClient, stack: string): GrantStore
       throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
     },
     async mark(account, grantId, marks) {
-      const Key = attributesOf({ account, grant_id: grantId });
-      const input = { TableName: grants, Key, ...markExpression(marks) };
-      await conditionalCall(() => client.call('UpdateItem', input));
+      await grants.update({ account, grant_id: grantId }, markExpression(marks));
     },
     async *unapplied() {
-      const input = {
-        TableName: grants,
-        ConsistentRead: true,
-        FilterExpression: isNotMarked,
-        ExpressionAttributeNames: { '#applied': '_applied' },
-      };
-      for await (const items of itemPages(client, 'Scan', input)) yield* items.map(readGrantImage);
+      const filter = expressed({ FilterExpression: isNotMarked }, {}, markNames);
+      for await (const items of grants.pages('Scan', filter)) yield* items.map(readGrantImage);
     },
   };
 }
@@ -84,10 +73,8 @@ const putOnce = (TableName: string, row: GrantLedgerRow): TransactWriteItem => (
 });
 
 /** What cannot be read counts as one: the write finds out what the item does not take. */
-async function partsInUse(client: TableClient, TableName: string, account: string): Promise<number> {
-  const input = { TableName, Key: partKey({ account }), ConsistentRead: true };
-  const { Item } = await storeCall(() => client.call('GetItem', input));
-  const parts = Number(Item?.['parts']?.N);
+async function partsInUse(quotas: Table, account: string): Promise<number> {
+  const parts = Number((await quotas.get({ account }))?.['parts']?.N);
   return parts <= partsMax ? parts : 1;
 }
 
@@ -97,29 +84,24 @@ async function partsInUse(client: TableClient, TableName: string, account: strin
  * negative one may overdraw any of them.
  */
 function addToBalance(
-  TableName: string,
+  quotas: Table,
   { account, amount }: GrantLedgerRow,
   parts: number,
 ): TransactWriteItem[] {
   const marks = amount < 0n && parts > 1;
-  return evenly(amount, parts).map((share, part): TransactWriteItem => ({
-    Update: {
-      TableName,
-      Key: partKey({ account, part }),
-      ConditionExpression: parts === 1 ? wasNeverSplit : hasSameParts,
-      UpdateExpression: `SET available = if_not_exists(available, :zero) + :amount,
+  const UpdateExpression = `SET available = if_not_exists(available, :zero) + :amount,
       granted = if_not_exists(granted, :zero) + :amount, spent = if_not_exists(spent, :zero),
       settled = if_not_exists(settled, :zero), #open = if_not_exists(#open, :none),
       #plan = if_not_exists(#plan, :none), #rate = if_not_exists(#rate, :none)
-      ${marks ? ', overdraft = :overdraft' : ''}`,
-      ExpressionAttributeNames: { '#open': 'open', '#plan': 'plan', '#rate': 'rate', '#parts': 'parts' },
-      ExpressionAttributeValues: attributesOf({
-        ':amount': share,
-        ':zero': 0,
-        ':none': {},
-        ':parts': parts,
-        ...(marks && { ':overdraft': true }),
-      }),
+      ${marks ? ', overdraft = :overdraft' : ''}`;
+  const ConditionExpression = parts === 1 ? wasNeverSplit : hasSameParts;
+  return evenly(amount, parts).map((share, part) => ({
+    Update: {
+      ...quotas.at({ account: partName({ account, part }) }),
+      ...expressed(
+        { UpdateExpression, ConditionExpression },
+        { ':amount': share, ':zero': 0, ':none': {}, ':parts': parts, ':overdraft': marks || undefined },
+      ),
     },
   }));
 }
@@ -134,21 +116,19 @@ function appliedOf({ amount, at }: Attributes): AppliedGrant {
   return { amount: applied, at: at.S };
 }
 
+const markNames = { '#applied': '_applied', '#problem': '_problem' };
+
 function markExpression({ applied, problem }: GrantMarks) {
-  const set = [
+  const sets = [
     ...(applied === undefined ? [] : ['#applied = :applied']),
     ...(problem === undefined ? [] : ['#problem = :problem']),
   ];
-  const values = attributesOf({ ':applied': applied, ':problem': problem });
-  return {
-    ConditionExpression: rowExists,
-    UpdateExpression: `${set.length > 0 ? `SET ${set.join(', ')}` : ''}${problem === undefined ? ' REMOVE #problem' : ''}`,
-    ExpressionAttributeNames: {
-      ...(applied !== undefined && { '#applied': '_applied' }),
-      '#problem': '_problem',
-    },
-    ...(set.length > 0 && { ExpressionAttributeValues: values }),
-  };
+  const UpdateExpression = setAndRemove(sets, problem === undefined ? ['#problem'] : []);
+  return expressed(
+    { UpdateExpression, ConditionExpression: rowExists },
+    { ':applied': applied, ':problem': problem },
+    markNames,
+  );
 }
 
 // Reads a row of `grants` from the attributes that a scan or a table stream returned.

@@ -6,6 +6,7 @@
  */
 import { forgottenAtMs, type HealthEntry, type RestKind } from '../../relay/ports/runtime-stores.ts';
 import type { RuntimeItem } from './runtime-items.ts';
+import { expressed, setAndRemove } from './table-client.ts';
 
 /** Leaves the rest of 4,096 bytes to the item's id. */
 const entriesBytesMax = 4_000;
@@ -76,15 +77,8 @@ const sizeOf = (name: string, text: string | undefined): number =>
 
 // The text of a candidate's health, 33 characters at most. Every version that runs reads it: forms are only added.
 
-const kindLetters = { rate_limit: 'L', credentials: 'C', failing: 'F' } as const satisfies Record<
-  RestKind,
-  string
->;
-const kinds = new Map<string, RestKind>([
-  ['L', 'rate_limit'],
-  ['C', 'credentials'],
-  ['F', 'failing'],
-]);
+const kindLetters: Record<RestKind, string> = { rate_limit: 'L', credentials: 'C', failing: 'F' };
+const kinds = new Map(Object.entries(kindLetters).map(([kind, letter]) => [letter, kind as RestKind]));
 /** Numbers are written in base 36, whose letters are small; a capital says what follows. */
 const restForm = /^([LCF])([0-9a-z]{1,10})(?:S([0-9a-z]{1,10}))?(?:P([0-9a-z]{1,10}))?(?:A([0-9a-z]{1,8}))?$/;
 const runForm = /^N([1-9])T([0-9a-z]{1,10})A([0-9a-z]{1,8})(?:A([0-9a-z]{1,8}))?$/;
@@ -122,9 +116,7 @@ function entryOf(text: string): HealthEntry | undefined {
   return { kind: 'failures', count: Number(count), accounts: known, lastMs: valueOf(last) };
 }
 
-// A write of health as the expressions of one conditional update.
-
-/** Every entry that is set or removed must be as the image has it. */
+/** One conditional update: every entry that is set or removed must be as the image has it. */
 export function updateOf({ entries, expected }: HealthWrite) {
   const names: Record<string, string> = {};
   const values: Record<string, string> = {};
@@ -142,7 +134,6 @@ export function updateOf({ entries, expected }: HealthWrite) {
     values[`:was${i}`] = was;
     return `#e${i} = :was${i}`;
   });
-  const set = sets.length > 0 ? [`SET ${sets.join(', ')}`] : [];
-  const remove = removes.length > 0 ? [`REMOVE ${removes.join(', ')}`] : [];
-  return { update: [...set, ...remove].join(' '), condition: conditions.join(' AND '), names, values };
+  const UpdateExpression = setAndRemove(sets, removes);
+  return expressed({ UpdateExpression, ConditionExpression: conditions.join(' AND ') }, values, names);
 }

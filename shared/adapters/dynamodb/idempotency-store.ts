@@ -7,18 +7,10 @@
  *
  * The sweeper knows no claims. Its close has a ledger row, which is read when a running request has the key.
  */
-import { createHash } from 'node:crypto';
-import type { PutItemCommandInput } from '@aws-sdk/client-dynamodb';
+import { hash } from 'node:crypto';
 import type { ClaimReply, IdempotencyClaim, IdempotencyStore } from '../../relay/ports/runtime-stores.ts';
 import type { Clock } from '../../relay/ports/host.ts';
-import {
-  conditionalCall,
-  storeCall,
-  type TableClient,
-  attributesOf,
-  type Attributes,
-} from './table-client.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
+import { expressed, Table, type Attributes, type TableClient } from './table-client.ts';
 
 const keptSeconds = 24 * 60 * 60;
 
@@ -35,80 +27,57 @@ const isClosed = '(#state = :running AND #request = :first)';
 const mayClaim = [neverClaimed, isExpired, isFree, isOwnClaim].join(' OR ');
 
 export function dynamoIdempotencyStore(client: TableClient, clock: Clock, stack: string): IdempotencyStore {
-  const TableName = physicalTableName(stack, 'runtime');
+  const table = new Table(client, stack, 'runtime');
+  const ledger = new Table(client, stack, 'ledger');
 
   /** `closedId`: the request whose claim may be taken, because its call was closed. */
   const put = async (claim: IdempotencyClaim, closedId?: string): Promise<ClaimReply> => {
     const now = Math.floor(clock.now() / 1000);
     const row = rowOf(claim, now);
-    const input: PutItemCommandInput = {
-      TableName,
-      Item: attributesOf(row),
-      ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}`,
-      ExpressionAttributeNames: {
-        '#expires': 'expires',
-        '#state': 'state',
-        '#request': 'request',
-      },
-      ExpressionAttributeValues: attributesOf({
+    const condition = expressed(
+      { ConditionExpression: closedId === undefined ? mayClaim : `${mayClaim} OR ${isClosed}` },
+      {
         ':now': now,
         ':free': 'free',
         ':request': claim.requestId,
         ...(closedId !== undefined && { ':first': closedId, ':running': 'running' }),
-      }),
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    };
-    const reply = await conditionalCall(() => client.call('PutItem', input));
+      },
+    );
+    const reply = await table.put(row, { ...condition, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' });
     if (reply.done) return { state: 'claimed' };
-    const requestId = reply.item?.['request']?.S ?? '';
-    if (closedId === undefined && isRunning(reply.item)) {
-      const kind = await closeKind(claim.account, requestId);
+    const { item = {} } = reply;
+    const requestId = item['request']?.S ?? '';
+    if (closedId === undefined && isRunning(item)) {
+      const ledgerRow = await ledger.get(
+        { account: claim.account, id: requestId },
+        { ProjectionExpression: 'kind' },
+      );
+      const kind = ledgerRow?.['kind']?.S;
       // A call that was settled is never made again, also if the end of its claim was lost.
-      const mayRepeat = kind === undefined ? isPast(reply.item, now) : kind !== 'settled';
+      const mayRepeat = kind === undefined ? Number(item['until']?.N) < now : kind !== 'settled';
       if (mayRepeat) return put(claim, requestId);
-      if (kind === 'settled') return takenReply({ ...reply.item, state: { S: 'completed' } }, row);
+      if (kind === 'settled') return takenReply({ ...item, state: { S: 'completed' } }, row);
     }
-    return takenReply(reply.item, row);
-  };
-
-  const closeKind = async (account: string, id: string): Promise<string | undefined> => {
-    const Key = attributesOf({ account, id });
-    const input = {
-      TableName: physicalTableName(stack, 'ledger'),
-      Key,
-      ConsistentRead: true,
-      ProjectionExpression: 'kind',
-    };
-    const { Item } = await storeCall(() => client.call('GetItem', input));
-    return Item?.['kind']?.S;
+    return takenReply(item, row);
   };
 
   return {
     claim: (claim) => put(claim),
     async finish(claim, free) {
-      const input = {
-        TableName,
-        Key: attributesOf({ id: rowId(claim) }),
-        UpdateExpression: 'SET #state = :state',
-        ConditionExpression: isOwnClaim,
-        ExpressionAttributeNames: { '#state': 'state', '#request': 'request' },
-        ExpressionAttributeValues: attributesOf({
-          ':state': free ? 'free' : 'completed',
-          ':request': claim.requestId,
-        }),
-      };
-      await conditionalCall(() => client.call('UpdateItem', input));
+      const write = expressed(
+        { UpdateExpression: 'SET #state = :state', ConditionExpression: isOwnClaim },
+        { ':state': free ? 'free' : 'completed', ':request': claim.requestId },
+      );
+      await table.update({ id: rowId(claim) }, write);
     },
   };
 }
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const sha256 = (text: string): string => hash('sha256', text);
 const rowId = ({ owner, idempotencyKey }: IdempotencyClaim): string =>
   `request#${sha256(`${owner}\n${idempotencyKey}`)}`;
 
-const isRunning = (item: Attributes | undefined): boolean => item?.['state']?.S === 'running';
-
-const isPast = (item: Attributes | undefined, now: number): boolean => Number(item?.['until']?.N) < now;
+const isRunning = (item: Attributes): boolean => item['state']?.S === 'running';
 
 function rowOf(claim: IdempotencyClaim, now: number) {
   const body = sha256(JSON.stringify(claim.body));
@@ -139,14 +108,10 @@ function memberHashes(body: unknown): Record<string, string> | undefined {
   );
 }
 
-function takenReply(
-  item: Attributes | undefined,
-  asked: { body: string; members?: Record<string, string> },
-): ClaimReply {
-  const requestId = item?.['request']?.S ?? '';
-  if (item?.['body']?.S === asked.body)
-    return { state: isRunning(item) ? 'running' : 'completed', requestId };
-  const { M: first } = item?.['members'] ?? {};
+function takenReply(item: Attributes, asked: { body: string; members?: Record<string, string> }): ClaimReply {
+  const requestId = item['request']?.S ?? '';
+  if (item['body']?.S === asked.body) return { state: isRunning(item) ? 'running' : 'completed', requestId };
+  const first = item['members']?.M;
   const names = first && asked.members ? Object.keys({ ...first, ...asked.members }).toSorted() : [];
   const differs = names.find((name) => first?.[name]?.S !== asked.members?.[name]);
   return { state: 'other_body', requestId, ...(differs !== undefined && { differs }) };

@@ -1,13 +1,14 @@
 /** Counters of keys in the table `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
-import type { UpdateItemCommandInput, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { type BudgetUse, budgetUseOf, ledgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../../relay/ports/runtime-stores.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
-  type Attributes,
+  expressed,
   quotaCall,
-  type ConditionalReply,
+  Table,
+  type Attributes,
   type TableClient,
 } from './table-client.ts';
 
@@ -19,84 +20,67 @@ const rateKeptSeconds = 5 * minuteSeconds;
 const once = { attempts: 1 };
 
 export function dynamoKeyCounters(client: TableClient, stack: string): KeyCounters {
-  const TableName = physicalTableName(stack, 'runtime');
-
-  const update = async (
-    id: string,
-    write: Omit<UpdateItemCommandInput, 'TableName' | 'Key'>,
-  ): Promise<ConditionalReply<Attributes>> => {
-    const input: UpdateItemCommandInput = {
-      TableName,
-      Key: attributesOf({ id }),
+  const table = new Table(client, stack, 'runtime');
+  const update = async (id: string, write: ReturnType<typeof expressed>) => {
+    const returned = {
       ReturnValues: 'UPDATED_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-      ...write,
-    };
+    } as const;
+    const input = { ...table.at({ id }), ...returned, ...write };
     const reply = await quotaCall(() => client.call('UpdateItem', input, once));
-    return reply.done ? { done: true, reply: reply.reply.Attributes ?? {} } : reply;
+    return { done: reply.done, item: (reply.done ? reply.reply.Attributes : reply.item) ?? {} };
   };
 
   return {
     async countCall(key, minute, max) {
-      const reply = await update(`rate#${key}#${minute}`, {
-        UpdateExpression: 'ADD calls :one SET #expires = :expires',
-        ConditionExpression: 'attribute_not_exists(calls) OR calls < :max',
-        ExpressionAttributeNames: { '#expires': 'expires' },
-        ExpressionAttributeValues: attributesOf({
-          ':one': 1,
-          ':max': max,
-          ':expires': minute * minuteSeconds + rateKeptSeconds,
-        }),
-      });
-      return reply.done ? Number(reply.reply['calls']?.N) : undefined;
+      const write = expressed(
+        {
+          UpdateExpression: 'ADD calls :one SET #expires = :expires',
+          ConditionExpression: 'attribute_not_exists(calls) OR calls < :max',
+        },
+        { ':one': 1, ':max': max, ':expires': minute * minuteSeconds + rateKeptSeconds },
+      );
+      const { done, item } = await update(`rate#${key}#${minute}`, write);
+      return done ? Number(item['calls']?.N) : undefined;
     },
     async hold(hold, amount, most) {
-      const change = budgetChange(hold.expires, { used: amount, running: 1 });
-      const reply = await update(budgetCounterId(hold), {
-        UpdateExpression: `${change.UpdateExpression}, #hold = :hold`,
-        ConditionExpression: `(used <= :left OR (attribute_not_exists(used) AND :left >= :zero))
+      const [change, values] = budgetChange(hold.expires, { used: amount, running: 1 });
+      const write = expressed(
+        {
+          UpdateExpression: `${change}, #hold = :hold`,
+          ConditionExpression: `(used <= :left OR (attribute_not_exists(used) AND :left >= :zero))
           AND (attribute_not_exists(#hold) OR #hold <> :hold)`,
-        ExpressionAttributeNames: { ...change.ExpressionAttributeNames, '#hold': 'hold' },
-        ExpressionAttributeValues: {
-          ...change.ExpressionAttributeValues,
-          ...attributesOf({ ':left': most - amount, ':zero': 0, ':hold': hold.name }),
         },
-      });
-      if (reply.done) return { done: true, ...useOf(reply.reply) };
+        { ...values, ':left': most - amount, ':zero': 0, ':hold': hold.name },
+      );
+      const { done, item } = await update(budgetCounterId(hold), write);
       // An earlier try, whose reply was lost, was applied.
-      return { done: reply.item?.['hold']?.S === hold.name, ...useOf(reply.item) };
+      return { done: done || item['hold']?.S === hold.name, ...useOf(item) };
     },
     async change(counter, by) {
-      await update(budgetCounterId(counter), budgetChange(counter.expires, by));
+      const [UpdateExpression, values] = budgetChange(counter.expires, by);
+      await update(budgetCounterId(counter), expressed({ UpdateExpression }, values));
     },
   };
 }
 
-const useOf = (item: Attributes = {}): BudgetUse => ({
+const useOf = (item: Attributes): BudgetUse => ({
   used: BigInt(item['used']?.N ?? '0'),
   running: Number(item['running']?.N ?? '0'),
 });
 
-// The counter of a key's budget: its item in `runtime`, and the writes that change it.
-
-export const budgetCounterId = ({ key, period }: { key: string; period: string }): string =>
+const budgetCounterId = ({ key, period }: { key: string; period: string }): string =>
   `budget#${key}#${period}`;
 
 /**
- * Adds to what is used, and to the number of calls that hold some. Creates the counter if there is none.
- * `expires`: Unix seconds; holds for a counter that has no time yet.
+ * The update, and its values, that adds to what is used and to the number of calls that hold some. Creates the counter if
+ * there is none. `expires`: Unix seconds; holds for a counter that has no time yet.
  */
-export const budgetChange = (
-  expires: number,
-  { used, running }: BudgetUse,
-): Pick<
-  UpdateItemCommandInput,
-  'UpdateExpression' | 'ExpressionAttributeNames' | 'ExpressionAttributeValues'
-> => ({
-  UpdateExpression: 'ADD used :used, running :running SET #expires = if_not_exists(#expires, :expires)',
-  ExpressionAttributeNames: { '#expires': 'expires' },
-  ExpressionAttributeValues: attributesOf({ ':used': used, ':running': running, ':expires': expires }),
-});
+const budgetChange = (expires: number, { used, running }: BudgetUse) =>
+  [
+    'ADD used :used, running :running SET #expires = if_not_exists(#expires, :expires)',
+    { ':used': used, ':running': running, ':expires': expires },
+  ] as const;
 
 /** A month, and some days in which its last calls end. */
 const keptSeconds = 40 * 24 * 60 * 60;
@@ -112,11 +96,9 @@ export function countInBudgets(stack: string, rows: readonly CloseRow[]): Transa
     const expires = Math.ceil(ledgerTimeMs(row) / 1000) + keptSeconds;
     changes.set(id, { use: { used: use.used + used, running: use.running + running }, expires });
   }
-  return [...changes].map(([id, { use, expires }]) => ({
-    Update: {
-      TableName: physicalTableName(stack, 'runtime'),
-      Key: attributesOf({ id }),
-      ...(budgetChange(expires, use) as { UpdateExpression: string }),
-    },
-  }));
+  return [...changes].map(([id, { use, expires }]) => {
+    const [UpdateExpression, values] = budgetChange(expires, use);
+    const at = { TableName: physicalTableName(stack, 'runtime'), Key: attributesOf({ id }) };
+    return { Update: { ...at, ...expressed({ UpdateExpression }, values) } };
+  });
 }

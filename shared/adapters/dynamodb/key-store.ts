@@ -8,17 +8,14 @@ import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/config-store.ts';
 import { firstTryMsMax } from '../../relay/ports/store-errors.ts';
-import { attributesOf, valuesOf, storeCall, type TableClient, type Attributes } from './table-client.ts';
-import { ExpiringCache } from '../system/expiring-cache.ts';
-import { keyHash } from '../../tables/key-hash.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
+import { Table, valuesOf, type Attributes, type TableClient } from './table-client.ts';
+import { ExpiringCache } from '../system/node-ports.ts';
+import { keyHash } from '../../wire/ids.ts';
 
 /** Lifetime of a cached key. A disabled key may work for this long. */
 const foundLifetimeMs = 30_000;
 /** Lifetime of a cached refusal. A key that was tried before its creation stays unknown for this long. */
 const refusedLifetimeMs = 5000;
-
-type Row = Record<string, unknown>;
 
 interface KeyStoreParts {
   client: TableClient;
@@ -28,22 +25,19 @@ interface KeyStoreParts {
 }
 
 export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: KeyStoreParts): KeyStore {
-  const TableName = physicalTableName(stack, 'keys');
-  const accounts = physicalTableName(stack, 'accounts');
-  const runtime = physicalTableName(stack, 'runtime');
   const cache = new ExpiringCache<KeyLookup>({
     clock,
     entriesMax,
     lifetimeMs: (lookup) => (isUsable(lookup, clock.now()) ? foundLifetimeMs : refusedLifetimeMs),
   });
   let hasRead = false;
-  const get = async (TableName: string, key: Record<string, string>): Promise<Row | undefined> => {
-    const input = { TableName, Key: attributesOf(key) };
-    const { Item } = await client.call('GetItem', input, hasRead ? {} : { tryMsMax: firstTryMsMax });
-    return Item && valuesOf(Item);
+  const get = async (table: 'keys' | 'accounts' | 'runtime', key: Record<string, string>) => {
+    const times = hasRead ? {} : { tryMsMax: firstTryMsMax };
+    const item = await new Table(client, stack, table).get(key, { ConsistentRead: undefined }, times);
+    return item && valuesOf(item);
   };
   const read = async (hash: string): Promise<KeyLookup> => {
-    const Item = await storeCall(() => get(TableName, { hash }));
+    const Item = await get('keys', { hash });
     if (!Item) return { missing: 'unknown' };
     const reading = readRow(KeyRow, Item);
     if (!('row' in reading)) return { missing: 'invalid_row' };
@@ -54,13 +48,13 @@ export function dynamoKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   };
   /** Without this number a call starts on the first part of a busy account, which is slow but not wrong. */
   const readParts = async (account: string): Promise<number | undefined> => {
-    const Item = await get(runtime, { id: partsId(account) }).catch(() => undefined);
+    const Item = await get('runtime', { id: partsId(account) }).catch(() => undefined);
     const parts: unknown = Item?.['parts'];
     return typeof parts === 'number' ? parts : undefined;
   };
   /** An account without a valid row has no plan; its balance still pays. */
   const readAccount = async (account: string) => {
-    const Item = await storeCall(() => get(accounts, { account }));
+    const Item = await get('accounts', { account });
     const reading = Item && readRow(AccountRow, Item);
     return {
       account: reading && 'row' in reading ? reading.row : undefined,

@@ -1,108 +1,87 @@
 /** Reads accounts' items, ledger rows and grants for operators: consistent reads, exact numbers. */
-import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { grantPrefix, latePrefix, ledgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
+import type { QuotaItem } from '../../billing/quota-item.ts';
+import { wholeOf, type WholeAccount } from '../../billing/shards.ts';
 import type { LedgerReader, LedgerSelection, Reading } from '../../operate/operator-ports.ts';
+import type { TableName } from '../../tables/table-names.ts';
+import { timeText } from '../../wire/ids.ts';
 import { dynamoDailyReader, dynamoSumReader } from './daily-sums.ts';
 import { writtenGrantOf } from './grant-store.ts';
-import { reading, type Store } from './operator-store.ts';
 import { ledgerRowOf } from './ledger-store.ts';
-import { type Attributes, itemPages, readItems } from './table-client.ts';
-import { partOf, textAttribute, partKey, partName, quotaOf } from './quotas/quota-items.ts';
+import { reading, type Store } from './operator-store.ts';
+import { partKey, partName, partOf, quotaOf } from './quotas/quota-items.ts';
 import { dynamoQuotaStore } from './quotas/quota-store.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-import { latePrefix, type LedgerRow, ledgerTimeMs, grantPrefix } from '../../billing/ledger-row.ts';
-import { timeText } from '../../wire/ids.ts';
-import { wholeOf, type WholeAccount } from '../../billing/shards.ts';
 import { partsOf, readWhole } from './quotas/whole-account.ts';
-import type { QuotaItem } from '../../billing/quota-item.ts';
+import { expressed, Table, type Attributes } from './table-client.ts';
 
 export function dynamoLedgerReader(store: Store): LedgerReader {
   const { tables, target } = store;
-  const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
-  const get = async (table: TableName, Key: Attributes): Promise<Attributes | undefined> =>
-    (await tables.call('GetItem', { ...at(table), Key, ConsistentRead: true })).Item;
-  const query = (table: TableName, condition: string, values: Attributes): AsyncIterable<Attributes[]> =>
-    itemPages(tables, 'Query', {
-      ...at(table),
-      KeyConditionExpression: condition,
-      ExpressionAttributeValues: values,
-      ConsistentRead: true,
-    });
-  const scan = (table: TableName): AsyncIterable<Attributes[]> =>
-    itemPages(tables, 'Scan', { ...at(table), ConsistentRead: true });
+  const tableOf = (table: TableName) => new Table(tables, target.stack, table);
+  const ledger = tableOf('ledger');
   const quotas = dynamoQuotaStore(tables, target.stack);
 
   return {
     close: (...given) => quotas.close(...given),
     chargeLate: (...given) => quotas.chargeLate(...given),
     // An index has no consistent reads, but its entries are a tenth of the rows.
-    ledgerAccounts: () => accountsIn(itemPages(tables, 'Scan', { ...at('ledger'), IndexName: 'by_id' })),
-    ...dynamoBalanceReader(store),
+    async *ledgerAccounts() {
+      for await (const page of ledger.pages('Scan', { IndexName: 'by_id', ConsistentRead: undefined }))
+        yield page.map((item) => item['account']?.S ?? '');
+    },
+    ...dynamoBalanceReader(tableOf('quotas')),
     ...dynamoDailyReader(store),
     ...dynamoSumReader(store),
     async *accounts() {
-      for await (const page of scan('quotas')) {
-        const first = page.map(partOf).filter(({ part }) => part === 0);
-        yield first.map(({ account }) => account);
-      }
+      for await (const page of tableOf('quotas').pages('Scan'))
+        yield page.map(partOf).flatMap(({ account, part }) => (part === 0 ? account : []));
     },
     async *ledger(selection) {
-      for (const rows of ledgerSources(selection, query, scan))
+      for (const rows of ledgerSources(ledger, selection))
         for await (const page of rows)
           yield page.map((item) => reading(item, rowName(item), ledgerRowOf)).filter(inTime(selection));
     },
     async request(id) {
-      const account = await accountOf(store, at('ledger').TableName, id);
-      const item = account && (await get('ledger', { account, id: textAttribute(id) }));
+      const byId = expressed({ KeyConditionExpression: 'id = :id' }, { ':id': id });
+      const { Items: [found] = [] } = await ledger.query({ IndexName: 'by_id', ...byId });
+      const account = found?.['account']?.S;
+      const item = account === undefined ? undefined : await ledger.get({ account, id });
       return item && reading(item, rowName(item), ledgerRowOf);
     },
     async *grants(account) {
-      const rows =
-        account === undefined
-          ? scan('grants')
-          : query('grants', 'account = :account', { ':account': textAttribute(account) });
+      const grants = tableOf('grants');
+      const rows = account === undefined ? grants.pages('Scan') : queryOf(grants, { account });
       for await (const page of rows) yield page.map(writtenGrantOf);
     },
   };
 }
 
-async function* accountsIn(rows: AsyncIterable<Attributes[]>): AsyncIterable<string[]> {
-  for await (const page of rows) yield page.map((item) => item['account']?.S ?? '');
-}
-
-/** The account of a request's row. */
-async function accountOf(
-  { tables }: Store,
-  TableName: string,
-  id: string,
-): Promise<AttributeValue | undefined> {
-  const { Items } = await tables.call('Query', {
-    TableName,
-    IndexName: 'by_id',
-    KeyConditionExpression: 'id = :id',
-    ExpressionAttributeValues: { ':id': textAttribute(id) },
-  });
-  return Items?.[0]?.['account'];
-}
+/** The rows of an account, with further conditions. */
+const queryOf = (
+  table: Table,
+  { account, ...values }: { account: string; from?: string; to?: string; prefix?: string },
+  condition = '',
+): AsyncIterable<Attributes[]> =>
+  table.pages(
+    'Query',
+    expressed(
+      { KeyConditionExpression: `account = :account${condition}` },
+      Object.fromEntries(Object.entries({ account, ...values }).map(([name, value]) => [`:${name}`, value])),
+    ),
+  );
 
 function ledgerSources(
+  ledger: Table,
   { account, fromMs, toMs }: LedgerSelection,
-  query: (table: TableName, condition: string, values: Attributes) => AsyncIterable<Attributes[]>,
-  scan: (table: TableName) => AsyncIterable<Attributes[]>,
 ): AsyncIterable<Attributes[]>[] {
-  if (account === undefined) return [scan('ledger')];
-  const of = { ':account': textAttribute(account) };
+  if (account === undefined) return [ledger.pages('Scan')];
   // Request ids start with the time, so the query reads only the requested range. Grants and late charges have
   // other ids; they are few.
-  const from = textAttribute(fromMs === undefined ? '0' : timeText(fromMs));
-  const to = textAttribute(toMs === undefined ? grantPrefix : timeText(toMs));
-  const requests = 'account = :account AND id BETWEEN :from AND :to';
+  const from = fromMs === undefined ? '0' : timeText(fromMs);
+  const to = toMs === undefined ? grantPrefix : timeText(toMs);
   return [
-    query('ledger', requests, { ...of, ':from': from, ':to': to }),
+    queryOf(ledger, { account, from, to }, ' AND id BETWEEN :from AND :to'),
     ...[grantPrefix, latePrefix].map((prefix) =>
-      query('ledger', 'account = :account AND begins_with(id, :prefix)', {
-        ...of,
-        ':prefix': textAttribute(prefix),
-      }),
+      queryOf(ledger, { account, prefix }, ' AND begins_with(id, :prefix)'),
     ),
   ];
 }
@@ -119,17 +98,15 @@ const inTime =
 
 // Reads the items of accounts for operators: one account, or many at once. A part that cannot be read is said.
 
-function dynamoBalanceReader({ tables, target }: Store): Pick<LedgerReader, 'quota' | 'quotas'> {
-  const TableName = physicalTableName(target.stack, 'quotas');
+function dynamoBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quotas'> {
   return {
-    quota: (account) =>
-      readWhole({ client: tables, TableName }, account).then((row) => row && { row }, unreadable(account)),
+    quota: (account) => readWhole(quotas, account).then((row) => row && { row }, unreadable(account)),
     async quotas(accounts) {
       const keys = [...new Set(accounts)].map((account) => partKey({ account }));
-      const items = await readItems(tables, TableName, keys);
+      const items = await quotas.read(keys);
       const found = items.map((item) => reading(item, partOf(item).account, firstOf));
       const others = found.flatMap((each) => ('row' in each ? each.row.others : []));
-      const more = await readItems(tables, TableName, others.map(partKey));
+      const more = await quotas.read(others.map(partKey));
       const parts = new Map(more.map((item) => [item['account']?.S ?? '', item]));
       return found.map((each) => ('row' in each ? wholeReading(each.row, parts) : each));
     },

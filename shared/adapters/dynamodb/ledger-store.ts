@@ -9,6 +9,7 @@ import { physicalTableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
   conditionalCall,
+  expressed,
   isInvalid,
   type TableClient,
   type Attributes,
@@ -85,11 +86,7 @@ function distinct(rows: readonly CloseRow[]): CloseRow[] {
 const unlessTaken = ({ kind }: CloseRow) =>
   kind === 'cancelled'
     ? { ConditionExpression: isAbsent }
-    : {
-        ConditionExpression: `${isAbsent} OR ${isTombstone}`,
-        ExpressionAttributeNames: { '#kind': 'kind' },
-        ExpressionAttributeValues: attributesOf({ ':cancelled': 'cancelled' }),
-      };
+    : expressed({ ConditionExpression: `${isAbsent} OR ${isTombstone}` }, { ':cancelled': 'cancelled' });
 
 // Converts rows of `ledger` to and from DynamoDB attributes. Amounts are exact decimals in yuan.
 
@@ -117,9 +114,7 @@ export const ledgerRowOf = (attributes: Attributes): LedgerRow =>
   attributes['kind']?.S === 'grant' ? grantRowOf(attributes) : closeRowOf(attributes);
 
 export const grantRowOf = (attributes: Attributes): GrantLedgerRow => ({
-  account: text(attributes['account'], 'account'),
-  id: text(attributes['id'], 'id'),
-  at: time(attributes['at']),
+  ...keyOf(attributes),
   kind: 'grant',
   amount: yuan(attributes['amount'], 'amount'),
   reason: attributes['reason']?.S ?? '',
@@ -128,33 +123,36 @@ export const grantRowOf = (attributes: Attributes): GrantLedgerRow => ({
 export function closeRowOf(attributes: Attributes): CloseRow {
   const kind = closeKinds.find((one) => one === attributes['kind']?.S);
   if (kind === undefined) throw unreadable('kind');
+  const texts = <Name extends string>(...names: Name[]) =>
+    Object.fromEntries(names.map((name) => [name, attributes[name]?.S])) as Record<Name, string | undefined>;
+  const flags = <Name extends string>(...names: Name[]) =>
+    Object.fromEntries(names.map((name) => [name, attributes[name]?.BOOL === true || undefined])) as Record<
+      Name,
+      true | undefined
+    >;
   return {
-    account: text(attributes['account'], 'account'),
-    id: text(attributes['id'], 'id'),
-    at: time(attributes['at']),
+    ...keyOf(attributes),
     kind,
-    endpoint: attributes['endpoint']?.S,
+    ...texts('endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag'),
+    ...flags('estimated', 'official'),
     model: text(attributes['model'], 'model'),
-    alias: attributes['alias']?.S,
     key: text(attributes['key'], 'key'),
+    price: text(attributes['price'], 'price'),
     charge: yuan(attributes['charge'], 'charge'),
     reserved: yuan(attributes['reserved'], 'reserved'),
+    cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
+    bought: attributes['bought'] && yuan(attributes['bought'], 'bought'),
     prompt_tokens: count(attributes['prompt_tokens']),
     completion_tokens: count(attributes['completion_tokens']),
     ...eachPart('count', (part) => count(attributes[part.count])),
-    estimated: attributes['estimated']?.BOOL === true ? true : undefined,
-    end: attributes['end']?.S,
-    price: text(attributes['price'], 'price'),
-    plan_slot: attributes['plan_slot']?.S,
-    budget: attributes['budget']?.S,
-    official: attributes['official']?.BOOL === true ? true : undefined,
-    cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
-    channel: attributes['channel']?.S,
-    upstream_model: attributes['upstream_model']?.S,
-    bought: attributes['bought'] && yuan(attributes['bought'], 'bought'),
     first_content_ms: count(attributes['first_content_ms']),
-    flag: attributes['flag']?.S,
   };
+}
+
+function keyOf({ account, id, at }: Attributes): Pick<LedgerRow, 'account' | 'id' | 'at'> {
+  const written = text(at, 'at');
+  if (Number.isNaN(Date.parse(written))) throw unreadable('at');
+  return { account: text(account, 'account'), id: text(id, 'id'), at: written };
 }
 
 function yuan(value: AttributeValue | undefined, name: string): NanoYuan {
@@ -169,12 +167,6 @@ const count = (value: AttributeValue | undefined): number | undefined =>
 function text(value: AttributeValue | undefined, name: string): string {
   if (value?.S === undefined) throw unreadable(name);
   return value.S;
-}
-
-function time(value: AttributeValue | undefined): string {
-  const written = text(value, 'at');
-  if (Number.isNaN(Date.parse(written))) throw unreadable('at');
-  return written;
 }
 
 const unreadable = (name: string): Error => new Error(`ledger: ${name} is not what functions write`);

@@ -4,7 +4,7 @@
  */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { TableTraffic, Target } from '../../operate/operator-ports.ts';
-import { RenewedCredentials } from '../aws/aws-calls.ts';
+import { RenewedCredentials } from '../aws/credentials.ts';
 import type { AwsPlace } from '../system/environment.ts';
 import type { Store } from './operator-store.ts';
 import { tableClient, type TableClient } from './table-client.ts';

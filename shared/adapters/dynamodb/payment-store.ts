@@ -2,11 +2,10 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../billing/payments.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
-import { attributesOf, type Attributes, itemPages, storeCall, type TableClient } from './table-client.ts';
+import { attributesOf, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
 import { formatYuan } from '../../billing/amount.ts';
 import type { Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import { transactionCall } from './transactions.ts';
 import type { AuthorMarks, RowAuthor } from './operator-store.ts';
 
@@ -79,21 +78,19 @@ const isNewGrant = 'attribute_not_exists(grant_id)';
 
 /** @param author absent: a function writes, whose rows need no author */
 export function dynamoPaymentStore(client: TableClient, stack: string, author?: RowAuthor): PaymentStore {
-  const get = async (table: TableName, key: Record<string, string>): Promise<Attributes | undefined> => {
-    const TableName = physicalTableName(stack, table);
-    const input = { TableName, Key: attributesOf(key), ConsistentRead: true };
-    return (await storeCall(() => client.call('GetItem', input))).Item;
-  };
+  const payments = new Table(client, stack, 'payments');
+  const grants = new Table(client, stack, 'grants');
+  const accounts = new Table(client, stack, 'accounts');
   return {
     async find(id) {
-      const item = await get('payments', { id });
+      const item = await payments.get({ id });
       return item && paymentOf(item);
     },
     async write(change) {
       const marks = await author?.();
       const TransactItems = [
-        putPayment(physicalTableName(stack, 'payments'), change),
-        ...change.grants.map((grant) => putGrant(physicalTableName(stack, 'grants'), { ...grant, ...marks })),
+        putPayment(payments.name, change),
+        ...change.grants.map((grant) => putGrant(grants.name, { ...grant, ...marks })),
       ];
       const reply = await transactionCall(client, TransactItems);
       if (reply.done) return 'written';
@@ -104,10 +101,9 @@ export function dynamoPaymentStore(client: TableClient, stack: string, author?: 
       if (taken.length > 0) return { taken };
       throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
     },
-    hasAccount: async (account) => (await get('accounts', { account })) !== undefined,
+    hasAccount: async (account) => (await accounts.get({ account })) !== undefined,
     async *all() {
-      const input = { TableName: physicalTableName(stack, 'payments'), ConsistentRead: true };
-      for await (const items of itemPages(client, 'Scan', input)) yield items.map(paymentOf);
+      for await (const items of payments.pages('Scan')) yield items.map(paymentOf);
     },
   };
 }
@@ -116,12 +112,10 @@ const putPayment = (TableName: string, { before, after }: PaymentChange): Transa
   Put: {
     TableName,
     Item: paymentAttributes(after),
-    ...(before
-      ? {
-          ConditionExpression: isUnchanged,
-          ExpressionAttributeValues: attributesOf({ ':before': before.version }),
-        }
-      : { ConditionExpression: isNewPayment }),
+    ...expressed(
+      { ConditionExpression: before ? isUnchanged : isNewPayment },
+      { ':before': before?.version },
+    ),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   },
 });

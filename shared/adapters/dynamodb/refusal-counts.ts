@@ -2,62 +2,47 @@
  * Counts of refused and failed calls in `daily`: an item for each account and hour, which removes itself. Must never touch
  * the sums of ledger rows beside them.
  */
-import type { HourOfRefusals, RefusalCounts } from '../../relay/ports/money-stores.ts';
-import { physicalTableName } from '../../tables/table-names.ts';
-import { type Attributes, storeCall, type TableClient } from './table-client.ts';
+import type { RefusalCounts } from '../../relay/ports/money-stores.ts';
+import { attributesOf, expressed, storeCall, Table, type TableClient } from './table-client.ts';
 
 /** As other hours of the table. */
 const keptSeconds = 3 * 24 * 60 * 60;
 /** Before the name of a code, so that none is taken for another attribute. */
 const prefix = 'code_';
 
-export function dynamoRefusalCounts(client: Pick<TableClient, 'call'>, stack: string): RefusalCounts {
-  const TableName = physicalTableName(stack, 'daily');
+export function dynamoRefusalCounts(client: TableClient, stack: string): RefusalCounts {
+  const table = new Table(client, stack, 'daily');
+  const idOf = (account: string): string => `refused#${account}`;
   return {
     async add({ account, hour, counts }) {
       const codes = Object.entries(counts);
       const expires = Date.parse(`${hour}:00:00Z`) / 1000 + keptSeconds;
-      await storeCall(() =>
-        client.call(
-          'UpdateItem',
-          {
-            TableName,
-            Key: { id: { S: idOf(account) }, period: { S: `hour#${hour}` } },
-            UpdateExpression: `SET #expires = :expires ADD ${codes.map((_, index) => `#c${index} :c${index}`).join(', ')}`,
-            ExpressionAttributeNames: {
-              '#expires': 'expires',
-              ...Object.fromEntries(codes.map(([code], index) => [`#c${index}`, prefix + code])),
-            },
-            ExpressionAttributeValues: {
-              ':expires': { N: String(expires) },
-              ...Object.fromEntries(codes.map(([, count], index) => [`:c${index}`, { N: String(count) }])),
-            },
-          },
-          { attempts: 1 },
-        ),
+      const adds = codes.map((_, index) => `#c${index} :c${index}`).join(', ');
+      const write = expressed(
+        { UpdateExpression: `SET #expires = :expires ADD ${adds}` },
+        {
+          ':expires': expires,
+          ...Object.fromEntries(codes.map(([, count], index) => [`:c${index}`, count])),
+        },
+        Object.fromEntries(codes.map(([code], index) => [`#c${index}`, prefix + code])),
       );
+      const input = { ...table.at({ id: idOf(account), period: `hour#${hour}` }), ...write };
+      await storeCall(() => client.call('UpdateItem', input, { attempts: 1 }));
     },
     async since(account, hour) {
-      const { Items = [] } = await storeCall(() =>
-        client.call('Query', {
-          TableName,
-          KeyConditionExpression: 'id = :id AND period >= :from',
-          ExpressionAttributeValues: { ':id': { S: idOf(account) }, ':from': { S: `hour#${hour}` } },
-        }),
-      );
-      return Items.map((item) => hourOf(account, item));
+      const { Items = [] } = await table.query({
+        KeyConditionExpression: 'id = :id AND period >= :from',
+        ExpressionAttributeValues: attributesOf({ ':id': idOf(account), ':from': `hour#${hour}` }),
+      });
+      return Items.map((item) => ({
+        account,
+        hour: item['period']?.S?.slice('hour#'.length) ?? '',
+        counts: Object.fromEntries(
+          Object.entries(item).flatMap(([name, { N }]) =>
+            name.startsWith(prefix) && N !== undefined ? [[name.slice(prefix.length), Number(N)]] : [],
+          ),
+        ),
+      }));
     },
   };
 }
-
-const idOf = (account: string): string => `refused#${account}`;
-
-const hourOf = (account: string, item: Attributes): HourOfRefusals => ({
-  account,
-  hour: item['period']?.S?.slice('hour#'.length) ?? '',
-  counts: Object.fromEntries(
-    Object.entries(item).flatMap(([attribute, { N }]) =>
-      attribute.startsWith(prefix) && N !== undefined ? [[attribute.slice(prefix.length), Number(N)]] : [],
-    ),
-  ),
-});

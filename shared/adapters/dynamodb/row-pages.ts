@@ -1,87 +1,83 @@
 /** Parts of tables for pages of operators: a bounded number of requests each. Reads may be a second old where the port says nothing else. */
-import type { QueryCommandInput } from '@aws-sdk/client-dynamodb';
 import { accountId } from '../../billing/daily-keys.ts';
 import { grantPrefix } from '../../billing/ledger-row.ts';
 import type { RowPages, RowsFound, RowsWanted, RawRow } from '../../operate/operator-ports.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import type { TableName } from '../../tables/table-names.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
-import { attributesOf, valuesOf, readItems } from './table-client.ts';
 import { dailySumOf } from './daily-sums.ts';
-import { ledgerRowOf } from './ledger-store.ts';
 import { writtenGrantOf } from './grant-store.ts';
-import { reading, type Store } from './operator-store.ts';
 import { imageOf } from './health-items.ts';
+import { ledgerRowOf } from './ledger-store.ts';
+import { reading, type Store } from './operator-store.ts';
 import { cooldownsId } from './runtime-items.ts';
+import { attributesOf, expressed, storeCall, Table, valuesOf } from './table-client.ts';
 
 /** One request goes through 1 MB. */
 const scansMax = 2;
 /** Of more rows, the table is asked for as many as one request returns. */
 const fewMax = 200;
 
-export function dynamoRowPages(store: Store): RowPages {
-  const { tables, target } = store;
-  const nameOf = (table: TableName): string => physicalTableName(target.stack, table);
-  const query = ({ table, ...input }: Omit<QueryCommandInput, 'TableName'> & { table: TableName }) =>
-    tables.call('Query', { ...input, TableName: nameOf(table) });
+export function dynamoRowPages({ tables, target }: Store): RowPages {
+  const tableOf = (table: TableName) => new Table(tables, target.stack, table);
+  /** The last ones of a range, newest first; `last`: there are no more. */
+  const newest = async (
+    table: TableName,
+    KeyConditionExpression: string,
+    values: object,
+    more: { Limit: number; ConsistentRead?: boolean },
+  ) => {
+    const range = expressed({ KeyConditionExpression }, values);
+    const page = await tableOf(table).query({ ...range, ScanIndexForward: false, ...more });
+    return { items: page.Items ?? [], isAll: page.LastEvaluatedKey === undefined };
+  };
   return {
-    rows: (wanted) => foundRows(store, nameOf(wanted.table), wanted),
+    rows: (wanted) => foundRows(tableOf(wanted.table), wanted),
     async rowsOf(table, keys) {
       const name = tableSchemas[table].partitionKey.name;
       const wanted = keys.map((key) => attributesOf({ [name]: key }));
-      return (await readItems(tables, nameOf(table), wanted)).map(valuesOf);
+      return (await tableOf(table).read(wanted)).map(valuesOf);
     },
     async grants(account, limit) {
-      const { Items = [], LastEvaluatedKey } = await query({
-        table: 'grants',
-        KeyConditionExpression: 'account = :account',
-        ExpressionAttributeValues: attributesOf({ ':account': account }),
-        ScanIndexForward: false,
-        ConsistentRead: true,
+      const more = {
         // A query that returns as many as it may says that there are more, whether there are or not.
         Limit: limit + 1,
-      });
-      const isAll = LastEvaluatedKey === undefined && Items.length <= limit;
-      return { grants: Items.slice(0, limit).map(writtenGrantOf), isAll };
+        ConsistentRead: true,
+      };
+      const found = await newest('grants', 'account = :account', { ':account': account }, more);
+      const isAll = found.isAll && found.items.length <= limit;
+      return { grants: found.items.slice(0, limit).map(writtenGrantOf), isAll };
     },
     async days(account, from, limit) {
       const id = accountId(account);
-      const { Items = [], LastEvaluatedKey } = await query({
-        table: 'daily',
-        KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
-        // `~` sorts after the digits of a day.
-        ExpressionAttributeValues: attributesOf({ ':id': id, ':from': `day#${from}`, ':to': 'day#~' }),
-        ScanIndexForward: false,
-        ConsistentRead: true,
-        Limit: limit,
-      });
-      const days = Items.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
-      return { days, isAll: LastEvaluatedKey === undefined };
+      // `~` sorts after the digits of a day.
+      const values = { ':id': id, ':from': `day#${from}`, ':to': 'day#~' };
+      const more = { Limit: limit, ConsistentRead: true };
+      const { items, isAll } = await newest(
+        'daily',
+        'id = :id AND period BETWEEN :from AND :to',
+        values,
+        more,
+      );
+      const days = items.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
+      return { days, isAll };
     },
     async requests(account, before, limit) {
-      const { Items = [], LastEvaluatedKey } = await query({
-        table: 'ledger',
-        KeyConditionExpression: 'account = :account AND id < :before',
-        // Request ids begin with a digit, which sorts before the ids of grants.
-        ExpressionAttributeValues: attributesOf({ ':account': account, ':before': before ?? grantPrefix }),
-        ScanIndexForward: false,
+      // Request ids begin with a digit, which sorts before the ids of grants.
+      const values = { ':account': account, ':before': before ?? grantPrefix };
+      const { items, isAll } = await newest('ledger', 'account = :account AND id < :before', values, {
         Limit: limit,
       });
-      const rows = Items.map((item) => reading(item, `${account} ${item['id']?.S}`, ledgerRowOf));
-      return { rows, next: LastEvaluatedKey && Items.at(-1)?.['id']?.S };
+      const rows = items.map((item) => reading(item, `${account} ${item['id']?.S}`, ledgerRowOf));
+      return { rows, next: isAll ? undefined : items.at(-1)?.['id']?.S };
     },
     async health() {
-      const Key = attributesOf({ id: cooldownsId });
-      const { Item } = await tables.call('GetItem', { TableName: nameOf('runtime'), Key });
-      return imageOf(Item && valuesOf(Item)).entries;
+      const item = await tableOf('runtime').get({ id: cooldownsId }, { ConsistentRead: false });
+      return imageOf(item && valuesOf(item)).entries;
     },
   };
 }
 
-async function foundRows(
-  { tables }: Store,
-  TableName: string,
-  { table, after, where, limit }: RowsWanted,
-): Promise<RowsFound> {
+async function foundRows(of: Table, { table, after, where, limit }: RowsWanted): Promise<RowsFound> {
   const key = tableSchemas[table].partitionKey.name;
   const rows: RawRow[] = [];
   let start = after === undefined ? undefined : attributesOf({ [key]: after });
@@ -90,8 +86,14 @@ async function foundRows(
   const ConsistentRead = where !== undefined && 'is' in where;
   const few = where === undefined && limit <= fewMax ? { Limit: limit } : {};
   for (let asked = 0; asked < requestsMax; asked += 1) {
-    const input = { TableName, ExclusiveStartKey: start, ...filterOf(where), ...few, ConsistentRead };
-    const { Items = [], LastEvaluatedKey } = await tables.call('Scan', input);
+    const input = {
+      TableName: of.name,
+      ExclusiveStartKey: start,
+      ...filterOf(where),
+      ...few,
+      ConsistentRead,
+    };
+    const { Items = [], LastEvaluatedKey } = await storeCall(() => of.client.call('Scan', input));
     rows.push(...Items.map(valuesOf));
     start = LastEvaluatedKey;
     if (start === undefined || rows.length >= limit) break;
@@ -103,11 +105,7 @@ async function foundRows(
 
 function filterOf(where: RowsWanted['where']) {
   if (!where) return {};
-  const [condition, value] =
+  const [FilterExpression, value] =
     'is' in where ? ['#name = :value', where.is] : ['contains(#name, :value)', where.contains];
-  return {
-    FilterExpression: condition,
-    ExpressionAttributeNames: { '#name': where.attribute },
-    ExpressionAttributeValues: attributesOf({ ':value': value }),
-  };
+  return expressed({ FilterExpression }, { ':value': value }, { '#name': where.attribute });
 }

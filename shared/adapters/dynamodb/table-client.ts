@@ -3,32 +3,9 @@
  * busy, invalid, or condition not met. No file of `shared` but this one and the one of transactions inspects these errors.
  * Must not import the SDK: its layers cost more than a call.
  */
-import type {
-  AttributeValue,
-  BatchGetItemCommandInput,
-  BatchGetItemCommandOutput,
-  BatchWriteItemCommandInput,
-  BatchWriteItemCommandOutput,
-  DeleteItemCommandInput,
-  DeleteItemCommandOutput,
-  DescribeLimitsCommandInput,
-  DescribeLimitsCommandOutput,
-  GetItemCommandInput,
-  GetItemCommandOutput,
-  PutItemCommandInput,
-  PutItemCommandOutput,
-  QueryCommandInput,
-  QueryCommandOutput,
-  ScanCommandInput,
-  ScanCommandOutput,
-  TransactGetItemsCommandInput,
-  TransactGetItemsCommandOutput,
-  TransactWriteItemsCommandInput,
-  TransactWriteItemsCommandOutput,
-  UpdateItemCommandInput,
-  UpdateItemCommandOutput,
-} from '@aws-sdk/client-dynamodb';
+import type * as sdk from '@aws-sdk/client-dynamodb';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-errors.ts';
+import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import {
   busyNames,
@@ -42,7 +19,7 @@ import {
 
 // Attributes of an item in DynamoDB's wire format.
 
-export type Attributes = Record<string, AttributeValue>;
+export type Attributes = Record<string, sdk.AttributeValue>;
 
 /** For JSON.parse. Bytes are strings under `B`, or lists of strings under `BS`; everything else under these names is an object. */
 const withBytes = (name: string, value: unknown): unknown => {
@@ -67,7 +44,7 @@ export const attributesOf = (values: object): Attributes =>
     ),
   );
 
-function attributeOf(value: unknown): AttributeValue {
+function attributeOf(value: unknown): sdk.AttributeValue {
   if (typeof value === 'string') return { S: value };
   if (typeof value === 'number' || typeof value === 'bigint') return { N: digitsOf(value) };
   if (typeof value === 'boolean') return { BOOL: value };
@@ -85,7 +62,7 @@ function digitsOf(value: number | bigint): string {
 }
 
 /** DynamoDB has no set of other types, and none of nothing. */
-function setOf(values: unknown[]): AttributeValue {
+function setOf(values: unknown[]): sdk.AttributeValue {
   const texts = values.map(String);
   return typeof values[0] === 'string' ? { SS: texts } : { NS: texts };
 }
@@ -94,7 +71,7 @@ function setOf(values: unknown[]): AttributeValue {
 export const valuesOf = (attributes: Attributes): Record<string, unknown> =>
   Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, valueOf(value)]));
 
-function valueOf({ S, N, BOOL, M, L, SS, NS, B, BS }: AttributeValue): unknown {
+function valueOf({ S, N, BOOL, M, L, SS, NS, B, BS }: sdk.AttributeValue): unknown {
   if (N !== undefined) return Number(N);
   if (M) return valuesOf(M);
   if (L) return L.map(valueOf);
@@ -105,17 +82,17 @@ function valueOf({ S, N, BOOL, M, L, SS, NS, B, BS }: AttributeValue): unknown {
 
 /** The operations in use, with inputs and outputs as the SDK has them. */
 export interface TableOperations {
-  BatchGetItem: Operation<BatchGetItemCommandInput, BatchGetItemCommandOutput>;
-  BatchWriteItem: Operation<BatchWriteItemCommandInput, BatchWriteItemCommandOutput>;
-  DeleteItem: Operation<DeleteItemCommandInput, DeleteItemCommandOutput>;
-  DescribeLimits: Operation<DescribeLimitsCommandInput, DescribeLimitsCommandOutput>;
-  GetItem: Operation<GetItemCommandInput, GetItemCommandOutput>;
-  PutItem: Operation<PutItemCommandInput, PutItemCommandOutput>;
-  Query: Operation<QueryCommandInput, QueryCommandOutput>;
-  Scan: Operation<ScanCommandInput, ScanCommandOutput>;
-  TransactGetItems: Operation<TransactGetItemsCommandInput, TransactGetItemsCommandOutput>;
-  TransactWriteItems: Operation<TransactWriteItemsCommandInput, TransactWriteItemsCommandOutput>;
-  UpdateItem: Operation<UpdateItemCommandInput, UpdateItemCommandOutput>;
+  BatchGetItem: Operation<sdk.BatchGetItemCommandInput, sdk.BatchGetItemCommandOutput>;
+  BatchWriteItem: Operation<sdk.BatchWriteItemCommandInput, sdk.BatchWriteItemCommandOutput>;
+  DeleteItem: Operation<sdk.DeleteItemCommandInput, sdk.DeleteItemCommandOutput>;
+  DescribeLimits: Operation<sdk.DescribeLimitsCommandInput, sdk.DescribeLimitsCommandOutput>;
+  GetItem: Operation<sdk.GetItemCommandInput, sdk.GetItemCommandOutput>;
+  PutItem: Operation<sdk.PutItemCommandInput, sdk.PutItemCommandOutput>;
+  Query: Operation<sdk.QueryCommandInput, sdk.QueryCommandOutput>;
+  Scan: Operation<sdk.ScanCommandInput, sdk.ScanCommandOutput>;
+  TransactGetItems: Operation<sdk.TransactGetItemsCommandInput, sdk.TransactGetItemsCommandOutput>;
+  TransactWriteItems: Operation<sdk.TransactWriteItemsCommandInput, sdk.TransactWriteItemsCommandOutput>;
+  UpdateItem: Operation<sdk.UpdateItemCommandInput, sdk.UpdateItemCommandOutput>;
 }
 
 interface Operation<Input, Output> {
@@ -312,4 +289,95 @@ export async function* itemPages<Name extends 'Query' | 'Scan'>(
     yield Items;
     from = LastEvaluatedKey;
   } while (from);
+}
+
+/** The parts of a request that have names and values of attributes in them. */
+interface Expressions {
+  ConditionExpression?: string;
+  FilterExpression?: string;
+  KeyConditionExpression?: string;
+  ProjectionExpression?: string;
+  UpdateExpression?: string;
+}
+
+/**
+ * Expressions with what they name: `#name` is the attribute of that name, unless `names` says another one; `:name` is a
+ * value. Every value must be used, or DynamoDB refuses the request.
+ */
+export function expressed<Given extends Expressions>(
+  expressions: Given,
+  values: object | undefined = {},
+  names: Record<string, string> = {},
+) {
+  const used = [...new Set(Object.values(expressions).join(' ').match(/#\w+/g))];
+  const ExpressionAttributeValues = attributesOf(values);
+  return {
+    ...expressions,
+    ...(used.length > 0 && {
+      ExpressionAttributeNames: Object.fromEntries(used.map((name) => [name, names[name] ?? name.slice(1)])),
+    }),
+    ...(Object.keys(ExpressionAttributeValues).length > 0 && { ExpressionAttributeValues }),
+  };
+}
+
+/** An update of what is set and what is removed; of nothing: empty. */
+export const setAndRemove = (sets: readonly string[], removes: readonly string[]): string =>
+  [sets.length > 0 ? `SET ${sets.join(', ')}` : [], removes.length > 0 ? `REMOVE ${removes.join(', ')}` : []]
+    .flat()
+    .join(' ');
+
+type More<Name extends keyof TableOperations> = Omit<
+  TableOperations[Name]['input'],
+  'TableName' | 'Key' | 'Item'
+>;
+
+/** One table of a stack. Reads are consistent unless they say otherwise. */
+export class Table {
+  readonly client: TableClient;
+  readonly name: string;
+
+  constructor(client: TableClient, stack: string, table: TableName) {
+    this.client = client;
+    this.name = physicalTableName(stack, table);
+  }
+
+  /** What a request on one item begins with. */
+  at(key: object): { TableName: string; Key: Attributes } {
+    return { TableName: this.name, Key: attributesOf(key) };
+  }
+
+  async get(key: object, more: More<'GetItem'> = {}, options?: CallOptions): Promise<Attributes | undefined> {
+    const input = { ...this.at(key), ConsistentRead: true, ...more };
+    return (await storeCall(() => this.client.call('GetItem', input, options))).Item;
+  }
+
+  /** What a put of an item begins with. */
+  whole(item: object): { TableName: string; Item: Attributes } {
+    return { TableName: this.name, Item: attributesOf(item) };
+  }
+
+  put(item: object, more: More<'PutItem'> = {}) {
+    return conditionalCall(() => this.client.call('PutItem', { ...this.whole(item), ...more }));
+  }
+
+  update(key: object, more: More<'UpdateItem'>) {
+    return conditionalCall(() => this.client.call('UpdateItem', { ...this.at(key), ...more }));
+  }
+
+  /** One page. */
+  query(more: More<'Query'>) {
+    return storeCall(() => this.client.call('Query', { TableName: this.name, ...more }));
+  }
+
+  /** Page by page to the end. */
+  pages(
+    operation: 'Query' | 'Scan',
+    more: Omit<More<'Query'>, 'ConsistentRead'> & { ConsistentRead?: boolean | undefined } = {},
+  ): AsyncGenerator<Attributes[]> {
+    return itemPages(this.client, operation, { TableName: this.name, ConsistentRead: true, ...more });
+  }
+
+  read(keys: readonly Attributes[], wanted?: ItemsWanted): Promise<Attributes[]> {
+    return readItems(this.client, this.name, keys, wanted);
+  }
 }

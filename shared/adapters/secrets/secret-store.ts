@@ -12,7 +12,7 @@ import {
   type SecretCheck,
 } from '../../relay/ports/config-store.ts';
 import type { Environment } from '../system/environment.ts';
-import { ExpiringCache } from '../system/expiring-cache.ts';
+import { ExpiringCache } from '../system/node-ports.ts';
 import { systemRandom } from '../system/node-ports.ts';
 import { parameterStore, secretsManager, awsJsonCalls } from '../aws/aws-calls.ts';
 

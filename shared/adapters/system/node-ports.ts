@@ -1,11 +1,11 @@
-/** The time of this machine. */
+/** What this machine gives: time, ids, random numbers, HMAC, sealing, inflating, and memory with a bound. */
 import {
   randomBytes,
   createHmac,
   timingSafeEqual,
   createCipheriv,
   createDecipheriv,
-  createHash,
+  hash,
 } from 'node:crypto';
 import { deflateRawSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { Clock, Ids, Random, Hmac, Pseudonym, Sealer, Inflate } from '../../relay/ports/host.ts';
@@ -117,7 +117,7 @@ function keyOf({ number, secret: text }: SealKey): Key {
   return { number, secret, check: sha256(secret).subarray(0, checkLength) };
 }
 
-const sha256 = (value: string | Buffer): Buffer => createHash('sha256').update(value).digest();
+const sha256 = (value: string | Buffer): Buffer => hash('sha256', value, 'buffer');
 
 function sealed({ number, secret, check }: Key, text: string): Buffer {
   const nonce = randomBytes(nonceLength);
@@ -154,3 +154,67 @@ export const zlibInflate: Inflate = (bytes, lengthMax) => {
     return undefined;
   }
 };
+
+/** Sets an entry as the newest of a map, and drops the oldest above the maximum. */
+export function keepNewest<Key, Value>(map: Map<Key, Value>, max: number, key: Key, value: Value): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= max) return;
+    map.delete(oldest);
+  }
+}
+
+interface CacheEntry<Value> {
+  value: Promise<Value>;
+  /** Epoch milliseconds at which the load began: what it brings may be as old as that. */
+  startedAt: number;
+  expiresAt: number;
+}
+
+/** A load that takes longer may have been interrupted by a freeze of the environment; its result is not shared. */
+const loadMsMax = 10_000;
+
+interface ExpiringCacheOptions<Value> {
+  clock: Clock;
+  entriesMax: number;
+  /** How long a value is cached, in milliseconds from the beginning of its load. */
+  lifetimeMs(value: Value): number;
+}
+
+/**
+ * A cache in memory. Drops the least recently used entry first. Concurrent calls for a key share one load. A failed load
+ * is not cached.
+ */
+export class ExpiringCache<Value> {
+  readonly #entries = new Map<string, CacheEntry<Value>>();
+  readonly #options: ExpiringCacheOptions<Value>;
+
+  constructor(options: ExpiringCacheOptions<Value>) {
+    this.#options = options;
+  }
+
+  /** @param ageMsMax an entry whose load began longer ago is loaded again */
+  get(key: string, load: () => Promise<Value>, ageMsMax = Infinity): Promise<Value> {
+    const { clock, entriesMax, lifetimeMs } = this.#options;
+    const startedAt = clock.now();
+    const found = this.#entries.get(key);
+    const isFresh = found && startedAt < found.expiresAt && startedAt - found.startedAt <= ageMsMax;
+    const entry = isFresh ? found : { value: load(), startedAt, expiresAt: startedAt + loadMsMax };
+    keepNewest(this.#entries, entriesMax, key, entry);
+    if (!isFresh)
+      entry.value.then(
+        (value) => {
+          entry.expiresAt = startedAt + lifetimeMs(value);
+        },
+        () => {
+          if (this.#entries.get(key) === entry) this.#entries.delete(key);
+        },
+      );
+    return entry.value;
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+}

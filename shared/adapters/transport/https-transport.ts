@@ -19,7 +19,7 @@ import {
   type ConnectFault,
 } from '../../upstreams/exchange.ts';
 import { isLoopbackAddress, isPublicAddress } from '../../upstreams/channel-type.ts';
-import type { RequestSigner } from '../aws/signature.ts';
+import type { RequestSigner } from '../aws/aws-calls.ts';
 
 /**
  * Closes idle connections. After a longer freeze of the function it closes them before they are used again.

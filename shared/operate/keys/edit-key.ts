@@ -7,7 +7,7 @@ import { isAccountOff } from '../../config/rows/account-row.ts';
 import { namedModels, offeredNames } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { namesShown } from '../../config/rows/read-table.ts';
-import { keyHash } from '../../tables/key-hash.ts';
+import { keyHash } from '../../wire/ids.ts';
 import { keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';

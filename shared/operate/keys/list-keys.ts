@@ -2,7 +2,7 @@
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow, refusedFor, shownHash } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import { keyHash } from '../../tables/key-hash.ts';
+import { keyHash } from '../../wire/ids.ts';
 import { isSecretKey, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { documentsOn } from '../../support/sdk-tables.ts';
-import { keyHash } from '../../../shared/tables/key-hash.ts';
+import { keyHash } from '../../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator } from '../../support/emulator.ts';
 import { startProgram, type Program } from './programs.ts';
 

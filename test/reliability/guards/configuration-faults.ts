@@ -36,7 +36,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F18'],
-    file: 'shared/adapters/dynamodb/config-source.ts',
+    file: 'shared/adapters/dynamodb/runtime-source.ts',
     find: "      if (failedAt < startedAt) log.fault('config', error);\n",
     replace: '      throw error;\n',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
@@ -93,7 +93,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F21'],
-    file: 'shared/adapters/dynamodb/config-source.ts',
+    file: 'shared/adapters/dynamodb/runtime-source.ts',
     find: 'if (reading && startedAt - reading.startedAt < freshMs) return reading;',
     replace: '',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
@@ -101,7 +101,7 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F21'],
-    file: 'shared/adapters/dynamodb/config-source.ts',
+    file: 'shared/adapters/dynamodb/runtime-source.ts',
     find: "throw new StoreUnavailable('The configuration cannot be read.', { cause });",
     replace: 'return emptySnapshot(0);',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
@@ -109,9 +109,10 @@ export const configurationFaults: readonly Removal[] = [
   },
   {
     rows: ['F21'],
-    file: 'shared/adapters/system/expiring-cache.ts',
-    find: 'if (found && startedAt < found.expiresAt &&',
-    replace: 'if (found && startedAt < found.expiresAt && found.expiresAt !== found.startedAt + loadMsMax &&',
+    file: 'shared/adapters/system/node-ports.ts',
+    find: 'const isFresh = found && startedAt < found.expiresAt &&',
+    replace:
+      'const isFresh = found && startedAt < found.expiresAt && found.expiresAt !== found.startedAt + loadMsMax &&',
     test: 'test/unit/adapters/system/expiring-cache.test.ts',
     name: 'lets concurrent calls for one key share one load',
   },

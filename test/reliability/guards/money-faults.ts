@@ -158,8 +158,8 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F15'],
     file: 'shared/adapters/dynamodb/idempotency-store.ts',
-    find: "if (item?.['body']?.S === asked.body)",
-    replace: 'if (item)',
+    find: "if (item['body']?.S === asked.body)",
+    replace: 'if (requestId)',
     test: 'test/contract/runtime-stores.test.ts',
     name: 'tells running, completed and another body apart, with the first id',
   },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock, timeSortedIds } from '../../../shared/adapters/system/node-ports.ts';
-import { keyHash } from '../../../shared/tables/key-hash.ts';
+import { keyHash } from '../../../shared/wire/ids.ts';
 import { steeredClock } from './steered-clock.ts';
 
 describe('the system clock', () => {

@@ -2,7 +2,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startVendors, type Vendors } from '../../../infra/local/vendors/vendors.ts';
-import { requestSigner } from '../../../shared/adapters/aws/signature.ts';
+import { requestSigner } from '../../../shared/adapters/aws/aws-calls.ts';
 import type { Json } from './rig.ts';
 import { chatTool, messagesTool, responsesTool } from './examples.ts';
 

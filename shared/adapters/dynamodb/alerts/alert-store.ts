@@ -1,5 +1,4 @@
 /** Marks of alerts in the table `runtime`. A mark is written only as it was read, in one transaction with its notice. */
-import type { UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
 import {
   type AlertMark,
   type AlertStore,
@@ -9,15 +8,7 @@ import {
   type Receiver,
   type StoredNotice,
 } from '../../../relay/ports/alerts.ts';
-import { physicalTableName } from '../../../tables/table-names.ts';
-import {
-  attributesOf,
-  conditionalCall,
-  type TableClient,
-  valuesOf,
-  itemPages,
-  storeCall,
-} from '../table-client.ts';
+import { expressed, storeCall, Table, valuesOf, type TableClient } from '../table-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { transactionCall } from '../transactions.ts';
 import { getItems, type RuntimeItem } from '../runtime-items.ts';
@@ -25,54 +16,44 @@ import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/al
 import { KeyRow } from '../../../config/rows/key-row.ts';
 import { readRow } from '../../../config/rows/read-row.ts';
 import type { Clock } from '../../../relay/ports/host.ts';
-import { ExpiringCache } from '../../system/expiring-cache.ts';
+import { ExpiringCache } from '../../system/node-ports.ts';
 import type { Notice } from '../../../wire/public-api.ts';
 
 const isAbsent = 'attribute_not_exists(id)';
 const isAsSeen = 'changes = :seen AND #open = :was';
+const seenValues = ({ open, changes }: AlertMark) => ({ ':seen': changes, ':was': open });
 
 export function dynamoAlertStore(client: TableClient, stack: string): AlertStore {
-  const TableName = physicalTableName(stack, 'runtime');
+  const table = new Table(client, stack, 'runtime');
   return {
     async marks(causes) {
       const ids = new Map(causes.map((cause) => [markId(cause), cause]));
-      const items = await getItems({ client, name: TableName }, [...ids.keys()]);
+      const items = await getItems(table, [...ids.keys()]);
       return new Map([...items].map(([id, item]) => [ids.get(id) ?? '', markOf(item)]));
     },
     async raise({ cause, seen, notice, expires }) {
-      const mark = { id: markId(cause), open: true, changes: (seen?.changes ?? 0) + 1, notice: notice.id };
-      const put = { TableName, Item: attributesOf({ ...mark, expires }) };
-      const TransactItems = [
-        { Put: { ...put, ...(seen ? asSeen(seen) : { ConditionExpression: isAbsent }) } },
-        { Put: { TableName, Item: attributesOf(noticeItem(notice)), ConditionExpression: isAbsent } },
-      ];
-      const reply = await transactionCall(client, TransactItems);
+      const changes = (seen?.changes ?? 0) + 1;
+      const mark = { id: markId(cause), open: true, changes, notice: notice.id, expires };
+      const condition = expressed(
+        { ConditionExpression: seen ? isAsSeen : isAbsent },
+        seen && seenValues(seen),
+      );
+      const reply = await transactionCall(client, [
+        { Put: { ...table.whole(mark), ...condition } },
+        { Put: { ...table.whole(noticeItem(notice)), ConditionExpression: isAbsent } },
+      ]);
       if (!reply.done && reply.invalid) throw reply.error;
       return reply.done;
     },
     async clear(cause, seen) {
-      const { ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues } = asSeen(seen);
-      const input = {
-        TableName,
-        Key: attributesOf({ id: markId(cause) }),
-        UpdateExpression: 'SET #open = :open, changes = changes + :one',
-        ConditionExpression,
-        ExpressionAttributeNames,
-        ExpressionAttributeValues: {
-          ...ExpressionAttributeValues,
-          ...attributesOf({ ':open': false, ':one': 1 }),
-        },
-      };
-      return (await conditionalCall(() => client.call('UpdateItem', input))).done;
+      const write = expressed(
+        { UpdateExpression: 'SET #open = :open, changes = changes + :one', ConditionExpression: isAsSeen },
+        { ...seenValues(seen), ':open': false, ':one': 1 },
+      );
+      return (await table.update({ id: markId(cause) }, write)).done;
     },
   };
 }
-
-const asSeen = ({ open, changes }: AlertMark) => ({
-  ConditionExpression: isAsSeen,
-  ExpressionAttributeNames: { '#open': 'open' },
-  ExpressionAttributeValues: attributesOf({ ':seen': changes, ':was': open }),
-});
 
 // Notices and the list of those that wait, in the table `runtime`.
 
@@ -80,49 +61,37 @@ const isTry = 'attribute_exists(id) AND tries = :tries';
 
 /** The list is one item with an attribute for each notice, because a set could not be written by two at once. */
 export function dynamoNoticeStore(client: TableClient, stack: string): NoticeStore {
-  const name = physicalTableName(stack, 'runtime');
-  const update = (id: string, input: Omit<UpdateItemCommandInput, 'TableName' | 'Key'>) =>
-    conditionalCall(() =>
-      client.call('UpdateItem', { TableName: name, Key: attributesOf({ id }), ...input }),
-    );
+  const table = new Table(client, stack, 'runtime');
+  const changeList = (notice: string, UpdateExpression: string, values?: object) =>
+    table.update({ id: waitingId }, expressed({ UpdateExpression }, values, { '#notice': notice }));
   return {
     async find(id) {
-      const item = (await getItems({ client, name }, [noticeId(id)])).get(noticeId(id));
-      return item && noticeOf(item);
+      const item = await table.get({ id: noticeId(id) });
+      return item && noticeOf(valuesOf(item));
     },
     async claim(id, tries, dueMs) {
-      const { done } = await update(noticeId(id), {
-        UpdateExpression: 'SET tries = :next, due = :due',
-        ConditionExpression: isTry,
-        ExpressionAttributeValues: attributesOf({ ':tries': tries, ':next': tries + 1, ':due': dueMs }),
-      });
-      return done;
+      const write = expressed(
+        { UpdateExpression: 'SET tries = :next, due = :due', ConditionExpression: isTry },
+        { ':tries': tries, ':next': tries + 1, ':due': dueMs },
+      );
+      return (await table.update({ id: noticeId(id) }, write)).done;
     },
     async leave(id, tries, left) {
-      await update(noticeId(id), {
-        UpdateExpression: 'SET #left = :left',
-        ConditionExpression: isTry,
-        ExpressionAttributeNames: { '#left': 'left' },
-        ExpressionAttributeValues: attributesOf({ ':tries': tries, ':left': left }),
-      });
+      const write = expressed(
+        { UpdateExpression: 'SET #left = :left', ConditionExpression: isTry },
+        { ':tries': tries, ':left': left },
+      );
+      await table.update({ id: noticeId(id) }, write);
     },
     async waiting() {
-      const item = (await getItems({ client, name }, [waitingId])).get(waitingId) ?? {};
+      const item = (await table.get({ id: waitingId })) ?? {};
       return Object.keys(item).filter((attribute) => attribute !== 'id');
     },
     async await(id) {
-      await update(waitingId, {
-        UpdateExpression: 'SET #notice = :one',
-        ExpressionAttributeNames: { '#notice': id },
-        ExpressionAttributeValues: attributesOf({ ':one': 1 }),
-      });
+      await changeList(id, 'SET #notice = :one', { ':one': 1 });
     },
     async forget(ids) {
-      for (const id of ids)
-        await update(waitingId, {
-          UpdateExpression: 'REMOVE #notice',
-          ExpressionAttributeNames: { '#notice': id },
-        });
+      for (const id of ids) await changeList(id, 'REMOVE #notice');
     },
   };
 }
@@ -142,7 +111,7 @@ interface AlertAccountsParts {
 }
 
 export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccountsParts): AlertAccounts {
-  const tableOf = (name: 'accounts' | 'keys' | 'quotas') => physicalTableName(stack, name);
+  const tableOf = (name: 'accounts' | 'keys' | 'quotas') => new Table(client, stack, name);
   const limits = new ExpiringCache<AlertedAccount | undefined>({
     clock,
     entriesMax: limitsMax,
@@ -153,20 +122,18 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
     return 'row' in reading ? [reading.row] : [];
   };
   const row = async (account: string): Promise<AlertedAccount | undefined> => {
-    const input = { TableName: tableOf('accounts'), Key: attributesOf({ account }), ConsistentRead: true };
-    const { Item } = await storeCall(() => client.call('GetItem', input));
-    return Item && usable(valuesOf(Item))[0];
+    const item = await tableOf('accounts').get({ account });
+    return item && usable(valuesOf(item))[0];
   };
   async function* pages(name: 'accounts' | 'keys'): AsyncGenerator<unknown[]> {
-    for await (const items of itemPages(client, 'Scan', { TableName: tableOf(name) }))
+    for await (const items of tableOf(name).pages('Scan', { ConsistentRead: undefined }))
       yield items.map(valuesOf);
   }
   return {
     row,
     alertBelow: async (account) => (await limits.get(account, () => row(account)))?.alertBelow,
     async balance(account) {
-      const quotas = { client, TableName: tableOf('quotas') };
-      const whole = await storeCall(() => readWhole(quotas, account));
+      const whole = await storeCall(() => readWhole(tableOf('quotas'), account));
       return whole && whole.granted - whole.spent;
     },
     async *accounts() {

@@ -1,29 +1,19 @@
 /** Reads all parts of an account as of one moment. A part that cannot be read is an error, never left out. */
 import { wholeOf, type AccountParts, type WholeAccount } from '../../../billing/shards.ts';
 import type { QuotaItem } from '../../../billing/quota-item.ts';
-import type { Attributes, TableClient } from '../table-client.ts';
+import type { Attributes, Table } from '../table-client.ts';
 import { readAsOfOneMoment } from '../transactions.ts';
 import { partKey, partName, quotaOf } from './quota-items.ts';
 
-export interface QuotaTable {
-  client: TableClient;
-  TableName: string;
-}
-
 /** Undefined: the account has no item. Throws an Error that names the part and the attribute. */
-export async function readWhole(
-  { client, TableName }: QuotaTable,
-  account: string,
-): Promise<WholeAccount | undefined> {
-  const key = { TableName, Key: partKey({ account }) };
+export async function readWhole(quotas: Table, account: string): Promise<WholeAccount | undefined> {
   // A balance read directly after a call must include that call.
-  const { Item } = await client.call('GetItem', { ...key, ConsistentRead: true });
+  const Item = await quotas.get({ account });
   const first = Item && quotaOf(Item);
   if (!first) return undefined;
   let images: AccountParts = [first];
   // A split meanwhile moves money to parts that were not read.
-  while (images.length < images[0].made)
-    images = await readFirst({ client, TableName }, account, images[0].made);
+  while (images.length < images[0].made) images = await readFirst(quotas, account, images[0].made);
   return wholeOf(images);
 }
 
@@ -37,13 +27,9 @@ export function partsOf(account: string, count: number): { account: string; part
 }
 
 /** So many parts as of one moment. */
-async function readFirst(
-  { client, TableName }: QuotaTable,
-  account: string,
-  count: number,
-): Promise<AccountParts> {
+async function readFirst({ client, name }: Table, account: string, count: number): Promise<AccountParts> {
   const names = partsOf(account, count);
-  const TransactItems = names.map((of) => ({ Get: { TableName, Key: partKey(of) } }));
+  const TransactItems = names.map((of) => ({ Get: { TableName: name, Key: partKey(of) } }));
   const { Responses = [] } = await readAsOfOneMoment(() =>
     client.call('TransactGetItems', { TransactItems }),
   );

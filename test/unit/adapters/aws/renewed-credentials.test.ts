@@ -3,13 +3,8 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { AwsCredentials } from '../../../../shared/adapters/system/environment.ts';
-import {
-  NoReply,
-  RenewedCredentials,
-  dynamodb,
-  awsJsonCalls,
-  type AwsCalls,
-} from '../../../../shared/adapters/aws/aws-calls.ts';
+import { NoReply, dynamodb, awsJsonCalls, type AwsCalls } from '../../../../shared/adapters/aws/aws-calls.ts';
+import { RenewedCredentials } from '../../../../shared/adapters/aws/credentials.ts';
 
 const minutes = 60_000;
 const given = (accessKeyId: string, leftMs?: number): AwsCredentials => ({

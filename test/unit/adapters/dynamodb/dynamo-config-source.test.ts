@@ -2,7 +2,7 @@ import type { BatchGetItemCommandInput } from '@aws-sdk/client-dynamodb';
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/config-source.ts';
+import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/background/config-rig.ts';

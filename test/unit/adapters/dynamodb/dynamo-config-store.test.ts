@@ -122,16 +122,6 @@ describe('published snapshots', () => {
     for (const none of [3, 56, 0, -1, 1.5]) expect(await snapshots.kept(newest, none)).toBeUndefined();
   });
 
-  test('of the last week are a thousand at most, however fast edits come', async () => {
-    const snapshots = open();
-    const newest = await snapshots.newest();
-    if (!newest) throw new Error('nothing was published');
-    const later = { ...newest, version: 1004 };
-    await snapshots.expireOld(later);
-    const now = nowMs / 1000;
-    expect(await expiresOf('snapshot#4#0', 'rows#4#0', 'rows#5#0')).toEqual([now, now, now + 7 * 24 * 3600]);
-  });
-
   test('are broken when their bytes are not what was written', async () => {
     const snapshots = open();
     const newest = await snapshots.newest();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { keyHash } from '../../../../shared/tables/key-hash.ts';
+import { keyHash } from '../../../../shared/wire/ids.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { steeredClock, type SteeredClock } from '../steered-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ExpiringCache } from '../../../../shared/adapters/system/expiring-cache.ts';
+import { ExpiringCache } from '../../../../shared/adapters/system/node-ports.ts';
 import { steeredClock } from '../steered-clock.ts';
 
 function countedCache(entriesMax: number) {

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { requestSigner } from '../../../../shared/adapters/aws/signature.ts';
+import { requestSigner } from '../../../../shared/adapters/aws/aws-calls.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 

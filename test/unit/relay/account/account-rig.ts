@@ -5,7 +5,7 @@ import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { dynamoAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoRefusalCounts } from '../../../../shared/adapters/dynamodb/refusal-counts.ts';
 import type { RefusalCounts } from '../../../../shared/relay/ports/money-stores.ts';
-import { keyHash } from '../../../../shared/tables/key-hash.ts';
+import { keyHash } from '../../../../shared/wire/ids.ts';
 import { dynamoKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';

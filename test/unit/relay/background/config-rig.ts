@@ -4,7 +4,7 @@ import { configPublisher } from '../../../../shared/relay/background/config-publ
 import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/relay/ports/config-store.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
-import { dynamoLearnedFactsReader } from '../../../../shared/adapters/dynamodb/channel-health.ts';
+import { dynamoLearnedFactsReader } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
 import { tableSchemas } from '../../../../shared/tables/table-schemas.ts';
 import { physicalTableName, type TableName } from '../../../../shared/tables/table-names.ts';
 import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
