@@ -72,24 +72,6 @@ it('tells each date and each low balance once, however often it runs', async () 
   ]);
 });
 
-it('tells a date that was changed again', async () => {
-  const row: AlertedAccount = { account: 'acme', planUntilMs: soonMs };
-  const { pass, reported } = rig([row]);
-  await pass();
-  row.planUntilMs = soonMs + 1_000;
-  await pass();
-  expect(reported()).toEqual(['plan.ending acme', 'plan.ending acme']);
-});
-
-it('closes the mark of an account whose limit was taken away', async () => {
-  const row: AlertedAccount = { account: 'acme', alertBelow: 6n };
-  const { pass, stores } = rig([row]);
-  await pass();
-  delete row.alertBelow;
-  await pass();
-  expect(stores.kept.get('balance#acme')?.open).toBe(false);
-});
-
 it('goes on after an account that cannot be read, and fails in the end', async () => {
   const { pass, reported, faults } = rig([
     { account: 'broken', alertBelow: 6n },

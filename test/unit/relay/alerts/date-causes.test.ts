@@ -18,14 +18,6 @@ describe('the end of a plan', () => {
     const row = { account: 'acme', planLevel: 2, planUntilMs: at(until) };
     expect(planCauses(row, days, at(now))[0]?.type).toBe(type);
   });
-
-  it('is another cause when the date is another one, and none without a date', () => {
-    const causes = [until, '2027-01-01T00:00:00Z'].flatMap((time) =>
-      planCauses({ account: 'acme', planUntilMs: at(time) }, days, at('2026-12-30T00:00:00Z')),
-    );
-    expect(new Set(causes.map(({ cause }) => cause)).size).toBe(2);
-    expect(planCauses({ account: 'acme' }, days, at(until))).toEqual([]);
-  });
 });
 
 describe('the end of a key', () => {

@@ -2,8 +2,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { canary } from '../../../../shared/relay/background/canary.ts';
-import { TransportError } from '../../../../shared/upstreams/exchange.ts';
 import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 
 interface Answer {
@@ -97,25 +95,6 @@ test.each<[reason: string, changed: Record<string, Answer>]>([
 ])('%s is a failure with this reason', async (reason, changed) => {
   Object.assign(answers, changed);
   expect(await run()).toEqual({ successes: 0, reason });
-});
-
-test.each<[string, () => Promise<never>]>([
-  ['no answer comes in its time', () => Promise.reject(new TransportError('aborted', 'given up'))],
-  [
-    'no connection comes in its time',
-    () => Promise.reject(new TransportError('connect', 'late', { fault: 'timeout' })),
-  ],
-])('timeout is the reason where %s', async (_what, send) => {
-  const call = canary(
-    {
-      transport: { send },
-      secrets: { read: () => Promise.resolve('sk-canary-test') },
-      clock: Date,
-      deadline: () => new AbortController().signal,
-    },
-    { baseUrl: 'https://relay.test/v1', model: 'tiny', key: 'env:CANARY_TEST_KEY' },
-  );
-  expect(await call()).toEqual({ ok: false, reason: 'timeout' });
 });
 
 test('a key that cannot be read is a failure, and nothing is called', async () => {

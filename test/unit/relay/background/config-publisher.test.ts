@@ -59,17 +59,6 @@ describe('a compile', () => {
     expect(compiler.store.calls.filter((call) => /^(Put|Update)/.test(call))).toEqual([]);
   });
 
-  test('of new content publishes the next version, deletes included', async () => {
-    await put('channels', channelRow());
-    await compiler.compile();
-    await put('channels', channelRow({ id: 'second', models: ['other'], priority: 5 }));
-    expect(await compiler.compile()).toMatchObject({ version: 2 });
-    expect((await served()).models).toEqual(['other', 'gpt-4o']);
-    await deleteRow(compiler.store, 'channels', 'main');
-    expect(await compiler.compile()).toMatchObject({ version: 3 });
-    expect((await served()).models).toEqual(['other']);
-  });
-
   test('keeps the last good version of a bad row, over compilers that never saw it', async () => {
     await put('channels', channelRow());
     await compiler.compile();
@@ -155,17 +144,6 @@ describe('the newest snapshot', () => {
     await put('settings', { name: 'contact', value: 'other' });
     expect(await compiler.compile()).toMatchObject({ version: version + 1 });
   });
-
-  test('starts again above all numbers that are taken when its pointer is lost', async () => {
-    for (const contact of ['a', 'b', 'c', 'd', 'e']) {
-      await put('settings', { name: 'contact', value: contact });
-      await compiler.compile();
-    }
-    await deleteRow(compiler.store, 'runtime', 'config');
-    const { version } = await compiler.compile();
-    expect(version).toBeGreaterThan(5);
-    expect(await served()).toMatchObject({ version, settings: { contact: 'e' } });
-  });
 });
 
 describe('the marks of rows', () => {
@@ -207,24 +185,6 @@ describe('the marks of rows', () => {
     expect(await readRow(compiler.store, 'charges', 1)).toEqual({ ...chargeRow, _warning: jump });
     await compiler.compile();
     expect(await readRow(compiler.store, 'charges', 1)).toEqual({ ...chargeRow, _warning: jump });
-  });
-
-  test('are written once: a compile that their own writes bring about writes nothing', async () => {
-    await put('channels', channelRow({ priority: 'high' }));
-    await put('plans', { level: 1, items: [{ id: 'a', value: 1, models: ['unserved'] }] });
-    await compiler.compile();
-    compiler.store.calls.length = 0;
-    await compiler.compile();
-    expect(compiler.store.calls.filter((call) => /^(Put|Update)/.test(call))).toEqual([]);
-  });
-
-  test('never bring back a row that was deleted since it was read', async () => {
-    await put('channels', channelRow({ priority: 'high' }));
-    const late = startCompiler({
-      afterScan: () => deleteRow(compiler.store, 'channels', 'main'),
-    });
-    await late.compile();
-    expect(await readRow(compiler.store, 'channels', 'main')).toBeUndefined();
   });
 
   test.each<[string, Partial<SecretServer>]>([

@@ -1,10 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { tablesOn } from '../../../support/sdk-tables.ts';
-import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
-import { key, minute, reserveOf, slot } from '../../../contract/quota-store-rig.ts';
 import { GrantRig, type Typed } from './grant-rig.ts';
 
 const yuan = 1_000_000_000n;
@@ -41,15 +37,6 @@ describe('a grant', () => {
     expect(rig.log.events).toEqual([
       { name: 'grant_applied', fields: { account, grant_id: 'first', amount: '100' } },
     ]);
-  });
-
-  test('makes the item of a new account so that every kind of call can be reserved', async () => {
-    await rig.put(account, 'first', { amount: '1' });
-    await rig.run();
-    const quotas = dynamoQuotaStore(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay');
-    const rate = { minute, max: 1, tokens: 1, starts: true };
-    const wish = { amount: yuan, slot: slot(1), place: { key, max: 1 }, rate };
-    expect(await quotas.reserve(reserveOf(account, wish))).toMatchObject({ done: true });
   });
 
   test.each([

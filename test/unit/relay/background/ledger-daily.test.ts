@@ -2,7 +2,6 @@
 import { PutItemCommand, ScanCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-sums.ts';
-import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/grant-store.ts';
 import { dynamoLedgerStore, ledgerRowOf } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
 import { dailySums, type DailySum } from '../../../../shared/billing/daily-figures.ts';
 import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
@@ -116,32 +115,6 @@ describe('the sums', () => {
     await project([earlyStone, stone]);
     await project([stone, settled, early]);
     await project([earlyStone, settled]);
-    expect(await wrongSums()).toEqual([]);
-  });
-
-  it.each(['reply lost', 'TransactionCanceledException', 'ThrottlingException'] as const)(
-    'count a row once whose transaction met %s',
-    async (fault) => {
-      await using shaky = new FaultyDynamo(emulator.endpoint);
-      shaky.faults = [fault, fault, fault];
-      expect(await project([closing('shaky', served)], shaky.client)).toEqual([undefined]);
-      expect(await wrongSums()).toEqual([]);
-    },
-  );
-
-  it('count a grant with the transaction that applies it', async () => {
-    const grants = dynamoGrantStore(tablesOn(client), 'relay');
-    const at = '2026-11-21T10:00:00Z';
-    const grant = {
-      account: 'paying',
-      id: 'grant#1',
-      at,
-      kind: 'grant',
-      amount: 5n,
-      reason: 'paid',
-    } as const;
-    await grants.apply(grant);
-    await grants.apply(grant);
     expect(await wrongSums()).toEqual([]);
   });
 });

@@ -135,16 +135,6 @@ describe('the ledger', () => {
     expect(log.events).toEqual([]);
   });
 
-  test('stays the same however often and in whatever order the stream comes', async () => {
-    for (const id of ['call1', 'call2', 'call3']) await close(id, { charge: 3n });
-    const records = await stream.next();
-    await project(records);
-    const once = await rows();
-    expect(once).toHaveLength(3);
-    await Promise.all([project(records.toReversed()), project(records), project([...records, ...records])]);
-    expect(await rows()).toEqual(once);
-  });
-
   test.each([false, true])(
     'keeps the row of a settled call whose id is taken and cancelled later (backwards: %s)',
     async (backwards) => {

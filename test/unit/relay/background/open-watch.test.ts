@@ -118,27 +118,6 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
   });
 
-  it('looks again at what was renewed when it should end then', async () => {
-    await watch([await put('long', openUntil(now + lease))]);
-    await put('long', openUntil(now + 3 * lease));
-    pass(lease + graceSeconds);
-    await sweep();
-    expect(registered.at(-1)).toEqual({ item: 'long', atSeconds: now + 3 * lease });
-    pass(2 * lease + 1);
-    expect(await sweep()).toEqual({ open: 0, expired: 1 });
-  });
-
-  it('that fails is made up for by the next one', async () => {
-    await watch([await put('lost', openUntil(now + lease))]);
-    pass(lease + graceSeconds + 1);
-    const whole = registry;
-    registry = { ...whole, keepProgress: () => Promise.reject(new Error('died')) };
-    await expect(sweep()).rejects.toThrow('died');
-    registry = whole;
-    await put('lost', openUntil(now));
-    expect(await sweep()).toEqual({ open: 0, expired: 1 });
-  });
-
   it('passes over the table each hour, in case that a registration was lost', async () => {
     await put('unregistered', openUntil(now + lease));
     pass(59 * 60);
@@ -190,13 +169,5 @@ describe('a registration', () => {
     await watch([image(now + 600)]);
     await watch([image(now + 600, now + 30)]);
     expect(registered.map(({ atSeconds }) => atSeconds)).toEqual([now + 600, now + 30]);
-  });
-
-  it('is not made for an item whose last image has nothing open', async () => {
-    const open = await put('quick', openUntil(now + lease));
-    const closed = { item: 'quick', account: 'quick', before: open.after, after: itemOf('quick', {}) };
-    await watch([open, closed]);
-    await watch([{ item: 'gone', account: 'gone', before: open.after, after: undefined }]);
-    expect(registered).toEqual([]);
   });
 });

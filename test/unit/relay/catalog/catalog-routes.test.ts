@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type RelayRequest, matchRoute, modelIdOf } from '../../../../shared/relay/http/http.ts';
-import { matchStoredRoute, storedIdOf, refuseRoute } from '../../../../shared/relay/http/refuse-route.ts';
+import { type RelayRequest, matchRoute } from '../../../../shared/relay/http/http.ts';
+import { matchStoredRoute, refuseRoute } from '../../../../shared/relay/http/refuse-route.ts';
 
 const requestTo = (method: string, path: string): RelayRequest => ({
   id: 'request-1',
@@ -45,15 +45,6 @@ describe('matching', () => {
     const request = requestTo(method, path);
     expect(matchRoute(request) ?? matchStoredRoute(request)).toBe(name);
   });
-
-  test('the id of a stored response is one segment, whatever it holds', () => {
-    expect(storedIdOf(requestTo('GET', '/v1/responses/resp-1/input_items'))).toBe('resp-1');
-    expect(storedIdOf(requestTo('GET', '/v1/responses/a#e?b'))).toBe('a#e?b');
-  });
-
-  test('a model id is the whole rest of the path', () => {
-    expect(modelIdOf(requestTo('GET', '/v1/models/vendor/beta@2'))).toBe('vendor/beta@2');
-  });
 });
 
 describe('refusing', () => {
@@ -94,14 +85,5 @@ describe('refusing', () => {
     const { status, message } = refuseRoute(requestTo('POST', '/v1/responses/compact'));
     expect(status).toBe(404);
     expect(message).toContain('name of its model provider');
-  });
-
-  test('a POST endpoint called with GET says so and how to call it', () => {
-    const { status, body, headers } = refuseRoute(requestTo('GET', '/v1/chat/completions'));
-    expect(status).toBe(405);
-    expect(headers['allow']).toBe('POST');
-    expect(body.error).toMatchObject({ code: 'method_not_allowed', type: 'invalid_request_error' });
-    expect(body.error.message).toContain('takes POST, not GET');
-    expect(body.error.message).toContain('POST https://relay.example/v1/chat/completions');
   });
 });

@@ -317,16 +317,4 @@ describe('aliases', () => {
       current({ unpricedModels: 'refuse', aliases: [{ ...aliases[0]!, models: ['gamma'] }] });
     expect((await call('/v1/models/best', {}, refusing)).response.status).toBe(404);
   });
-
-  test.each([
-    ['text', 'text/plain'],
-    ['HTML', 'text/html'],
-  ])(
-    'the page has the models that an alias stands for, and no price of its own: %s',
-    async (_form, accept) => {
-      const { text } = await call('/', { headers: { accept } }, current);
-      expect(text).toMatch(/best.*alpha, else gamma/);
-      expect(text).not.toContain('gone');
-    },
-  );
 });

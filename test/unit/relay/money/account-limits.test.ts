@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { joinWrite, splitWrite } from '../../../../shared/billing/shards.ts';
+import { splitWrite } from '../../../../shared/billing/shards.ts';
 import type { ReserveNeed } from '../../../../shared/billing/reservation.ts';
 import { Reservations } from '../../../../shared/relay/money/reservations.ts';
 import { SeededRandom } from '../../../simulation/seeded-random.ts';
-import { ReservationsRig, slot } from '../../../support/reservations-rig.ts';
+import { ReservationsRig } from '../../../support/reservations-rig.ts';
 
 const calls = 200;
 const log = { request: () => {}, fault: () => {}, event: () => {} };
@@ -55,50 +55,6 @@ it('an account at its limit of a minute goes on in the next one', async () => {
   await rig.clock.run(rig.clock.sleep(60_000));
   expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);
 });
-
-it.each([
-  [4, 150],
-  [16, 185],
-  [64, 165],
-])(
-  'of 200 calls at once of an account with %i parts and a plan for %i none is refused that the balance pays',
-  async (parts, limit) => {
-    const rig = await rigOf(parts);
-    const chat = slot('chat', limit);
-    expect(await atOnce(rig, parts, { slots: [chat] })).toEqual({ taken: calls, reasons: [] });
-    const whole = rig.memory.whole('acme');
-    const counted = whole?.plan.get(chat.key) ?? 0;
-    expect(counted).toBeLessThanOrEqual(limit);
-    expect(counted).toBeGreaterThan(limit * 0.8);
-    const paid = [...(whole?.open.values() ?? [])].filter(({ amount }) => amount > 0n);
-    expect(paid).toHaveLength(calls - counted);
-  },
-);
-
-it.each([2, 16, 64])(
-  'an account that is split to %i parts and joined again, all within a minute, keeps to its limits of it',
-  async (parts) => {
-    const rig = await rigOf(1);
-    const need = { accountRpm: 60, accountTpm: 600 };
-    for (let call = 0; call < 40; call += 1) await rig.close(await rig.reserve(need), 1n);
-    await rig.memory.move(splitWrite(await rig.memory.read('acme', 1), parts, new Map())!);
-    const split = await atOnce(rig, parts, need);
-    expect(split.taken).toBeGreaterThan(5);
-    expect(40 + split.taken).toBeLessThanOrEqual(60);
-    for (const item of rig.memory.items.values())
-      for (const [id, entry] of item.open) {
-        const closeRecord = { id, kind: 'settled', charge: entry.amount, at: 0 } as const;
-        const write = { account: 'acme', part: item.part, id, entry, closeRecord, releaseSlot: false };
-        await rig.memory.close(write);
-      }
-    expect(await rig.memory.move(joinWrite(await rig.memory.read('acme', parts))!)).toBe(true);
-    const joined = await atOnce(rig, 1, need);
-    expect(40 + split.taken + joined.taken).toBeLessThanOrEqual(60);
-    await rig.memory.move(splitWrite(await rig.memory.read('acme', parts), parts, new Map())!);
-    const again = await atOnce(rig, parts, need);
-    expect(40 + split.taken + joined.taken + again.taken).toBeLessThanOrEqual(60);
-  },
-);
 
 describe('an account that was refused by its limit of', () => {
   const own: [string, Partial<ReserveNeed>, string][] = [

@@ -1,6 +1,6 @@
 /** What a call to an alias holds and costs. The amounts are by hand, from docs/billing.md. */
 import { describe, expect, it } from 'vitest';
-import { aliasRig, best, charges, helloCosts, hosts, yuan } from '../../../support/alias-rig.ts';
+import { aliasRig, best, charges, helloCosts, yuan } from '../../../support/alias-rig.ts';
 import { hello, type UpstreamScript } from '../../../support/core-rig.ts';
 
 const ask = { model: 'best', messages: [{ role: 'user', content: 'hi' }], max_tokens: 78 };
@@ -90,19 +90,4 @@ describe('a plan, and a call to an alias', () => {
     expect(counted(rig)).toEqual([1]);
     expect(rig.item?.spent).toBe(0n);
   });
-
-  it.each([['small'], ['large']])(
-    'an entry for %s alone does not: callers choose who answers',
-    async (model) => {
-      const rig = aliasRig({ plan: covers(model) }).upstream(down, good);
-      expect(errorOf(await rig.call(ask)).code).toBe('insufficient_quota');
-      expect(hosts(rig)).toEqual([]);
-      const paid = aliasRig({ plan: covers(model) })
-        .upstream(down, good)
-        .granted(10n * yuan);
-      await paid.call(ask);
-      expect(paid.item?.spent).toBe(helloCosts.large);
-      expect(counted(paid)).toEqual([]);
-    },
-  );
 });

@@ -34,16 +34,6 @@ describe('a first try of a reserve that lands after its call is over', () => {
     expect(rig.item).toMatchObject({ available: 996n, spent: 4n });
   });
 
-  it('opens nothing again after a cancel that met another try of it', async () => {
-    const rig = funded();
-    const dropped = Array.from({ length: 50 }, () => 'dropped' as const);
-    rig.store.meets('reserve', { kind: 'late', afterMs: 4_000 }, 'lost', ...dropped);
-    await expect(rig.reserve()).rejects.toMatchObject({ name: 'StoreUnavailable' });
-    await rig.clock.run(rig.clock.sleep(5_000));
-    expect(held(rig)).toEqual([]);
-    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
-  });
-
   it('is not sent again by an environment that stood still until it expired', async () => {
     const rig = funded();
     rig.store.meets('reserve', 'lost');
@@ -57,23 +47,5 @@ describe('a first try of a reserve that lands after its call is over', () => {
       reason: 'reserve_out_of_time',
     });
     expect(rig.store.sent.filter((operation) => operation === 'reserve')).toHaveLength(1);
-  });
-
-  it('costs no extra write when every try is accounted for', async () => {
-    const rig = funded();
-    rig.store.meets('reserve', 'lost');
-    await rig.close(await rig.reserve(), 4n);
-    expect(rig.store.sent).toEqual(['reserve', 'reserve', 'close']);
-  });
-
-  it('does not mistake the guard for the reservation when a first try of the close lands late too', async () => {
-    const rig = funded();
-    rig.store.meets('reserve', 'dropped').meets('close', late);
-    const reservation = await rig.reserve();
-    await rig.close(reservation, 4n);
-    await rig.clock.run(rig.clock.sleep(1_000));
-    await rig.close(reservation, 4n);
-    expect(rig.item).toMatchObject({ available: 996n, spent: 4n, settled: 1 });
-    expect([...(rig.item?.open.values() ?? [])]).toMatchObject([{ tombstone: true, amount: 0n }]);
   });
 });

@@ -18,29 +18,12 @@ const whole = (rig: ReservationsRig) => rig.memory.whole('acme');
 const costs = (amount: bigint) => ({ price: { ...callPrice, perCall: amount * 1_000n } });
 
 describe('a call of an account with parts', () => {
-  it('takes one write when it knows their number', async () => {
-    const rig = await splitRig();
-    const request = { ...rig.reservationRequest(), parts: 4 };
-    const { part } = await rig.reserve(request);
-    expect(part).toBe(2);
-    expect(rig.store.sent).toEqual(['reserve']);
-  });
-
   it('gathers what only the sum has, in one transaction', async () => {
     const rig = await splitRig();
     const { entry } = await rig.reserve({ ...rig.reservationRequest(costs(700n)), parts: 4 });
     expect(entry.amount).toBe(700n);
     expect(rig.store.sent).toEqual(['reserve', 'read', 'move', 'reserve']);
     expect(whole(rig)).toMatchObject({ available: 300n, moved: 0n });
-  });
-
-  it('is refused by the sum alone, then for a second without a write', async () => {
-    const rig = await splitRig();
-    const dear = () => ({ ...rig.reservationRequest(costs(1001n)), parts: 4 });
-    await expect(rig.reserve(dear())).rejects.toMatchObject({ message: 'refused: quota' });
-    const sent = rig.store.sent.length;
-    await expect(rig.reserve(dear())).rejects.toMatchObject({ message: 'refused: quota' });
-    expect(rig.store.sent.length).toBe(sent);
   });
 
   it('uses every call of a plan entry over all parts, and no more', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ReservationsRig, freePrice, slot } from '../../../support/reservations-rig.ts';
+import { ReservationsRig, slot } from '../../../support/reservations-rig.ts';
 import type { Fault } from '../../../support/rough-quota-store.ts';
 
 const funded = (amount = 1000n): ReservationsRig => {
@@ -9,15 +9,6 @@ const funded = (amount = 1000n): ReservationsRig => {
 };
 
 describe('a reserve', () => {
-  it('takes its amount from the balance with one write', async () => {
-    const rig = funded();
-    const { entry, id } = await rig.reserve();
-    expect(entry.amount).toBe(10n);
-    expect(rig.item).toMatchObject({ available: 990n, granted: 1000n });
-    expect(rig.item?.open.get(id)).toEqual(entry);
-    expect(rig.store.sent).toEqual(['reserve']);
-  });
-
   const rough: [string, Fault[]][] = [
     ['throttled for a while', ['busy', 'busy', 'busy']],
     ['done but not answered', ['lost']],
@@ -46,28 +37,6 @@ describe('a reserve', () => {
     expect(rig.item?.available).toBe(1000n);
     await rig.close(reservation);
     expect(rig.item?.plan.get(slot('free', 1).key)).toBe(0);
-  });
-
-  it('refuses on what the store showed, in the words of the reservationRequest', async () => {
-    const rig = funded(9n);
-    await expect(rig.reserve()).rejects.toMatchObject({ status: 429, message: 'refused: quota' });
-    expect(rig.item?.open.size).toBe(0);
-  });
-
-  const firsts = [
-    ['a plan that covers the call', { slots: [slot('free', 5)] }],
-    ['an unlimited plan', { slots: [slot('free', null)] }],
-    [
-      'a key with limits and a free call',
-      { price: freePrice, takesNothing: true, rpm: 5, maxConcurrency: 2 },
-    ],
-  ] as const;
-  it.each(firsts)('works at once for an account without an item that has %s', async (_case, need) => {
-    const rig = new ReservationsRig();
-    const { id } = await rig.reserve(need);
-    expect(rig.item?.open.has(id)).toBe(true);
-    expect(rig.store.sent).toEqual(['reserve', 'create', 'reserve']);
-    expect(rig.imbalance).toBeUndefined();
   });
 
   it('gives up after 4 tries for money that others got in the way of: they hold it, and nothing is reserved', async () => {
@@ -107,18 +76,6 @@ describe('a reserve whose outcome stays unknown', () => {
     });
     expect([...(rig.item?.places ?? []), ...(rig.item?.plan ?? [])]).toEqual([]);
     expect(rig.events).toEqual([]);
-  });
-
-  it('is released when it was applied: money, plan slot and place come back', async () => {
-    const rig = funded();
-    rig.store.always('lost', 'reserve');
-    await expect(rig.reserve({ maxConcurrency: 3, slots: [slot('free', 5)] })).rejects.toMatchObject({
-      name: 'StoreUnavailable',
-    });
-    expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
-    expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
-    expect(rig.item?.places.size).toBe(0);
-    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
   });
 
   it('whose cancel gets no answer either refuses at once, and goes on to be cancelled', async () => {

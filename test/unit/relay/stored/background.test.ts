@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { closeExpired } from '../../../../shared/billing/quota-item.ts';
 import { cancel } from '../../../../shared/relay/stored/routes.ts';
-import type { StoredResponse } from '../../../../shared/relay/ports/stored.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
@@ -121,54 +120,6 @@ describe('an accepted background call', () => {
     await rig.clock.run(rig.runs());
     expect(rig.sent).toEqual([]);
     expect(await head(rig)).toMatchObject({ status: 'failed' });
-  });
-
-  it('is refused, and leaves nothing, when it cannot be stored', async () => {
-    const rig = rigOf();
-    rig.stored.failing = new StoreUnavailable('down');
-    expect((await accepted(rig)).status).toBe(503);
-    rig.stored.failing = undefined;
-    expect(await head(rig)).toBeUndefined();
-    expect(spent(rig)).toBe(0n);
-    balanced(rig);
-  });
-
-  it.each(['its put gets no reply', 'its run cannot be started'])(
-    'is refused, and leaves nothing, when %s, though that is not removed at the first try',
-    async (why) => {
-      const rig = rigOf();
-      const { responses } = rig.stored;
-      const put = responses.put.bind(responses);
-      const withdraw = responses.withdraw.bind(responses);
-      let queued: StoredResponse | undefined;
-      responses.put = async (response) => {
-        queued = response;
-        await put(response);
-        if (why === 'its put gets no reply') throw new StoreUnavailable('no reply');
-      };
-      Object.assign(rig.stored, { startRun: () => Promise.reject(new StoreUnavailable('throttled')) });
-      let tries = 0;
-      responses.withdraw = (...given) =>
-        (tries += 1) < 4 ? Promise.reject(new StoreUnavailable('no reply')) : withdraw(...given);
-      expect((await accepted(rig)).status).toBe(503);
-      expect(await head(rig)).toBeUndefined();
-      if (queued) await put(queued);
-      expect(await head(rig)).toBeUndefined();
-      await rig.clock.run(rig.runs(of));
-      expect(rig.sent).toEqual([]);
-      expect(rig.faults).toEqual([]);
-      balanced(rig);
-    },
-  );
-
-  it('is refused, and cannot run any more, when its run cannot be started', async () => {
-    const rig = rigOf();
-    Object.assign(rig.stored, { startRun: () => Promise.reject(new StoreUnavailable('throttled')) });
-    expect((await accepted(rig)).status).toBe(503);
-    await rig.clock.run(rig.runs(of));
-    expect(rig.sent).toEqual([]);
-    expect(await head(rig)).toBeUndefined();
-    balanced(rig);
   });
 
   it('is accepted when its run had begun, though nobody heard that it was started', async () => {
@@ -372,19 +323,6 @@ describe('cancel', () => {
     balanced(rig);
   });
 
-  it('between the claim and the upstream costs nothing', async () => {
-    const rig = rigOf();
-    await accepted(rig);
-    rig.store.meets('renew', { kind: 'taken', afterMs: 500 });
-    const run = rig.runs();
-    await rig.clock.run(rig.clock.sleep(100));
-    await rig.clock.run(Promise.all([cancels(rig), run]));
-    expect(rig.sent).toEqual([]);
-    expect(await object(rig)).toMatchObject({ status: 'cancelled', error: null });
-    expect(spent(rig)).toBe(0n);
-    balanced(rig);
-  });
-
   it('after the end returns the response as it ended', async () => {
     const rig = rigOf();
     await accepted(rig);
@@ -434,24 +372,6 @@ describe('a deleted response', () => {
     expect(rig.item?.settled).toBe(1);
     expect(rig.faults).toEqual([]);
   });
-
-  it.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])(
-    'that a run claims in the same moment is charged by that run alone, or not at all (%i)',
-    async (ticks) => {
-      const rig = rigOf();
-      await accepted(rig);
-      const later = (async () => {
-        for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve();
-        await rig.runs();
-      })();
-      await rig.clock.run(Promise.all([deletes(rig), later]));
-      expect(rig.sent.length).toBeLessThanOrEqual(1);
-      expect(spent(rig)).toBe(rig.sent.length === 0 ? 0n : 11_000_000n);
-      expect(rig.item?.settled).toBe(1);
-      expect(await head(rig)).toBeUndefined();
-      balanced(rig);
-    },
-  );
 });
 
 it('keys that may not store any more finish what was accepted', async () => {

@@ -204,19 +204,6 @@ describe('an answer whose result cannot be kept', () => {
   });
 });
 
-describe('a key that may not store', () => {
-  it('has no result kept, and its repeats are refused as ever', async () => {
-    const rig = rigOf({ keys: { 'sk-test': { row: keyRow({ store: false }) } } });
-    rig.stored.failing = new Error('nothing is stored');
-    await rig.post(chat, keyed('/v1/chat/completions'));
-    const again = await rig.post(chat, keyed('/v1/chat/completions'));
-    expect([again.status, errorOf(again)['code']]).toEqual([409, 'request_already_completed']);
-    const other = await rig.post({ ...chat, temperature: 1 }, keyed('/v1/chat/completions'));
-    expect([other.status, errorOf(other)['param']]).toEqual([422, null]);
-    expect(rig.faults).toEqual([]);
-  });
-});
-
 describe('a background call with an Idempotency-Key', () => {
   const path = '/v1/responses';
   const background = { ...responses, background: true };
@@ -236,49 +223,6 @@ describe('a background call with an Idempotency-Key', () => {
     expect(again.headers['x-relay-replayed']).toBe(first.headers['x-request-id']);
     expect(rig.stored.started).toHaveLength(1);
   });
-
-  /** Its acceptor is killed once its run is started: nothing that comes after has an end. */
-  const killed = (rig: BillingRig, body: object): void => {
-    const never = () => new Promise<never>(() => {});
-    Object.assign(rig.stored.results, { put: never });
-    rig.idempotency.finish = never;
-    void rig.respond(body, keyed(path));
-  };
-
-  it.each(['', 'streamed, '])(
-    'whose acceptor was killed is answered by its response once a run has it: %sas the first would have been',
-    async (mode) => {
-      const rig = rigWith().upstream({ steps: [delta('Hello'), 800_000, ...answered.slice(1)] });
-      const body = { ...background, stream: mode !== '', tools: [], metadata: { a: 'b' } };
-      killed(rig, body);
-      await rig.clock.run(rig.clock.sleep(3_000));
-      const [of] = rig.stored.started;
-      const { id = '' } = of ?? {};
-      const first = (await rig.stored.responses.read('acme', [id])).get(id)?.body.response;
-      expect(first).toMatchObject({ status: 'queued' });
-      expect((await rig.post(body, keyed(path))).status).toBe(409);
-      const run = rig.runs();
-      await rig.clock.run(rig.clock.sleep(1_000));
-      const during = await rig.respond(body, keyed(path));
-      await rig.clock.run(rig.clock.sleep(750_000));
-      const later = await rig.respond(body, keyed(path));
-      await rig.clock.run(run);
-      const afterwards = await rig.post(body, keyed(path));
-      expect([during.status, later.status, afterwards.status]).toEqual([200, 200, 200]);
-      expect(afterwards.headers['x-relay-replayed']).toBe(id.slice('resp-'.length));
-      if (mode === '') {
-        expect([during.body, later.body, afterwards.text]).toEqual(Array(3).fill(JSON.stringify(first)));
-      } else {
-        expect(afterwards.headers['content-type']).toBe('text/event-stream; charset=utf-8');
-        expect(afterwards.text).toContain('response.created');
-        expect(afterwards.text).toContain('response.completed');
-        for (const { body: texts } of [during, later])
-          await rig.clock.run(Array.fromAsync(texts as AsyncIterable<string>));
-      }
-      expect(rig.stored.started).toHaveLength(1);
-      expect(rig.sent).toHaveLength(1);
-    },
-  );
 
   it('whose result was not kept is answered by its response, until that is removed', async () => {
     const rig = rigWith();

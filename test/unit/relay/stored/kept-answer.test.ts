@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { ResponseTooLarge } from '../../../../shared/relay/ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
-import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { delta, hang, hello, reset, type Step } from '../../../support/core-rig.ts';
 import { parsed, plainKey, StoredRig, type Value } from './stored-rig.ts';
 
@@ -26,13 +25,6 @@ describe.each(modes)('an answer that is stored (stream: %s)', (stream) => {
     expect(found?.body.input).toMatchObject([{ content: [{ text: 'hi' }] }]);
     expect(found?.head.expires).toBe(Math.floor(rig.clock.now() / 1000) + 30 * 24 * 60 * 60);
     expect(headers['x-relay-store']).toBeUndefined();
-  });
-
-  it('is kept as long as the setting says', async () => {
-    const store = { ...defaultSettings.store, days: 2 };
-    const rig = new StoredRig({ settings: { store } });
-    await rig.create({ stream });
-    expect((await kept(rig))?.head.expires).toBe(Math.floor(rig.clock.now() / 1000) + 2 * 24 * 60 * 60);
   });
 
   it('is stored whole although its client has left', async () => {
@@ -117,24 +109,6 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     expect(rig.events.map(({ name }) => name)).toEqual(['response_not_stored', 'response_not_taken_back']);
     expect(rig.clock.pendingTimers).toBe(0);
   });
-});
-
-describe('a store that throttles once', () => {
-  it.each([new StoreBusy('throttled'), new StoreUnavailable('no reply')])(
-    'is asked again, and has the answer: %s',
-    async (failing) => {
-      const rig = new StoredRig();
-      const put = rig.stored.responses.put.bind(rig.stored.responses);
-      let tries = 0;
-      rig.stored.responses.put = (response) => {
-        tries += 1;
-        return tries === 1 ? Promise.reject(failing) : put(response);
-      };
-      expect(parsed((await rig.create({})).text)).toMatchObject({ store: true });
-      expect((await kept(rig))?.head.status).toBe('completed');
-      expect(rig.events).toEqual([]);
-    },
-  );
 });
 
 describe('an answer that fails', () => {

@@ -125,31 +125,9 @@ describe('a call that goes on from an unknown response', () => {
     expect(refusal(await post(onward))).toBe('429 insufficient_quota ');
     expect(reads).toHaveBeenCalledTimes(0);
   });
-
-  it('is found unknown only then, and may be sent again under its Idempotency-Key', async () => {
-    const { rig, reads, post } = rigOf();
-    rig.granted(yuan);
-    const key = { 'idempotency-key': 'one' };
-    expect(refusal(await post(onward, key))).toBe('400 previous_response_not_found previous_response_id');
-    expect(refusal(await post(onward, key))).toBe('400 previous_response_not_found previous_response_id');
-    expect(reads).toHaveBeenCalledTimes(2);
-    expect(rig.store.sent).toEqual([]);
-  });
 });
 
 describe('a call that goes on from a stored response', () => {
-  it('is answered again under its Idempotency-Key without what it goes on from', async () => {
-    const { rig, reads, post } = rigOf();
-    rig.granted(yuan);
-    const { id } = JSON.parse((await post({})).text) as { id: string };
-    const key = { 'idempotency-key': 'one' };
-    const first = await post({ previous_response_id: id }, key);
-    expect(first.status).toBe(200);
-    reads.mockClear();
-    expect((await post({ previous_response_id: id }, key)).text).toBe(first.text);
-    expect(reads).toHaveBeenCalledTimes(0);
-  });
-
   it('is checked again with it: pictures of earlier turns need a channel that sees', async () => {
     const channels = [{}, { id: 'blind', models: ['blind'], can: { images: false } }];
     const { rig, reads, post } = rigOf({}, { channels });
