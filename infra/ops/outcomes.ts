@@ -1,5 +1,5 @@
 /** What came of an action, in sentences: the terminal prints them, the console shows them. */
-import { formatYuan } from '../../shared/billing/amount.ts';
+import { formatYuan } from '../../shared/billing/price.ts';
 import type { CloseAccountPlan } from '../../shared/operate/customers/edit-account.ts';
 import type { GrantMade, GrantPlan } from '../../shared/operate/customers/grants.ts';
 import {

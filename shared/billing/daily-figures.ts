@@ -1,5 +1,5 @@
 import { eachPart, partCounts, type PartCount } from '../wire/chat-response.ts';
-import type { NanoYuan } from './amount.ts';
+import type { NanoYuan } from './price.ts';
 import { latePrefix, type CloseRow, type GrantLedgerRow, type LedgerRow } from './ledger-row.ts';
 import { type DailyKey, isMonth, servedId, dailyKeys, minutePeriod, minutesId } from './daily-keys.ts';
 

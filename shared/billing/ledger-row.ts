@@ -1,7 +1,6 @@
 import { isoTime } from '../wire/iso-time.ts';
 import { requestTimeMs } from '../wire/ids.ts';
-import { type NanoYuan, formatYuan } from './amount.ts';
-import { parsePrice } from './price.ts';
+import { type NanoYuan, formatYuan, parsePrice } from './price.ts';
 import type { CloseRecord, OpenEntry, QuotaItem, CloseWrite } from './quota-item.ts';
 
 /**

@@ -6,7 +6,6 @@ import {
   type PartPrice,
   type PartCounts,
 } from '../wire/chat-response.ts';
-import { divideHalfUp, formatDecimal, parseDecimal, type NanoYuan } from './amount.ts';
 import type { ChargeEntry } from '../wire/public-api.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
@@ -315,3 +314,59 @@ export const priceChanges = <Rule extends Pick<PriceRule, 'models' | 'from'>>(
       return changed.length === 0 ? [] : [{ fromMs: from, rule, models: changed }];
     })
     .toSorted((a, b) => a.fromMs - b.fromMs);
+
+/**
+ * Amounts of money are whole nano-yuan (10^-9 yuan) in a bigint, so sums are exact. Decimal yuan exist only
+ * in input and output.
+ */
+export type NanoYuan = bigint;
+
+const yuanDecimals = 9;
+/** A decimal as people write one, blanks around it included. */
+export const decimalText = /^\s*(-?)(\d{1,30})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,3}))?\s*$/;
+
+/**
+ * Converts a decimal to an integer count of 10^-`decimals`; undefined: the text is not a decimal. Excess
+ * digits are rounded half up; with `exact`, the result is undefined instead. Numbers are read in their
+ * shortest decimal form, so 0.1 is exactly a tenth.
+ */
+export function parseDecimal(value: string | number, decimals: number, exact = false): bigint | undefined {
+  const match = decimalText.exec(String(value));
+  if (!match) return undefined;
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match;
+  const shift = decimals + Number(exponent) - fraction.length;
+  const digits = BigInt(whole + fraction) * 10n ** BigInt(Math.max(shift, 0));
+  const divisor = 10n ** BigInt(Math.max(-shift, 0));
+  if (exact && digits % divisor !== 0n) return undefined;
+  const scaled = divideHalfUp(digits, divisor);
+  return sign === '-' ? -scaled : scaled;
+}
+
+/** Converts yuan with at most 9 decimals to nano-yuan; undefined: the text is not such a decimal. */
+export const parseYuan = (value: string | number): NanoYuan | undefined =>
+  parseDecimal(value, yuanDecimals, true);
+
+/**
+ * Formats an integer count of 10^-`decimals` as the shortest exact decimal: 1500000000 with 9 decimals gives
+ * "1.5".
+ */
+export function formatDecimal(value: bigint, decimals: number): string {
+  const digits = (value < 0n ? -value : value).toString().padStart(decimals + 1, '0');
+  const whole = digits.slice(0, -decimals);
+  const fraction = digits.slice(-decimals).replace(/0+$/, '');
+  return `${value < 0n ? '-' : ''}${whole}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+export const formatYuan = (amount: NanoYuan): string => formatDecimal(amount, yuanDecimals);
+
+/** Yuan as a JSON number, for responses. It is a float, so do not use it in sums. */
+export const yuanNumber = (amount: NanoYuan): number => Number(formatYuan(amount));
+
+/** Divides a non-negative value and rounds half up. No other function rounds money. */
+export const divideHalfUp = (value: bigint, divisor: bigint): bigint => (value + divisor / 2n) / divisor;
+
+/** Sorts from the largest amount to the smallest. */
+export const largestFirst = (a: bigint, b: bigint): number => (a > b ? -1 : Number(a < b));
+
+export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);

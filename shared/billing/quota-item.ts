@@ -1,5 +1,5 @@
 import { firstCounts, laterCounts, type PartCount } from '../wire/chat-response.ts';
-import type { NanoYuan } from './amount.ts';
+import type { NanoYuan } from './price.ts';
 
 /**
  * An account's money and counters, in one item, so that every change is one conditional write. A busy account

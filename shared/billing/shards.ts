@@ -1,9 +1,8 @@
 import { type QuotaItem, type RateCount, emptyQuota, imbalance } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { evenly, shareOf, needOn, usesPart } from './shares.ts';
-import { largestFirst, smaller, type NanoYuan } from './amount.ts';
-import { isRefusal, planReserve, type CallPayment, type ReserveNeed } from './reservation.ts';
-import type { PlanSlot } from './plans.ts';
+import { largestFirst, smaller, type NanoYuan } from './price.ts';
+import { isRefusal, planReserve, type CallPayment, type PlanSlot, type ReserveNeed } from './reservation.ts';
 
 const partsMax = 64;
 /** More entries than this in one part cost a second unit of every write. */

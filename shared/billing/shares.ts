@@ -1,7 +1,6 @@
-import type { NanoYuan } from './amount.ts';
-import type { PlanSlot } from './plans.ts';
+import type { NanoYuan } from './price.ts';
 import type { QuotaItem } from './quota-item.ts';
-import type { ReserveNeed } from './reservation.ts';
+import type { PlanSlot, ReserveNeed } from './reservation.ts';
 
 /** The share of one part in a whole number: the shares of all parts add up to it. */
 export const shareOf = (whole: number, parts: number, part: number): number =>

@@ -5,11 +5,9 @@ import {
   type PromptTokensDetails,
   type ReportedUsage,
 } from '../wire/chat-response.ts';
-import type { ChatContentPart } from '../wire/canonical-call.ts';
-import type { EstimatedCall } from './estimate/input-tokens.ts';
-import { TextShape, windowTokens } from './estimate/text-tokens.ts';
-import type { NanoYuan } from './amount.ts';
-import { costOf, type Price, type TokenCounts } from './price.ts';
+import { windowTokens, type ChatContentPart } from '../wire/canonical-call.ts';
+import { TextShape, type EstimatedCall } from './estimate/input-tokens.ts';
+import { type NanoYuan, costOf, type Price, type TokenCounts } from './price.ts';
 
 /** What the counts of one answer are compared with. Functions are slow and called only when needed. */
 export interface UsageBounds {

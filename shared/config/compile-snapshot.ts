@@ -17,7 +17,7 @@ import {
   type ConfigTable,
 } from './rows/read-table.ts';
 import { priceJumps } from './price-marks.ts';
-import type { LearnedFact } from './learned-fact.ts';
+import type { LearnedFact } from '../upstreams/quirks.ts';
 import { channelReader } from './rows/channel-row.ts';
 import { readCharge } from './rows/charge-row.ts';
 import { readPlan } from './rows/plan-row.ts';

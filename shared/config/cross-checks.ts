@@ -2,7 +2,7 @@
 import { ruleOf, sinceMs, pricedModels } from '../billing/price.ts';
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
-import type { LearnedFact } from './learned-fact.ts';
+import type { LearnedFact } from '../upstreams/quirks.ts';
 import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';

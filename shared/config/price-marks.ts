@@ -5,6 +5,7 @@
  * the price per million start at 0.05.
  */
 import {
+  formatDecimal,
   buyingPriceOf,
   priceKinds,
   type BuyingPrice,
@@ -25,7 +26,6 @@ import { canonicalJson } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { keyAttributes, namesShown } from './rows/read-table.ts';
 import { attributeOf } from './rows/read-row.ts';
-import { formatDecimal } from '../billing/amount.ts';
 
 interface Limits {
   input: number;

@@ -20,7 +20,7 @@ import { defaultSettings, type Settings } from './settings.ts';
 import { endpointProblem, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
 import { referenceProblem, type ReferenceRules } from './rows/secret-reference.ts';
 import { ambiguousCurrency, rateDecimals } from '../billing/payments.ts';
-import { parseDecimal } from '../billing/amount.ts';
+import { parseDecimal } from '../billing/price.ts';
 import { isTimeZone } from '../billing/budget-period.ts';
 import { explainIssues } from '../wire/json.ts';
 import type { TableReader } from './rows/read-table.ts';

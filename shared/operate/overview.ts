@@ -1,5 +1,5 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
-import { largestFirst } from '../billing/amount.ts';
+import { largestFirst } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { utcDay } from '../wire/iso-time.ts';
 import { channelsWithRests, type ChannelWithRests } from './channels/list-channels.ts';

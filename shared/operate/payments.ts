@@ -2,7 +2,7 @@
  * Payments from outside: signs the reference that a checkout of Stripe carries, so that its payment is granted to an account;
  * lists payments; and what an operator decides about a parked one: to which account it is granted, or that it is no account's.
  */
-import type { NanoYuan } from '../billing/amount.ts';
+import type { NanoYuan } from '../billing/price.ts';
 import {
   assigned,
   decimalsOf,

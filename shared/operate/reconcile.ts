@@ -3,7 +3,7 @@
  * invoice's CSV, options name the columns of model and amount. Must never lose an amount: a line that cannot be counted is named
  * by its number, and the invoice's own total is compared.
  */
-import { formatDecimal, parseDecimal, parseYuan, type NanoYuan } from '../billing/amount.ts';
+import { formatDecimal, parseDecimal, parseYuan, type NanoYuan } from '../billing/price.ts';
 import { addFigures, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { channelId } from '../billing/daily-keys.ts';
 import { rowsIn } from './ledger/ledger.ts';

@@ -2,7 +2,7 @@
  * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks; and the same as
  * JSON. Reads the sums of `daily`, balances, and the rows of the configuration; never the ledger. Days are those of UTC.
  */
-import { formatYuan, largestFirst, type NanoYuan } from '../billing/amount.ts';
+import { formatYuan, largestFirst, type NanoYuan } from '../billing/price.ts';
 import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { isoTime, utcDay } from '../wire/iso-time.ts';
 import { findingsIn, type Finding } from './config/row-changes.ts';

@@ -3,7 +3,7 @@
  * months against the account's item, which has the money itself, and by days against the month. Reads sums, never calls. Must
  * never be lenient: a statement is sent to customers.
  */
-import { formatYuan, parseYuan, type NanoYuan } from '../billing/amount.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { accountId, grantsModel } from '../billing/daily-keys.ts';
 import type { WrittenGrant } from '../billing/ledger-row.ts';

@@ -3,7 +3,7 @@
  * what was held, what the client got. And how often calls of an account went wrong, for its customer. Loaded by the first such
  * call. Must never hold text of a client or an upstream, nor a secret's reference.
  */
-import { formatYuan, type NanoYuan } from '../billing/amount.ts';
+import { formatYuan, type NanoYuan } from '../billing/price.ts';
 import { vendorWord } from '../upstreams/read-failure.ts';
 import type {
   Candidate,

@@ -8,7 +8,7 @@ import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
 import { within } from './money/backoff.ts';
 import { searchTokensMax } from './money/bill.ts';
-import { TextShape } from '../billing/estimate/text-tokens.ts';
+import { TextShape } from '../billing/estimate/input-tokens.ts';
 
 interface SearchPorts {
   clock: Clock;

@@ -190,3 +190,6 @@ export function logprobTokensMax({
   const { bytesMax, token, entry } = stream === true ? passedOn : keptToEnd;
   return Math.floor(bytesMax / ((n ?? 1) * (token + entry * (1 + Math.max(top ?? 0, 0)))));
 }
+
+/** The largest window of models that read files: no call has more input that is not text. */
+export const windowTokens = 1_050_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseYuan } from '../../shared/billing/amount.ts';
+import { parseYuan } from '../../shared/billing/price.ts';
 import { short, yuan, span, when, written } from '../../infra/ops/console/layout/figures.ts';
 import { errorsByField } from '../../infra/ops/console/layout/form.ts';
 import { plot } from '../../infra/ops/console/layout/plot.ts';

@@ -1,6 +1,6 @@
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { LearnedFact } from '../../shared/config/learned-fact.ts';
+import type { LearnedFact } from '../../shared/upstreams/quirks.ts';
 import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import {
   DynamoLearnedFacts,

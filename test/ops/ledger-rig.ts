@@ -12,7 +12,7 @@ import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts'
 import { dynamoLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
 import { partKey, quotaOf } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { parseYuan } from '../../shared/billing/amount.ts';
+import { parseYuan } from '../../shared/billing/price.ts';
 import { splitWrite } from '../../shared/billing/shards.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';

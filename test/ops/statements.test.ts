@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseYuan } from '../../shared/billing/amount.ts';
+import { parseYuan } from '../../shared/billing/price.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-statements-'));

@@ -1,5 +1,5 @@
 import { zlibInflate } from '../../shared/adapters/system/node-ports.ts';
-import { parseYuan } from '../../shared/billing/amount.ts';
+import { parseYuan } from '../../shared/billing/price.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import { Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';

@@ -1,4 +1,4 @@
-import { formatYuan } from '../../shared/billing/amount.ts';
+import { formatYuan } from '../../shared/billing/price.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
 import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';

@@ -4,9 +4,8 @@ import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
 import { planQuery, priceOfCall, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
-import { planSlots } from '../../shared/billing/plans.ts';
+import { planSlots, type ReserveNeed } from '../../shared/billing/reservation.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';
-import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 
 const smooth = { busy: 0, dropped: 0, lost: 0, late: 0 };
 const calm = { crash: 0, freeze: 0, freezeMs: 0 };

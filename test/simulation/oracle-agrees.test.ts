@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { priceOf, formatPrice } from '../../shared/billing/price.ts';
 import { chargeOf } from '../../shared/billing/usage.ts';
-import { planSlots } from '../../shared/billing/plans.ts';
+import { planSlots } from '../../shared/billing/reservation.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { Endings } from '../oracle/endings.ts';

@@ -1,5 +1,5 @@
+import { type PartsWrite } from '../../shared/billing/shards.ts';
 import { evenly } from '../../shared/billing/shares.ts';
-import type { PartsWrite } from '../../shared/billing/shards.ts';
 import type {
   QuotaItem,
   CloseWrite,

@@ -108,7 +108,7 @@ await Promise.all([
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/stored/repeated.ts'),
   import('../../shared/relay/call/alias-models.ts'),
-  import('../../shared/billing/plans.ts'),
+  import('../../shared/billing/reservation.ts'),
   import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/shards.ts'),

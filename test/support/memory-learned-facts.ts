@@ -1,4 +1,4 @@
-import type { LearnedFact, ServedModel } from '../../shared/config/learned-fact.ts';
+import type { LearnedFact, ServedModel } from '../../shared/upstreams/quirks.ts';
 import { factsFreshMs, type LearnedFacts } from '../../shared/relay/ports/runtime-stores.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 

@@ -1,4 +1,4 @@
-import type { PlanSlot } from '../../shared/billing/plans.ts';
+import type { PlanSlot, ReserveNeed } from '../../shared/billing/reservation.ts';
 import { formatPrice, type Price } from '../../shared/billing/price.ts';
 import {
   type CloseKind,
@@ -6,7 +6,6 @@ import {
   type QuotaItem,
   imbalance,
 } from '../../shared/billing/quota-item.ts';
-import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 import type { Reservation, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';

@@ -8,7 +8,7 @@ import {
   withSignature,
   type PaymentReference,
 } from '../../shared/billing/payments.ts';
-import { formatYuan } from '../../shared/billing/amount.ts';
+import { formatYuan } from '../../shared/billing/price.ts';
 import type { RelayResponse } from '../../shared/relay/http/http.ts';
 import { paymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';

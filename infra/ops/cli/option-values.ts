@@ -1,8 +1,7 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import * as z from 'zod/mini';
 import { InvalidArgumentError } from 'commander';
-import { parseDecimal } from '../../../shared/billing/amount.ts';
-import { perThousand } from '../../../shared/billing/price.ts';
+import { parseDecimal, perThousand } from '../../../shared/billing/price.ts';
 import { time } from '../../../shared/config/rows/read-row.ts';
 
 function refuse(wanted: string): never {

@@ -1,5 +1,5 @@
 /** A report as one HTML file, and the tables that it and the terminal have of it. Renders the view and reads nothing. */
-import { yuanNumber, type NanoYuan } from '../../../shared/billing/amount.ts';
+import { yuanNumber, type NanoYuan } from '../../../shared/billing/price.ts';
 import { nameOf } from '../../../shared/operate/config/row-changes.ts';
 import {
   marginOf,

@@ -1,6 +1,6 @@
 /** Converts sums of `daily` to the update that adds them, and items back to sums. Amounts are exact yuan. */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { formatYuan, parseYuan } from '../../billing/amount.ts';
+import { formatYuan, parseYuan } from '../../billing/price.ts';
 import {
   amountNames,
   countNames,

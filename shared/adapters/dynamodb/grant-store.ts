@@ -1,6 +1,6 @@
 /** Grants: their rows, their ledger rows, and the transaction that applies a grant exactly once. */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { parseYuan } from '../../billing/amount.ts';
+import { parseYuan } from '../../billing/price.ts';
 import { grantLedgerId, type GrantLedgerRow, type WrittenGrant } from '../../billing/ledger-row.ts';
 import type { AppliedGrant, GrantMarks, GrantStore, GrantImage } from '../../relay/ports/money-stores.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';

@@ -17,7 +17,7 @@ import {
 import { transactionCall } from './transactions.ts';
 import { countInBudgets } from './key-budgets.ts';
 import { addToDaily, countInDaily } from './daily-sums.ts';
-import { formatYuan, parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
 
 /**
  * States of an id:

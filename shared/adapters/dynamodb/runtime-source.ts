@@ -3,7 +3,7 @@
  * learned facts, all from one read every few seconds. A request must never wait long for a newer configuration while an
  * older one is available, and never for a read of health or facts.
  */
-import type { Fact, LearnedFact, ServedModel } from '../../config/learned-fact.ts';
+import type { Fact, LearnedFact, ServedModel } from '../../upstreams/quirks.ts';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import type { ConfigSource, Pointer } from '../../relay/ports/config-store.ts';
 import type { Clock } from '../../relay/ports/host.ts';

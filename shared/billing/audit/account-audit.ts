@@ -1,5 +1,5 @@
 /** Compares one account's item with its ledger rows and its grants. Reads nothing itself. */
-import { formatYuan, parseYuan, type NanoYuan } from '../amount.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../price.ts';
 import { imbalances, type WholeAccount } from '../shards.ts';
 import { imbalance, reservedOf, type QuotaItem } from '../quota-item.ts';
 import { grantLedgerId, type WrittenGrant, type LedgerRow, ledgerTimeMs } from '../ledger-row.ts';

@@ -1,5 +1,5 @@
 /** Recomputes the sums of `daily` from ledger rows, and compares. Reads nothing itself. */
-import { formatYuan } from '../amount.ts';
+import { formatYuan } from '../price.ts';
 import {
   amountNames,
   countNames,

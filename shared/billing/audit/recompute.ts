@@ -1,7 +1,14 @@
 /** Recomputes a ledger row's charge from the row's other attributes. */
 import { eachPart } from '../../wire/chat-response.ts';
-import { formatYuan, type NanoYuan } from '../amount.ts';
-import { parsePrice, costOf, inputCost, type Price, type TokenCounts } from '../price.ts';
+import {
+  formatYuan,
+  type NanoYuan,
+  parsePrice,
+  costOf,
+  inputCost,
+  type Price,
+  type TokenCounts,
+} from '../price.ts';
 import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';
 
 /** Describes an error in the row's charge or cost; undefined: both follow from the other attributes. */

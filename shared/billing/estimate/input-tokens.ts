@@ -1,7 +1,11 @@
-import type { CanonicalCall, ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
+import {
+  windowTokens,
+  type CanonicalCall,
+  type ChatContentPart,
+  type ChatMessage,
+} from '../../wire/canonical-call.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import type { Inflate } from './pdf-size.ts';
-import { TextShape, windowTokens } from './text-tokens.ts';
 
 export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items'>;
 
@@ -117,3 +121,164 @@ function addLongTexts(shape: TextShape, fields: object): void {
   for (const value of Object.values(fields))
     if (typeof value === 'string' && value.length > longText) shape.cut().add(value);
 }
+
+/**
+ * Tokens that a character adds, by its class and the class of the character before it, in 1/28 of a token above `(`.
+ * Fitted to the counts of six tokenizers over 3,056 texts of 330 kinds: decision 25. Rows: the class before, from 1; columns:
+ * the character's own.
+ */
+const ratesUnbiased = ratesOf(
+  ')68RD777R780=[LG)@/=P7RRRQ35BlN^3907:RRRR=pXp(>7))(P6LG>)0(S((](+072-3*)(+(G(|BH' +
+    ',(9().*,N(D+:|?A7(.H),(RRRl|(`VJ4RRP-I?(:R6XK(FE+(8RNA3MQ.|6)2CND4(RF.((RRF_(KKt' +
+    'E)R.(ERREQ(2|IXb*(RH,(M(CR(=D:|FC((R(-RRRIHGg:C|(2R@(JPI@?Ib|*X|=IH3(@R=BP>ZA||A',
+);
+
+/** No less than the largest of the counts. */
+const ratesFromAbove = ratesOf(
+  '/DDD.5-4D+V]|]z|,?CDDDDDDBkWvdizCDDCDDDDDDbL`Jfy6<?B<DDAA?agzb|w8<BDD7*:3D^iiVsx' +
+    '6=@DBA8A>@ab`M|u(DD?A1+84=Ne`apu6DDBA:2BC=MljOvx>?DDD<:CD9hj^PtyC()B220DD)ZQKbzb' +
+    '^DDD(:7D:)P^j3]a^DDBD8DD;DgGyOyuC-(A*7DD>=ae`Yjt()DA,5D5<1XZ`Fs|C8;<<=@?<;bb^Oty',
+);
+
+/** No more than the smallest of them. */
+const ratesFromBelow = ratesOf(
+  '(.52D0.)5).(3JZs)<*DD(DDDD(XRNW|)9D2=DDDDD(WtNuG(0(D*<,@D(Us,(w|*<D61+(+()Pq(_p(' +
+    '/:DDA+)+903d.fi|?<DDD(+<()]X(Fjy/8DD(.-(7DoMcYn|*DDBB7:37)(r`Bo.E@D(D(D((0Dc(>_|' +
+    '7(DD((+((((0|HMU*(D0((((DD],4=iU7(DDD(((7DBMd26x((D:(ADD@ANgT(Ki7D;(+0(D.()Z(>v7',
+);
+
+/**
+ * The most frequent Chinese characters and Korean syllables. Tokenizers have most of them as one token; others take up to
+ * three. Counted in public translations of free software.
+ */
+const commonCharacters =
+  '的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事成方' +
+  '多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军者意无力它与长把机十民第公此已工使情' +
+  '明性知全三又关点正业外将两高间由问很最重并物手应战向头文体政美相见被利什二等产或新己制身果加西斯月话合回特代内信表化老给' +
+  '世位次度门任常先海通教儿原东声提立及比员解水名真论处走义各入几口认条平系气题活尔更别打女变四神总何电数安少报才结反受目太' +
+  '量再感建务做接必场件计管期市直德资命山金指克许统区保至队形社便空决治展马科司五基眼书非则听白却界达光放强即像难且权思王象' +
+  '完设式色路记南品住告类求据程北边死张该交规万取拉格望觉术领共确传师观清今切院让识候带导争运字符选项标置列输效错示录存参值' +
+  '未令包器号误模显户型配息引除序支失组码需密语换库称写败索改查读找持请编版您须键创含复删签函効設変無場値書動込時実敗関対読' +
+  '終語開間削後報認照番現検見換証義続鍵複付警限長発準追記初集選項致個問択始囲識標約単別処返覧際視構画算範確署状端機張態演許' +
+  '割予暗適例素縮応属送拡規移進止檔案數為元輸錯稱號資區誤錄將於組顯結沒訊對執會變過否來料預參碼請讀這啟應寫發內鑰從單則編串' +
+  '類狀連套並庫體當徑援略修證圖與關刪統處該塊傳容按印簽窗頭服群裝載束每線整忽籤衝須併轉擇欄暫다이니을지에수는습하로를일가시' +
+  '정없파의스용자기합서사리한할은트음인어션있터제않으값해드오대만문옵위그모보면입상아나전고명설크력작도름식부프경축표압실행' +
+  '데치바여버형함패소중들과된요메동필되록령적출레성원라비디블키못세열구개업미호거변단목야우번때내환타조잘더장본했너료류체유' +
+  '무주간태테또현와분마결렉브계재추려화읽러복코안십최';
+
+function ratesOf(coded: string): Float64Array {
+  // The first row is empty: class 0 is never the class before.
+  const rates = new Float64Array(16 + coded.length);
+  for (let at = 0; at < coded.length; at += 1) rates[16 + at] = (coded.charCodeAt(at) - 40) / 28;
+  return rates;
+}
+
+/**
+ * How often each class of character follows each other class in a text. Three estimates of its tokens come from these
+ * counts: from above (for a reservation), from below (is a reported count too small?), and unbiased (charged when an
+ * upstream reports no count). Uses no tokenizer: loading one takes longer than most upstreams need for their first
+ * token, and every vendor has another one.
+ */
+export class TextShape {
+  /** Pairs of classes, 16 to a row. */
+  readonly #pairs = new Float64Array(256);
+  #before = classOfStart;
+  #last = -1;
+
+  /** Adds a text, or the next piece of a stream: pieces add up to what the whole text has. */
+  add(text: string): this {
+    const pairs = this.#pairs;
+    let before = this.#before;
+    let last = this.#last;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      const own = classOf(code);
+      const pair = before * 16 + (code === last ? classOfRepeats : own);
+      pairs[pair] = pairs[pair]! + 1;
+      before = own;
+      last = code;
+    }
+    this.#before = before;
+    this.#last = last;
+    return this;
+  }
+
+  /** The next text begins anew. */
+  cut(): this {
+    this.#before = classOfStart;
+    this.#last = -1;
+    return this;
+  }
+
+  /** Real tokenizers exceed it by 5 % at most, whatever the text. About twice the count of ordinary text. */
+  get tokensFromAbove(): number {
+    return this.#sum(ratesFromAbove);
+  }
+
+  /** Real tokenizers count hardly less on any kind of text. */
+  get tokensFromBelow(): number {
+    return this.#sum(ratesFromBelow);
+  }
+
+  /** As fractions of a token, so that estimates of parts add up. */
+  get tokens(): number {
+    return this.#sum(ratesUnbiased);
+  }
+
+  #sum(rates: Float64Array): number {
+    let sum = 0;
+    for (let pair = 16; pair < 256; pair += 1) sum += this.#pairs[pair]! * rates[pair]!;
+    return sum;
+  }
+}
+
+const classOfRepeats = 0;
+const classOfStart = 2;
+const common = 13;
+const rest = 15;
+
+/** The classes of ASCII: 1 space, 2 line, 3 digit, 4 sign, 5 to 8 small letters by how freely they combine, 9 capital. */
+const asciiClasses = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  const classes = [
+    / /,
+    /[\t\n\r]/,
+    /\d/,
+    /[!-/:-~]/,
+    /[aeiouy]/,
+    /[tnsrhldcm]/,
+    /[bfgkpvw]/,
+    /[jqxz]/,
+    /[A-Z]/,
+  ];
+  const found = classes.findLastIndex((pattern) => pattern.test(character));
+  return found < 0 ? rest : found + 1;
+});
+
+/** The classes of the others: 10 Latin letters, 11 other alphabets, 12 syllables and symbols, 14 rare Chinese and Korean. */
+const wideClasses = (() => {
+  const ends: [number, number][] = [
+    [0xa0, rest],
+    [0xc0, 11],
+    [0x250, 10],
+    [0x800, 11],
+    [0x2e80, 12],
+    [0x3000, 14],
+    [0x3100, common],
+    [0xd800, 14],
+    [0xff00, rest],
+    [0xfff0, common],
+    [0x10000, rest],
+  ];
+  const classes = new Uint8Array(0x10000);
+  let from = 0;
+  for (const [end, own] of ends) {
+    classes.fill(own, from, end);
+    from = end;
+  }
+  classes.set(asciiClasses);
+  for (const character of commonCharacters) classes[character.charCodeAt(0)] = common;
+  return classes;
+})();
+
+const classOf = (code: number): number => wideClasses[code]!;

@@ -2,10 +2,9 @@
  * What pictures, files and sound count at most. What a part is its bytes say, not its name: upstreams look at these, too.
  * Where they cannot be read to their end, the part counts for all that they could hold.
  */
-import type { ChatContentPart } from '../../wire/canonical-call.ts';
+import { windowTokens, type ChatContentPart } from '../../wire/canonical-call.ts';
 import { asRecord } from '../../wire/json.ts';
 import { inflatedMax, pdfSize, type Inflate, type PdfSize } from './pdf-size.ts';
-import { windowTokens } from './text-tokens.ts';
 
 export interface MediaTokens {
   above: number;

@@ -1,6 +1,6 @@
 /** What alerts need of an account's row: the balance to warn below, and whom to tell. */
 import * as z from 'zod/mini';
-import { parseYuan, type NanoYuan } from '../../billing/amount.ts';
+import { parseYuan, type NanoYuan } from '../../billing/price.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow, isAccountOff } from './account-row.ts';
 import { optionMap, text, readRow, type RowReading } from './read-row.ts';

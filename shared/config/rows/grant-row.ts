@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { parseYuan } from '../../billing/amount.ts';
+import { parseYuan } from '../../billing/price.ts';
 import { accountName, rowId } from './read-row.ts';
 
 const wantedAmount =

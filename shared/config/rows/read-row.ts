@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { explainIssues } from '../../wire/json.ts';
-import { decimalText } from '../../billing/amount.ts';
+import { decimalText } from '../../billing/price.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 
 /** A row that is used, with a warning if there is one; or the reason why it is not used. */

@@ -3,8 +3,7 @@
  * charges for the calls. Calls are built and read as by the relay; what came of one is decided by status and machine-readable
  * fields, never by a text. Writes nothing unless the upstream answers to the end.
  */
-import { formatYuan } from '../../billing/amount.ts';
-import { costOf, priceOf } from '../../billing/price.ts';
+import { formatYuan, costOf, priceOf } from '../../billing/price.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import type { Capabilities } from '../../config/rows/capabilities.ts';
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';

@@ -2,7 +2,7 @@
  * View: customers, a page at a time, with balance, plan and what they spent this month: a page is a few requests, whether there
  * are ten customers or a hundred thousand. Orders that only money gives read more, and say how much.
  */
-import { largestFirst } from '../../billing/amount.ts';
+import { largestFirst } from '../../billing/price.ts';
 import { noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';

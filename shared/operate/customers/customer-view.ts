@@ -2,11 +2,11 @@
  * View: one customer on one page: balance, plan, keys, the last grants, use by day and model. `customer show`, `account show`
  * and the console's page render it. Every read is bounded, however long the customer has been one: at most 10 requests.
  */
-import { largestFirst } from '../../billing/amount.ts';
+import { largestFirst } from '../../billing/price.ts';
 import type { DailyFigures, DailySum } from '../../billing/daily-figures.ts';
 import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
 import type { WrittenGrant } from '../../billing/ledger-row.ts';
-import { accountPlan } from '../../billing/plans.ts';
+import { accountPlan } from '../../billing/reservation.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';

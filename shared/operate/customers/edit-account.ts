@@ -2,7 +2,7 @@
  * Changes an account's row: note, contact, limits, the switch; its plan; and closes it. Rows and ledger of a closed account stay,
  * so that statements can be made later. `carryOutWrites` carries the plans out.
  */
-import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
+import { formatYuan, type NanoYuan } from '../../billing/price.ts';
 import { emptyQuota, reservedOf } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';

@@ -3,7 +3,7 @@
  * repeated: the grant has a fixed id, so it is applied once, and a key that an earlier run made and nobody has used is refused,
  * since it cannot be shown again.
  */
-import { formatYuan, parseYuan } from '../../billing/amount.ts';
+import { formatYuan, parseYuan } from '../../billing/price.ts';
 import type { WrittenGrant } from '../../billing/ledger-row.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';

@@ -2,7 +2,7 @@
  * Compares every account's item with its grants, ledger rows and daily sums. Reads rows one after the other and
  * keeps sums alone, so that any number of them needs the same memory.
  */
-import { formatYuan } from '../../billing/amount.ts';
+import { formatYuan } from '../../billing/price.ts';
 import { auditAccount, closesWithoutRow, LedgerSums } from '../../billing/audit/account-audit.ts';
 import {
   DailyAudit,

@@ -1,5 +1,5 @@
 /** Views of ledger rows: selected, listed, totalled, as JSON; and what readings and sums of `daily` have in common. */
-import { formatYuan, type NanoYuan } from '../../billing/amount.ts';
+import { formatYuan, type NanoYuan } from '../../billing/price.ts';
 import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { latePrefix, ledgerTimeMs, type CloseRow, type LedgerRow } from '../../billing/ledger-row.ts';
 import { isoTime, utcDay, utcMonth } from '../../wire/iso-time.ts';

@@ -1,6 +1,12 @@
 /** Creates billing rules from a price list, for models without a rule. Never changes an existing rule. */
-import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/amount.ts';
-import { pricedModels, type WrittenPrice, type WrittenRates } from '../../billing/price.ts';
+import {
+  divideHalfUp,
+  formatDecimal,
+  parseDecimal,
+  pricedModels,
+  type WrittenPrice,
+  type WrittenRates,
+} from '../../billing/price.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { usableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';

@@ -1,6 +1,6 @@
 /** Views of billing rules as the relay reads them: listed, applied to a call, and which models have none. */
-import type { NanoYuan } from '../../billing/amount.ts';
 import {
+  type NanoYuan,
   costOf,
   formatPrice,
   priceOf,

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod/mini';
 import { eachPart, partPrices, type PartPrice } from '../../wire/chat-response.ts';
-import { parseDecimal } from '../../billing/amount.ts';
+import { parseDecimal } from '../../billing/price.ts';
 import { modelName } from '../../config/rows/read-row.ts';
 import { isRecord, parseJson } from '../../wire/json.ts';
 import { usageFailure } from '../plan.ts';

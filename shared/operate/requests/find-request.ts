@@ -7,8 +7,9 @@ import { requestTimeMs } from '../../wire/ids.ts';
 import { lateCharge } from '../ledger/ledger.ts';
 import { Failure, usageFailure } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import { formatDecimal, formatYuan } from '../../billing/amount.ts';
 import {
+  formatDecimal,
+  formatYuan,
   parsePrice,
   priceDecimals,
   ratePerMillion,

@@ -3,10 +3,11 @@
  * are known: amounts are bounds, the least and the most that it can be. Pure.
  */
 import { eachPart } from '../../wire/chat-response.ts';
-import { divideHalfUp, larger, smaller, type NanoYuan } from '../../billing/amount.ts';
-import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
-import { servedKey, servedOf } from '../../billing/daily-keys.ts';
 import {
+  divideHalfUp,
+  larger,
+  smaller,
+  type NanoYuan,
   buyingPriceOf,
   priceOf,
   pricedModels,
@@ -20,6 +21,8 @@ import {
   type Tiers,
   type TokenCounts,
 } from '../../billing/price.ts';
+import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
+import { servedKey, servedOf } from '../../billing/daily-keys.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';

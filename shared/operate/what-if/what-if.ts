@@ -1,7 +1,6 @@
 /** Reads what an edit would have made of the last days: the rows of a file, or of a form, put over those of the tables. */
-import { larger, largestFirst, type NanoYuan } from '../../billing/amount.ts';
+import { larger, largestFirst, type NanoYuan, priceOf } from '../../billing/price.ts';
 import { accountId } from '../../billing/daily-keys.ts';
-import { priceOf } from '../../billing/price.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';

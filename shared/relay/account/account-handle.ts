@@ -13,10 +13,16 @@ import type { Clock } from '../ports/host.ts';
 import { refusalAgeMsMax, type ConfigSource, type KeyStore } from '../ports/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { accountDays, readDays, usagePage } from './account-usage.ts';
-import { parseYuan, yuanNumber } from '../../billing/amount.ts';
+import {
+  parseYuan,
+  yuanNumber,
+  type WrittenRates,
+  type WrittenTier,
+  priceChanges,
+  type PriceChange,
+} from '../../billing/price.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
-import { type WrittenRates, type WrittenTier, priceChanges, type PriceChange } from '../../billing/price.ts';
-import { accountPlan, planEndedAt } from '../../billing/plans.ts';
+import { accountPlan, planEndedAt } from '../../billing/reservation.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';

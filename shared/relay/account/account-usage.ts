@@ -1,6 +1,6 @@
 /** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
 import { eachPart } from '../../wire/chat-response.ts';
-import { yuanNumber } from '../../billing/amount.ts';
+import { yuanNumber } from '../../billing/price.ts';
 import {
   type CloseRow,
   latePrefix,

@@ -1,5 +1,5 @@
 /** Applies each grant to its account's balance exactly once, and marks the grant's row with the result. */
-import { formatYuan } from '../../billing/amount.ts';
+import { formatYuan } from '../../billing/price.ts';
 import { changedAfterwards, grantLedgerRow, type Grant, ledgerTime } from '../../billing/ledger-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';

@@ -3,7 +3,7 @@
  * in `daily`. Sums of minutes are added after the rows, and never hold them up.
  */
 import type { QuotaChange, LedgerStore } from '../ports/money-stores.ts';
-import { formatYuan } from '../../billing/amount.ts';
+import { formatYuan } from '../../billing/price.ts';
 import { minuteSums } from '../../billing/daily-figures.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
 import { imbalance } from '../../billing/quota-item.ts';

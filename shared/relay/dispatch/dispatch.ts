@@ -22,11 +22,16 @@ import type { HealthRecorder, StandingOf } from '../health/health-recorder.ts';
 import type { Standing } from '../health/health-states.ts';
 import { callTo } from '../call/serving-channels.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
-import { returnedFields, type Quirks } from '../../upstreams/quirks.ts';
+import {
+  refusedLimit,
+  type Fact,
+  type LearnedFact,
+  returnedFields,
+  type Quirks,
+} from '../../upstreams/quirks.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { refusedLimit, type Fact, type LearnedFact } from '../../config/learned-fact.ts';
 import { Refusal } from '../http/refusal.ts';
 import type { SearchedRequest } from '../search.ts';
 import { UpstreamFailure } from '../../upstreams/exchange.ts';

@@ -1,12 +1,11 @@
 /** Reserves and settles the money of one call. The outcome of the answer is an input. */
 import { partCountsOf, type ChatUsage } from '../../wire/chat-response.ts';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
-import { formatYuan, parseYuan, yuanNumber, type NanoYuan } from '../../billing/amount.ts';
-import { budgetPeriod } from '../../billing/budget-period.ts';
-import { estimateInput, mediaReaderFor, type MediaReader } from '../../billing/estimate/input-tokens.ts';
-import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
-import { planSlots, slotsOfAlias, type PlanSlot, type SlotQuery } from '../../billing/plans.ts';
 import {
+  formatYuan,
+  parseYuan,
+  yuanNumber,
+  type NanoYuan,
   boughtOf,
   costOf,
   formatPrice,
@@ -16,8 +15,19 @@ import {
   type Price,
   type TokenCounts,
 } from '../../billing/price.ts';
+import { budgetPeriod } from '../../billing/budget-period.ts';
+import { estimateInput, mediaReaderFor, type MediaReader } from '../../billing/estimate/input-tokens.ts';
+import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
+import {
+  planSlots,
+  slotsOfAlias,
+  type PlanSlot,
+  type SlotQuery,
+  type ModelCost,
+  type ReserveNeed,
+  type ReserveRefusal,
+} from '../../billing/reservation.ts';
 import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
-import type { ModelCost, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';

@@ -1,5 +1,5 @@
 /** What a call asks of the reservations, and what it gets. */
-import type { NanoYuan } from '../../billing/amount.ts';
+import type { NanoYuan } from '../../billing/price.ts';
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { CallPayment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';

@@ -1,6 +1,7 @@
 /** What the tries of a reserve after its first are made on. Loaded by the first reserve that needs a second try. */
 import { emptyQuota, type QuotaItem } from '../../billing/quota-item.ts';
 import {
+  type PlanSlot,
   isRefusal,
   planReserve,
   type ReserveRefusal,
@@ -10,7 +11,7 @@ import {
 } from '../../billing/reservation.ts';
 import { contended } from './reserve-refusals.ts';
 import type { ReserveUnderWay, ReservationsPorts } from './open-reservation.ts';
-import { largestFirst } from '../../billing/amount.ts';
+import { largestFirst } from '../../billing/price.ts';
 import {
   choosePart,
   gatherWrite,
@@ -27,7 +28,6 @@ import {
   wantedParts,
 } from '../../billing/shards.ts';
 import { needOn, usesPart } from '../../billing/shares.ts';
-import type { PlanSlot } from '../../billing/plans.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 import { Backoff } from './backoff.ts';
 

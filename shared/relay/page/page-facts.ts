@@ -4,6 +4,7 @@
  */
 import { inputParts } from '../../wire/chat-response.ts';
 import {
+  formatDecimal,
   type PriceChange,
   type PriceRule,
   perMillion as millionPrice,
@@ -14,7 +15,6 @@ import {
   ruleOf,
 } from '../../billing/price.ts';
 import type { AccountNotice, PlanEntry } from '../../wire/public-api.ts';
-import { formatDecimal } from '../../billing/amount.ts';
 
 export interface PageFacts {
   /** The public base address including `/v1`. */

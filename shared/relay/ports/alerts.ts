@@ -1,5 +1,5 @@
 /** What alerts are decided from, and the marks of what was reported. */
-import type { NanoYuan } from '../../billing/amount.ts';
+import type { NanoYuan } from '../../billing/price.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Notice } from '../../wire/public-api.ts';

@@ -13,7 +13,7 @@ import type {
   CloseKind,
   QuotaItem,
 } from '../../billing/quota-item.ts';
-import type { NanoYuan } from '../../billing/amount.ts';
+import type { NanoYuan } from '../../billing/price.ts';
 import type { CloseRow, GrantLedgerRow } from '../../billing/ledger-row.ts';
 import type { PartsWrite, WholeAccount } from '../../billing/shards.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';

@@ -2,8 +2,8 @@
  * The health of candidates, shared by all environments through one small item of the table `runtime`. A candidate without
  * an entry is healthy. What the entries mean, and how they change, stands in `health/health-states.ts`.
  */
-import type { LearnedFact, ServedModel } from '../../config/learned-fact.ts';
-import type { NanoYuan } from '../../billing/amount.ts';
+import type { LearnedFact, ServedModel } from '../../upstreams/quirks.ts';
+import type { NanoYuan } from '../../billing/price.ts';
 import type { BudgetUse } from '../../billing/ledger-row.ts';
 
 /** Why a candidate rests: it said so, for one model; it refused or cannot charge our account, or it fails. */

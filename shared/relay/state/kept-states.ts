@@ -6,7 +6,7 @@ import type { ChatChunk } from '../../wire/chat-response.ts';
 import type { TurnState } from '../../wire/turn-state.ts';
 import type { ChatCall, DispatchedCall } from '../call/call.ts';
 import { StateTooLarge, type LearnedFacts, type TurnStateStore } from '../ports/runtime-stores.ts';
-import type { ServedModel } from '../../config/learned-fact.ts';
+import type { ServedModel } from '../../upstreams/quirks.ts';
 import { within } from '../money/backoff.ts';
 import { sealTurn, type BareTurn, type SealBinding } from './turn-states.ts';
 import type { Clock, Sealer } from '../ports/host.ts';

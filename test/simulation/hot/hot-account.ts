@@ -1,5 +1,5 @@
 import { noRegistry, scanOf } from '../../support/whole-table.ts';
-import type { PlanSlot } from '../../../shared/billing/plans.ts';
+import type { PlanSlot } from '../../../shared/billing/reservation.ts';
 import { formatPrice, type Price } from '../../../shared/billing/price.ts';
 import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
 import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';

@@ -8,7 +8,7 @@ import {
   parseYuan,
   smaller,
   yuanNumber,
-} from '../../../shared/billing/amount.ts';
+} from '../../../shared/billing/price.ts';
 
 describe('yuan as they are written', () => {
   const readable: [string | number, bigint][] = [

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { periodKey, planPeriod, previousPeriod } from '../../../shared/billing/plans.ts';
+import { periodKey, planPeriod, previousPeriod } from '../../../shared/billing/reservation.ts';
 
 const at = (text: string): number => Date.parse(text.length === 10 ? `${text}T00:00:00Z` : text);
 const iso = (ms: number): string => new Date(ms).toISOString().replace('T00:00:00.000Z', '');

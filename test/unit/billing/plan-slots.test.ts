@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/plans.ts';
+import { isHeld, planSlots, type HeldPlan } from '../../../shared/billing/reservation.ts';
 import type { PlanEntry, PlanEntryItem } from '../../../shared/wire/public-api.ts';
 
 const now = Date.UTC(2026, 10, 21);

@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PlanSlot } from '../../../shared/billing/plans.ts';
-import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
 import {
+  type PlanSlot,
   amountOf,
   planReserve,
   type CallEstimate,
   type ReserveNeed,
 } from '../../../shared/billing/reservation.ts';
+import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 import { entry, quota } from './quota-fixtures.ts';
 

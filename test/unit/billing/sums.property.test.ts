@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { formatYuan, parseYuan } from '../../../shared/billing/amount.ts';
-import { costOf } from '../../../shared/billing/price.ts';
+import { formatYuan, parseYuan, costOf } from '../../../shared/billing/price.ts';
 import { imbalance } from '../../../shared/billing/quota-item.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 import { afterClose, afterReserve } from '../../support/quota-rules.ts';

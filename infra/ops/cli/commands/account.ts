@@ -1,5 +1,5 @@
 /** The commands of `account`: balances, top-ups, refunds and plans; and `grant`: what was written and applied. */
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import {
   carryOutGrant,

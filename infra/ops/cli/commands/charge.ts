@@ -6,8 +6,13 @@ import {
   laterPrices,
   type PartCount,
 } from '../../../../shared/wire/chat-response.ts';
-import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
-import { perMillion, priceDecimals, type WrittenRates } from '../../../../shared/billing/price.ts';
+import {
+  formatDecimal,
+  formatYuan,
+  perMillion,
+  priceDecimals,
+  type WrittenRates,
+} from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import {

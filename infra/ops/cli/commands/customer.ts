@@ -1,6 +1,6 @@
 /** The commands of `customer`: who buys from this relay. Balances, refunds and plans in detail are commands of `account`. */
 import { Option } from 'commander';
-import { formatYuan, parseYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';

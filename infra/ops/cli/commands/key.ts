@@ -1,6 +1,6 @@
 /** The commands of `key`: API keys of clients: made, listed, checked, limited, ended, and what follows from a leak. A new key is shown once. */
 import { shownHash } from '../../../../shared/config/rows/key-row.ts';
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
   checkKey,

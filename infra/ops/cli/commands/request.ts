@@ -1,6 +1,6 @@
 /** The commands `request` and `requests`: why a call was refused, failed or slow, from log, ledger and configuration. */
 import { InvalidArgumentError, Option } from 'commander';
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { ledgerJson } from '../../../../shared/operate/ledger/ledger.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';

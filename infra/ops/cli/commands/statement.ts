@@ -1,6 +1,6 @@
 /** The commands `statement` and `reconcile`: the relay's sums beside what others reckon: a customer's month, a vendor's invoice. */
 import { Option } from 'commander';
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import {

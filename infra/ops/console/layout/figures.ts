@@ -1,5 +1,5 @@
 /** Numbers, amounts, times and margins as pages show them: short to read, exact in the title. */
-import { formatYuan, type NanoYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';

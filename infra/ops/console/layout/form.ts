@@ -2,7 +2,7 @@
  * Forms: each field with its label, its help and its error beside it; the fields of a row, and the row that was typed into them.
  * Works without script.
  */
-import { parseDecimal } from '../../../../shared/billing/amount.ts';
+import { parseDecimal } from '../../../../shared/billing/price.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';

@@ -1,5 +1,5 @@
 /** Plots over time as SVG: bars beside each other, or lines. They need no script: each point says its figures when pointed at. */
-import { yuanNumber } from '../../../../shared/billing/amount.ts';
+import { yuanNumber } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { short } from './figures.ts';

@@ -1,5 +1,5 @@
 /** Audit: marks of rows and balances at once; all charges of one customer as work that says how long it is. */
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import { imbalance } from '../../../../shared/billing/quota-item.ts';
 import { configFindings } from '../../../../shared/operate/config/row-changes.ts';
 import {

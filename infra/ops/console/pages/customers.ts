@@ -1,5 +1,5 @@
 /** Customers in three orders: by name, by what they spent, by how long their balance lasts. */
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import {
   listCustomers,
   listSpending,

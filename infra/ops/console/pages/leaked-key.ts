@@ -1,5 +1,5 @@
 /** A key that strangers may have: refused at once, replaced, and what it was used for, as `key leaked` does it. */
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
 import { findKey } from '../../../../shared/operate/keys/list-keys.ts';
 import {
   viewKeyUse,

@@ -2,7 +2,7 @@
 import { getTokenizer } from '@anthropic-ai/tokenizer';
 import { get_encoding as encodingOf } from 'tiktoken';
 import { afterAll, describe, expect, it } from 'vitest';
-import { TextShape } from '../../../../shared/billing/estimate/text-tokens.ts';
+import { TextShape } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { corpus } from './corpus.ts';
 
 const openai = encodingOf('o200k_base');

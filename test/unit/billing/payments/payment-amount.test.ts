@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatDecimal, formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatDecimal, formatYuan } from '../../../../shared/billing/price.ts';
 import {
   parsePayment,
   paymentText,

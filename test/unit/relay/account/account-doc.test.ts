@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chargeOf } from '../../../../shared/billing/usage.ts';
-import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
-import { formatYuan } from '../../../../shared/billing/amount.ts';
+import { formatYuan, parsePrice, type Price } from '../../../../shared/billing/price.ts';
 import { emptyQuota } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { noFigures } from '../../../../shared/billing/daily-figures.ts';
