@@ -173,47 +173,36 @@ const dateOf = (text: string): number =>
 
 const minutes = 60_000;
 
-/** In the order in which AWS looks. The refusal's type is the exception's name. */
+/** The refusal's type is the exception's name. */
+const denied = (type: string, message: string): VendorRefusal => ({ status: 403, message, type });
+
+/** In the order in which AWS looks. All of docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html. */
 const signatureRules = (now: () => number): Rules<SignedRequest> => ({
-  // A request is signed [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+  // A request is signed.
   signed: ({ expected }) =>
-    expected === undefined && {
-      status: 403,
-      message: 'Missing Authentication Token',
-      type: 'MissingAuthenticationTokenException',
-    },
-  // The access key exists [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+    expected === undefined && denied('MissingAuthenticationTokenException', 'Missing Authentication Token'),
+  // The access key exists.
   'access-key': ({ accessKey }) =>
-    accessKey !== credentials.accessKeyId && {
-      status: 403,
-      message: 'The security token included in the request is invalid.',
-      type: 'UnrecognizedClientException',
-    },
-  // The signature is scoped to the service bedrock
-  // [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+    accessKey !== credentials.accessKeyId &&
+    denied('UnrecognizedClientException', 'The security token included in the request is invalid.'),
+  // The signature is scoped to the service bedrock.
   scope: ({ service }) =>
-    service !== 'bedrock' && {
-      status: 403,
-      message: "Credential should be scoped to correct service: 'bedrock'. ",
-      type: 'InvalidSignatureException',
-    },
-  // The signature is not older than five minutes
-  // [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+    service !== 'bedrock' &&
+    denied('InvalidSignatureException', "Credential should be scoped to correct service: 'bedrock'. "),
+  // The signature is not older than five minutes.
   fresh: ({ signedAt }) =>
-    Math.abs(now() - signedAt) > 5 * minutes && {
-      status: 403,
-      message: `Signature expired: ${new Date(signedAt).toISOString()} is now earlier than ${new Date(now() - 5 * minutes).toISOString()}`,
-      type: 'InvalidSignatureException',
-    },
-  // The signature covers the method, path, headers and body that arrived
-  // [docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html].
+    Math.abs(now() - signedAt) > 5 * minutes &&
+    denied(
+      'InvalidSignatureException',
+      `Signature expired: ${new Date(signedAt).toISOString()} is now earlier than ${new Date(now() - 5 * minutes).toISOString()}`,
+    ),
+  // The signature covers the method, path, headers and body that arrived.
   signature: ({ expected, found }) =>
-    expected !== found && {
-      status: 403,
-      message:
-        'The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.',
-      type: 'InvalidSignatureException',
-    },
+    expected !== found &&
+    denied(
+      'InvalidSignatureException',
+      'The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.',
+    ),
 });
 
 /**

@@ -4,6 +4,7 @@ import {
   outputCounts,
   piecesOf,
   PrefixMemory,
+  refusalOf,
   wordsOf,
   type AskedTurn,
   type Counts,
@@ -111,7 +112,8 @@ export function serveChat(
     failures,
     brokenOff: { status: 500, message: 'Internal server error', type: 'server_error' },
     streamError: sseFrame(server.streamError),
-    overlongStream: () => sseReply(refuse(failures.window).frames.map((frame) => sseFrame(String(frame)))),
+    overlongStream: () =>
+      sseReply(refuse(refusalOf(failures.window)).frames.map((frame) => sseFrame(String(frame)))),
     reply(turn) {
       const { total, seen } = memory.promptCounts(cacheScope(call), promptParts(call));
       const cacheRead = total < server.cachedFrom ? 0 : seen;

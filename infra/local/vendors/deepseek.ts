@@ -27,24 +27,17 @@ export const deepseekDouble = (): Vendor =>
       rules,
       refuse,
       failures: {
-        overload: {
-          status: 503,
-          message:
-            'Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.',
-          type: 'service_unavailable_error',
-        },
-        quota: {
-          status: 402,
-          message: 'Insufficient Balance',
-          type: 'unknown_error',
-          code: 'invalid_request_error',
-        },
-        throttle: { status: 429, message: 'Rate limit reached', type: 'rate_limit_reached_error' },
-        window: {
-          status: 400,
-          message:
-            "This model's maximum context length is 1048576 tokens. However, you requested 1048600 tokens (1048500 in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
-        },
+        overload: [
+          503,
+          'Service is too busy. We advise users to temporarily switch to alternative LLM API service providers.',
+          { type: 'service_unavailable_error' },
+        ],
+        quota: [402, 'Insufficient Balance', { type: 'unknown_error', code: 'invalid_request_error' }],
+        throttle: [429, 'Rate limit reached', { type: 'rate_limit_reached_error' }],
+        window: [
+          400,
+          "This model's maximum context length is 1048576 tokens. However, you requested 1048600 tokens (1048500 in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
+        ],
       },
       streamError: {
         error: { message: 'Internal Server Error', type: 'server_error', param: null, code: null },

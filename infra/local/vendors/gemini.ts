@@ -38,17 +38,17 @@ export const geminiDouble = (): Vendor =>
       rules,
       refuse,
       failures: {
-        overload: { status: 503, message: 'The model is overloaded. Please try again later.' },
-        quota: {
-          status: 429,
-          message: 'You exceeded your current quota, please check your plan and billing details.',
-          code: 'RATE_LIMIT_EXCEEDED',
-        },
-        throttle: { status: 429, message: 'Resource has been exhausted (e.g. check quota).' },
-        window: {
-          status: 400,
-          message: 'The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).',
-        },
+        overload: [503, 'The model is overloaded. Please try again later.'],
+        quota: [
+          429,
+          'You exceeded your current quota, please check your plan and billing details.',
+          { code: 'RATE_LIMIT_EXCEEDED' },
+        ],
+        throttle: [429, 'Resource has been exhausted (e.g. check quota).'],
+        window: [
+          400,
+          'The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).',
+        ],
       },
       streamError: [{ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }],
       thinks: ({ body }) => body['reasoning_effort'] !== 'none',

@@ -21,7 +21,7 @@ import {
   type ResponsesCall,
 } from './responses/rules.ts';
 import { serveResponses } from './responses/serve.ts';
-import { PrefixMemory, type EarlyFailure } from './script.ts';
+import { PrefixMemory, type EarlyFailures } from './script.ts';
 import {
   isObject,
   jsonReply,
@@ -74,32 +74,23 @@ function refuse({ status, message, type, code = null, param = null }: VendorRefu
   return jsonReply(status, { error: { message, type: kind, param, code } }, headers);
 }
 
-const failures: Record<EarlyFailure, VendorRefusal> = {
-  overload: {
-    status: 503,
-    message: 'The engine is currently overloaded, please try again later',
-    type: 'overloaded_error',
-  },
-  quota: {
-    status: 429,
-    message:
-      'You exceeded your current quota, please check your plan and billing details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.',
-    type: 'insufficient_quota',
-    code: 'insufficient_quota',
-  },
-  throttle: {
-    status: 429,
-    message:
-      'Rate limit reached for gpt-5.6 on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 2s.',
-    type: 'requests',
-    code: 'rate_limit_exceeded',
-  },
-  window: {
-    status: 400,
-    message: 'Your input exceeds the context window of this model. Please adjust your input and try again.',
-    code: 'context_length_exceeded',
-    param: 'input',
-  },
+const failures: EarlyFailures = {
+  overload: [503, 'The engine is currently overloaded, please try again later', { type: 'overloaded_error' }],
+  quota: [
+    429,
+    'You exceeded your current quota, please check your plan and billing details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.',
+    { type: 'insufficient_quota', code: 'insufficient_quota' },
+  ],
+  throttle: [
+    429,
+    'Rate limit reached for gpt-5.6 on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 2s.',
+    { type: 'requests', code: 'rate_limit_exceeded' },
+  ],
+  window: [
+    400,
+    'Your input exceeds the context window of this model. Please adjust your input and try again.',
+    { code: 'context_length_exceeded', param: 'input' },
+  ],
 };
 
 const chatParts: Omit<ChatServer, 'rules' | 'thinks'> = {

@@ -35,24 +35,15 @@ export const pickyDouble = (): Vendor =>
       rules,
       refuse,
       failures: {
-        overload: {
-          status: 503,
-          message: 'server busy, please try again.  maximum pending requests exceeded',
-        },
-        quota: { status: 402, message: 'Payment required' },
-        throttle: {
-          status: 429,
-          message: 'Requests rate limit exceeded',
-          type: 'rate_limited',
-          code: '1300',
-        },
+        overload: [503, 'server busy, please try again.  maximum pending requests exceeded'],
+        quota: [402, 'Payment required'],
+        throttle: [429, 'Requests rate limit exceeded', { type: 'rate_limited', code: '1300' }],
         // vLLM says so, with a number as code.
-        window: {
-          status: 400,
-          message:
-            "This model's maximum context length is 32768 tokens. However, your prompt has 40000 tokens.",
-          type: 'BadRequestError',
-        },
+        window: [
+          400,
+          "This model's maximum context length is 32768 tokens. However, your prompt has 40000 tokens.",
+          { type: 'BadRequestError' },
+        ],
       },
       streamError: {
         error: { message: 'the model stopped', type: 'InternalServerError', param: null, code: 500 },

@@ -70,7 +70,7 @@ export interface AskedTurn {
   /** The most tokens of the answer. */
   limit: number;
   refuse: (refusal: VendorRefusal) => VendorReply;
-  failures: Record<EarlyFailure, VendorRefusal>;
+  failures: EarlyFailures;
   /** The answer to `cut` without a stream. */
   brokenOff: VendorRefusal;
   /** Ends a stream that is cut. */
@@ -86,8 +86,8 @@ export function answerAsAsked(asked: AskedTurn): VendorReply {
   const { transcript, streams, refuse, failures } = asked;
   const { said } = transcript;
   const early = earlyFailures.find((word) => asks(said, word));
-  if (early) return failedEarly(refuse(failures[early]), early, said);
-  if (asks(said, 'overlong')) return streams ? asked.overlongStream() : refuse(failures.window);
+  if (early) return failedEarly(refuse(refusalOf(failures[early])), early, said);
+  if (asks(said, 'overlong')) return streams ? asked.overlongStream() : refuse(refusalOf(failures.window));
   const late = lateFailures.find((word) => asks(said, word));
   if (late === 'cut' && !streams) return refuse(asked.brokenOff);
   const scripted = scriptedTurn(transcript);
@@ -214,8 +214,18 @@ export type SteeringWord =
   | LateFailure;
 
 /** Before the first byte. */
-export type EarlyFailure = (typeof earlyFailures)[number];
+type EarlyFailure = (typeof earlyFailures)[number];
 const earlyFailures = ['overload', 'quota', 'throttle', 'window'] as const;
+/** What a vendor answers for each. */
+export type EarlyFailures = Record<
+  EarlyFailure,
+  readonly [status: number, message: string, more?: Pick<VendorRefusal, 'type' | 'code' | 'param'>]
+>;
+export const refusalOf = ([status, message, more]: EarlyFailures[EarlyFailure]): VendorRefusal => ({
+  status,
+  message,
+  ...more,
+});
 /** In mid-stream. */
 type LateFailure = (typeof lateFailures)[number];
 const lateFailures = ['cut', 'hang up', 'silence', 'mute'] as const;

@@ -132,103 +132,78 @@ export const claudeModels: Record<string, ClaudeModel> = {
   'claude-haiku-4-5': { ...older, cachedFrom: 4096 },
 };
 
-const cacheControl = z.optional(
-  z.nullable(z.strictObject({ type: z.literal('ephemeral'), ttl: z.optional(z.enum(['5m', '1h'])) })),
-);
-const optionalText = z.optional(z.nullable(z.string()));
+const maybe = <Schema extends z.ZodMiniType>(schema: Schema) => z.optional(z.nullable(schema));
+/** A map with these members and no others, told from its like by its type. */
+const kind = <Type extends string, Shape extends Record<string, z.ZodMiniType>>(type: Type, shape: Shape) =>
+  z.strictObject({ type: z.literal(type), ...shape });
+const anything = z.record(z.string(), z.unknown());
+const flag = z.optional(z.boolean());
+const cached = { cache_control: maybe(kind('ephemeral', { ttl: z.optional(z.enum(['5m', '1h'])) })) };
+const optionalText = maybe(z.string());
 
-const textBlock = z.strictObject({
-  type: z.literal('text'),
-  text: z.string(),
-  cache_control: cacheControl,
-  citations: z.optional(z.nullable(z.array(z.unknown()))),
-});
+const textBlock = kind('text', { text: z.string(), ...cached, citations: maybe(z.array(z.unknown())) });
 const source = z.union([
-  z.strictObject({ type: z.literal('base64'), media_type: z.string(), data: z.string() }),
-  z.strictObject({ type: z.literal('url'), url: z.string() }),
-  z.strictObject({ type: z.literal('file'), file_id: z.string() }),
-  z.strictObject({ type: z.literal('text'), media_type: z.literal('text/plain'), data: z.string() }),
+  kind('base64', { media_type: z.string(), data: z.string() }),
+  kind('url', { url: z.string() }),
+  kind('file', { file_id: z.string() }),
+  kind('text', { media_type: z.literal('text/plain'), data: z.string() }),
 ]);
-const image = z.strictObject({ type: z.literal('image'), source, cache_control: cacheControl });
-const document = z.strictObject({
-  type: z.literal('document'),
+const image = kind('image', { source, ...cached });
+const document = kind('document', {
   source,
   title: optionalText,
   context: optionalText,
-  citations: z.optional(z.nullable(z.strictObject({ enabled: z.boolean() }))),
-  cache_control: cacheControl,
+  citations: maybe(z.strictObject({ enabled: z.boolean() })),
+  ...cached,
 });
-const toolUse = z.strictObject({
-  type: z.literal('tool_use'),
-  id: z.string(),
-  name: z.string(),
-  input: z.record(z.string(), z.unknown()),
-  cache_control: cacheControl,
-});
-const toolResult = z.strictObject({
-  type: z.literal('tool_result'),
-  tool_use_id: z.string(),
-  content: z.optional(
-    z.union([z.string(), z.array(z.discriminatedUnion('type', [textBlock, image, document]))]),
-  ),
-  is_error: z.optional(z.boolean()),
-  cache_control: cacheControl,
-});
-const thinkingBlock = z.strictObject({
-  type: z.literal('thinking'),
-  thinking: z.string(),
-  signature: z.string(),
-});
-const redacted = z.strictObject({ type: z.literal('redacted_thinking'), data: z.string() });
-
 const block = z.discriminatedUnion('type', [
   textBlock,
   image,
   document,
-  toolUse,
-  toolResult,
-  thinkingBlock,
-  redacted,
-]);
-
-const display = z.optional(z.nullable(z.enum(['summarized', 'omitted'])));
-/** Part of a beta: what to do with a block of another conversation. */
-const binding = z.optional(
-  z.nullable(
-    z.strictObject({ prefix_mismatch_behavior: z.optional(z.nullable(z.enum(['error', 'drop_block']))) }),
-  ),
-);
-const thinking = z.discriminatedUnion('type', [
-  z.strictObject({
-    type: z.literal('enabled'),
-    budget_tokens: z.int().check(z.gte(1024)),
-    display,
-    block_binding: binding,
+  kind('tool_use', { id: z.string(), name: z.string(), input: anything, ...cached }),
+  kind('tool_result', {
+    tool_use_id: z.string(),
+    content: z.optional(
+      z.union([z.string(), z.array(z.discriminatedUnion('type', [textBlock, image, document]))]),
+    ),
+    is_error: flag,
+    ...cached,
   }),
-  z.strictObject({ type: z.literal('adaptive'), display, block_binding: binding }),
-  z.strictObject({ type: z.literal('disabled') }),
-  z.strictObject({ type: z.literal('between_tools') }),
+  kind('thinking', { thinking: z.string(), signature: z.string() }),
+  kind('redacted_thinking', { data: z.string() }),
 ]);
 
-const single = { disable_parallel_tool_use: z.optional(z.boolean()) };
+const shown = {
+  display: maybe(z.enum(['summarized', 'omitted'])),
+  /** Part of a beta: what to do with a block of another conversation. */
+  block_binding: maybe(z.strictObject({ prefix_mismatch_behavior: maybe(z.enum(['error', 'drop_block'])) })),
+};
+const thinking = z.discriminatedUnion('type', [
+  kind('enabled', { budget_tokens: z.int().check(z.gte(1024)), ...shown }),
+  kind('adaptive', shown),
+  kind('disabled', {}),
+  kind('between_tools', {}),
+]);
+
+const single = { disable_parallel_tool_use: flag };
 const toolChoice = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('auto'), ...single }),
-  z.strictObject({ type: z.literal('any'), ...single }),
-  z.strictObject({ type: z.literal('tool'), name: z.string(), ...single }),
-  z.strictObject({ type: z.literal('none') }),
+  kind('auto', single),
+  kind('any', single),
+  kind('tool', { name: z.string(), ...single }),
+  kind('none', {}),
 ]);
 
 const tool = z.strictObject({
-  type: z.optional(z.nullable(z.literal('custom'))),
+  type: maybe(z.literal('custom')),
   name: z.string(),
   description: z.optional(z.string()),
   input_schema: z.looseObject({ type: z.literal('object') }),
-  strict: z.optional(z.boolean()),
-  defer_loading: z.optional(z.boolean()),
-  eager_input_streaming: z.optional(z.nullable(z.boolean())),
-  input_examples: z.optional(z.array(z.record(z.string(), z.unknown()))),
+  strict: flag,
+  defer_loading: flag,
+  eager_input_streaming: maybe(z.boolean()),
+  input_examples: z.optional(z.array(anything)),
   allowed_callers: z.optional(z.array(z.string())),
-  cache_control: cacheControl,
+  ...cached,
 });
 
 const fields = {
@@ -246,22 +221,18 @@ const fields = {
   thinking: z.optional(thinking),
   output_config: z.optional(
     z.strictObject({
-      effort: z.optional(z.nullable(z.enum(['low', 'medium', 'high', 'xhigh', 'max']))),
-      format: z.optional(
-        z.nullable(
-          z.strictObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }),
-        ),
-      ),
+      effort: maybe(z.enum(['low', 'medium', 'high', 'xhigh', 'max'])),
+      format: maybe(kind('json_schema', { schema: anything })),
     }),
   ),
   stop_sequences: z.optional(z.array(z.string())),
-  stream: z.optional(z.boolean()),
+  stream: flag,
   metadata: z.optional(z.strictObject({ user_id: optionalText })),
   service_tier: z.optional(z.enum(['auto', 'standard_only'])),
   container: optionalText,
   inference_geo: optionalText,
-  speed: z.optional(z.nullable(z.enum(['standard', 'fast']))),
-  cache_control: cacheControl,
+  speed: maybe(z.enum(['standard', 'fast'])),
+  ...cached,
 };
 
 const sampling = {

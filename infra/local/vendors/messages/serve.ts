@@ -4,9 +4,10 @@ import {
   asks,
   outputCounts,
   piecesOf,
+  refusalOf,
   wordsOf,
   type Counts,
-  type EarlyFailure,
+  type EarlyFailures,
   type PrefixMemory,
   type ModelTurn,
 } from '../script.ts';
@@ -108,22 +109,18 @@ export function serveMessages(
   return refusedBy(messagesRules, call, refuse) ?? answer(call, server);
 }
 
-const failures: Record<EarlyFailure, VendorRefusal> = {
-  overload: { status: 529, message: 'Overloaded', type: 'overloaded_error' },
-  quota: {
-    status: 400,
-    message:
-      'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
-  },
-  throttle: {
-    status: 429,
-    message: "This request would exceed your organization's rate limit of 50 requests per minute.",
-    type: 'rate_limit_error',
-  },
-  window: {
-    status: 400,
-    message: 'prompt is too long: 1000042 tokens > 1000000 maximum',
-  },
+const failures: EarlyFailures = {
+  overload: [529, 'Overloaded', { type: 'overloaded_error' }],
+  quota: [
+    400,
+    'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
+  ],
+  throttle: [
+    429,
+    "This request would exceed your organization's rate limit of 50 requests per minute.",
+    { type: 'rate_limit_error' },
+  ],
+  window: [400, 'prompt is too long: 1000042 tokens > 1000000 maximum'],
 };
 
 function answer(
@@ -133,7 +130,7 @@ function answer(
   const { stream: streams = false, max_tokens: limit } = call.body;
   const transcript = messagesTranscript(call);
   const { contentType, frame, error } = framing;
-  const { message, type = 'invalid_request_error' } = failures.window;
+  const { message, type = 'invalid_request_error' } = refusalOf(failures.window);
   return answerAsAsked({
     transcript,
     streams,

@@ -4,6 +4,7 @@ import {
   asks,
   outputCounts,
   piecesOf,
+  refusalOf,
   wordsOf,
   type AskedTurn,
   type Counts,
@@ -76,7 +77,7 @@ function answer(call: ResponsesCall, { refuse, failures, thinks, memory }: Respo
     failures,
     brokenOff,
     streamError: eventFrame({ type: 'error', code: type, message, param: null, sequence_number: 99 }),
-    overlongStream: () => overlong(call, failures.window),
+    overlongStream: () => overlong(call, refusalOf(failures.window)),
     reply(turn) {
       const asked = call.items.at(-1)?.type === 'compaction_trigger';
       const output = asked ? [compactionItem(call)] : outputItems(call, turn);
@@ -293,11 +294,7 @@ function responseFrames(started: Json, finished: Json): string[] {
 
 const eventFrame = (event: { type: string } & Json): string => sseFrame(event, event.type);
 
-interface Place {
-  item_id: unknown;
-  output_index: number;
-}
-
+/** The first event of an item, those between, and the last. */
 function itemEvents(item: Json, index: number): Event[] {
   const place = { item_id: item['id'], output_index: index };
   const { events, opened } = partsOf(item, place);
@@ -309,26 +306,29 @@ function itemEvents(item: Json, index: number): Event[] {
 }
 
 interface Parts {
-  /** Between the item's first and last event. */
   events: Event[];
   /** What the item is when it is added. */
   opened: Json;
 }
 
-function partsOf(item: Json, place: Place): Parts {
+function partsOf(item: Json, place: Json): Parts {
   switch (item['type']) {
     case 'message':
       return {
         opened: { status: 'in_progress', content: [] },
         events: objectsIn(item['content']).flatMap((part, index) =>
-          contentEvents(part, { ...place, content_index: index }),
+          partEvents(
+            part,
+            { ...place, content_index: index },
+            part['type'] === 'refusal' ? texts.refusal : texts.output,
+          ),
         ),
       };
     case 'reasoning':
       return {
         opened: { summary: [] },
         events: objectsIn(item['summary']).flatMap((part, index) =>
-          summaryEvents(part, { ...place, summary_index: index }),
+          partEvents(part, { ...place, summary_index: index }, texts.summary),
         ),
       };
     case 'function_call':
@@ -343,7 +343,7 @@ function partsOf(item: Json, place: Place): Parts {
 }
 
 /** A call that was cut has no event that ends its input. */
-function inputEvents(item: Json, place: Place, { event, field }: { event: string; field: string }): Parts {
+function inputEvents(item: Json, place: Json, { event, field }: { event: string; field: string }): Parts {
   const input = textIn(item[field]);
   const at = (type: string, more: Json): Event => ({ type: `${event}.${type}`, ...place, ...more });
   return {
@@ -355,32 +355,43 @@ function inputEvents(item: Json, place: Place, { event, field }: { event: string
   };
 }
 
-function contentEvents(part: Json, place: Place & { content_index: number }): Event[] {
-  const isRefusal = part['type'] === 'refusal';
-  const [event, field] = isRefusal ? ['response.refusal', 'refusal'] : ['response.output_text', 'text'];
-  const logprobs = isRefusal ? {} : { logprobs: [] };
-  const text = textIn(part[field]);
-  const at = (type: string, more: Json): Event => ({ type, ...place, ...more });
-  return [
-    at('response.content_part.added', {
-      part: { ...part, [field]: '', ...(isRefusal ? {} : { annotations: [] }) },
-    }),
-    ...wordsOf(text).map((delta) => at(`${event}.delta`, { delta, ...logprobs })),
-    ...objectsIn(part['annotations']).map((annotation, index) =>
-      at('response.output_text.annotation.added', { annotation_index: index, annotation }),
-    ),
-    at(`${event}.done`, { [field]: text, ...logprobs }),
-    at('response.content_part.done', { part }),
-  ];
+interface TextEvents {
+  part: string;
+  text: string;
+  field: string;
+  /** Of a part that was opened, and of each event of its text. */
+  opened: Json;
+  more: Json;
 }
 
-function summaryEvents(part: Json, place: Place & { summary_index: number }): Event[] {
-  const text = textIn(part['text']);
+const texts = {
+  output: {
+    part: 'content_part',
+    text: 'output_text',
+    field: 'text',
+    opened: { annotations: [] },
+    more: { logprobs: [] },
+  },
+  refusal: { part: 'content_part', text: 'refusal', field: 'refusal', opened: {}, more: {} },
+  summary: {
+    part: 'reasoning_summary_part',
+    text: 'reasoning_summary_text',
+    field: 'text',
+    opened: {},
+    more: {},
+  },
+} satisfies Record<string, TextEvents>;
+
+function partEvents(part: Json, place: Json, of: TextEvents): Event[] {
+  const whole = textIn(part[of.field]);
   const at = (type: string, more: Json): Event => ({ type: `response.${type}`, ...place, ...more });
   return [
-    at('reasoning_summary_part.added', { part: { ...part, text: '' } }),
-    ...wordsOf(text).map((delta) => at('reasoning_summary_text.delta', { delta })),
-    at('reasoning_summary_text.done', { text }),
-    at('reasoning_summary_part.done', { part }),
+    at(`${of.part}.added`, { part: { ...part, [of.field]: '', ...of.opened } }),
+    ...wordsOf(whole).map((delta) => at(`${of.text}.delta`, { delta, ...of.more })),
+    ...objectsIn(part['annotations']).map((annotation, index) =>
+      at('output_text.annotation.added', { annotation_index: index, annotation }),
+    ),
+    at(`${of.text}.done`, { [of.field]: whole, ...of.more }),
+    at(`${of.part}.done`, { part }),
   ];
 }
