@@ -2,7 +2,7 @@
 import type { StageOptions } from '../stack/options/option-table.ts';
 import { publishedOptions } from '../stack/options/published-options.ts';
 import { readStageFile, stageNamed, type Stage } from '../stack/options/read-options.ts';
-import { compareOptions, liftProtection, readDeployed, type Deployed } from './deployed-options.ts';
+import { compareOptions, liftProtection, readDeployed } from './deployed-options.ts';
 
 interface DeployPorts {
   /** Holds the files of stages. */
@@ -15,23 +15,38 @@ interface DeployPorts {
 
 /** Resolves with an exit code. Throws an Error for people to read. */
 export async function deployStage(args: readonly string[], ports: DeployPorts): Promise<number> {
-  const given = readDeployArguments(args);
-  const { forCdk, profile, region, stage: name } = given;
+  const { forCdk, profile, region, stage: name, acceptedDrops } = readDeployArguments(args);
+  const { print, environment } = ports;
   const stage = stageNamed(name);
-  const options = readStageFile(ports.folder, stage);
-  const place = { stackName: stage.stackName, region: options.region ?? region, profile };
-  const deployed = await readDeployed(place, ports.environment);
-  const { lines, refusal } = compare({ given, stage, deployed, wanted: options });
-  for (const line of [...lines, ...refusal]) ports.print(line);
-  if (refusal.length > 0) return 1;
-  if (deployed.state === 'absent' && deployed.isProtected) {
-    ports.print(
-      'Its first deployment failed. CDK deletes what is left of it: its termination protection is lifted',
-    );
-    await liftProtection(place, ports.environment);
+  const { file, stackName } = stage;
+  const wanted = readStageFile(ports.folder, stage);
+  const place = { stackName, region: wanted.region ?? region, profile };
+  const deployed = await readDeployed(place, environment);
+  const names = Object.keys(publishedOptions(wanted));
+  print(`${file}: ${names.length === 0 ? 'no options' : `options ${names.join(', ')}`}`);
+  const stack = `stack ${stackName} in ${deployed.region}`;
+  if (deployed.state === 'absent') {
+    print(`${stack} does not exist yet: there is nothing to compare with`);
+    if (deployed.isProtected) {
+      print(
+        'Its first deployment failed. CDK deletes what is left of it: its termination protection is lifted',
+      );
+      await liftProtection(place, environment);
+    }
+  } else {
+    const { differences, refused, broken } = compareOptions(deployed.options, wanted, acceptedDrops);
+    print(`${stack} ${differences.length === 0 ? 'has the same options' : 'differs:'}`);
+    for (const line of differences) print(`  ${line}`);
+    if (refused.length > 0) {
+      print(`refused: this deployment would drop ${refused.join(', ')}.`);
+      const accepting = refused.map((option) => `--accept-drop ${option}`).join(' ');
+      print(`Write ${refused.length === 1 ? 'it' : 'them'} into ${file}, or add ${accepting}`);
+    }
+    for (const line of broken) print(`refused: ${line}`);
+    if (refused.length + broken.length > 0) return 1;
   }
   const context = name === undefined ? [] : ['--context', `stage=${name}`];
-  const all = hasEdge(options) && !choosesStacks(stage, forCdk) ? ['--all'] : [];
+  const all = hasEdge(wanted) && !choosesStacks(stage, forCdk) ? ['--all'] : [];
   return ports.cdk(['deploy', ...context, ...all, ...forCdk]);
 }
 
@@ -48,50 +63,7 @@ const choosesStacks = ({ stackName }: Stage, forCdk: readonly string[]): boolean
       /^[^-].*[*?]|^[*?]/.test(arg),
   );
 
-interface Compared {
-  given: DeployArguments;
-  stage: Stage;
-  deployed: Deployed;
-  wanted: StageOptions;
-}
-
-interface Said {
-  /** What is compared with what. */
-  lines: string[];
-  /** Why it may not be deployed; none: it may. */
-  refusal: string[];
-}
-
-function compare({ given, stage, deployed, wanted }: Compared): Said {
-  const { file, stackName } = stage;
-  const place = `stack ${stackName} in ${deployed.region}`;
-  const names = Object.keys(publishedOptions(wanted));
-  const lines = [`${file}: ${names.length === 0 ? 'no options' : `options ${names.join(', ')}`}`];
-  if (deployed.state === 'absent')
-    return {
-      lines: [...lines, `${place} does not exist yet: there is nothing to compare with`],
-      refusal: [],
-    };
-  const { differences, refused, broken } = compareOptions(deployed.options, wanted, given.acceptedDrops);
-  const drops =
-    refused.length === 0
-      ? []
-      : [
-          `refused: this deployment would drop ${refused.join(', ')}.`,
-          `Write ${refused.length === 1 ? 'it' : 'them'} into ${file}, or add ${refused.map((name) => `--accept-drop ${name}`).join(' ')}`,
-        ];
-  return {
-    lines: [
-      ...lines,
-      `${place} ${differences.length === 0 ? 'has the same options' : 'differs:'}`,
-      ...differences.map((line) => `  ${line}`),
-    ],
-    refusal: [...drops, ...broken.map((line) => `refused: ${line}`)],
-  };
-}
-
 /** The arguments of `npm run deploy`: its own, and those that are CDK's. */
-
 interface DeployArguments {
   /** Undefined: the default stage. */
   stage: string | undefined;

@@ -70,9 +70,6 @@ function leftBehind(account: Account, template: DeployedTemplate, type: string):
     if (resource.type === `AWS::${type}`) account.put(resource, undefined);
 }
 
-const distributionOf = (template: DeployedTemplate): Properties =>
-  propertiesOf(template, distribution)['DistributionConfig'] as Properties;
-
 const documentOf = (bytes: number): Properties => ({
   Version: '2012-10-17',
   Statement: [
@@ -143,14 +140,6 @@ function withGroup(template: DeployedTemplate, alarms = 1, platform = 'Lambda'):
   );
 }
 
-const permission = (template: DeployedTemplate, action: string): string =>
-  Object.entries(template.Resources).find(
-    ([, { Type, Properties }]) =>
-      Type === 'AWS::Lambda::Permission' &&
-      Properties?.['Action'] === action &&
-      Properties['Principal'] === '*',
-  )?.[0] ?? '';
-
 export const ruleRows: RuleRow[] = [
   {
     rule: 'name-taken',
@@ -158,34 +147,6 @@ export const ruleRows: RuleRow[] = [
     says: "Resource of type 'AWS::DynamoDB::GlobalTable' with identifier 'relay-",
     account: (account, _stacks, template) => leftBehind(account, template, table),
     change: nothing,
-  },
-  {
-    rule: 'name-taken',
-    what: 'a log group that is there',
-    says: "'/aws/lambda/relay-chat' already exists",
-    account: (account, _stacks, template) => {
-      const copy = structuredClone(template);
-      propertiesOf(copy, 'Logs::LogGroup')['LogGroupName'] = '/aws/lambda/relay-chat';
-      leftBehind(account, copy, 'Logs::LogGroup');
-    },
-    change: (template) => {
-      propertiesOf(template, 'Logs::LogGroup')['LogGroupName'] = '/aws/lambda/relay-chat';
-    },
-  },
-  {
-    rule: 'name-taken',
-    what: 'a dashboard whose name another region of the account has',
-    says: "AWS::CloudWatch::Dashboard' with identifier 'one-for-all'",
-    region: 'eu-central-1',
-    account: (_account, stacks, template) => {
-      const copy = structuredClone(template);
-      propertiesOf(copy, 'CloudWatch::Dashboard')['DashboardName'] = 'one-for-all';
-      set(distributionOf(copy), 'Aliases', []);
-      stacks.execute(stacks.plan('relay', copy));
-    },
-    change: (template) => {
-      propertiesOf(template, 'CloudWatch::Dashboard')['DashboardName'] = 'one-for-all';
-    },
   },
   {
     rule: 'name-taken',
@@ -311,29 +272,11 @@ export const ruleRows: RuleRow[] = [
     },
   },
   {
-    rule: 'reserved-concurrency',
-    what: 'any reservation in a new account',
-    says: 'below its minimum value of [10]',
-    account: (account) => {
-      account.concurrentExecutions = 10;
-    },
-    change: nothing,
-  },
-  {
     rule: 'environment-size',
     what: 'variables of more than 4 KB, values of secrets included',
     says: 'exceeded the 4KB limit',
     change: (template) => {
       set(propertiesOf(template, lambda), 'Environment.Variables.MORE', 'x'.repeat(4_000));
-    },
-  },
-  {
-    rule: 'url-alias-exists',
-    what: 'the URL of an alias that is not there',
-    says: 'Function not found',
-    change: (template) => {
-      const { url } = liveOf(template);
-      set(template.Resources, `${url}.Properties.Qualifier`, 'other');
     },
   },
   {
@@ -364,26 +307,6 @@ export const ruleRows: RuleRow[] = [
           Object.assign(Properties ?? {}, { FunctionName: { Ref: chat } });
     },
   },
-  ...['lambda:InvokeFunctionUrl', 'lambda:InvokeFunction'].map((action): RuleRow => ({
-    rule: 'url-permissions',
-    what: `a public URL without ${action}`,
-    says: `no permission ${action} for everybody`,
-    change: (template) => {
-      delete template.Resources[permission(template, action)];
-    },
-  })),
-  {
-    rule: 'version-of-new-code',
-    what: 'a second version of the same code',
-    says: 'A version for this Lambda function exists',
-    earlier: nothing,
-    change: (template) => {
-      const { version } = liveOf(template);
-      template.Resources = JSON.parse(
-        JSON.stringify(template.Resources).replaceAll(`"${version}"`, '"Version2"'),
-      ) as DeployedTemplate['Resources'];
-    },
-  },
   {
     rule: 'version-of-new-code',
     what: 'a build that was rolled back, again, where its version was retained',
@@ -408,19 +331,6 @@ export const ruleRows: RuleRow[] = [
     change: (template) => {
       const [, mapping] = find(template, 'Lambda::EventSourceMapping');
       for (const id of ['SecondReader', 'ThirdReader']) template.Resources[id] = structuredClone(mapping);
-    },
-  },
-  {
-    rule: 'stream-role-first',
-    what: 'a table stream that the role of its function may not read',
-    says: 'the role can perform dynamodb:GetRecords before the mapping is made',
-    change: (template) => {
-      for (const { Type, Properties } of Object.values(template.Resources))
-        if (Type === 'AWS::IAM::Policy')
-          Object.assign(
-            Properties ?? {},
-            JSON.parse(JSON.stringify(Properties).replaceAll('dynamodb:GetRecords', 'dynamodb:Scan')),
-          );
     },
   },
   {

@@ -12,8 +12,7 @@ import {
   type TemplateResource,
 } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
-import { newBuild, rolledBack, ruleRows, type RuleRow } from './rule-rows.ts';
-import { schemaRows } from './schema-rows.ts';
+import { newBuild, propertiesOf, rolledBack, ruleRows, type RuleRow } from './rule-rows.ts';
 import { synthesize } from './synthesize.ts';
 
 const { stage: _stage, ...named } = optionSets['a domain and a mail address'] ?? {};
@@ -84,8 +83,16 @@ describe('CloudFormation’s double', () => {
     expect(stack.status).toBe(row.earlier ? 'UPDATE_ROLLBACK_COMPLETE' : 'ROLLBACK_COMPLETE');
   });
 
-  it.each(schemaRows)('refuses, by CloudFormation’s schema, $what', ({ change, says }) => {
-    const stack = deploy(emptied().stacks, changed(change));
+  it.each([
+    ['a role name of 65 characters', 'IAM::Role', 'RoleName', 'x'.repeat(65), '#/RoleName'],
+    ['a misspelt property', 'Lambda::Function', 'MemorySiz', 256, "'MemorySiz' was unexpected"],
+    ['an invoke mode that Lambda does not know', 'Lambda::Url', 'InvokeMode', 'STREAM', '#/InvokeMode'],
+    ['a function without a role', 'Lambda::Function', 'Role', undefined, "'Role' is a required property"],
+  ])('refuses, by CloudFormation’s schema, %s', (_what, type, property, value, says) => {
+    const template = changed((copy) => {
+      propertiesOf(copy, type)[property] = value;
+    });
+    const stack = deploy(emptied().stacks, template);
     expect(stack.failure).toMatchObject({ rule: 'schema', reason: expect.stringContaining(says) as string });
   });
 
