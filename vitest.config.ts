@@ -18,37 +18,21 @@ const replaceModules = [
   'test/unit/relay/state/{alias,kept,sealed}-state.test.ts',
 ];
 
-/** They start stacks and browsers, set their environment, or measure memory. */
-const ownProcess = [
-  'local',
-  'hardening',
-  'server',
-  'console',
-  'pages',
-  'client',
-  'vendors',
-  'docs',
-  'soak',
-  'bench',
-];
-const ownProcessTests = ownProcess.map((folder) => `test/${folder}/**/*.test.ts`);
-
 const mutant = process.env['RELAY_MUTANT'];
 export const plugins = [testsWithBuiltPages, ...(mutant === undefined ? [] : [mutate(mutant)])];
 const limits = { testTimeout: 30_000, hookTimeout: 60_000 };
 
 export default defineConfig({
   test: {
-    // Many tests wait for processes of the stack, so a second worker has the processor meanwhile.
-    maxWorkers: 2,
+    // Many tests wait for processes of the stack, so another worker has the processor meanwhile.
+    maxWorkers: 3,
     projects: [
       {
         plugins,
         test: {
           ...limits,
           name: 'own',
-          include: [...ownProcessTests, ...replaceModules],
-          exclude: longTests,
+          include: replaceModules,
         },
       },
       // All others share their workers: loading the modules anew for each file took as long as the tests.
@@ -58,7 +42,7 @@ export default defineConfig({
           ...limits,
           name: 'shared',
           include: ['test/**/*.test.ts'],
-          exclude: [...longTests, ...ownProcessTests, ...replaceModules],
+          exclude: [...longTests, ...replaceModules],
           isolate: false,
         },
       },

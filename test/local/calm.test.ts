@@ -192,10 +192,11 @@ describe('npm start', () => {
     const stack = start(['npm', 'start']);
     await untilReady(stack);
     const log = /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
-    const [, pid = '0'] =
-      /environment catalog#1 pid (\d+)|environment config#1 pid (\d+)/.exec(
-        readFileSync(log, 'utf8').replaceAll('config#1', 'catalog#1'),
-      ) ?? [];
+    const models = `http://127.0.0.1:${ports.PORT}/v1/models`;
+    expect((await fetch(models)).status).toBe(200);
+    const pids = [...readFileSync(log, 'utf8').matchAll(/environment catalog#\d+ pid (\d+)$/gm)];
+    const pid = pids.at(-1)?.[1];
+    expect(pid).toBeDefined();
     process.kill(Number(pid), 'SIGKILL');
     await vi.waitFor(
       () => expect(stack.text()).toMatch(/^environment \S+ pid \d+ ended \(SIGKILL\)$/m),

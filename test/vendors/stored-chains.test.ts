@@ -31,14 +31,21 @@ function recorded() {
 }
 
 describe('the official client', () => {
-  it.each(servedModels.map(({ model, vendor }, index) => ({ model, vendor, stream: index % 2 === 0 })))(
-    'goes on by previous_response_id over 20 turns with tools of $model (stream: $stream)',
-    async ({ model, vendor, stream }) => {
+  it.each(
+    servedModels.map(({ model, vendor }, index) => ({
+      model,
+      vendor,
+      stream: index % 2 === 0,
+      turns: index === 0 ? 20 : 6,
+    })),
+  )(
+    'goes on by previous_response_id over $turns turns with tools of $model (stream: $stream)',
+    async ({ model, vendor, stream, turns }) => {
       const before = stack.vendors.requests(vendor).length;
-      const said = `turns=20 explain: the weather in Paris? ${model} chained`;
+      const said = `turns=${turns} explain: the weather in Paris? ${model} chained`;
       const loop = await responsesLoop({ client: stack.storing, model, said, stream, chained: true });
-      expect({ turns: loop.turns, calls: loop.calls.length }).toEqual({ turns: 20, calls: 20 });
-      expect(new Set(loop.calls.map(({ id }) => id)).size).toBe(20);
+      expect({ turns: loop.turns, calls: loop.calls.length }).toEqual({ turns, calls: turns });
+      expect(new Set(loop.calls.map(({ id }) => id)).size).toBe(turns);
       expect(loop.text).toContain('weather');
       expect(objections(stack, vendor, before)).toEqual([]);
     },
