@@ -122,7 +122,7 @@ describe('a call on Responses', () => {
         settled: 1,
         spent: 11_000_000n,
       });
-      expect(item?.last).toMatchObject({ kind: 'settled', endpoint: 'responses', promptTokens: 7 });
+      expect(item?.last).toMatchObject({ kind: 'settled', endpoint: 'responses', prompt_tokens: 7 });
     },
   );
 

@@ -53,7 +53,7 @@ describe('a client that takes nothing for 30 s', () => {
     const response = await rig.clock.run(rig.respond(small));
     await reads(response).next();
     await rig.clock.run(cutOf(response));
-    expect(rig.item?.last).toMatchObject({ kind: 'settled', promptTokens: 7, completionTokens: 40 });
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', prompt_tokens: 7, completion_tokens: 40 });
     expect(rig.open).toEqual([]);
   });
 });

@@ -302,7 +302,7 @@ describe('of a chat client, before anything is charged', () => {
     const answer = await rig.call({ ...hi, max_tokens: 700, reasoning: { max_tokens: 30_000 } });
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 700, reasoning: { max_tokens: 700 } });
     expect(answer.headers['x-relay-dropped']).toBe('reasoning.max_tokens');
-    expect(rig.item?.last).toMatchObject({ completionTokens: 700, flag: undefined });
+    expect(rig.item?.last).toMatchObject({ completion_tokens: 700, flag: undefined });
   });
 
   it.each([
