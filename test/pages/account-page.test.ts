@@ -14,6 +14,14 @@ const { server, open } = pagesRig((each) => {
 
 const opened = (path = `/account#${pageKey}`, options = {}) => open(path, options);
 
+/** As where there is no network. */
+const cutOff = (): void => {
+  server.instead = (_request, response) => {
+    response.destroy();
+    return true;
+  };
+};
+
 const balance = (page: Page) => page.getByText('¥41.25');
 
 describe('the key', () => {
@@ -40,7 +48,6 @@ describe('the key', () => {
     await page.goBack();
     await page.goForward();
     expect(page.url()).not.toContain('sk-');
-    await page.context().close();
   });
 
   it('typed in is gone with a reload, or stays in this tab alone if the customer says so', async () => {
@@ -63,7 +70,6 @@ describe('the key', () => {
     await page.getByRole('button', { name: 'Forget the key' }).click();
     await page.reload();
     await expect.poll(() => page.getByRole('button', { name: 'Open' }).isVisible()).toBe(true);
-    await page.context().close();
   });
 
   it('of a link takes the place of one that is kept if it is accepted, and leaves it if it is refused', async () => {
@@ -76,22 +82,17 @@ describe('the key', () => {
     await page.evaluate("sessionStorage.setItem('relay-key', 'sk-another')");
     await page.evaluate(`location.hash = '#${pageKey}'`);
     await expect.poll(() => page.evaluate('sessionStorage.length')).toBe(0);
-    await page.context().close();
   });
 
   it('that was typed is still there when the relay cannot be reached', async () => {
     const { page } = await opened('/account');
-    server.instead = (_request, response) => {
-      response.destroy();
-      return true;
-    };
+    cutOff();
     const key = page.getByLabel('Key', { exact: true });
     // By the keyboard alone.
     await page.keyboard.type(pageKey);
     await page.keyboard.press('Enter');
     await page.getByText('could not be reached').waitFor();
     expect(await key.inputValue()).toBe(pageKey);
-    await page.context().close();
   });
 
   it('is not found by who comes next: neither by the Back button nor in the page once it is forgotten', async () => {
@@ -113,7 +114,6 @@ describe('the key', () => {
     await page.getByRole('button', { name: 'Forget the key' }).click();
     await page.getByRole('button', { name: 'Open' }).waitFor();
     expect(await page.content()).not.toMatch(/41\.25|01m81b5hbv5v/);
-    await page.context().close();
   });
 
   it('that is refused is named in the words of the relay and not kept; what is no key is not sent', async () => {
@@ -125,15 +125,6 @@ describe('the key', () => {
     await page.keyboard.press('Enter');
     await page.getByText('A key starts with sk-.').waitFor();
     expect(server.seen).toEqual([]);
-    await page.context().close();
-  });
-
-  it('is taken from a link that is followed in the open page', async () => {
-    const { page } = await opened('/account');
-    await page.evaluate(`location.hash = '#${pageKey}'`);
-    await balance(page).waitFor();
-    expect(page.url()).toBe(`${server.address}/account`);
-    await page.context().close();
   });
 });
 
@@ -162,7 +153,6 @@ describe('what the page shows', () => {
     await page.locator('#days').selectOption('30');
     await page.getByText('3 calls', { exact: true }).waitFor();
     expect(server.seen.at(-1)?.url).toBe('/v1/account?days=30');
-    await page.context().close();
   });
 
   it('says when a plan ended, and nothing of a plan that never was', async () => {
@@ -172,14 +162,12 @@ describe('what the page shows', () => {
     server.settings = { ...server.settings, subscriptionEnabled: false };
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.locator('#plan').waitFor({ state: 'hidden' });
-    await page.context().close();
   });
 
   it('counts refused and failed calls where the relay does', async () => {
     server.refusals = [{ account: 'acme', hour: '2026-11-22T09', counts: { rate_limit_exceeded: 7 } }];
     const { page } = await opened();
     await expect.poll(() => page.locator('#errors').innerText()).toMatch(/rate_limit_exceeded\s+7/);
-    await page.context().close();
   });
 
   it('turns the pages of the ledger both ways', async () => {
@@ -193,7 +181,6 @@ describe('what the page shows', () => {
     expect(await page.getByRole('button', { name: 'Older' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Newer' }).click();
     await expect.poll(() => first.innerText()).toMatch(/2120$/);
-    await page.context().close();
   });
 
   it('reads no rows for the plot, and saves 10,000 as CSV that no spreadsheet runs', async () => {
@@ -218,20 +205,15 @@ describe('what the page shows', () => {
     expect(rows).toHaveLength(10_000);
     expect(rows[3]).toMatchObject({ id: 'grant#1', amount: '50', reason: `'\uFF1DHYPERLINK("x"),\n1` });
     expect(rows[4]).toMatchObject({ charge: '0.000000001', model: 'gpt-4o' });
-    await page.context().close();
   });
 
   it('says that the relay cannot be reached, and does not forget the account that is open', async () => {
     const { page } = await opened();
     await balance(page).waitFor();
-    server.instead = (_request, response) => {
-      response.destroy();
-      return true;
-    };
+    cutOff();
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.locator('#open-state').getByText('could not be reached').waitFor();
     expect(await balance(page).isVisible()).toBe(true);
-    await page.context().close();
   });
 
   it('is shown in no frame', async () => {
@@ -244,6 +226,5 @@ describe('what the page shows', () => {
     await page.goto(`${server.address}/frame`);
     await expect.poll(() => complaints.join()).toContain('frame-ancestors');
     expect(await page.frameLocator('iframe').locator('#sign-form').count()).toBe(0);
-    await page.context().close();
   });
 });

@@ -17,18 +17,18 @@ const families: [prefix: string, count: number][] = [
 
 /** 300 models: long names, vendors, tiers, prices of caches, calls, free ones, one that nobody priced. */
 export function manyModels(nowMs: number): { snapshot: Partial<Snapshot>; settings: Partial<Settings> } {
+  const byCall = 'flux-pro-1.1-ultra';
   const models = [
     ...families.flatMap(([prefix, count]) => Array.from({ length: count }, (_, at) => `${prefix}${at + 1}`)),
-    'flux-pro-1.1-ultra',
+    byCall,
     'whisper-large-v3-turbo',
     'text-embedding-3-large',
     'a-model-with-a-name.that:goes/on-and-on_without.any:place-to-break_it-until-the-limit-of-one-hundred-and-twenty-eight-char',
   ];
-  const price = { type: 'token-billing' as const, anonymous: false };
+  const priced = { type: 'token-billing' as const, anonymous: false };
   const charges = models.slice(0, -2).map((model, at) => ({
+    ...priced,
     id: at + 1,
-    type: price.type,
-    anonymous: price.anonymous,
     models: [model],
     input: ((at % 9) + 1) / 1000,
     output: ((at % 7) + 2) / 250,
@@ -36,43 +36,35 @@ export function manyModels(nowMs: number): { snapshot: Partial<Snapshot>; settin
     cache_write: at >= 40 && at < 64 ? ((at % 9) + 1) / 800 : undefined,
     tiers: at % 60 === 5 ? [{ above: 200_000, input: 0.02, output: 0.05 }] : undefined,
   }));
-  const change = { ...price, models: ['gpt-1', 'gpt-2'], input: 0.0015, output: 0.006 };
+  const nextYear = Date.UTC(new Date(nowMs).getUTCFullYear() + 1, 0, 1);
+  const item = (id: string, name: string, value: number, ...covered: string[]) => ({
+    id,
+    name,
+    icon: '',
+    value,
+    models: covered,
+  });
   return {
     snapshot: {
       models,
       charges: [
-        ...charges.filter(({ models: [model] }) => model !== 'flux-pro-1.1-ultra'),
-        {
-          id: 900,
-          type: 'times-billing',
-          models: ['flux-pro-1.1-ultra'],
-          input: 0,
-          output: 0.4,
-          anonymous: false,
-        },
-        { id: 901, ...change, from: Date.UTC(new Date(nowMs).getUTCFullYear() + 1, 0, 1) },
+        ...charges.filter(({ models: [model] }) => model !== byCall),
+        { ...priced, type: 'times-billing', id: 900, models: [byCall], input: 0, output: 0.4 },
+        { ...priced, id: 901, models: ['gpt-1', 'gpt-2'], input: 0.0015, output: 0.006, from: nextYear },
       ],
       plans: [
         {
           level: 1,
           price: 29,
           items: [
-            { id: 'chat', name: '日常对话', icon: '', value: 1000, models: ['gpt-1', 'qwen1'] },
-            { id: 'all', name: 'نماذج كبيرة', icon: '', value: -1, models: ['deepseek-1'] },
+            item('chat', '日常对话', 1000, 'gpt-1', 'qwen1'),
+            item('all', 'نماذج كبيرة', -1, 'deepseek-1'),
           ],
         },
         {
           level: 2,
           price: 99,
-          items: [
-            {
-              id: 'x',
-              name: 'Everything',
-              icon: '',
-              value: 20_000,
-              models: ['gpt-1', 'claude-sonnet-1', 'gemini-1'],
-            },
-          ],
+          items: [item('x', 'Everything', 20_000, 'gpt-1', 'claude-sonnet-1', 'gemini-1')],
         },
       ],
     },

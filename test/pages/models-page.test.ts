@@ -28,7 +28,6 @@ describe('the page of 300 models', () => {
     expect(await page.getByRole('row', { name: 'qwen7 ' }).innerText()).toMatch(/qwen7\s+¥\d/);
     await page.getByText('Codex (~/.codex/config.toml)').click();
     expect(await page.locator('#connect').innerText()).toContain('wire_api = "responses"');
-    await page.context().close();
   });
 
   it('finds models by all words, in names and families, by the keyboard alone', async () => {
@@ -43,7 +42,6 @@ describe('the page of 300 models', () => {
     await page.keyboard.press('ControlOrMeta+a');
     await page.keyboard.press('Delete');
     await expect.poll(() => shown.count()).toBe(300);
-    await page.context().close();
   });
 
   it('copies the base URL and the examples', async () => {
@@ -53,7 +51,6 @@ describe('the page of 300 models', () => {
     await expect.poll(copied).toBe(`${server.address}/v1`);
     await page.getByRole('button', { name: 'Copy the example for curl' }).click();
     await expect.poll(copied).toContain('curl -N ');
-    await page.context().close();
   });
 
   it('makes no element of markup in notices, plans, contact and names', async () => {
@@ -77,6 +74,5 @@ describe('the page of 300 models', () => {
       0,
       1,
     ]);
-    await page.context().close();
   });
 });

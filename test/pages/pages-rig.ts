@@ -1,5 +1,5 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { accessFaults, openPage, startBrowser } from '../support/browser.ts';
 import { PagesServer } from './pages-server.ts';
 
@@ -23,6 +23,7 @@ export function pagesRig(prepare: (server: PagesServer) => void) {
     server.clear();
     prepare(server);
   });
+  afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
   return {
     server,
     /** Without a path: an empty page. */
@@ -48,6 +49,5 @@ export const looksSound = (show: (options: BrowserContextOptions) => Promise<Ope
       expect(await accessFaults(page)).toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
       expect(complaints).toEqual([]);
-      await page.context().close();
     },
   );

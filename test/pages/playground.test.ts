@@ -31,6 +31,13 @@ const begin = (response: ServerResponse): ServerResponse =>
 const write = (response: ServerResponse, delta: Delta): boolean =>
   response.write(`data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`);
 
+function refuse(response: ServerResponse): void {
+  response
+    .writeHead(402, { 'content-type': 'application/json', 'x-request-id': 'req-1' })
+    .end('{"error":{"message":"Not enough balance."}}');
+}
+const ends = (event: string) => (response: ServerResponse) => void begin(response).end(`data: ${event}\n\n`);
+
 async function opened(): Promise<{ page: Page; complaints: string[] }> {
   const made = await open(`/account#${pageKey}`);
   await expect.poll(() => made.page.getByLabel('Model', { exact: true }).inputValue()).toBe('alpha');
@@ -43,6 +50,7 @@ async function ask(page: Page, text = 'Hello'): Promise<void> {
 }
 
 const answer = (page: Page) => page.locator('.turn.model').last();
+const meta = (page: Page) => answer(page).locator('.meta').innerText();
 const asked = (): Record<string, unknown>[] =>
   server.seen
     .filter(({ url }) => url === '/v1/chat/completions')
@@ -68,7 +76,6 @@ describe('the field of the model', () => {
     await page.keyboard.press('Delete');
     await page.getByLabel('Message').focus();
     expect(await model.inputValue()).toBe('alpha');
-    await page.context().close();
   });
 });
 
@@ -96,7 +103,6 @@ describe('a question', () => {
       ],
     });
     expect(await accessFaults(page)).toEqual([]);
-    await page.context().close();
   });
 
   it('takes pictures from files and from the clipboard, as data: URLs, and refuses what is none', async () => {
@@ -126,7 +132,6 @@ describe('a question', () => {
         ],
       },
     ]);
-    await page.context().close();
   });
 
   it('hands tools on, shows their calls, and sends the results that the customer writes', async () => {
@@ -162,7 +167,6 @@ describe('a question', () => {
         { role: 'tool', tool_call_id: 'call_1', content: 'rain' },
       ],
     });
-    await page.context().close();
   });
 });
 
@@ -204,7 +208,6 @@ describe('what a model says', () => {
     expect((await page.evaluate<number>(count)) - elements).toBeLessThan(30);
     expect(server.seen.filter(({ url }) => /steal|\/x$/.test(url))).toEqual([]);
     expect(complaints).toEqual([]);
-    await page.context().close();
   });
 
   it('shows pictures that came in the answer, a few of a bounded size, and loads none', async () => {
@@ -245,7 +248,6 @@ describe('what a model says', () => {
     expect(await page.evaluate('globalThis.ran')).toBeUndefined();
     expect(server.seen.filter(({ url: path }) => path.includes('steal'))).toEqual([]);
     expect(complaints).toEqual([]);
-    await page.context().close();
   });
 
   it('cannot become markup even where a script would make it: the policy takes no text for elements', async () => {
@@ -257,7 +259,6 @@ describe('what a model says', () => {
     expect(await page.evaluate(loads)).toBe('refused');
     const calls = `fetch('http://localhost:${new URL(server.address).port}/v1/models').then(() => 'sent', () => 'refused')`;
     expect(await page.evaluate(calls)).toBe('refused');
-    await page.context().close();
   });
 
   it('of 100 MB is read to its end in bounded memory, and its first 200,000 characters are shown', async () => {
@@ -277,7 +278,6 @@ describe('what a model says', () => {
     await devtools.send('HeapProfiler.collectGarbage');
     const { usedSize } = await devtools.send('Runtime.getHeapUsage');
     expect(usedSize).toBeLessThan(20_000_000);
-    await page.context().close();
   });
 });
 
@@ -297,7 +297,6 @@ describe('an answer that does not end well', () => {
     await gone;
     expect(await answer(page).locator('> .text').innerText()).toBe('begun');
     expect(await page.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true);
-    await page.context().close();
   });
 
   it('of a conversation that was left is no part of the next one', async () => {
@@ -311,7 +310,6 @@ describe('an answer that does not end well', () => {
     await ask(page, 'Anew');
     await answer(page).getByText('fine').waitFor();
     expect(asked()[1]?.['messages']).toEqual([{ role: 'user', content: 'Anew' }]);
-    await page.context().close();
   });
 
   it('leaves no half of a call behind, which vendors refuse', async () => {
@@ -336,7 +334,6 @@ describe('an answer that does not end well', () => {
       { role: 'assistant', content: 'I look.' },
       { role: 'user', content: 'Go on' },
     ]);
-    await page.context().close();
   });
 
   it('that was refused gives the question back, and does not ask it beside the next one', async () => {
@@ -349,58 +346,34 @@ describe('an answer that does not end well', () => {
     await ask(page, 'Smaller');
     await answer(page).getByText('fine').waitFor();
     expect(asked()[1]?.['messages']).toEqual([{ role: 'user', content: 'Smaller' }]);
-    await page.context().close();
   });
 
   it('shows that it waits while nothing comes', async () => {
     server.chat = (_request, response) => begin(response).flushHeaders();
     const { page } = await opened();
     await ask(page);
-    await expect.poll(() => answer(page).locator('.meta').innerText()).toMatch(/^Waiting, \d/);
-    await page.context().close();
+    await expect.poll(() => meta(page)).toMatch(/^Waiting, \d/);
   });
 
   it.each<[string, (response: ServerResponse) => void, string]>([
-    ['a refusal', (response) => refuse(response), 'Not enough balance. (request req-1)'],
-    [
-      'an error in the stream',
-      (response) => begin(response).end('data: {"error":{"message":"<b>overloaded</b>"}}\n\n'),
-      '<b>overloaded</b>',
-    ],
-    [
-      'a cut stream',
-      (response) => begin(response).end('data: {"choices":[{"delta":{"content":"ha"}}]}\n\n'),
-      'cut off before its end',
-    ],
+    ['a refusal', refuse, 'Not enough balance. (request req-1)'],
+    ['an error in the stream', ends('{"error":{"message":"<b>overloaded</b>"}}'), '<b>overloaded</b>'],
+    ['a cut stream', ends('{"choices":[{"delta":{"content":"ha"}}]}'), 'cut off before its end'],
     [
       'a cut connection',
       (response) => void begin(response).write('data: {', () => response.destroy()),
       'Failed:',
     ],
-    ['no JSON', (response) => begin(response).end('data: <html>\n\n'), 'not in the form of a stream'],
-    [
-      'a line without end',
-      (response) => begin(response).end(`data: ${'x'.repeat(13_000_000)}`),
-      'too long to be shown',
-    ],
-    [
-      'strange types',
-      (response) => begin(response).end('data: [1]\n\ndata: 7\n\n'),
-      'not in the form of a stream',
-    ],
+    ['no JSON', ends('<html>'), 'not in the form of a stream'],
+    ['a line without end', ends('x'.repeat(13_000_000)), 'too long to be shown'],
+    ['strange types', ends('[1]\n\ndata: 7'), 'not in the form of a stream'],
   ])('%s is said, and the next question can be asked', async (_case, respond, said) => {
     server.chat = (_request, response) => respond(response);
     const { page } = await opened();
     await ask(page);
-    await expect.poll(() => answer(page).locator('.meta').innerText()).toContain(said);
+    await expect.poll(() => meta(page)).toContain(said);
     streams('fine');
     await ask(page);
     await answer(page).getByText('fine').waitFor();
-    await page.context().close();
   });
 });
-
-const refuse = (response: ServerResponse): void =>
-  void response
-    .writeHead(402, { 'content-type': 'application/json', 'x-request-id': 'req-1' })
-    .end('{"error":{"message":"Not enough balance."}}');
