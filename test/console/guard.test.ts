@@ -194,13 +194,6 @@ describe('a page that goes wrong', () => {
     expect(page).not.toMatch(/inner words|sk-secret|\.ts:|node:/);
     expect(rig.faults.splice(0).map(String)).toEqual(['Error: inner words with sk-secret-of-nobody']);
   });
-
-  it('that is asked for a hundred times at once answers each, with a page or with the request to wait', async () => {
-    const replies = await Promise.all(Array.from({ length: 100 }, () => visitor.get('customers')));
-    const statuses = new Set(replies.map(({ status }) => status));
-    expect([...statuses].toSorted((a, b) => a - b)).toEqual(statuses.has(503) ? [200, 503] : [200]);
-    expect((await visitor.get('customers')).status).toBe(200);
-  });
 });
 
 it('is a function of a request and an identity: two identities do not see each other’s plans', async () => {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { CopiedTree } from './copied-tree.ts';
 
-/** An option of a stage and an alarm, done: each diff is what it takes and nothing else. */
+/** An option of a stage, an alarm, a command and a page of the console, done: each diff is what it takes and nothing else. */
 it.each([
   {
     fixture: 'trial-option.patch',
@@ -21,6 +21,23 @@ it.each([
     files: ['infra/stack/observe/alarms.ts'],
     tests: ['test/infra/alarm-states.test.ts', 'test/infra/alarms.test.ts', 'test/infra/dashboard.test.ts'],
     passes: 'alarm-states.test.ts the alarm on attempts that fail triggers with 1000: true',
+  },
+  {
+    fixture: 'trial-command.patch',
+    files: ['infra/ops/cli/commands/whoami.ts', 'infra/ops/cli/program.ts'],
+    tests: ['test/ops/whoami.test.ts', 'test/ops/help.test.ts'],
+    passes: 'whoami.test.ts whoami says who writes rows, in text and as JSON',
+  },
+  {
+    fixture: 'trial-console-page.patch',
+    files: [
+      'infra/ops/console/layout/frame.ts',
+      'infra/ops/console/pages/all-pages.ts',
+      'infra/ops/console/pages/plans.ts',
+    ],
+    tests: ['test/console/plans.test.ts'],
+    passes:
+      'plans.test.ts lists plans on a page of their own, a section of its own, with what is wrong and no text of such a row',
   },
 ])(
   '$fixture touches four files of the product at most, and works',

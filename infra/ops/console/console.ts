@@ -28,9 +28,6 @@ export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Re
 type Call = Context<{ Bindings: { identity: Identity }; Variables: { fields: Record<string, string> } }>;
 type Answer = (call: Call, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
 
-/** Requests that are answered or wait for it; a script that asks for a thousand pages is refused most of them. */
-const atOnceMax = 8;
-
 export function consoleHandle(parts: ConsoleParts): ConsoleHandle {
   const { options, onFault } = parts;
   const statics = readStaticFiles();
@@ -68,27 +65,20 @@ export function consoleHandle(parts: ConsoleParts): ConsoleHandle {
   };
 }
 
-/** Lets through what may reach a page, so many at once, with the form that was sent. */
-function guarded(options: ConsoleOptions, answer: Answer) {
-  let running = 0;
-  return async (call: Call, next: () => Promise<void>): Promise<Response | undefined> => {
-    if (running >= atOnceMax) return call.text('The console is busy. Load the page again.', 503);
-    running += 1;
-    try {
-      const refusal = refusalOf(call.req.raw, options);
-      if (refusal) return await answer(call, () => notePage(refusal.status, refusal.why));
-      if (call.req.method === 'POST') {
-        const form = await formOf(call.req.raw, call.env.identity);
-        if (isRefusal(form)) return await answer(call, () => notePage(form.status, form.why));
-        call.set('fields', form);
-      }
-      await next();
-      return undefined;
-    } finally {
-      running -= 1;
+/** Lets through what may reach a page, with the form that was sent. */
+const guarded =
+  (options: ConsoleOptions, answer: Answer) =>
+  async (call: Call, next: () => Promise<void>): Promise<Response | undefined> => {
+    const refusal = refusalOf(call.req.raw, options);
+    if (refusal) return answer(call, () => notePage(refusal.status, refusal.why));
+    if (call.req.method === 'POST') {
+      const form = await formOf(call.req.raw, call.env.identity);
+      if (isRefusal(form)) return answer(call, () => notePage(form.status, form.why));
+      call.set('fields', form);
     }
+    await next();
+    return undefined;
   };
-}
 
 function visitIn(call: Call, { ports, options }: ConsoleParts): Visit {
   const fields = call.get('fields') ?? {};
@@ -157,10 +147,7 @@ function actions(parts: ConsoleParts, answer: Answer) {
     const { refusal } = kept.proposal;
     if (isClosed(kept.proposal)) return answer(call, () => onlyReads);
     if (refusal !== undefined) return answer(call, () => notePage(409, refusal));
-    if (!proposals.start(kept))
-      return answer(call, () =>
-        notePage(503, 'Four other actions are running. Wait for one of them, then repeat.'),
-      );
+    proposals.start(kept);
     await Promise.race([kept.run?.done, clock.sleep(waitMs)]);
     return goTo(call, `done/${id}`);
   };

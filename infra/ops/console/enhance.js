@@ -1,4 +1,4 @@
-/** What script adds to pages that work without it: sorting and filtering of tables, one press of a button. */
+/** What script adds to pages that work without it: sorting and filtering of tables. */
 'use strict';
 
 const keyOf = (cell) =>
@@ -68,14 +68,3 @@ function makeFilterable(table, number) {
 
 document.querySelectorAll('table[data-sortable]').forEach(makeSortable);
 document.querySelectorAll('table[data-filter]').forEach(makeFilterable);
-
-// A button that is pressed twice sends one form. The server would carry it out once as well.
-for (const form of document.querySelectorAll('form[method=post]'))
-  form.addEventListener('submit', (event) => {
-    if (form.dataset.sent) event.preventDefault();
-    form.dataset.sent = 'yes';
-  });
-// A page that the browser kept is shown again with its buttons.
-addEventListener('pageshow', () => {
-  for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
-});

@@ -140,16 +140,39 @@ export function describeTarget(
 
 // Explains AWS errors to operators: what is wrong and what to do.
 
-const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ETIMEDOUT']);
-const throttled =
-  /^(Throttling|ThrottlingException|ProvisionedThroughputExceededException|RequestLimitExceeded)$/;
-const unauthorised = new Set([
-  'CredentialsProviderError',
-  'ExpiredTokenException',
-  'UnrecognizedClientException',
-  'InvalidSignatureException',
-  'TokenProviderError',
-]);
+type Advice = (of: { name: string; code: string; where: string; target: Target }) => string;
+
+/** By the error's name, its code, or its message; the first that fits. */
+const advices: readonly (readonly [errors: RegExp, Advice])[] = [
+  [
+    /^ECONNRESET$/,
+    ({ where }) =>
+      `${where} broke off before it answered: what was asked may be done. Look, or repeat the command`,
+  ],
+  [
+    /^(Throttling|ThrottlingException|ProvisionedThroughputExceededException|RequestLimitExceeded)$/,
+    ({ name, where }) => `${where} takes no more requests for now (${name}): repeat the command in a minute`,
+  ],
+  [
+    /^(ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT|TimeoutError)$/,
+    ({ code, where, target }) =>
+      target.local
+        ? `no tables answer at ${where}: run \`npm start\` first, or name a deployed stack with --stack`
+        : `${where} does not answer (${code || 'time-out'}): is the network up, is the region right?`,
+  ],
+  [
+    /^ResourceNotFoundException$/,
+    ({ where, target: { local, stack } }) =>
+      local
+        ? `${where} has no tables named ${stack}-*: \`npm start\` makes those of the stack relay`
+        : `there is no stack ${stack} in this account and region: see --stack, AWS_PROFILE and AWS_REGION`,
+  ],
+  [
+    /^((Credentials|Token)ProviderError|(ExpiredToken|UnrecognizedClient|InvalidSignature)Exception)$/,
+    () => 'no valid AWS credentials: set AWS_PROFILE, or run `aws sso login`',
+  ],
+  [/^Region is missing$/, () => 'no AWS region: set AWS_REGION, or AWS_PROFILE to a profile that has one'],
+];
 
 /**
  * Converts an error of a store to a Failure that states what is wrong and what to do.
@@ -163,34 +186,9 @@ export function explainStoreError(
   if (error instanceof StoreUnavailable && error.cause !== undefined)
     return explainStoreError(error.cause, target, where);
   if (!(error instanceof Error)) return new Failure(`${where} could not be reached`);
+  const { name, message } = error;
   const code = 'code' in error ? String(error.code) : '';
-  if (code === 'ECONNRESET')
-    return new Failure(
-      `${where} broke off before it answered: what was asked may be done. Look, or repeat the command`,
-    );
-  if (throttled.test(error.name))
-    return new Failure(
-      `${where} takes no more requests for now (${error.name}): repeat the command in a minute`,
-    );
-  if (unreachable.has(code) || error.name === 'TimeoutError') {
-    return new Failure(
-      target.local
-        ? `no tables answer at ${where}: run \`npm start\` first, or name a deployed stack with --stack`
-        : `${where} does not answer (${code || 'time-out'}): is the network up, is the region right?`,
-    );
-  }
-  if (error.name === 'ResourceNotFoundException') {
-    return new Failure(
-      target.local
-        ? `${where} has no tables named ${target.stack}-*: \`npm start\` makes those of the stack relay`
-        : `there is no stack ${target.stack} in this account and region: see --stack, AWS_PROFILE and AWS_REGION`,
-    );
-  }
-  if (unauthorised.has(error.name)) {
-    return new Failure('no valid AWS credentials: set AWS_PROFILE, or run `aws sso login`');
-  }
-  if (error.message === 'Region is missing') {
-    return new Failure('no AWS region: set AWS_REGION, or AWS_PROFILE to a profile that has one');
-  }
-  return new Failure(`${where}: ${error.name}: ${error.message}`);
+  const [, advice] =
+    advices.find(([errors]) => [code, name, message].some((each) => errors.test(each))) ?? [];
+  return new Failure(advice?.({ name, code, where, target }) ?? `${where}: ${name}: ${message}`);
 }

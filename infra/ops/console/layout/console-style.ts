@@ -3,6 +3,13 @@
 export const consoleStyle = `
 :root { --bad-back: #fdf0ee; --good-back: #edf7f1; --first: var(--mark); --second: #8a5cd1; --third: #12866f; --edge: #8a939c; }
 @media (prefers-color-scheme: dark) { :root { --bad-back: #33201f; --good-back: #1a2a22; --second: #c3a4ff; --third: #5fd3bb; --edge: #737d88; } }
+/* What a mark or a series is coloured with. */
+.bad { --tone: var(--bad); --tone-back: var(--bad-back); }
+.warning { --tone: var(--warn); --tone-back: var(--warnback); }
+.good { --tone: var(--good); --tone-back: var(--good-back); }
+.first { --tone: var(--first); }
+.second { --tone: var(--second); }
+.third { --tone: var(--third); }
 html { scrollbar-gutter: stable; background: var(--back); scroll-padding-top: 0; }
 body.console { font-size: 14px; line-height: 1.45; display: grid; grid-template: auto 1fr auto / 11.5rem minmax(0, 1fr); min-height: 100vh; }
 .console main { max-width: 86rem; width: 100%; margin: 0; padding: 1.25rem 1.75rem 2.5rem; }
@@ -33,10 +40,7 @@ pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8p
 .tiles { list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .7rem; margin: 0 0 1.25rem; padding: 0; }
 .tiles li { border: 1px solid var(--line); border-radius: 8px; padding: .6rem .8rem .65rem; display: flex; flex-direction: column; gap: .05rem; min-width: 0; }
 .tiles .name, .tiles .note { color: var(--soft); font-size: .9em; }
-.tiles strong { font-size: 1.3rem; font-weight: 620; font-variant-numeric: tabular-nums; letter-spacing: -.01em; overflow-wrap: anywhere; }
-.tiles .bad strong { color: var(--bad); }
-.tiles .warning strong { color: var(--warn); }
-.tiles .good strong { color: var(--good); }
+.tiles strong { font-size: 1.3rem; font-weight: 620; font-variant-numeric: tabular-nums; letter-spacing: -.01em; overflow-wrap: anywhere; color: var(--tone, inherit); }
 .unit { color: var(--soft); font-weight: 400; font-size: .86em; margin-left: .18em; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; margin: 0 0 1rem; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -56,9 +60,8 @@ table.data td > a.button { margin-right: .3rem; }
 table.data .wide, table.data td.words { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
 table.data .cut { display: inline-block; max-width: 15rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }
 .number { text-align: right !important; }
-tr.bad > :first-child { box-shadow: inset 3px 0 0 var(--bad); }
-tr.warning > :first-child { box-shadow: inset 3px 0 0 var(--warn); }
 .console th button.sort { font: inherit; color: inherit; text-align: inherit; background: none; border: 0; padding: 0; }
+tbody tr:is(.bad, .warning) > :first-child { box-shadow: inset 3px 0 0 var(--tone); }
 th button.sort:hover { color: var(--ink); text-decoration: underline; }
 th[aria-sort] button.sort { color: var(--ink); }
 th[aria-sort="ascending"] button.sort::after { content: " ↑"; }
@@ -71,13 +74,8 @@ th[aria-sort="descending"] button.sort::after { content: " ↓"; }
 .tabs a { padding: .35rem .75rem; color: var(--soft); text-decoration: none; border-bottom: 2px solid transparent; margin-bottom: -1px; }
 .tabs a[aria-current] { color: var(--ink); border-color: var(--mark); font-weight: 600; }
 .badge { display: inline-block; padding: 0 .45em; border-radius: 99px; font-size: .86em; line-height: 1.55; border: 1px solid var(--line); color: var(--soft); background: var(--back); white-space: nowrap; }
-.badge.good { color: var(--good); background: var(--good-back); border-color: transparent; }
-.badge.bad { color: var(--bad); background: var(--bad-back); border-color: transparent; }
-.badge.warning { color: var(--warn); background: var(--warnback); border-color: transparent; }
-.console .notice { padding: .65rem .9rem; border: 1px solid var(--line); border-left: 3px solid var(--soft); border-radius: 6px; margin: 0 0 1rem; background: var(--panel); overflow-wrap: anywhere; max-width: 60rem; }
-.console .notice.bad { border-left-color: var(--bad); background: var(--bad-back); }
-.console .notice.warning { border-left-color: var(--warn); background: var(--warnback); }
-.console .notice.good { border-left-color: var(--good); background: var(--good-back); }
+.badge:is(.good, .bad, .warning) { color: var(--tone); background: var(--tone-back); border-color: transparent; }
+.console .notice { padding: .65rem .9rem; border: 1px solid var(--line); border-left: 3px solid var(--tone, var(--soft)); border-radius: 6px; margin: 0 0 1rem; background: var(--tone-back, var(--panel)); overflow-wrap: anywhere; max-width: 60rem; }
 pre.command code { font-size: 1em; }
 .notice ul { margin: 0; padding-left: 1.1rem; }
 .notice p:last-child { margin: 0; }
@@ -103,9 +101,7 @@ form.single { display: inline; }
 .field label { display: block; font-weight: 550; margin: 0 0 .2rem; }
 .field .help { color: var(--soft); font-size: .92em; margin: .2rem 0 0; }
 .field .error { color: var(--bad); margin: .25rem 0 0; font-weight: 500; }
-.field .mark { font-size: .93em; margin: .25rem 0 0; padding: .3rem .6rem; border-radius: 5px; overflow-wrap: anywhere; }
-.field .mark.bad { background: var(--bad-back); color: var(--bad); }
-.field .mark.warning { background: var(--warnback); color: var(--warn); }
+.field .mark { font-size: .93em; margin: .25rem 0 0; padding: .3rem .6rem; border-radius: 5px; overflow-wrap: anywhere; color: var(--tone); background: var(--tone-back); }
 .field .mark strong { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .93em; }
 input, textarea, select { border-color: var(--edge); border-radius: 6px; padding: .36rem .55rem; }
 input[type=checkbox] { width: auto; }
@@ -128,21 +124,14 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .plot { margin: 0 0 1.25rem; border: 1px solid var(--line); border-radius: 8px; padding: .6rem .8rem .5rem; min-width: 0; }
 .plot figcaption { font-weight: 550; margin: 0 0 .3rem; }
 .legend { list-style: none; display: flex; gap: 1rem; margin: .1rem 0 0; padding: 0; font-size: .9em; color: var(--soft); }
-.legend li::before { content: ""; display: inline-block; width: .7em; height: .7em; margin-right: .4em; border-radius: 2px; background: currentColor; }
-.legend .first::before { background: var(--first); }
-.legend .second::before { background: var(--second); }
-.legend .bad::before { background: var(--bad); }
+.legend li::before { content: ""; display: inline-block; width: .7em; height: .7em; margin-right: .4em; border-radius: 2px; background: var(--tone); }
 .plot svg { display: block; width: 100%; height: auto; }
 .plot .grid { stroke: var(--line); }
 .plot .tick { fill: var(--soft); font-size: 15px; font-variant-numeric: tabular-nums; }
-.plot rect.first { fill: var(--first); }
-.plot rect.second { fill: var(--second); }
-.plot rect.third { fill: var(--third); }
-.plot rect.bad { fill: var(--bad); }
-.plot polyline { fill: none; stroke-width: 2; stroke: var(--first); }
-.plot polyline.second { stroke: var(--second); }
-.plot .reach { fill: transparent; }
-.plot g:hover .reach { fill: var(--panel); }
+.plot rect { fill: var(--tone); }
+.plot polyline { fill: none; stroke-width: 2; stroke: var(--tone); }
+.plot rect.reach { fill: transparent; }
+.plot g:hover rect.reach { fill: var(--panel); }
 .plot details { color: var(--soft); font-size: .92em; }
 .plot details .scroll { margin-top: .5rem; max-height: 18rem; }
 .plot summary { cursor: pointer; width: max-content; }

@@ -162,11 +162,13 @@ export const tiles = (
     )}
   </ul>`;
 
-/** Where a list goes on. `count`: what this page shows, in honest words. */
-export const pager = ({ count, next, first }: { count: Content; next?: string; first?: string }): Markup =>
+/**
+ * Where a list goes on. `count`: what this page shows, in honest words. `first`: its first page, if this is another one.
+ */
+export const pager = ({ count, next, first }: Record<'count' | 'next' | 'first', Content>): Markup =>
   html`<nav class="pager" aria-label="Pages">
-    <span>${count}</span>${first === undefined ? nothing : html`<a href="${first}">First page</a>`}${
-      next === undefined ? nothing : html`<a href="${next}" rel="next">Next page →</a>`
+    <span>${count}</span>${first ? html`<a href="${first}">First page</a>` : nothing}${
+      next ? html`<a href="${next}" rel="next">Next page →</a>` : nothing
     }
   </nav>`;
 

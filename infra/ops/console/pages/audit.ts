@@ -13,7 +13,15 @@ import { bytes, grouped } from '../layout/figures.ts';
 import { form, type SentForm } from '../layout/form.ts';
 import { command, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, head, pager, table, wide } from '../layout/table.ts';
-import { customerLink, customerPath, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import {
+  customerLink,
+  customerPath,
+  ofReading,
+  pathWith,
+  type Proposal,
+  type Routes,
+  type Visit,
+} from '../visit/visit.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
 const rowBytes = 600;
@@ -80,8 +88,8 @@ function balanceTable({ count, findings, next }: AuditedBalances, { query }: Vis
   })}
   ${pager({
     count: `Looked at ${grouped(count)} customers${words}`,
-    ...(!isFirst && { first: 'audit' }),
-    ...(next !== undefined && { next: `audit?${new URLSearchParams({ after: next }).toString()}` }),
+    first: !isFirst && 'audit',
+    next: next && pathWith('audit', { after: next }),
   })}`;
 }
 
@@ -98,17 +106,13 @@ async function proposeAudit({ ports, field }: Visit): Promise<Proposal> {
     );
   const difference = imbalance(quota.row);
   return {
-    title: `Audit ${account}`,
-    back: 'audit',
+    ...ofReading({ title: `Audit ${account}`, back: 'audit', verb: 'Audit it' }),
     effect: [
       `It reads ${grouped(rows)} ledger rows, about ${bytes(rows * rowBytes)} in ${grouped(Math.ceil((rows * rowBytes) / 1024 ** 2))} requests, and writes nothing.`,
       difference === undefined
         ? 'The balance itself adds up.'
         : `The balance does not add up: it differs by ${formatYuan(difference)} yuan.`,
     ],
-    questions: [],
-    verb: 'Audit it',
-    reads: true,
     async carryOut(onProgress) {
       let read = 0;
       const onRead = (count: number): void => {

@@ -15,7 +15,7 @@ import { span, written } from '../layout/figures.ts';
 import { actionButton } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, facts, figureColumns, head, number, table } from '../layout/table.ts';
-import type { Routes, Visit } from '../visit/visit.ts';
+import { unlessReading, type Routes, type Visit } from '../visit/visit.ts';
 
 export function channelPages(routes: Routes): void {
   routes.page('/channels', list);
@@ -86,9 +86,7 @@ async function list(visit: Visit): Promise<Page> {
   const { days, knownFrom, problems } = view;
   return {
     title: 'Channels',
-    actions: visit.options.readOnly
-      ? nothing
-      : html`<a class="button main" href="channels-new">New channel</a>`,
+    actions: unlessReading(visit, html`<a class="button main" href="channels-new">New channel</a>`),
     body: html`${warnings(problems)}
     ${lead(
       html`In the order in which calls try them: the highest priority first, then shares by weight. Figures
@@ -140,7 +138,7 @@ async function one(visit: Visit): Promise<Page> {
   return {
     title: id,
     above: [],
-    actions: visit.options.readOnly ? nothing : actionsOf(channel, visit),
+    actions: unlessReading(visit, actionsOf(channel, visit)),
     body: html`${problem === undefined ? nothing : notice('bad', html`<strong>_problem</strong> ${problem}`)}
       ${warning === undefined ? nothing : notice('warning', html`<strong>_warning</strong> ${warning}`)}
       ${factsOf(channel, row, { nowMs: visit.nowMs, knownFrom })}

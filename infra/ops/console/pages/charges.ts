@@ -33,7 +33,7 @@ import {
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, cut, head, number, table } from '../layout/table.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
-import { formPage, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { formPage, unlessReading, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 export function chargePages(routes: Routes): void {
   routes.page('/charges', list);
@@ -45,7 +45,7 @@ async function list(visit: Visit): Promise<Page> {
   const [charges, gaps] = await Promise.all([listCharges(visit.ports), serviceGaps(visit.ports)]);
   return {
     title: 'Prices',
-    actions: visit.options.readOnly ? nothing : html`<a class="button main" href="charges-new">New rule</a>`,
+    actions: unlessReading(visit, html`<a class="button main" href="charges-new">New rule</a>`),
     body: html`${warnings(charges.problems)} ${gapNotice(gaps)}
     ${lead('Prices are yuan for 1,000,000 tokens, or for a call. Rows have them for 1,000 tokens.')}
     ${ruleTable(charges, visit)}`,

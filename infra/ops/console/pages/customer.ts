@@ -13,13 +13,20 @@ import { counted, grouped, percent, written, yuan } from '../layout/figures.ts';
 import { emptyBox, emptyState, warnings, type Page } from '../layout/frame.ts';
 import { callsPlot, chargedPlot } from '../layout/plot.ts';
 import { facts, figureColumns, head, table, tiles, type PageColumn } from '../layout/table.ts';
-import { customerPath, type Routes, type Visit } from '../visit/visit.ts';
+import { customerPath, unlessReading, type Routes, type Visit } from '../visit/visit.ts';
 import { grantTable } from './grants.ts';
 import { keyTable } from './keys.ts';
 
 export function customerPage(routes: Routes): void {
   routes.page('/customers/:account', one);
 }
+
+const forms = [
+  ['keys/new', 'New key'],
+  ['plan', 'Plan'],
+  ['edit', 'Edit'],
+  ['close', 'Close'],
+] as const;
 
 async function one(visit: Visit): Promise<Page> {
   const account = visit.part('account');
@@ -30,11 +37,10 @@ async function one(visit: Visit): Promise<Page> {
   return {
     title: account,
     above: [],
-    actions: readOnly
-      ? nothing
-      : html`<a class="button main" href="${path}/grant">Top up</a
-          ><a class="button" href="${path}/keys/new">New key</a><a class="button" href="${path}/plan">Plan</a
-          ><a class="button" href="${path}/edit">Edit</a><a class="button" href="${path}/close">Close</a>`,
+    actions: unlessReading(visit, [
+      html`<a class="button main" href="${path}/grant">Top up</a>`,
+      ...forms.map(([at, words]) => html`<a class="button" href="${path}/${at}">${words}</a>`),
+    ]),
     body: html`${warnings(view.warnings)} ${balanceTiles(view)} ${rowFacts(view, visit)} ${usage(view)}
       <h2>Keys</h2>
       ${keyTable(view.keys, visit, {

@@ -23,7 +23,7 @@ import {
   tabs,
   type PageColumn,
 } from '../layout/table.ts';
-import { customerLink, type Routes, type Visit } from '../visit/visit.ts';
+import { customerLink, pathWith, unlessReading, type Routes, type Visit } from '../visit/visit.ts';
 
 const pageRows = 50;
 
@@ -44,9 +44,7 @@ async function list(visit: Visit): Promise<Page> {
   const find = { action: 'customers', verb: 'Find' };
   return {
     title: 'Customers',
-    actions: visit.options.readOnly
-      ? nothing
-      : html`<a class="button main" href="customers-new">New customer</a>`,
+    actions: unlessReading(visit, html`<a class="button main" href="customers-new">New customer</a>`),
     body: html`${tabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}
     ${isSpending ? nothing : search({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
     ${isSpending ? await spending(visit, order) : await byName(visit, name)}`,
@@ -64,10 +62,6 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
     count === undefined
       ? html`${customers.length} customers, in the order of the table; there are more`
       : html`${customers.length} of ${grouped(count)} customers, by name`;
-  const at = new URLSearchParams({
-    ...(name !== '' && { name }),
-    ...(next !== undefined && { after: next }),
-  });
   return html`${warnings(problems)}
   ${table(customers, {
     caption: 'Customers',
@@ -83,8 +77,8 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
       ? nothing
       : pager({
           count: words,
-          ...(after !== '' && { first: 'customers' }),
-          ...(next !== undefined && { next: `customers?${at.toString()}` }),
+          first: after && 'customers',
+          next: next && pathWith('customers', { name, after: next }),
         })
   }`;
 }
@@ -111,7 +105,7 @@ async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<
     markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
     empty: emptyState(`Nobody spent anything in ${month}`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${pager({ count: html`${customers.length} of ${grouped(active)} customers with calls or grants in ${month}` })}`;
+  ${pager({ count: html`${customers.length} of ${grouped(active)} customers with calls or grants in ${month}`, first: nothing, next: nothing })}`;
 }
 
 function lastsWords(days: number | undefined): Content {

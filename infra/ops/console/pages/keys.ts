@@ -12,7 +12,16 @@ import { counted, writtenTime } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
 import { actions, badge, column, cut, head, pager, table } from '../layout/table.ts';
-import { customerLink, formPage, ofPlan, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import {
+  customerLink,
+  formPage,
+  ofPlan,
+  ofReading,
+  pathWith,
+  type Proposal,
+  type Routes,
+  type Visit,
+} from '../visit/visit.ts';
 
 const pageRows = 100;
 
@@ -28,10 +37,6 @@ async function list(visit: Visit): Promise<Page> {
   const after = visit.query('after');
   const wanted = { text: text || undefined, after: after || undefined, limit: pageRows };
   const { keys, next } = await findKeys(visit.ports, wanted);
-  const at = new URLSearchParams({
-    ...(text !== '' && { text }),
-    ...(next !== undefined && { after: next }),
-  });
   const label = 'Customer, hint or hash';
   const choose = html`Keys belong to customers: <a href="customers">choose one</a>, then make a key.`;
   return {
@@ -53,8 +58,8 @@ async function list(visit: Visit): Promise<Page> {
       count:
         counted(keys.length, 'key') +
         (next === undefined ? '' : ', in the order of the table; there are more'),
-      ...(after !== '' && { first: 'keys' }),
-      ...(next !== undefined && { next: `keys?${at.toString()}` }),
+      first: after && 'keys',
+      next: next && pathWith('keys', { text, after: next }),
     })}`,
   };
 }
@@ -161,13 +166,6 @@ const checkPage = formPage((_, tried) => ({
 async function proposeCheck({ ports, field }: Visit): Promise<Proposal> {
   const { state, why, name } = await checkKey(ports, field('key'));
   const line = `${name ?? 'This text'}: ${state === 'usable' ? 'the relay accepts it' : `refused (${state})`}. ${why}`;
-  return {
-    title: 'Check a key',
-    back: 'keys',
-    effect: [],
-    questions: [],
-    verb: 'Check it',
-    reads: true,
-    carryOut: async () => ({ lines: [line] }),
-  };
+  const reading = ofReading({ title: 'Check a key', back: 'keys', verb: 'Check it' });
+  return { ...reading, carryOut: async () => ({ lines: [line] }) };
 }

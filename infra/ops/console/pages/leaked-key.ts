@@ -23,6 +23,7 @@ import {
   customerPath,
   formPage,
   ofPlan,
+  pathWith,
   type Outcome,
   type Proposal,
   type Routes,
@@ -95,7 +96,7 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
 
 /** The form of a grant, with what it is to have. Its amount may be less: the operator chooses. */
 const grantPath = ({ account, ...fields }: LeakedRefund): string =>
-  `${customerPath(account)}/grant?${new URLSearchParams({ ...fields }).toString()}`;
+  pathWith(`${customerPath(account)}/grant`, { ...fields });
 
 function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade): Outcome {
   const { name, earlier } = plan;

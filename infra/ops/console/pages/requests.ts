@@ -16,6 +16,8 @@ import {
   customerPath,
   formPage,
   ofPlan,
+  ofReading,
+  pathWith,
   type Proposal,
   type Routes,
   type Visit,
@@ -41,7 +43,6 @@ async function list(visit: Visit): Promise<Page> {
   const before = query('before');
   const found =
     account === '' ? undefined : await ports.pages.requests(account, before || undefined, pageRows);
-  const at = new URLSearchParams({ account, ...(found?.next !== undefined && { before: found.next }) });
   const label = 'Id of a request or an answer';
   return {
     title: 'Requests',
@@ -70,8 +71,8 @@ async function list(visit: Visit): Promise<Page> {
             )}
             ${pager({
               count: `${found.rows.length} requests, newest first`,
-              ...(before !== '' && { first: `requests?account=${encodeURIComponent(account)}` }),
-              ...(found.next !== undefined && { next: `requests?${at.toString()}` }),
+              first: before && pathWith('requests', { account }),
+              next: found.next && pathWith('requests', { account, before: found.next }),
             })}`
       }`,
   };
@@ -138,7 +139,7 @@ async function oneRequest(visit: Visit): Promise<Page> {
   const refund = html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>`;
   return {
     title: row.id,
-    above: [[`requests?account=${encodeURIComponent(row.account)}`, row.account]],
+    above: [[pathWith('requests', { account: row.account }), row.account]],
     actions: html`${logButton(row.id)}${isRefundable ? refund : nothing}`,
     body: html`${problem === undefined ? nothing : notice('bad', `The charge does not follow from the row: ${problem}`)}
       <p>
@@ -184,12 +185,7 @@ const logPage = formPage(({ part }) => ({
 async function proposeLog({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
   return {
-    title: `What the log says of ${id}`,
-    back: requestPath(id),
-    effect: [],
-    questions: [],
-    verb: 'Search it',
-    reads: true,
+    ...ofReading({ title: `What the log says of ${id}`, back: requestPath(id), verb: 'Search it' }),
     async carryOut(onProgress) {
       onProgress('the log is searched within 15 minutes of the time in the id');
       const { logged, note, found } = await explainRequest(ports, id);

@@ -4,11 +4,10 @@
  * result are shown once. Holds no Hono, so pages are functions.
  */
 import type { Plan } from '../../../../shared/operate/plan.ts';
-import type { RowWrite } from '../../../../shared/operate/operator-ports.ts';
-import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { form, type Field, type SentForm } from '../layout/form.ts';
 import type { Page } from '../layout/frame.ts';
-import { html, type Content, type Markup } from '../../markup.ts';
+import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
 /** Who asks. Whoever puts the console behind a login makes one for each session. */
 export interface Identity {
@@ -70,6 +69,16 @@ interface FormParts {
   cancel?: string;
   tried?: SentForm | undefined;
 }
+
+/** The address of a page with what is asked for, without what is empty. */
+export function pathWith(path: string, asked: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(asked).filter((each): each is [string, string] => Boolean(each[1]));
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;
+}
+
+/** What a console that only reads does not show. */
+export const unlessReading = ({ options }: Visit, content: Content): Content =>
+  options.readOnly ? nothing : content;
 
 /** A page that is a form alone. It is sent to where it stands, by whom it was made for. */
 export const formPage =
@@ -133,6 +142,14 @@ export const ofWrites = (
   return { ...ofPlan(plan, words), questions: isNothing ? [] : plan.questions, refusal };
 };
 
+/** Work that writes nothing: it is begun without a question. */
+export const ofReading = (words: Pick<Proposal, 'title' | 'back' | 'verb'>): Omit<Proposal, 'carryOut'> => ({
+  ...words,
+  effect: [],
+  questions: [],
+  reads: true,
+});
+
 export interface Outcome {
   lines: readonly string[];
   warnings?: readonly string[];
@@ -163,7 +180,6 @@ export interface ActionRun {
 
 const keptMax = 100;
 const keptForMs = 30 * 60_000;
-const runningMax = 4;
 
 export class Proposals {
   readonly #kept = new Map<string, KeptVisit>();
@@ -189,25 +205,16 @@ export class Proposals {
     return kept?.owner === identity.formToken ? kept : undefined;
   }
 
-  /** Starts it if it was not started before. False: too many run already. */
-  start(kept: KeptVisit): boolean {
-    if (kept.run) return true;
-    const running = [...this.#kept.values()].filter(({ run }) => run && !run.ended).length;
-    if (running >= runningMax) return false;
+  /** Starts it if it was not started before. */
+  start(kept: KeptVisit): void {
+    if (kept.run) return;
     const run: ActionRun = { startedMs: this.#now(), words: '', done: Promise.resolve() };
     kept.run = run;
-    const work = async (): Promise<void> => {
-      try {
-        const outcome = await kept.proposal.carryOut((words) => {
-          run.words = words;
-        });
-        run.ended = { outcome };
-      } catch (error) {
-        run.ended = { error };
-      }
-    };
-    run.done = work();
-    return true;
+    const onProgress = (words: string): void => void (run.words = words);
+    run.done = kept.proposal.carryOut(onProgress).then(
+      (outcome) => void (run.ended = { outcome }),
+      (error: unknown) => void (run.ended = { error }),
+    );
   }
 
   /** Takes the secret out of a result that is being shown. */
