@@ -19,7 +19,7 @@ import {
   type PicoYuan,
   type Price,
 } from '../billing/price.ts';
-import { upstreamModel } from '../upstreams/types/channel-quirks.ts';
+import { upstreamModel } from '../upstreams/called-channel.ts';
 import type { ChannelRow } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import { canonicalJson } from '../wire/json.ts';

@@ -3,7 +3,7 @@
  * gives findings of one line; what cannot be read is a finding of its own and spoils no other check. Changes nothing.
  */
 import { secretsOf, type ChannelRow } from '../config/rows/channel-row.ts';
-import { upstreamModel } from '../upstreams/types/channel-quirks.ts';
+import { upstreamModel } from '../upstreams/called-channel.ts';
 import { channelTypes } from '../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../wire/json.ts';
 import { usableChannels } from './channels/list-channels.ts';

@@ -49,7 +49,7 @@ import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { Clock } from './ports/host.ts';
 import { bareTurns } from './state/turn-states.ts';
-import { quirksOf } from '../upstreams/types/channel-quirks.ts';
+import { quirksOf } from '../upstreams/called-channel.ts';
 
 /** Whom a call is answered for. */
 export interface Edge {

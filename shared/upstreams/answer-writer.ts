@@ -1,6 +1,6 @@
 /**
- * What the readers of all dialects write with: canonical chunks, ids of calls, and the bound of what one answer makes the
- * relay keep.
+ * What the readers of all dialects share: they write canonical chunks, ids of calls and the report with it, it bounds what one
+ * answer makes the relay keep, and it reads vendors' token counts and errors in one way.
  */
 import {
   type ChatChunk,
@@ -8,13 +8,13 @@ import {
   type FinishReason,
   Kept,
   inputParts,
-  laterParts,
   type ReportedPart,
   type ReportedUsage,
 } from '../wire/chat-response.ts';
+import { asRecord, isRecord, listIn, textIn, type JsonRecord } from '../wire/json.ts';
 import type { StatePart } from '../wire/turn-state.ts';
-import type { ReaderContext } from './dialect.ts';
-import { UpstreamFailure } from './exchange.ts';
+import type { AnswerReport, ReaderContext } from './dialect.ts';
+import { UpstreamFailure, type UpstreamError } from './exchange.ts';
 
 /** Far more than a model writes, in any script. */
 const keptBytesMax = 4 * 1024 * 1024;
@@ -25,12 +25,14 @@ export const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
 
 export class AnswerWriter {
   readonly kept = new Kept(keptBytesMax, tooLarge);
+  /** The calls that clients see, of all choices. */
+  calls = 0;
   readonly #context: Pick<ReaderContext, 'identity' | 'callIds'>;
   /** The choices that have their role. */
   readonly #opened = new Set<number>();
   readonly #shownIds = new Set<string>();
-  /** The calls that clients see, of all choices. */
-  calls = 0;
+  readonly #usage = new UsageCounts();
+  #serviceTier: string | undefined;
 
   constructor(context: Pick<ReaderContext, 'identity' | 'callIds'>) {
     this.#context = context;
@@ -38,6 +40,22 @@ export class AnswerWriter {
 
   get opened(): boolean {
     return this.#opened.size > 0;
+  }
+
+  /** What an event says beside the answer: its counts, and the tier, of which clients are shown one short word. */
+  note(counts: VendorCounts | undefined, tier?: unknown): void {
+    this.#usage.push(counts);
+    if (typeof tier === 'string' && /^[\w-]{1,32}$/.test(tier)) this.#serviceTier = tier;
+  }
+
+  /** `parts`: of the first choice's turn. Undefined if they say no more than the visible turn does. */
+  report(parts: readonly StatePart[]): AnswerReport {
+    const isTelling = parts.some((part) => 'opaque' in part || 'phase' in part);
+    return {
+      usage: this.#usage.reported,
+      serviceTier: this.#serviceTier,
+      state: isTelling ? parts : undefined,
+    };
   }
 
   /** The first of a choice has its role. */
@@ -74,37 +92,30 @@ export class AnswerWriter {
   }
 }
 
-/** The parts of a turn, if they say more than the visible turn does. */
-export const telling = (parts: readonly StatePart[]): readonly StatePart[] | undefined =>
-  parts.some((part) => 'opaque' in part || 'phase' in part) ? parts : undefined;
-
 // One reading of all vendors' token counts. A dialect names the fields; here they are merged over the events of an answer
 // and brought to one meaning. Must never take an unknown count for zero, nor decide whether a count is plausible.
 
 /** The counts of one usage object, as they came: numbers, text, null or nothing. */
-export interface VendorCounts extends Partial<Record<ReportedPart, unknown>> {
-  input?: unknown;
-  output?: unknown;
-  total?: unknown;
-  reasoning?: unknown;
+export interface VendorCounts extends Partial<
+  Record<ReportedPart | 'input' | 'output' | 'total' | 'reasoning', unknown>
+> {
   /** Written to the cache for the usual time, where the vendor counts the times apart. `written` is for any time. */
   writtenForMinutes?: unknown;
   /**
    * Whether `input` leaves out what was read and written. `unsure`: the counts themselves show it, since parts are
-   * never larger than their whole. Absent: they are in it.
+   * never larger than their whole.
    */
   cacheIsApart?: boolean | 'unsure';
 }
 
-/** What is known of the input. */
+type Parts = Partial<Record<ReportedPart, number | undefined>>;
+
 interface InputCounts extends Parts {
   /** All of it, what was read and written included. Undefined: only parts of it are known. */
   whole?: number | undefined;
   /** The count of the event that said so, before what was apart was added. */
   own?: number | undefined;
 }
-
-type Parts = Partial<Record<ReportedPart, number | undefined>>;
 
 /**
  * The counts of one answer, which may come in several events. Of the input the last event that counts it holds, as one
@@ -120,9 +131,9 @@ export class UsageCounts {
   /** Undefined is ignored. */
   push(counts: VendorCounts | undefined): void {
     if (!counts) return;
-    const [own, output, total, reasoning] = [counts.input, counts.output, counts.total, counts.reasoning].map(
-      countOf,
-    );
+    const own = countOf(counts.input);
+    const total = countOf(counts.total);
+    const reasoning = countOf(counts.reasoning);
     const parts = partsOf(counts);
     this.#input =
       own === undefined
@@ -130,7 +141,8 @@ export class UsageCounts {
         : corrected(this.#input, { ...parts, own, whole: wholeOf(own, parts, counts) });
     this.#total = total ?? this.#total;
     this.#reasoning = larger(this.#reasoning, reasoning);
-    this.#output = larger(this.#output, outputOf(this.#input.whole, { output, total, reasoning }));
+    const output = outputOf(this.#input.whole, { output: countOf(counts.output), total, reasoning });
+    this.#output = larger(this.#output, output);
   }
 
   /** Undefined: neither input nor output is known. */
@@ -149,25 +161,14 @@ const larger = (known: number | undefined, count: number | undefined): number | 
 
 /** Only the parts that the event names. */
 function partsOf(counts: VendorCounts): Parts {
-  const [cached, named, forMinutes = 0, writtenForHour] = [
-    counts.cached,
-    counts.written,
-    counts.writtenForMinutes,
-    counts.writtenForHour,
-  ].map(countOf);
-  const apart = forMinutes + (writtenForHour ?? 0);
-  const written = apart > 0 ? Math.max(named ?? 0, apart) : named;
-  return {
-    ...(cached !== undefined && { cached }),
-    ...(written !== undefined && { written }),
-    ...(writtenForHour !== undefined && { writtenForHour }),
-    ...Object.fromEntries(
-      laterParts.flatMap(({ reported }) => {
-        const count = countOf(counts[reported]);
-        return count === undefined ? [] : [[reported, count]];
-      }),
-    ),
-  };
+  const parts: Parts = {};
+  for (const { reported } of inputParts) {
+    const count = countOf(counts[reported]);
+    if (count !== undefined) parts[reported] = count;
+  }
+  const apart = (countOf(counts.writtenForMinutes) ?? 0) + (parts.writtenForHour ?? 0);
+  if (apart > 0) parts.written = Math.max(parts.written ?? 0, apart);
+  return parts;
 }
 
 /** A part below zero is no count, and must not make the input smaller. */
@@ -225,6 +226,48 @@ function countOf(value: unknown): number | undefined {
   return Number.isNaN(count) ? -1 : Math.round(count);
 }
 
-/** The service tier that an upstream says it used, which clients are shown: one short word, or none. */
-export const serviceTierOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^[\w-]{1,32}$/.test(value) ? value : undefined;
+// One reading of the errors of all vendors, in the body of a refusal and in an event of an answer.
+
+const reasonsMax = 8;
+const reasonPattern = /^[A-Za-z0-9_.-]{1,100}$/;
+
+/**
+ * OpenAI's error object, Anthropic's and Google's, which are near it, or one of the shapes of gateways and of servers behind
+ * compatible APIs. Undefined: the body holds no error, so the answer is not from the API.
+ */
+export function errorIn(body: unknown): UpstreamError | undefined {
+  // Some upstreams wrap the error in a list.
+  const whole = asRecord(firstOf(body));
+  const { message, detail } = whole;
+  const error = firstOf(whole['error']);
+  if (isRecord(error)) return readError(error);
+  if (typeof error === 'string') return readError({ ...whole, message: error });
+  if (typeof message === 'string') return readError(whole);
+  if (typeof detail === 'string') return { message: detail };
+  return detailError(detail) ?? detailError(asRecord(message)['detail']);
+}
+
+/** The first of the faults that validating servers list, each with the path of its field in `loc`. */
+function detailError(detail: unknown): UpstreamError | undefined {
+  if (!Array.isArray(detail)) return undefined;
+  const { msg, loc } = asRecord(detail[0]);
+  const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : undefined;
+  return { message: msg, ...(path && { param: path }) };
+}
+
+/** Codes stay numbers where they are: Google's and others' repeat the status there and say the rest in `status`. */
+function readError({ message, type, status, code, param, details }: JsonRecord): UpstreamError {
+  const found = listIn(details).map((detail) => textIn(asRecord(detail)['reason']));
+  const reasons = found.filter((reason) => reasonPattern.test(reason)).slice(0, reasonsMax);
+  const named = type ?? (typeof status === 'string' ? status : undefined);
+  return {
+    message,
+    // The type of an event may say only that it is one.
+    type: named === 'error' ? undefined : named,
+    code,
+    param,
+    ...(reasons.length > 0 && { reasons }),
+  };
+}
+
+const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);

@@ -6,7 +6,6 @@ import type { JsonRecord } from '../wire/json.ts';
 import type { StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
 import type { Quirks } from './quirks.ts';
-import type { UpstreamError } from './exchange.ts';
 import { fingerprint } from '../wire/ids.ts';
 
 export interface Dialect {
@@ -25,11 +24,6 @@ export interface Dialect {
   headers?(settings: RequestSettings): Record<string, string>;
   /** Reads one answer, streamed or whole. */
   Reader: new (context: ReaderContext) => AnswerReader;
-  /**
-   * The error in the body of an answer that is not a 2xx, or in an event of an answer. Undefined: the body holds no
-   * error, so the answer is not from the API.
-   */
-  error(body: unknown): UpstreamError | undefined;
 }
 
 /** A request body, and what became of the call in it. */
@@ -74,24 +68,26 @@ export interface ReaderContext {
   quirks: Quirks;
 }
 
-/**
- * Throws an UpstreamFailure for an unusable answer, and an ErrorInAnswer for an error event. Its properties
- * are valid at any time.
- */
+/** Throws an UpstreamFailure for an unusable answer, and an ErrorInAnswer for an error event. */
 export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   /** The upstream marked the end. Later events are ignored. */
   readonly done: boolean;
   /** The number of finished choices of the answer. */
   readonly finishedChoices: number;
-  /** The counts that the upstream reported so far, see `UsageCounts`. They are in no chunk: the meter checks them first. */
-  readonly usage: ReportedUsage | undefined;
+  /** Valid at any time, of what came so far. */
+  report(): AnswerReport;
+}
+
+export interface AnswerReport {
+  /** As the upstream reported it, see `UsageCounts`. It is in no chunk: the meter checks it first. */
+  usage: ReportedUsage | undefined;
   /**
-   * The parts of the first choice's turn so far, if they say more than the visible turn; else undefined. Complete once a finish
-   * chunk was returned.
+   * The parts of the first choice's turn, if they say more than the visible turn does. Complete once a finish chunk was
+   * returned.
    */
-  readonly state: readonly StatePart[] | undefined;
+  state: readonly StatePart[] | undefined;
   /** The service tier that the upstream said it used. */
-  readonly serviceTier?: string | undefined;
+  serviceTier: string | undefined;
 }
 
 /** The settings of one channel for its request bodies. */

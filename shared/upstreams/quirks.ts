@@ -2,8 +2,6 @@
  * How an upstream differs from its dialect. A channel's row says it under `params`; else its type knows it. This
  * file names no type and no dialect: docs/channels.md has the defaults.
  */
-import type { JsonRecord } from '../wire/json.ts';
-
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
 export type LimitField = (typeof limitFields)[number];
@@ -44,31 +42,31 @@ export interface Quirks {
   nullContent: (typeof nullContents)[number];
   /** Reasoning comes inside the content, between `<think>` and `</think>`. */
   thinkTags: boolean;
-  /** The efforts that it knows. Undefined: the dialect's own. */
-  efforts: readonly string[] | undefined;
-  /** It accepts tools whose input is free text. Undefined: as most upstreams of its dialect do. */
-  customTools: boolean | undefined;
-  /**
-   * What it wants back with every turn that called tools; where it is lost, the vendor's replacement goes up. `thinking`
-   * has none: such a call goes up without thinking. Undefined: what a turn's own state says.
-   */
-  wantsBack: (typeof returnedFields)[number] | undefined;
-  /**
-   * Which of `echoedFields` it accepts in an assistant message; others are not sent, nor is the index of calls.
-   * Undefined: all, so that state comes back by itself from clients that keep it.
-   */
-  echoes: readonly string[] | undefined;
-  /**
-   * The fields of a request that it accepts; others are dropped, as are unknown fields of messages, their parts and
-   * tools. Undefined: all.
-   */
-  fields: ReadonlySet<string> | undefined;
-  /** The fields for a limit that it accepts; a limit in another one moves to the first. Undefined: both. */
-  limitFields: readonly LimitField[] | undefined;
   /** `user`: it refuses a conversation that ends with an answer. */
   lastTurn: 'any' | 'user';
   /** Which of `temperature` and `top_p` it accepts: both, one of them, or neither while it reasons. */
   sampling: 'any' | 'one' | 'none';
+  /** The efforts that it knows. Absent: the dialect's own. */
+  efforts?: readonly string[] | undefined;
+  /** It accepts tools whose input is free text. Absent: as most upstreams of its dialect do. */
+  customTools?: boolean | undefined;
+  /**
+   * What it wants back with every turn that called tools; where it is lost, the vendor's replacement goes up. `thinking`
+   * has none: such a call goes up without thinking. Absent: what a turn's own state says.
+   */
+  wantsBack?: (typeof returnedFields)[number] | undefined;
+  /**
+   * Which of `echoedFields` it accepts in an assistant message; others are not sent, nor is the index of calls.
+   * Absent: all, so that state comes back by itself from clients that keep it.
+   */
+  echoes?: readonly string[] | undefined;
+  /**
+   * The fields of a request that it accepts; others are dropped, as are unknown fields of messages, their parts and
+   * tools. Absent: all.
+   */
+  fields?: ReadonlySet<string> | undefined;
+  /** The fields for a limit that it accepts; a limit in another one moves to the first. Absent: both. */
+  limitFields?: readonly LimitField[] | undefined;
 }
 
 export const noQuirks: Quirks = {
@@ -76,43 +74,9 @@ export const noQuirks: Quirks = {
   system: 'anywhere',
   nullContent: 'null',
   thinkTags: false,
-  efforts: undefined,
-  customTools: undefined,
-  wantsBack: undefined,
-  echoes: undefined,
-  fields: undefined,
-  limitFields: undefined,
   lastTurn: 'any',
   sampling: 'any',
 };
-
-/**
- * The effort to send for a requested one: the nearest lower that is known, below the lowest the lowest, for `none`, too:
- * a model that does not stop reasoning reasons more by default. Undefined: none is to be sent, as the upstream knows none.
- * For a requested effort outside the scale it is the highest; known ones outside the scale are sent only by name, unless
- * there are no others.
- */
-export function knownEffort(requested: string, known: readonly string[]): string | undefined {
-  if (known.includes(requested)) return requested;
-  const others = known.filter((effort) => effort !== 'none');
-  const ranked = others.filter((effort) => rank(effort) >= 0).toSorted((a, b) => rank(a) - rank(b));
-  if (requested === 'none') return ranked[0];
-  const wanted = rank(requested);
-  if (ranked.length === 0 || wanted < 0) return ranked.at(-1) ?? others.at(-1);
-  return ranked.findLast((effort) => rank(effort) <= wanted) ?? ranked[0];
-}
-
-const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);
-
-const sampling = ['temperature', 'top_p'];
-
-/** The sampling fields of a request that the upstream refuses. The value 1 is the default and refused by none. */
-export function refusedSampling(given: JsonRecord, quirks: Pick<Quirks, 'sampling'>): string[] {
-  const set = sampling.filter((field) => typeof given[field] === 'number');
-  if (quirks.sampling === 'one') return set.slice(1);
-  if (quirks.sampling === 'any' || given['reasoning_effort'] === 'none') return [];
-  return set.filter((field) => given[field] !== 1);
-}
 
 /**
  * What answers taught about a model on a channel. Requests use it at once; the publisher says it on the channel's row.

@@ -1,16 +1,18 @@
 /**
- * Reads an upstream's answer that is not a 2xx: decides whose fault it is and what the caller may see. Decides by
- * machine-readable fields; text only names a 400 or 413 `context_length_exceeded`.
+ * Reads an upstream's answer that is not a 2xx, or the error in one that is: decides whose fault it is and what the caller may
+ * see. Decides by machine-readable fields; text only names a 400 or 413 `context_length_exceeded`.
  */
 import { loopHeader } from '../wire/ids.ts';
 import { parseJson } from '../wire/json.ts';
+import { errorIn } from './answer-writer.ts';
 import type { ChannelType } from './channel-type.ts';
-import type { Dialect } from './dialect.ts';
 import { scrub, type Withheld } from './error-text.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
 
 /** Statuses that mean that the caller's request is at fault. */
 const callersFault = new Set([400, 404, 413, 422]);
+/** Statuses of an error inside an answer that mean what they mean as the status of a reply. */
+const ownStatuses = new Set([401, 402, 403, 429, 503, 529]);
 const bodyBytesMax = 64 * 1024;
 /** How long the body of a 429 is awaited: its code is worth little to a caller who waits for the next channel. */
 const rateLimitBodyMs = 2_000;
@@ -28,7 +30,6 @@ const tooLongTexts =
   /maximum context length|prompt is too long|input is too long|exceeds? (?:the |this model's )?(?:maximum )?context (?:length|limit|window|size)|exceeds the maximum number of (?:input )?tokens/i;
 
 interface FailureReading {
-  dialect: Pick<Dialect, 'error'>;
   /** Finds errors that our secret or the row causes, not the caller. */
   type: Pick<ChannelType, 'ownFault'>;
   /** What must not reach a client: the secret, the upstream's host and its name of the model. */
@@ -43,8 +44,34 @@ export interface FailureClock {
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Statuses of an error inside an answer that mean what they mean as the status of a reply. */
-const ownStatuses = new Set([401, 402, 403, 429, 503, 529]);
+/** The failure of a reply that is not a 2xx. */
+export async function readFailure(
+  reply: UpstreamReply,
+  { type, withheld, clock }: FailureReading,
+): Promise<CallerFault | UpstreamFailure> {
+  const { status, headers } = reply;
+  const kind = headers[loopHeader] === undefined ? 'status' : 'loop';
+  const facts = { retryAfterSeconds: retryAfterSeconds(headers['retry-after'], clock?.now()) };
+  const isRateLimit = status === 429;
+  if (!isRateLimit && !callersFault.has(status)) {
+    // Closes the connection: an unread answer would hold it for as long as the upstream likes.
+    await reply.body[Symbol.asyncIterator]().return?.();
+    return new UpstreamFailure(kind, status, facts);
+  }
+  const text = isRateLimit ? await readRateLimit(reply, clock) : await readText(reply);
+  const read = errorIn(parseJson(text));
+  if (!read) return new UpstreamFailure(kind, status, facts);
+  // AWS services name the exception in a header, as `ValidationException:http://...`.
+  const [exception = ''] = headers['x-amzn-errortype']?.split(':') ?? [];
+  const error = exception === '' ? read : { ...read, reasons: [...(read.reasons ?? []), exception] };
+  const said = { vendorCode: vendorWord(error) };
+  // No status: the account is empty, which is no limit of rate that a client could wait for.
+  if (saysEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
+  const own = isRateLimit ? 'channel' : type.ownFault?.(status, error);
+  if (own === 'secret') return new UpstreamFailure('secret', status, said);
+  if (own) return new UpstreamFailure(kind, status, { ...facts, ...said });
+  return callerFault(status, isTooLong(status, error) ? { ...error, code: tooLong } : error, withheld);
+}
 
 /**
  * The error of an answer with status 200, before or after its first content. What it says of itself decides as a status
@@ -75,50 +102,17 @@ const isTooLong = (status: number, { code, message }: UpstreamError): boolean =>
     typeof message === 'string' &&
     tooLongTexts.test(message.slice(0, bodyBytesMax)));
 
-const callerFault = (status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault =>
-  new CallerFault({
+function callerFault(status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault {
+  const code = scrub(error.code, withheld) ?? '';
+  return new CallerFault({
     status,
     raw: error,
     message: scrub(error.message, withheld) ?? 'The upstream refused the request.',
     param: scrub(error.param, withheld) ?? null,
-    code: wordOf(scrub(error.code, withheld)) ?? 'upstream_refused',
+    // Only one word, because the code is also logged and the log must not hold upstreams' sentences.
+    code: /^[\w.-]{1,64}$/.test(code) ? code : 'upstream_refused',
   });
-
-export async function readFailure(
-  reply: UpstreamReply,
-  { dialect, type, withheld, clock }: FailureReading,
-): Promise<CallerFault | UpstreamFailure> {
-  const { status, headers } = reply;
-  const kind = headers[loopHeader] === undefined ? 'status' : 'loop';
-  const facts = { retryAfterSeconds: retryAfterSeconds(headers['retry-after'], clock?.now()) };
-  const isRateLimit = status === 429;
-  if (!isRateLimit && !callersFault.has(status)) {
-    // Closes the connection: an unread answer would hold it for as long as the upstream likes.
-    await reply.body[Symbol.asyncIterator]().return?.();
-    return new UpstreamFailure(kind, status, facts);
-  }
-  const text = isRateLimit ? await readRateLimit(reply, clock) : await readText(reply);
-  const read = dialect.error(parseJson(text));
-  if (!read) return new UpstreamFailure(kind, status, facts);
-  const error = withHeader(read, headers['x-amzn-errortype']);
-  const said = { vendorCode: vendorWord(error) };
-  // No status: the account is empty, which is no limit of rate that a client could wait for.
-  if (saysEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
-  const own = isRateLimit ? 'channel' : type.ownFault?.(status, error);
-  if (own === 'secret') return new UpstreamFailure('secret', status, said);
-  if (own) return new UpstreamFailure(kind, status, { ...facts, ...said });
-  return callerFault(status, isTooLong(status, error) ? { ...error, code: tooLong } : error, withheld);
 }
-
-/** AWS services name the exception in a header, as `ValidationException:http://...`. */
-function withHeader(error: UpstreamError, header: string | undefined): UpstreamError {
-  const [name = ''] = header?.split(':') ?? [];
-  return name === '' ? error : { ...error, reasons: [...(error.reasons ?? []), name] };
-}
-
-/** Accepts only one word, because the code is also logged and the log must not hold upstreams' sentences. */
-const wordOf = (text: string | undefined): string | undefined =>
-  text !== undefined && /^[\w.-]{1,64}$/.test(text) ? text : undefined;
 
 /** Never rejects: a 429 is one whether its body arrives or not. */
 async function readRateLimit(reply: UpstreamReply, clock: FailureClock | undefined): Promise<string> {
@@ -152,9 +146,25 @@ async function readText({ body }: UpstreamReply, over?: Promise<void>): Promise<
   }
 }
 
-/** The statuses that errors inside an answer with status 200 would have had, by their machine-readable names. */
+/** A time that no client or counter overflows on. */
+const secondsMax = 366 * 86_400;
 
-/** Vendors' codes, types and reasons, in any case of letters. The first pattern that fits counts. */
+/**
+ * The seconds of a Retry-After header, which holds seconds or an HTTP date. A date that is over means now; a negative number
+ * means nothing, as a date never gives one.
+ * @param nowMs milliseconds since the epoch; undefined: dates are not read
+ */
+function retryAfterSeconds(header: string | undefined, nowMs = NaN): number | undefined {
+  const text = header?.trim() ?? '';
+  if (text === '') return undefined;
+  const stated = Number(text);
+  const seconds = Number.isNaN(stated) ? (Date.parse(text) - nowMs) / 1000 : stated;
+  return Number.isNaN(seconds) ? undefined : Math.min(Math.max(seconds, 0), secondsMax);
+}
+
+type NamedError = Pick<UpstreamError, 'code' | 'type' | 'reasons'>;
+
+/** Vendors' codes, types and reasons, in any case of letters, and the status that each would have had. The first that fits counts. */
 const statuses: readonly [RegExp, number][] = [
   [/^(?:authentication_error|invalid_api_key|incorrect_api_key|unauthenticated|unrecognizedclient)$/, 401],
   [/^billing_error$/, 402],
@@ -171,62 +181,24 @@ const statuses: readonly [RegExp, number][] = [
   [/^(?:[a-z_]*policy_violation|content_policy|content_filter|data_inspection_failed)$/, 400],
   [/^responsibleaipolicyviolation$/, 400],
 ];
-
 /** The longest name that is looked at. */
 const nameLengthMax = 64;
-
-/** The machine-readable fields of an error. */
-interface NamedError {
-  code?: unknown;
-  type?: unknown;
-  reasons?: readonly string[];
-}
 
 /** Undefined: nothing in the error says one. The code counts before the type, which is wider. */
 export function statusOfError({ code, type, reasons = [] }: NamedError): number | undefined {
   for (const name of [code, type, ...reasons]) {
-    const status = statusOfName(name);
-    if (status !== undefined) return status;
+    if (typeof name !== 'string' && typeof name !== 'number') continue;
+    const text = String(name);
+    // A code may be the status itself.
+    if (/^[45]\d\d$/.test(text)) return Number(text);
+    const word = text.length > nameLengthMax ? '' : text.toLowerCase().replace(/exception$/, '');
+    const found = statuses.find(([pattern]) => pattern.test(word));
+    if (found) return found[1];
   }
   return undefined;
 }
 
-/** A code may be the status itself, as a number or its digits. */
-function statusOfName(name: unknown): number | undefined {
-  if (typeof name !== 'string' && typeof name !== 'number') return undefined;
-  const text = String(name);
-  if (/^[45]\d\d$/.test(text)) return Number(text);
-  if (text.length > nameLengthMax) return undefined;
-  const word = text.toLowerCase().replace(/exception$/, '');
-  return statuses.find(([pattern]) => pattern.test(word))?.[1];
-}
-
-/** Reads how long an upstream wants to be left alone. */
-
-/** A time that no client or counter overflows on. */
-const secondsMax = 366 * 86_400;
-
-/**
- * The seconds of a Retry-After header, which holds seconds or an HTTP date.
- * @param nowMs milliseconds since the epoch; undefined: dates are not read
- */
-function retryAfterSeconds(header: string | undefined, nowMs: number | undefined): number | undefined {
-  const text = header?.trim() ?? '';
-  if (text === '') return undefined;
-  const seconds = Number(text);
-  if (!Number.isNaN(seconds)) return bounded(seconds);
-  const dateMs = Date.parse(text);
-  return nowMs === undefined || Number.isNaN(dateMs) ? undefined : bounded((dateMs - nowMs) / 1000);
-}
-
-/** A date that is over means now; a negative number means nothing, as a date never gives one. */
-const bounded = (seconds: number): number => Math.min(Math.max(seconds, 0), secondsMax);
-
-/**
- * The words of vendors' errors that the log may have: fixed words, so that an upstream writes nothing of its own into it.
- */
-
-/** Codes, types and reasons that vendors publish. */
+/** Codes, types and reasons that vendors publish: an upstream writes nothing of its own into the log. */
 const known: ReadonlySet<string> = new Set(
   [
     'insufficient_quota rate_limit_exceeded tokens requests invalid_api_key invalid_request_error server_error',
@@ -244,12 +216,8 @@ const known: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-/** The first of an error's words that is known; `other`: it has words, none of which is known. */
-export function vendorWord(error: {
-  code?: unknown;
-  type?: unknown;
-  reasons?: readonly string[];
-}): string | undefined {
-  const said = [error.code, ...(error.reasons ?? []), error.type].filter((word) => typeof word === 'string');
+/** For the log: the first of an error's words that is known; `other`: it has words, none of which is known. */
+export function vendorWord({ code, type, reasons = [] }: NamedError): string | undefined {
+  const said = [code, ...reasons, type].filter((word) => typeof word === 'string');
   return said.find((word) => known.has(word)) ?? (said.length > 0 ? 'other' : undefined);
 }

@@ -6,6 +6,7 @@ import type { ChatMessage, ChatTool, ChatRequest } from '../wire/canonical-call.
 import { fingerprint } from '../wire/ids.ts';
 import { type CallIds, CannotCarry, type RequestSettings } from './dialect.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
+import { effortScale, type Quirks } from './quirks.ts';
 
 const forms = {
   max64: { pattern: /^.{1,64}$/s, length: 64 },
@@ -151,6 +152,36 @@ export function unwrappedInput(text: string): string {
   const [only] = values;
   if (values.length === 0) return '';
   return values.length === 1 && typeof only === 'string' ? only : text;
+}
+
+// Efforts and sampling, as the upstream takes them.
+
+/**
+ * The effort to send for a requested one: the nearest lower that is known, below the lowest the lowest, for `none`, too:
+ * a model that does not stop reasoning reasons more by default. Undefined: none is to be sent, as the upstream knows none.
+ * For a requested effort outside the scale it is the highest; known ones outside the scale are sent only by name, unless
+ * there are no others.
+ */
+export function knownEffort(requested: string, known: readonly string[]): string | undefined {
+  if (known.includes(requested)) return requested;
+  const others = known.filter((effort) => effort !== 'none');
+  const ranked = others.filter((effort) => rank(effort) >= 0).toSorted((a, b) => rank(a) - rank(b));
+  if (requested === 'none') return ranked[0];
+  const wanted = rank(requested);
+  if (ranked.length === 0 || wanted < 0) return ranked.at(-1) ?? others.at(-1);
+  return ranked.findLast((effort) => rank(effort) <= wanted) ?? ranked[0];
+}
+
+const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);
+
+const sampling = ['temperature', 'top_p'];
+
+/** The sampling fields of a request that the upstream refuses. The value 1 is the default and refused by none. */
+export function refusedSampling(given: JsonRecord, quirks: Pick<Quirks, 'sampling'>): string[] {
+  const set = sampling.filter((field) => typeof given[field] === 'number');
+  if (quirks.sampling === 'one') return set.slice(1);
+  if (quirks.sampling === 'any' || given['reasoning_effort'] === 'none') return [];
+  return set.filter((field) => given[field] !== 1);
 }
 
 // Stop sequences, and which of them the relay looks for itself.

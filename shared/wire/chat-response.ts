@@ -4,6 +4,8 @@
  * client contract, "Chat response" and "Chat stream chunk", and OpenAI's required fields.
  */
 
+import type { JsonRecord } from './json.ts';
+
 /** Token counts. The totals include cached, cache-written and reasoning tokens. */
 export interface ChatUsage {
   prompt_tokens: number;
@@ -239,6 +241,52 @@ export class GrowingText {
     this.#pieces = [];
   }
 }
+
+/**
+ * OpenRouter's `reasoning_details`, joined from the pieces of a stream as its own answers that do not stream have them:
+ * neighbours of one type and index are one detail until it is signed; encrypted ones come whole. They go back to the
+ * upstream, where also their order is checked.
+ */
+export class ReasoningDetails {
+  readonly list: JsonRecord[] = [];
+  readonly #kept: Kept;
+
+  constructor(kept: Kept) {
+    this.#kept = kept;
+  }
+
+  push(pieces: readonly JsonRecord[]): void {
+    for (const piece of pieces) {
+      const last = this.list.at(-1);
+      if (last && continuesDetail(last, piece)) this.#join(last, piece);
+      else {
+        this.#kept.value(piece);
+        this.list.push({ ...piece });
+      }
+    }
+  }
+
+  #join(last: JsonRecord, piece: JsonRecord): void {
+    for (const [field, value] of Object.entries(piece)) {
+      const before = last[field];
+      if (detailTexts.includes(field) && typeof before === 'string' && typeof value === 'string') {
+        this.#kept.text(value);
+        last[field] = before + value;
+      } else if ((value ?? '') !== '') {
+        if (value !== before) this.#kept.value(value);
+        last[field] = value;
+      }
+    }
+  }
+}
+
+const detailTexts = ['text', 'summary'];
+
+const continuesDetail = (last: JsonRecord, piece: JsonRecord): boolean =>
+  last['type'] === piece['type'] &&
+  last['index'] === piece['index'] &&
+  (last['signature'] ?? undefined) === undefined &&
+  detailTexts.some((field) => typeof last[field] === 'string' || typeof piece[field] === 'string');
 
 /**
  * The parts of a call's input that have prices of their own, as one table: the price in rows, the count in usage, ledger and

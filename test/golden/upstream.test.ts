@@ -43,7 +43,7 @@ function readWith(Reader: Dialect['Reader'], pieces: Uint8Array[]): Reading {
     for (const piece of pieces) for (const event of body.push(piece)) chunks.push(...reader.push(event));
     for (const event of body.end()) chunks.push(...reader.push(event));
     chunks.push(...reader.end());
-    return { chunks: withUsage(chunks, reader.usage), reader };
+    return { chunks: withUsage(chunks, reader.report().usage), reader };
   } catch (error) {
     return { chunks, reader, error };
   }
@@ -60,8 +60,8 @@ function read(pieces: Uint8Array[], Reader = DefaultReader): ChatChunk[] {
 const merged = ({ chunks, error, reader }: Reading): unknown => ({
   answer: chunks.length > 0 ? whole(chunks) : undefined,
   error: error && inspect(error),
-  state: reader.state,
-  usage: reader.usage,
+  state: reader.report().state,
+  usage: reader.report().usage,
 });
 
 function completionOf(chunks: ChatChunk[]): object {
@@ -96,7 +96,7 @@ describe.each(transcripts)('$name', ({ name, dialect: { Reader } }) => {
     const { chunks, reader, error } = expected;
     const brief = chunks.map(({ choices, usage }) => ({ choices, ...(usage ? { usage } : {}) }));
     const end = error === undefined ? completionOf(chunks) : { error: inspect(error) };
-    const { state, serviceTier } = reader;
+    const { state, serviceTier } = reader.report();
     const text = `${JSON.stringify({ chunks: brief, ...end, state, serviceTier }, undefined, 2)}\n`;
     await expect(text).toMatchFileSnapshot(path.join(folder, name.replace('.txt', '.json')));
   });

@@ -1,6 +1,6 @@
 import { CallIds, type Dialect } from '../../shared/upstreams/dialect.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
-import { channelRequest } from '../../shared/upstreams/types/channel-request.ts';
+import { channelRequest } from '../../shared/upstreams/called-channel.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';
 import { defaultOutputTokens } from '../../shared/relay/call/serving-channels.ts';
 import type { JsonRecord } from '../../shared/wire/json.ts';

@@ -2,6 +2,7 @@ import type { UpstreamEvent } from '../../shared/upstreams/body-events.ts';
 import {
   CannotCarry,
   type AnswerReader,
+  type AnswerReport,
   type Dialect,
   type ReaderContext,
 } from '../../shared/upstreams/dialect.ts';
@@ -57,12 +58,8 @@ class StatefulReader implements AnswerReader {
     return this.#reader.finishedChoices;
   }
 
-  get usage() {
-    return this.#reader.usage;
-  }
-
-  get state(): readonly StatePart[] | undefined {
-    return this.#parts.length > 0 ? this.#parts : undefined;
+  report(): AnswerReport {
+    return { ...this.#reader.report(), state: this.#parts.length > 0 ? this.#parts : undefined };
   }
 
   push(event: UpstreamEvent): ChatChunk[] {

@@ -171,7 +171,7 @@ describe('a plug-in is named in its own place alone', () => {
     "const key = environment['AZURE_API_KEY'];",
     "const other = import('./azure.ts');",
   ])('a channel type, in any spelling: %s', (text) => {
-    const files = ['shared/upstreams/types/channel-request.ts', 'shared/upstreams/types/openai.ts'];
+    const files = ['shared/upstreams/types/channel-attributes.ts', 'shared/upstreams/types/openai.ts'];
     const sources = tree({
       'shared/upstreams/types/azure.ts': '',
       'shared/upstreams/types/channel-types.ts': text,
@@ -187,10 +187,10 @@ describe('a plug-in is named in its own place alone', () => {
     const sources = tree({
       'shared/upstreams/types/azure.ts': '',
       'shared/upstreams/types/openai.ts': text,
-      'shared/upstreams/types/channel-request.ts': text,
+      'shared/upstreams/types/channel-attributes.ts': text,
     });
     expect(namedChannelTypes(sources, { typeNameHolders: {}, typeNameExamples: {} })).toEqual([
-      'shared/upstreams/types/channel-request.ts names the channel type azure',
+      'shared/upstreams/types/channel-attributes.ts names the channel type azure',
     ]);
   });
 
@@ -215,12 +215,12 @@ describe('a plug-in is named in its own place alone', () => {
     const sources = tree({
       'shared/upstreams/types/a.ts': setup,
       'shared/upstreams/types/b.ts': text,
-      'shared/upstreams/types/channel-request.ts': text,
+      'shared/upstreams/types/channel-attributes.ts': text,
       'shared/relay/dispatch/c.ts': text,
       'shared/adapters/transport/d.ts': 'const { region } = signer; send(scope.region, channel.id);',
     });
     expect(readOwnAttributes(sources)).toEqual([
-      expect.stringMatching(/^shared\/upstreams\/types\/channel-request.ts reads (region|api_version)/),
+      expect.stringMatching(/^shared\/upstreams\/types\/channel-attributes.ts reads (region|api_version)/),
       expect.stringMatching(/^shared\/relay\/dispatch\/c.ts reads (region|api_version)/),
     ]);
   });

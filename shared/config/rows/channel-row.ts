@@ -40,7 +40,7 @@ import {
 } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { type Capabilities, holdsFor, readCapabilities } from './capabilities.ts';
-import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/called-channel.ts';
 import { normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
 import { lastGoodIsUsed, type TableReader } from './read-table.ts';
 import { referenceProblem, type ReferenceRules } from './secret-reference.ts';

@@ -12,9 +12,10 @@ import {
   deltaText,
   GrowingText,
   type Kept,
+  ReasoningDetails,
 } from '../../wire/chat-response.ts';
 import { keptForAnswer } from '../endpoint.ts';
-import { isRecord, listIn, type JsonRecord } from '../../wire/json.ts';
+import { listIn, recordsIn } from '../../wire/json.ts';
 
 /** Folds the canonical stream into the one object of a non-streaming answer. */
 export class ChunksToCompletion {
@@ -87,7 +88,7 @@ class FoldedChoice {
     this.#content.add(delta.content ?? '');
     this.#reasoning.add(delta.reasoning_content ?? '');
     this.#refusal.add(delta.refusal ?? '');
-    this.#details.push(delta.reasoning_details ?? []);
+    this.#details.push(recordsIn(delta.reasoning_details));
     append(this.#annotations, delta.annotations?.filter(isUrlCitation) ?? [], this.#kept);
     append(this.#images, delta.images ?? [], this.#kept);
     for (const piece of delta.tool_calls ?? []) this.#pushCall(piece);
@@ -147,51 +148,4 @@ function toolCall(index: number, { id, type, name, text, extra }: FoldedCall): T
   const called =
     type === 'custom' ? { custom: { name, input: whole } } : { function: { name, arguments: whole } };
   return { index, id, type, ...called, ...(extra !== undefined && { extra_content: extra }) };
-}
-
-/** The fields whose pieces are joined. */
-const texts = new Set(['text', 'summary']);
-
-/**
- * OpenRouter's `reasoning_details`, joined from the pieces of a stream as its own answers that do not stream have them:
- * pieces in a row of one type and index are one detail, encrypted ones aside, which come whole. Details go back to the upstream, so nothing of them is lost.
- */
-class ReasoningDetails {
-  readonly list: unknown[] = [];
-  readonly #kept: Kept;
-
-  constructor(kept: Kept) {
-    this.#kept = kept;
-  }
-
-  push(pieces: readonly unknown[]): void {
-    for (const piece of pieces) {
-      const last = this.list.at(-1);
-      if (isRecord(piece) && isRecord(last) && samePlace(last, piece)) join(last, piece, this.#kept);
-      else {
-        this.#kept.value(piece);
-        this.list.push(isRecord(piece) ? { ...piece } : piece);
-      }
-    }
-  }
-}
-
-const samePlace = (a: JsonRecord, b: JsonRecord): boolean =>
-  typeof b['index'] === 'number' &&
-  a['index'] === b['index'] &&
-  a['type'] === b['type'] &&
-  b['data'] === undefined;
-
-function join(last: JsonRecord, piece: JsonRecord, kept: Kept): void {
-  for (const [field, value] of Object.entries(piece)) {
-    const before = last[field];
-    const grows = texts.has(field) && typeof before === 'string' && typeof value === 'string';
-    if (grows) {
-      kept.text(value);
-      last[field] = before + value;
-    } else if (value !== null && value !== '') {
-      if (value !== before) kept.value(value);
-      last[field] = value;
-    }
-  }
 }

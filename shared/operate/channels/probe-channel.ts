@@ -14,7 +14,7 @@ import { withheldTexts } from '../../upstreams/error-text.ts';
 import { CallerFault, ErrorInAnswer, type UpstreamFailure } from '../../upstreams/exchange.ts';
 import { effortScale } from '../../upstreams/quirks.ts';
 import { failureInAnswer, readFailure } from '../../upstreams/read-failure.ts';
-import { dialectOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import { dialectOf, upstreamModel } from '../../upstreams/called-channel.ts';
 import { channelTypes, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
@@ -190,7 +190,7 @@ async function outcomeOf(
   ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
   call: DirectCall,
 ): Promise<ProbeOutcome> {
-  const { called, built, dialect } = call;
+  const { called, built } = call;
   const { status, ok, body } = await sendCall(ports, call);
   // A web page says nothing that helps.
   const shown = /^\s*</.test(body) ? 'a web page' : cleanText(body, called.secret) || 'an empty body';
@@ -199,7 +199,7 @@ async function outcomeOf(
   const withheld = withheldTexts(built.known);
   if (!ok) {
     const reply = { status, headers: {}, body: bytesOf(body) };
-    return failedOutcome(await readFailure(reply, { dialect, type, withheld }), said);
+    return failedOutcome(await readFailure(reply, { type, withheld }), said);
   }
   const { chunks, hasUsage, failure } = readReply(body, call);
   if (failure instanceof ErrorInAnswer)

@@ -1,7 +1,7 @@
 /** Lists the models that an upstream offers, and sets those of a channel to them. Never leaves a channel without a model. */
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import { namesLike, type UpstreamModelList, type ModelPage } from '../../upstreams/channel-type.ts';
-import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import { upstreamModel } from '../../upstreams/called-channel.ts';
 import { channelSetups, channelTypes } from '../../upstreams/types/channel-types.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 import { parseJson } from '../../wire/json.ts';

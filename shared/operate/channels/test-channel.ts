@@ -13,8 +13,12 @@ import {
   type UpstreamReply,
   type UpstreamRequest,
 } from '../../upstreams/exchange.ts';
-import { dialectOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
-import { channelRequest, type BuiltRequest } from '../../upstreams/types/channel-request.ts';
+import {
+  dialectOf,
+  upstreamModel,
+  channelRequest,
+  type BuiltRequest,
+} from '../../upstreams/called-channel.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import { isRecord } from '../../wire/json.ts';
@@ -232,7 +236,7 @@ export function readReply(body: string, { dialect, context }: DirectCall): Reply
   } catch (error) {
     failure = error;
   }
-  return { chunks, model, hasUsage: reader.usage !== undefined, failure };
+  return { chunks, model, hasUsage: reader.report().usage !== undefined, failure };
 }
 
 /** The name of the model in an event, or in the object that the event carries. */

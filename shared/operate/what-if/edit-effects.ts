@@ -25,7 +25,7 @@ import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { servedKey, servedOf } from '../../billing/daily-keys.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
-import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import { upstreamModel } from '../../upstreams/called-channel.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 import type { ServedDay } from '../operator-ports.ts';
 

@@ -14,7 +14,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { storedMessage, storedPath } from '../../upstreams/restricted-fields.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
-import { dialectOf } from '../../upstreams/types/channel-quirks.ts';
+import { dialectOf } from '../../upstreams/called-channel.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
 /** What a call may need and a probe may deny. */

@@ -9,8 +9,13 @@ import type { StateOrigin, StatePart, TurnState } from '../../wire/turn-state.ts
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import { run } from '../../stream/machine.ts';
 import { type ChatChunk, hasContent } from '../../wire/chat-response.ts';
-import { dialectOf, quirksOf, upstreamModel } from '../../upstreams/types/channel-quirks.ts';
-import { channelRequest, type BuiltRequest } from '../../upstreams/types/channel-request.ts';
+import {
+  channelRequest,
+  dialectOf,
+  quirksOf,
+  upstreamModel,
+  type BuiltRequest,
+} from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
@@ -81,12 +86,12 @@ export class Attempt {
 
   /** Valid at any time: during the stream and after every kind of end. */
   report(): AttemptReport {
-    const { usage, serviceTier } = this.#reader ?? {};
+    const { usage, serviceTier, state } = this.#reader?.report() ?? {};
     const { dropped = [], effort, toolChoice, isMultiplied, stop } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
     const sent = { dropped: named, effort, toolChoice, outputTokensMax, isMultiplied, serviceTier, stop };
-    return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#state() };
+    return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#turn(state) };
   }
 
   /** Builds the request, once, and sends nothing. Throws CannotCarry, or the UpstreamFailure of the secret. */
@@ -136,8 +141,7 @@ export class Attempt {
   /** Sends the call. Throws unless the reply is a 2xx. */
   async #send(prepared: Prepared, watchdog: Watchdog): Promise<UpstreamReply> {
     const { entry } = this.#call;
-    const { dialect, built } = prepared;
-    const { request } = built;
+    const { request } = prepared.built;
     // Refused here where the address shows the loop, else by the hop header, one invocation later.
     if (entry && URL.parse(request.url)?.host === entry.host) throw new UpstreamFailure('loop');
     const headers = entry ? { ...request.headers, [hopHeader]: entry.hops } : request.headers;
@@ -146,7 +150,7 @@ export class Attempt {
     watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
     const { errorOfReply } = await import('./refused-attempt.ts');
-    const refused = { ...this.#refused(prepared), dialect, clock: this.#ports.clock };
+    const refused = { ...this.#refused(prepared), clock: this.#ports.clock };
     throw asError(await errorOfReply(reply, refused));
   }
 
@@ -208,8 +212,7 @@ export class Attempt {
     }
   }
 
-  #state(): TurnState | undefined {
-    const parts = this.#reader?.state;
+  #turn(parts: readonly StatePart[] | undefined): TurnState | undefined {
     const callIds = Array.from(this.#shownIds, (id) => id ?? '');
     return parts && this.#origin && { origin: this.#origin, callIds, parts };
   }

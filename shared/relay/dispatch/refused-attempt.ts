@@ -12,7 +12,7 @@ import {
 import { loopHeader } from '../../wire/ids.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
-import type { Dialect, Repeat } from '../../upstreams/dialect.ts';
+import type { Repeat } from '../../upstreams/dialect.ts';
 import { defaultDialect, dialectPath } from '../../upstreams/dialects/dialects.ts';
 import { withheldTexts } from '../../upstreams/error-text.ts';
 import {
@@ -21,7 +21,7 @@ import {
   type FailureClock,
   statusOfError,
 } from '../../upstreams/read-failure.ts';
-import type { BuiltRequest } from '../../upstreams/types/channel-request.ts';
+import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
 
 const defaultRetrySeconds = 5;
@@ -142,10 +142,10 @@ export function errorOfAnswer(error: UpstreamError, refused: RefusedAttempt): Er
 /** The error of a reply that is not a 2xx. Reads its body. */
 export async function errorOfReply(
   reply: UpstreamReply,
-  { dialect, clock, ...refused }: RefusedAttempt & { dialect: Dialect; clock: FailureClock },
+  { clock, ...refused }: RefusedAttempt & { clock: FailureClock },
 ): Promise<Error | Repeated> {
   const withheld = withheldTexts(refused.built.known);
-  const failure = await readFailure(reply, { dialect, type: refused.type, withheld, clock });
+  const failure = await readFailure(reply, { type: refused.type, withheld, clock });
   if (!(failure instanceof CallerFault)) return failure;
   return againOr(failure, { ...refused, error: failure.raw, status: failure.status });
 }

@@ -30,7 +30,7 @@ import {
 import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
 import { chargeOf, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import { upstreamModel } from '../../upstreams/types/channel-quirks.ts';
+import { upstreamModel } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
 import { callTo, outputLimit, ruleLimitsOf } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';

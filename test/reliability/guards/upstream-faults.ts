@@ -141,7 +141,7 @@ export const upstreamFaults: readonly Removal[] = [
   },
   {
     rows: ['F12'],
-    file: 'shared/upstreams/types/channel-request.ts',
+    file: 'shared/upstreams/called-channel.ts',
     find: 'includeUsage: params.include_usage && (type.reportsUsage?.(channel) ?? true)',
     replace: 'includeUsage: false',
     test: 'test/unit/relay/pipeline.test.ts',

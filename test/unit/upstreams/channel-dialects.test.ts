@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readChannel, type ChannelRow } from '../../../shared/config/rows/channel-row.ts';
 import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
-import { dialectOf, quirksOf } from '../../../shared/upstreams/types/channel-quirks.ts';
+import { dialectOf, quirksOf } from '../../../shared/upstreams/called-channel.ts';
 import { channelTypes, type OwnAttributeName } from '../../../shared/upstreams/types/channel-types.ts';
 
 const secret = 'ssm:/relay/relay/x';
@@ -95,7 +95,8 @@ describe('how a channel differs from its dialect', () => {
     [openai, 'gpt-5.6', { sampling: 'none', limitFields: undefined }],
     [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitFields: undefined }],
   ])('needs no setting: %j, %s', (row, name, quirks) => {
-    expect(quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toMatchObject(quirks);
+    const unset = { wantsBack: undefined, echoes: undefined, customTools: undefined, limitFields: undefined };
+    expect({ ...unset, ...quirksOf(rowOf({ ...row, mapper: { m: name } }), 'm') }).toMatchObject(quirks);
   });
 
   it.each([

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ChannelRow, readChannel } from '../../../shared/config/rows/channel-row.ts';
-import { dialectOf } from '../../../shared/upstreams/types/channel-quirks.ts';
-import { channelRequest } from '../../../shared/upstreams/types/channel-request.ts';
+import { dialectOf, channelRequest } from '../../../shared/upstreams/called-channel.ts';
 import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { callIds, chatCall } from '../../support/dialect-parts.ts';
 import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';

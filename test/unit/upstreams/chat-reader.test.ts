@@ -59,9 +59,13 @@ describe('what an answer says beside text', () => {
   });
 
   it('is the service tier, if it is a word', () => {
-    expect(read([{ ...delta({ content: 'x' }), service_tier: 'flex' }]).reader.serviceTier).toBe('flex');
+    expect(read([{ ...delta({ content: 'x' }), service_tier: 'flex' }]).reader.report().serviceTier).toBe(
+      'flex',
+    );
     for (const tier of ['a b', 'x'.repeat(33), 7])
-      expect(read([{ ...delta({ content: 'x' }), service_tier: tier }]).reader.serviceTier).toBeUndefined();
+      expect(
+        read([{ ...delta({ content: 'x' }), service_tier: tier }]).reader.report().serviceTier,
+      ).toBeUndefined();
   });
 
   it('is reasoning between tags where the row says so, once', () => {
@@ -75,7 +79,11 @@ describe('what an answer says beside text', () => {
       );
     expect(texts(read(events, { quirks }))).toEqual(['so on', 'hi']);
     expect(texts(read(events))).toEqual(['', '<think>so on</think>hi']);
-    const mirrored = [delta({ reasoning_content: 'so', content: '<think>so' }), ...events.slice(2)];
+    const mirrored = [
+      delta({ reasoning_content: 'so', content: '<think>so' }),
+      delta({ reasoning_content: ' on', content: ' on</think>' }),
+      ...events.slice(3),
+    ];
     expect(texts(read(mirrored, { quirks }))).toEqual(['so on', 'hi']);
     expect(texts(read(events.slice(0, 2), { quirks }))).toEqual(['so', '']);
   });
@@ -152,7 +160,7 @@ describe('the counts of an answer', () => {
     ['under x_groq', { ...delta({}, 'stop'), x_groq: { id: 'x', usage: counts } }],
   ])('are read %s', (_case, event) => {
     const { reader, chunks } = read([delta({ content: 'x' }), event]);
-    expect(reader.usage).toMatchObject({ input: 3, output: 4 });
+    expect(reader.report().usage).toMatchObject({ input: 3, output: 4 });
     expect(chunks.every(({ usage }) => usage === null)).toBe(true);
   });
 
@@ -162,7 +170,7 @@ describe('the counts of an answer', () => {
       { choices: [], usage: { prompt_tokens: 3, completion_tokens: 9, prompt_tokens_details: null } },
       { choices: [], usage: { prompt_tokens: 0, completion_tokens: 0 } },
     ];
-    expect(read([delta({ content: 'x' }, 'stop'), ...events]).reader.usage).toMatchObject({
+    expect(read([delta({ content: 'x' }, 'stop'), ...events]).reader.report().usage).toMatchObject({
       input: 3,
       output: 9,
       cached: 2,

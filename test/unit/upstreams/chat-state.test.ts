@@ -27,7 +27,7 @@ function stateOf(...deltas: object[]): readonly StatePart[] | undefined {
   for (const delta of deltas) reader.push({ kind: 'value', value: { choices: [{ index: 0, delta }] } });
   reader.push({ kind: 'done' });
   reader.end();
-  return reader.state;
+  return reader.report().state;
 }
 
 /** The turn as it goes up. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MirroredReasoning, ThinkTags } from '../../../shared/upstreams/dialects/chat/think-tags.ts';
+import { ThinkTags } from '../../../shared/upstreams/dialects/chat/think-tags.ts';
 
 function split(...pieces: string[]): [reasoning: string, content: string] {
   const tags = new ThinkTags();
@@ -49,79 +49,5 @@ describe('reasoning between tags', () => {
         },
       ),
     );
-  });
-});
-
-describe('reasoning that comes twice', () => {
-  const shown = (...texts: ['field' | 'tags', string][]): string => {
-    const mirrored = new MirroredReasoning();
-    return texts.map(([source, text]) => mirrored.push(source, text)).join('');
-  };
-  it.each<[string, ['field' | 'tags', string][], string]>([
-    [
-      'is shown once',
-      [
-        ['field', 'so what'],
-        ['tags', 'so '],
-        ['tags', 'what'],
-      ],
-      'so what',
-    ],
-    [
-      'is shown once when both come together',
-      [
-        ['field', 'so'],
-        ['tags', 'so'],
-        ['field', ' on'],
-        ['tags', ' on'],
-      ],
-      'so on',
-    ],
-    [
-      'is shown once whichever is ahead',
-      [
-        ['tags', 'so'],
-        ['field', 'so on'],
-        ['tags', ' on and'],
-      ],
-      'so on and',
-    ],
-    [
-      'is shown once although its tag has a line of its own',
-      [
-        ['field', 'so'],
-        ['tags', '\nso'],
-      ],
-      'so',
-    ],
-    [
-      'goes on in both ways once the two differ',
-      [
-        ['field', 'so'],
-        ['tags', 'so'],
-        ['tags', 'x'],
-        ['field', 'y'],
-      ],
-      'soxy',
-    ],
-    [
-      'is shown whole when the two differ',
-      [
-        ['field', 'some'],
-        ['tags', 'so'],
-        ['tags', 'x'],
-      ],
-      'somesox',
-    ],
-    [
-      'is shown when it comes one way',
-      [
-        ['tags', 'a'],
-        ['tags', 'a'],
-      ],
-      'aa',
-    ],
-  ])('%s', (_case, texts, expected) => {
-    expect(shown(...texts)).toBe(expected);
   });
 });

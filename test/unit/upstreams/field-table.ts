@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CannotCarry, type Dialect, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
-import { sentBody } from '../../../shared/upstreams/types/channel-request.ts';
+import { sentBody } from '../../../shared/upstreams/called-channel.ts';
 import type { CanonicalCall, ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import { isRecord } from '../../../shared/wire/json.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';

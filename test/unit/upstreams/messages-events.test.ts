@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
-import { MessagesReader, messagesError } from '../../../shared/upstreams/dialects/messages/events.ts';
+import { MessagesReader } from '../../../shared/upstreams/dialects/messages/events.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../../shared/upstreams/exchange.ts';
 import type { ChatChunk } from '../../../shared/wire/chat-response.ts';
 import { callIds, readerContext } from '../../support/dialect-parts.ts';
@@ -268,7 +268,7 @@ describe('calls', () => {
 });
 
 describe('state', () => {
-  const state = (events: unknown[]): unknown => readEvents([begin, ...events, end]).reader.state;
+  const state = (events: unknown[]): unknown => readEvents([begin, ...events, end]).reader.report().state;
   const signature = (value: string, index = 0): Json =>
     delta({ type: 'signature_delta', signature: value }, index);
 
@@ -406,12 +406,15 @@ it.each(['thinking', 'signature', 'data', 'later'])(
 describe('usage', () => {
   const usage = (...values: unknown[]): unknown => {
     const events = values.map((value) => ({ type: 'message_delta', delta: {}, usage: value }));
-    return readEvents([...events, said('a'), end]).reader.usage;
+    return readEvents([...events, said('a'), end]).reader.report().usage;
   };
   it('says the service tier, if it is one short word', () => {
     const tierOf = (tier: unknown) =>
-      readEvents([{ type: 'message_delta', delta: {}, usage: { service_tier: tier } }, said('a'), end]).reader
-        .serviceTier;
+      readEvents([
+        { type: 'message_delta', delta: {}, usage: { service_tier: tier } },
+        said('a'),
+        end,
+      ]).reader.report().serviceTier;
     expect(['priority', 'a b', 'x'.repeat(33), 7].map(tierOf)).toEqual([
       'priority',
       undefined,
@@ -457,20 +460,5 @@ describe('usage', () => {
     ],
   ])('%s', (_case, values, expected) => {
     expect(usage(...values)).toEqual(expected);
-  });
-});
-
-describe('the body of a refusal', () => {
-  it.each<[unknown, unknown]>([
-    [
-      { type: 'error', error: { type: 'invalid_request_error', message: 'm' }, request_id: 'r' },
-      { type: 'invalid_request_error', message: 'm', code: undefined, param: undefined },
-    ],
-    [{ message: 'The security token is invalid.' }, { message: 'The security token is invalid.' }],
-    [{ error: 'no' }, { message: 'no' }],
-    ['<html>', undefined],
-    [{ type: 'message' }, undefined],
-  ])('%j', (body, expected) => {
-    expect(messagesError(body)).toEqual(expected);
   });
 });

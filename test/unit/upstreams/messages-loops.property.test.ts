@@ -55,7 +55,7 @@ async function ask(vendor: Vendor, { request, states, settings: own }: Conversat
   const { choices } = fold.completion();
   const [choice] = choices;
   if (!choice) throw new Error('no choice');
-  return { sent, choice, usage: reader.usage, state: reader.state };
+  return { sent, choice, usage: reader.report().usage, state: reader.report().state };
 }
 
 /** An answer as clients send it back. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { effortScale, knownEffort } from '../../../shared/upstreams/quirks.ts';
+import { effortScale } from '../../../shared/upstreams/quirks.ts';
+import { knownEffort } from '../../../shared/upstreams/request-parts.ts';
 
 const three = ['low', 'medium', 'high'];
 

@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
-import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
-import {
-  type UpstreamReply,
-  CallerFault,
-  UpstreamFailure,
-  type UpstreamError,
-} from '../../../shared/upstreams/exchange.ts';
+import { errorIn } from '../../../shared/upstreams/answer-writer.ts';
+import { type UpstreamReply, CallerFault, UpstreamFailure } from '../../../shared/upstreams/exchange.ts';
 import { failureInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
 
 const nowMs = Date.UTC(2026, 10, 21, 12, 0, 0);
@@ -14,7 +9,7 @@ const never = (_milliseconds: number) => new Promise<void>(() => undefined);
 
 interface Answer {
   status: number;
-  error?: UpstreamError;
+  error?: object;
   headers?: Record<string, string>;
   ownFault?: ChannelType['ownFault'];
   body?: UpstreamReply['body'];
@@ -26,9 +21,8 @@ async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
 
 const read = ({ status, error = {}, headers = {}, ownFault, body }: Answer, sleep = never) =>
   readFailure(
-    { status, headers, body: body ?? bytesOf(JSON.stringify(error)) },
+    { status, headers, body: body ?? bytesOf(JSON.stringify({ error })) },
     {
-      dialect: { error: (value) => value as UpstreamError | undefined },
       type: ownFault ? { ownFault } : {},
       withheld: [],
       clock: { now: () => nowMs, sleep },
@@ -160,7 +154,7 @@ describe('a status of the caller’s fault', () => {
       reasons.includes('AccessDeniedException') ? 'channel' : reasons.includes('KEY') ? 'secret' : undefined;
     const headers = { 'x-amzn-errortype': 'AccessDeniedException:http://internal.amazon.com/coral/' };
     expect(await read({ status: 400, headers, ownFault })).toMatchObject({ kind: 'status', status: 400 });
-    expect(await read({ status: 400, error: { reasons: ['KEY'] }, ownFault })).toMatchObject({
+    expect(await read({ status: 400, error: { details: [{ reason: 'KEY' }] }, ownFault })).toMatchObject({
       kind: 'secret',
     });
     expect(await read({ status: 400, error: { message: 'KEY' }, ownFault })).toBeInstanceOf(CallerFault);
@@ -176,29 +170,28 @@ describe('an error inside an answer with status 200', () => {
   const chat = (error: object) => ({ error: { message: 'x', ...error } });
 
   it.each([
-    ['responses', failedResponse('invalid_prompt'), caller(400)],
-    ['responses', failedResponse('invalid_image_format'), caller(400)],
-    ['responses', failedResponse('image_content_policy_violation'), caller(400)],
-    ['responses', failedResponse('image_too_large'), caller(413)],
-    ['responses', { type: 'error', code: 'rate_limit_exceeded', message: 'x' }, failed(429)],
-    ['responses', failedResponse('server_error'), unknown],
-    ['messages', messages('invalid_request_error'), caller(400)],
-    ['messages', messages('rate_limit_error'), failed(429)],
-    ['messages', messages('overloaded_error'), failed(529)],
-    ['messages', messages('authentication_error'), failed(401)],
-    ['messages', messages('permission_error'), failed(403)],
-    ['messages', messages('api_error'), unknown],
-    ['chat', chat({ type: 'invalid_request_error', code: 'unsupported_value' }), caller(400)],
-    ['chat', chat({ type: 'invalid_request_error', code: 'invalid_api_key' }), failed(401)],
-    ['chat', chat({ code: 429, status: 'RESOURCE_EXHAUSTED' }), failed(429)],
-    ['chat', chat({ code: 'content_filter' }), caller(400)],
-    ['chat', chat({ code: 'server_error', type: 'invalid_request_error' }), unknown],
-    ['chat', chat({ code: 502 }), unknown],
-    ['chat', chat({ code: 'something_new' }), unknown],
-    ['chat', chat({ message: 'invalid_request_error' }), unknown],
-  ])('in %s, %j, is what its status would make of it', async (name, body, expected) => {
-    const error = (await loadDialect(name)).error(body) ?? {};
-    expect(failureInAnswer(error, [])).toMatchObject(expected);
+    [failedResponse('invalid_prompt'), caller(400)],
+    [failedResponse('invalid_image_format'), caller(400)],
+    [failedResponse('image_content_policy_violation'), caller(400)],
+    [failedResponse('image_too_large'), caller(413)],
+    [{ type: 'error', code: 'rate_limit_exceeded', message: 'x' }, failed(429)],
+    [failedResponse('server_error'), unknown],
+    [messages('invalid_request_error'), caller(400)],
+    [messages('rate_limit_error'), failed(429)],
+    [messages('overloaded_error'), failed(529)],
+    [messages('authentication_error'), failed(401)],
+    [messages('permission_error'), failed(403)],
+    [messages('api_error'), unknown],
+    [chat({ type: 'invalid_request_error', code: 'unsupported_value' }), caller(400)],
+    [chat({ type: 'invalid_request_error', code: 'invalid_api_key' }), failed(401)],
+    [chat({ code: 429, status: 'RESOURCE_EXHAUSTED' }), failed(429)],
+    [chat({ code: 'content_filter' }), caller(400)],
+    [chat({ code: 'server_error', type: 'invalid_request_error' }), unknown],
+    [chat({ code: 502 }), unknown],
+    [chat({ code: 'something_new' }), unknown],
+    [chat({ message: 'invalid_request_error' }), unknown],
+  ])('%j is what its status would make of it', (body, expected) => {
+    expect(failureInAnswer(errorIn(body) ?? {}, [])).toMatchObject(expected);
   });
 
   it.each([
@@ -214,5 +207,61 @@ describe('an error inside an answer with status 200', () => {
     const own = (fault: 'secret' | 'channel') => failureInAnswer(error, [], { ownFault: () => fault });
     expect(own('secret')).toMatchObject({ kind: 'secret', status: 400 });
     expect(own('channel')).toMatchObject({ kind: 'status', status: 400 });
+  });
+});
+
+describe("an upstream's error", () => {
+  const google = {
+    code: 400,
+    message: 'API key not valid.',
+    status: 'INVALID_ARGUMENT',
+    details: [
+      { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' },
+      { reason: 'a b' },
+    ],
+  };
+  it.each<[string, unknown, unknown]>([
+    [
+      "OpenAI's",
+      { error: { message: 'm', type: 't', param: 'p', code: 'c', extra: 1 } },
+      { message: 'm', type: 't', param: 'p', code: 'c' },
+    ],
+    [
+      'Google’s, with its reasons, in a list',
+      [{ error: google }],
+      { message: google.message, type: 'INVALID_ARGUMENT', code: 400, reasons: ['API_KEY_INVALID'] },
+    ],
+    ['a text', { error: 'm', code: 'c' }, { message: 'm', code: 'c' }],
+    [
+      'bare, with a numeric code',
+      { object: 'error', message: 'm', type: 'BadRequestError', code: 400 },
+      { message: 'm', type: 'BadRequestError', code: 400 },
+    ],
+    ['a detail', { detail: 'm' }, { message: 'm' }],
+    ['a list of details', { detail: [{ msg: 'm' }] }, { message: 'm' }],
+    [
+      'a list of details inside the message, with the path of the field',
+      {
+        object: 'error',
+        message: {
+          detail: [{ type: 'extra_forbidden', loc: ['body', 'user'], msg: 'Extra inputs are not permitted' }],
+        },
+      },
+      { message: 'Extra inputs are not permitted', param: 'user' },
+    ],
+    [
+      'Anthropic’s',
+      { type: 'error', error: { type: 'invalid_request_error', message: 'm' }, request_id: 'r' },
+      { type: 'invalid_request_error', message: 'm' },
+    ],
+    [
+      'an event of Responses, whose type says only that it is one',
+      { type: 'error', code: 'c', message: 'm' },
+      { code: 'c', message: 'm' },
+    ],
+    ['none', { choices: [] }, undefined],
+    ['no object', 'm', undefined],
+  ])('is read: %s', (_case, body, expected) => {
+    expect(errorIn(body)).toEqual(expected);
   });
 });

@@ -86,7 +86,7 @@ describe('an answer that is not whole', () => {
     const usage = { input_tokens: 5, output_tokens: 2 };
     const failed = { type: 'response.failed', response: { status: 'failed', usage, error: { code: 'c' } } };
     expect(() => push(reader, [failed])).toThrow(ErrorInAnswer);
-    expect(reader.usage).toMatchObject({ input: 5, output: 2 });
+    expect(reader.report().usage).toMatchObject({ input: 5, output: 2 });
   });
 
   it('ends normally if the connection breaks after its end mark', () => {
@@ -155,7 +155,7 @@ describe('the state of a turn', () => {
         function: { name: 'f', arguments: `{"a":${i + 1}}` },
       })),
     };
-    const states = new Map([[turn, reader.state ?? []]]);
+    const states = new Map([[turn, reader.report().state ?? []]]);
     const { body } = responsesBody(chatCall({ model: 'm', messages: [turn] }), settingsWith({ states }));
     expect(JSON.stringify(body['input'])).toBe(
       JSON.stringify([
@@ -183,7 +183,7 @@ describe('the state of a turn', () => {
       done(item, at(0)),
       completed(item),
     ]);
-    expect(reader.state).toEqual([{ opaque: { item } }, { call: 0 }]);
+    expect(reader.report().state).toEqual([{ opaque: { item } }, { call: 0 }]);
   });
 
   it.each<[string, Value[]]>([
@@ -195,7 +195,7 @@ describe('the state of a turn', () => {
   ])('is none where the answer has only %s', (_case, values) => {
     const reader = readerOf();
     push(reader, values);
-    expect(reader.state).toBeUndefined();
+    expect(reader.report().state).toBeUndefined();
   });
 });
 
@@ -206,7 +206,7 @@ describe('the usage of a Responses upstream', () => {
     return reader;
   };
   it.each(['a b', 'x'.repeat(33), 7])('has no service tier that is not one short word: %j', (tier) => {
-    expect(usageOf({}, tier).serviceTier).toBeUndefined();
+    expect(usageOf({}, tier).report().serviceTier).toBeUndefined();
   });
 
   it('has what was read from and written to the cache, and reasoning', () => {
@@ -216,11 +216,11 @@ describe('the usage of a Responses upstream', () => {
       output_tokens: 20,
       output_tokens_details: { reasoning_tokens: 8 },
     });
-    expect(reader.usage).toEqual({ input: 100, output: 20, cached: 60, written: 30, reasoning: 8 });
-    expect(reader.serviceTier).toBe('flex');
+    expect(reader.report().usage).toEqual({ input: 100, output: 20, cached: 60, written: 30, reasoning: 8 });
+    expect(reader.report().serviceTier).toBe('flex');
   });
 
   it('is none where there is no count', () => {
-    expect(usageOf({}).usage).toBeUndefined();
+    expect(usageOf({}).report().usage).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Dialect, RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
 import { dialectNames, loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
-import { sentBody } from '../../../shared/upstreams/types/channel-request.ts';
+import { sentBody } from '../../../shared/upstreams/called-channel.ts';
 import { type CanonicalCall, splitKnown, type ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';

@@ -5,25 +5,18 @@ import {
   type ChatChunk,
   type ChatDelta,
   type FinishReason,
-  type ReportedUsage,
   deltaText,
   GrowingText,
+  ReasoningDetails,
   type UrlCitation,
 } from '../../../wire/chat-response.ts';
 import { isRecord, type JsonRecord, asRecord, listIn, recordsIn, textIn } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import {
-  AnswerWriter,
-  tooLarge,
-  serviceTierOf,
-  UsageCounts,
-  type VendorCounts,
-} from '../../answer-writer.ts';
+import { AnswerWriter, errorIn, tooLarge, type VendorCounts } from '../../answer-writer.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
-import type { AnswerReader, ReaderContext } from '../../dialect.ts';
+import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
-import { DetailBlocks, statePartsOf } from './state.ts';
-import { MirroredReasoning, ThinkTags, type SplitText } from './think-tags.ts';
+import { ThinkTags, type SplitText } from './think-tags.ts';
 import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
 /** The fields that are read, of a chunk and of a whole completion. Compatible servers send anything, so each is checked. */
@@ -38,12 +31,10 @@ const choicesMax = 128;
  */
 export class ChatReader implements AnswerReader {
   done = false;
-  serviceTier: string | undefined;
   readonly #context: ReaderContext;
   readonly #writer: AnswerWriter;
   #names: DeclaredNames | undefined;
   readonly #choices = new Map<number, Choice>();
-  readonly #usage = new UsageCounts();
   #understood = false;
   /** The last event with `citations` of its own, which each event repeats, longer or not. */
   #cited: JsonRecord | undefined;
@@ -53,12 +44,9 @@ export class ChatReader implements AnswerReader {
     this.#writer = new AnswerWriter(context);
   }
 
-  get usage(): ReportedUsage | undefined {
-    return this.#usage.reported;
-  }
-
-  get state(): readonly StatePart[] | undefined {
-    return this.#choices.get(0)?.state;
+  /** State is kept of the first choice: it is the one that a client continues with. */
+  report(): AnswerReport {
+    return this.#writer.report(this.#choices.get(0)?.parts() ?? []);
   }
 
   /** Whether the answer is complete: every choice has its finish reason, or `[DONE]` was read. */
@@ -82,9 +70,8 @@ export class ChatReader implements AnswerReader {
     const value: ChatEvent = event.value;
     const error = this.#whole ? undefined : errorOfEvent(value);
     if (error) throw new ErrorInAnswer(error);
-    this.#usage.push(countsOfEvent(value));
     const { service_tier: tier, choices, citations } = value;
-    this.serviceTier = serviceTierOf(tier) ?? this.serviceTier;
+    this.#writer.note(countsOfEvent(value), tier);
     if (Array.isArray(citations) && citations.length > 0) this.#cited = value;
     if (!Array.isArray(choices)) return [];
     this.#understood = true;
@@ -125,7 +112,7 @@ export class ChatReader implements AnswerReader {
       this.#names ??= DeclaredNames.of(sent.body);
       return new UpstreamToolCalls(this.#writer, this.#names, sent.wrapped);
     };
-    const choice = new Choice(this.#writer, { isFirst: index === 0, thinkTags: quirks.thinkTags, newCalls });
+    const choice = new Choice(this.#writer, { thinkTags: quirks.thinkTags, newCalls });
     this.#choices.set(index, choice);
     return choice;
   }
@@ -139,40 +126,40 @@ export class ChatReader implements AnswerReader {
   }
 }
 
-interface ChoiceReading {
-  /** State is kept of the first choice: it is the one that a client continues with. */
-  isFirst: boolean;
-  thinkTags: boolean;
-  /** Is asked at the first call. */
-  newCalls: () => UpstreamToolCalls;
-}
-
 /** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
 class Choice {
   finish: FinishReason | undefined;
   /** It has annotations of its own. */
   annotated = false;
   readonly #kept: AnswerWriter['kept'];
-  readonly #reading: ChoiceReading;
+  /** Is asked at the first call. */
+  readonly #newCalls: () => UpstreamToolCalls;
   #hasContent = false;
   #hasSaid = false;
   #tools: UpstreamToolCalls | undefined;
-  readonly #tags: { split: ThinkTags; mirrored: MirroredReasoning } | undefined;
-  #details: DetailBlocks | undefined;
+  readonly #tags: ThinkTags | undefined;
+  /** Reasoning in a field and between tags is the same text twice: where it came first, there it is read. */
+  #reasons: 'field' | 'tags' | undefined;
+  readonly #details: ReasoningDetails;
+  /** Under the name by which the upstream sent it: it takes it back under the same. */
   #reasoning: { field: DeltaReading['reasoningField']; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
   #textLength = 0;
 
-  constructor({ kept }: AnswerWriter, reading: ChoiceReading) {
+  constructor(
+    { kept }: AnswerWriter,
+    { thinkTags, newCalls }: { thinkTags: boolean; newCalls: () => UpstreamToolCalls },
+  ) {
     this.#kept = kept;
-    this.#reading = reading;
-    if (reading.thinkTags) this.#tags = { split: new ThinkTags(), mirrored: new MirroredReasoning() };
+    this.#details = new ReasoningDetails(kept);
+    this.#newCalls = newCalls;
+    if (thinkTags) this.#tags = new ThinkTags();
   }
 
   /** Returns nothing for a choice without content. */
   push(source: ChatChoice): { delta: ChatDelta; logprobs: unknown } | undefined {
     const { delta: piece, message, finish_reason: reason } = source;
-    if (reason === 'error') throw new ErrorInAnswer(chatError(source) ?? {});
+    if (reason === 'error') throw new ErrorInAnswer(errorIn(source) ?? {});
     let delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     // Perplexity has both: beside a stream's pieces the text so far, and beside a whole answer an empty piece.
     const isWhole = !isRecord(piece) || (!this.#hasSaid && finishReason(reason) !== undefined);
@@ -196,33 +183,42 @@ class Choice {
     const reason = this.finish ?? 'stop';
     const calls = this.#tools?.end(reason === 'stop' || reason === 'tool_calls') ?? [];
     // A tag may still be held that only began.
-    const texts = this.#tags ? this.#shown(this.#tags.split.end(), '') : {};
+    const texts = this.#tags ? this.#shown(this.#tags.end(), '') : {};
     const deltas = [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((each) => !isEmpty(each));
-    return { deltas, reason, anyCalls: (this.#tools?.shown ?? 0) > 0 };
+    return { deltas, reason, anyCalls: (this.#tools?.shown.length ?? 0) > 0 };
   }
 
-  get state(): readonly StatePart[] | undefined {
+  /**
+   * The turn: reasoning, text, calls. Reasoning text comes back only with turns that called tools, and is in the details if
+   * there are any; signatures and details always come back.
+   */
+  parts(): StatePart[] {
+    const calls = this.#tools?.shown ?? [];
+    const parts: StatePart[] = [];
+    const details = this.#details.list;
+    const reasoning = this.#reasoning;
+    if (details.length > 0) parts.push({ opaque: { reasoning_details: details } });
+    else if (reasoning && calls.length > 0)
+      parts.push({ opaque: { [reasoning.field]: reasoning.text.text } });
+    if (this.#textLength > 0) parts.push({ text: this.#textLength });
+    for (const [call, { extra }] of calls.entries()) {
+      parts.push({ call });
+      if (extra) parts.push({ opaque: { call, extra_content: extra } });
+    }
     const loose = this.#tools?.looseExtra;
-    return statePartsOf({
-      reasoning: this.#reasoning && { ...this.#reasoning, text: this.#reasoning.text.text },
-      details: this.#details?.blocks ?? [],
-      extra: loose || this.#extra ? { ...loose, ...this.#extra } : undefined,
-      callExtras: this.#tools?.extras ?? new Map<number, JsonRecord>(),
-      textLength: this.#textLength,
-      calls: this.#tools?.shown ?? 0,
-    });
+    if (loose || this.#extra) parts.push({ opaque: { extra_content: { ...loose, ...this.#extra } } });
+    return parts;
   }
 
   #read(read: DeltaReading): ChatDelta {
-    const { content, reasoning, refusal, details, annotations, images } = read;
+    const { content, refusal, details, annotations, images } = read;
     this.#keep(read);
     this.annotated ||= annotations.length > 0;
-    const calls = read.calls.length > 0 ? (this.#tools ??= this.#reading.newCalls()).push(read.calls) : [];
+    const calls = read.calls.length > 0 ? (this.#tools ??= this.#newCalls()).push(read.calls) : [];
     // Reasoning in its own field comes before what stands between tags.
-    const inField = this.#tags ? this.#tags.mirrored.push('field', reasoning) : reasoning;
-    const split = this.#tags ? this.#tags.split.push(content) : { content, reasoning: '' };
+    const inField = this.#reasoningOf('field', read.reasoning);
     return {
-      ...this.#shown(split, inField),
+      ...this.#shown(this.#tags?.push(content) ?? { content, reasoning: '' }, inField),
       ...(refusal !== '' && { refusal }),
       ...(details.length > 0 && { reasoning_details: details }),
       ...(calls.length > 0 && { tool_calls: calls }),
@@ -234,19 +230,20 @@ class Choice {
   /** Text as it was split, behind reasoning in a field of its own. */
   #shown({ content, reasoning: between }: SplitText, inField: string): ChatDelta {
     this.#textLength += content.length;
-    const reasoning = inField + (this.#tags?.mirrored.push('tags', between) ?? between);
+    const reasoning = inField + this.#reasoningOf('tags', between);
     return { ...(content !== '' && { content }), ...(reasoning !== '' && { reasoning_content: reasoning }) };
+  }
+
+  #reasoningOf(place: 'field' | 'tags', text: string): string {
+    if (text !== '') this.#reasons ??= place;
+    return this.#reasons === place ? text : '';
   }
 
   #keep({ content, reasoning, reasoningField, refusal, details, extra, calls, images }: DeltaReading): void {
     const text = content + reasoning + refusal;
     this.#kept.text(text);
     this.#hasContent ||= text !== '' || calls.length > 0 || images.length > 0;
-    if (!this.#reading.isFirst) return;
-    if (details.length > 0) {
-      this.#details ??= new DetailBlocks(this.#kept);
-      this.#details.push(details);
-    }
+    this.#details.push(details);
     if (extra) {
       this.#kept.value(extra);
       this.#extra = { ...this.#extra, ...extra };
@@ -389,52 +386,9 @@ function countsOf(usage: JsonRecord): VendorCounts {
   };
 }
 
-const reasonsMax = 8;
-const reasonPattern = /^[A-Za-z0-9_.-]{1,100}$/;
-
-/** OpenAI's error object, or one of the shapes that servers behind compatible upstreams use. */
-export function chatError(body: unknown): UpstreamError | undefined {
-  // Some upstreams wrap the error in a list.
-  const whole = asRecord(firstOf(body));
-  const { message, detail } = whole;
-  const error = firstOf(whole['error']);
-  if (isRecord(error)) return readError(error);
-  if (typeof error === 'string') return readError({ ...whole, message: error });
-  if (typeof message === 'string') return readError(whole);
-  if (typeof detail === 'string') return { message: detail };
-  return detailError(detail) ?? detailError(asRecord(message)['detail']);
-}
-
-/** The first of the faults that validating servers list, each with the path of its field in `loc`. */
-function detailError(detail: unknown): UpstreamError | undefined {
-  if (!Array.isArray(detail)) return undefined;
-  const { msg, loc } = asRecord(detail[0]);
-  const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : undefined;
-  return { message: msg, ...(path && { param: path }) };
-}
-
-/**
- * The error in an event of an answer with status 200. Some servers send the error itself,
- * marked by its type.
- */
+/** The error in an event of an answer with status 200. Some servers send the error itself, marked by its type. */
 function errorOfEvent(event: JsonRecord): UpstreamError | undefined {
   const marked = event['object'] === 'error' || event['type'] === 'error';
   if (!event['error'] && !(marked && !Array.isArray(event['choices']))) return undefined;
-  return chatError(event) ?? {};
+  return errorIn(event) ?? {};
 }
-
-/** Codes stay numbers where they are: Google's and others' repeat the status there and say the rest in `status`. */
-function readError(error: JsonRecord): UpstreamError {
-  const { message, type, status, code, param, details } = error;
-  const found = listIn(details).map((detail) => textIn(asRecord(detail)['reason']));
-  const reasons = found.filter((reason) => reasonPattern.test(reason)).slice(0, reasonsMax);
-  return {
-    message,
-    type: type ?? (typeof status === 'string' ? status : undefined),
-    code,
-    param,
-    ...(reasons.length > 0 && { reasons }),
-  };
-}
-
-const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);

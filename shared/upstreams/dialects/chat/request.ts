@@ -9,6 +9,7 @@ import {
   type JsonRecord,
   recordsIn,
 } from '../../../wire/json.ts';
+import type { StatePart } from '../../../wire/turn-state.ts';
 import {
   type CallIds,
   CannotCarry,
@@ -16,18 +17,69 @@ import {
   type SentBody,
   type Dialect,
 } from '../../dialect.ts';
-import { mappedIds, wrappedInput, toolName, wrappedTool, setByRow } from '../../request-parts.ts';
 import {
-  continuation,
-  type Quirks,
-  echoedFields,
   knownEffort,
-  limitFields,
+  mappedIds,
   refusedSampling,
-  callersTools,
-} from '../../quirks.ts';
-import { withState } from './state.ts';
-import { ChatReader, chatError } from './events.ts';
+  setByRow,
+  toolName,
+  wrappedInput,
+  wrappedTool,
+} from '../../request-parts.ts';
+import { continuation, type Quirks, echoedFields, limitFields, callersTools } from '../../quirks.ts';
+import { ChatReader } from './events.ts';
+
+/** Fields that are set apart from the others, or never sent. */
+const elsewhere = ['messages', 'official', 'stream', 'stream_options', 'model'];
+
+/**
+ * Never changes the call. Fields that the relay does not know are sent if the client wrote Chat Completions. Requests a
+ * stream with usage unless the channel does not support it. Throws CannotCarry for what must not be left out and has no
+ * form here.
+ */
+export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+  const { form, request, unknown } = call;
+  const { quirks } = settings;
+  const tools = chatTools(call, settings);
+  const asked: JsonRecord = withoutNulls({
+    ...request,
+    ...(form === 'chat' && unknown),
+    tools: tools.tools,
+    tool_choice: tools.choice,
+  });
+  for (const field of elsewhere) delete asked[field];
+  if (tools.tools === undefined) delete asked['parallel_tool_calls'];
+  setLimits(asked, settings);
+
+  const messages = chatMessages(call, settings, tools.wraps);
+  const { body: fields, dropped, effort } = fittedFields(asked, settings);
+  const body: JsonRecord = { model: settings.model, messages, ...fields };
+  const left = form === 'chat' ? [] : Object.keys(unknown);
+  const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
+  setByRow(body, settings);
+  delete body['stream_options'];
+  if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
+    body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
+  return {
+    body,
+    dropped: [...new Set(unsent)],
+    effort,
+    toolChoice: tools.changedChoice,
+    outputTokensMax: limitOf(body, settings),
+    wrapped: tools.wrapped,
+  };
+}
+
+/** A repeat without state says so, if state was left out. */
+function statelessNames({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
+  if (!without.has('state') && !without.has('echoes')) return [];
+  const echoed = request.messages.some(
+    (message) =>
+      Array.isArray(message['reasoning_details']) ||
+      [message, ...(message.tool_calls ?? [])].some((each) => isRecord(each['extra_content'])),
+  );
+  return states.size > 0 || echoed ? ['reasoning'] : [];
+}
 
 // Converts the messages of a call. A pure function of the transcript that only appends: what an earlier turn became
 // stays as it is when the transcript grows, because upstreams cache by prefix.
@@ -96,6 +148,71 @@ function toolCall(source: object, wraps: boolean, { echoes }: Quirks): JsonRecor
   const { name, input } = asRecord(custom);
   return { ...rest, type: 'function', function: { name, arguments: wrappedInput(textIn(input)) } };
 }
+
+// What of an earlier answer comes back with its turn. What an answer leaves for it, its reader says.
+
+/** Google's replacement for a signature that was lost or is another vendor's. Source: "Thought signatures". */
+const skippedSignature = 'skip_thought_signature_validator';
+
+/**
+ * An assistant message with its state: what the client sent back itself, else what was kept, else the vendor's
+ * replacement. `message`: as it goes up otherwise; it is not changed.
+ */
+export function withState(
+  message: JsonRecord,
+  parts: readonly StatePart[] | undefined,
+  { quirks, without }: RequestSettings,
+): JsonRecord {
+  // Reasoning between tags has no field: what a client sends back as one is the relay's own reading of it.
+  const echoes = quirks.echoes ?? (quirks.thinkTags ? [] : echoedFields);
+  const isLost = without.has('state') || without.has('echoes');
+  const accepted = isLost ? [] : echoes;
+  const fields = withoutEchoes(message, accepted);
+  const calls = recordsIn(fields['tool_calls']).map((call) => withoutEchoes(call, accepted));
+  if (!isLost) for (const part of parts ?? []) if ('opaque' in part) putBack(part.opaque, fields, calls);
+
+  const first = without.has('echoes') ? undefined : calls[0];
+  if (first && quirks.wantsBack === 'reasoning_content') nameReasoning(fields);
+  if (first && quirks.wantsBack === 'thought_signature')
+    first['extra_content'] = signed(first['extra_content']);
+  return calls.length > 0 ? { ...fields, tool_calls: calls } : fields;
+}
+
+/** Both names of one text, which goes up once: under the client's name, if it sent one. */
+const reasoningTexts = ['reasoning_content', 'reasoning'];
+
+/** Changes `fields` and `calls`. */
+function putBack(opaque: JsonRecord, fields: JsonRecord, calls: readonly JsonRecord[]): void {
+  const { call: index, ...kept } = opaque;
+  const target = typeof index === 'number' ? calls[index] : fields;
+  if (!target) return;
+  const isThere = (field: string): boolean =>
+    (reasoningTexts.includes(field) ? reasoningTexts : [field]).some((name) => name in target);
+  for (const field of echoedFields) if (field in kept && !isThere(field)) target[field] = kept[field];
+}
+
+/** Servers of the same model name its reasoning in two ways. Lost reasoning is empty. Changes `fields`. */
+function nameReasoning(fields: JsonRecord): void {
+  if (fields['reasoning_content'] !== undefined || fields['reasoning_details'] !== undefined) return;
+  fields['reasoning_content'] = textIn(fields['reasoning']);
+  delete fields['reasoning'];
+}
+
+/** Only the first of parallel calls is signed. */
+function signed(extra: unknown): JsonRecord {
+  const namespaces = asRecord(extra);
+  if (Object.values(namespaces).some((each) => textIn(asRecord(each)['thought_signature']) !== ''))
+    return namespaces;
+  const google = { ...asRecord(namespaces['google']), thought_signature: skippedSignature };
+  return { ...namespaces, google };
+}
+
+const withoutEchoes = (source: JsonRecord, accepted: readonly string[]): JsonRecord =>
+  Object.fromEntries(
+    Object.entries(source).filter(
+      ([field]) => accepted.includes(field) || !echoedFields.some((echoed) => echoed === field),
+    ),
+  );
 
 function refuseFileUrls(messages: readonly ChatMessage[]): void {
   for (const [i, { content }] of messages.entries()) {
@@ -316,64 +433,6 @@ function chatChoice(choice: unknown, wraps: boolean, allow: readonly string[]): 
   return callersTools.has(type) || type === 'allowed_tools' || allow.includes(type) ? choice : 'auto';
 }
 
-// Builds the body of a Chat Completions request for one channel. Never changes the call.
-
-/** Fields that are set apart from the others, or never sent. */
-const elsewhere = ['official', 'stream', 'stream_options', 'model'];
-
-/**
- * Converts a call to the body for an upstream. Fields that the relay does not know are sent if the client wrote
- * Chat Completions. Requests a stream with usage unless the channel does not support it. Throws CannotCarry for what
- * must not be left out and has no form here.
- */
-export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBody {
-  const { form, request, unknown } = call;
-  const { quirks } = settings;
-  const asked: JsonRecord = withoutNulls(form === 'chat' ? { ...request, ...unknown } : request);
-  for (const field of elsewhere) delete asked[field];
-  delete asked['messages'];
-  const tools = chatTools(call, settings);
-  setOrDelete(asked, 'tools', tools.tools);
-  setOrDelete(asked, 'tool_choice', tools.choice);
-  if (tools.tools === undefined) delete asked['parallel_tool_calls'];
-  setLimits(asked, settings);
-
-  const messages = chatMessages(call, settings, tools.wraps);
-  const { body: fields, dropped, effort } = fittedFields(asked, settings);
-  const body: JsonRecord = { model: settings.model, messages, ...fields };
-  const left = form === 'chat' ? [] : Object.keys(unknown);
-  const unsent = [...left, ...tools.dropped, ...dropped, ...statelessNames(call, settings)];
-  setByRow(body, settings);
-  delete body['stream_options'];
-  if (settings.stream && settings.includeUsage && (quirks.fields?.has('stream_options') ?? true))
-    body['stream_options'] = { ...withoutNulls(request.stream_options ?? {}), include_usage: true };
-  return {
-    body,
-    dropped: [...new Set(unsent)],
-    effort,
-    toolChoice: tools.changedChoice,
-    outputTokensMax: limitOf(body, settings),
-    wrapped: tools.wrapped,
-  };
-}
-
-function setOrDelete(body: JsonRecord, field: string, value: unknown): void {
-  if (value === undefined) delete body[field];
-  else body[field] = value;
-}
-
-/** A repeat without state says so, if state was left out. */
-function statelessNames({ request }: CanonicalCall, { without, states }: RequestSettings): string[] {
-  if (!without.has('state') && !without.has('echoes')) return [];
-  const echoed = request.messages.some(
-    (message) =>
-      isRecord(message['extra_content']) ||
-      Array.isArray(message['reasoning_details']) ||
-      message.tool_calls?.some((call) => isRecord(call['extra_content'])),
-  );
-  return states.size > 0 || echoed ? ['reasoning'] : [];
-}
-
 // Limits on output tokens. Never asks for more than the channel's maximum and what the balance covers.
 
 const fieldsOf = ({ limitField }: RequestSettings): string[] => [...new Set([...limitFields, limitField])];
@@ -419,5 +478,4 @@ export const chat: Dialect = {
   path: '/chat/completions',
   body: chatBody,
   Reader: ChatReader,
-  error: chatError,
 };

@@ -18,10 +18,10 @@ export class ThinkTags {
   #held = '';
 
   push(text: string): SplitText {
-    if (this.#place === 'after') return { content: text, reasoning: '' };
     const whole = this.#held + text;
     this.#held = '';
-    return this.#place === 'inside' ? this.#inside(whole) : this.#start(whole);
+    if (this.#place === 'start') return this.#start(whole);
+    return this.#place === 'inside' ? this.#inside(whole) : { content: whole, reasoning: '' };
   }
 
   /** What is still held when the answer ends. */
@@ -37,28 +37,24 @@ export class ThinkTags {
       this.#place = 'inside';
       return this.#inside(begun.slice(open.length));
     }
+    if (text.length <= heldMax && (open.startsWith(begun) || close.startsWith(begun)) && begun !== close) {
+      this.#held = text;
+      return { content: '', reasoning: '' };
+    }
+    this.#place = 'after';
     // Some upstreams send the reasoning in its own field and leave the closing tag in the content.
-    if (begun.startsWith(close)) return this.#after(begun.slice(close.length));
-    if (text.length > heldMax || !(open.startsWith(begun) || close.startsWith(begun)))
-      return this.#after(text);
-    this.#held = text;
-    return { content: '', reasoning: '' };
+    return { content: begun.startsWith(close) ? begun.slice(close.length) : text, reasoning: '' };
   }
 
   #inside(text: string): SplitText {
     const end = text.indexOf(close);
     if (end >= 0) {
-      const { content } = this.#after(text.slice(end + close.length));
-      return { content, reasoning: text.slice(0, end) };
+      this.#place = 'after';
+      return { content: text.slice(end + close.length), reasoning: text.slice(0, end) };
     }
     const cut = text.length - heldLength(text);
     this.#held = text.slice(cut);
     return { content: '', reasoning: text.slice(0, cut) };
-  }
-
-  #after(content: string): SplitText {
-    this.#place = 'after';
-    return { content, reasoning: '' };
   }
 }
 
@@ -67,73 +63,4 @@ function heldLength(text: string): number {
   for (let length = close.length - 1; length > 0; length -= 1)
     if (text.endsWith(close.slice(0, length))) return length;
   return 0;
-}
-
-type Source = 'field' | 'tags';
-
-/**
- * Reasoning that an upstream sends in its own field and again between tags is shown once. Two texts that differ are
- * both shown whole.
- */
-export class MirroredReasoning {
-  /** The source that came first. Undefined: nothing came, or the two differ. */
-  #leader: Source | undefined;
-  #differ = false;
-  /** What the leader sent, and how much of it the other sent, too: texts, and characters of the next one. */
-  #ahead: string[] = [];
-  #next = 0;
-  #offset = 0;
-  /** What the other sent and the leader had. */
-  #matched: string[] = [];
-
-  /** The part of the text that is new. */
-  push(source: Source, text: string): string {
-    if (this.#differ || text === '') return text;
-    this.#leader ??= source;
-    if (this.#leader === source) {
-      this.#ahead.push(text);
-      return text;
-    }
-    let rest = this.#matched.length === 0 ? this.#withoutLeadingSpace(text) : text;
-    while (rest !== '') {
-      const head = this.#ahead[this.#next];
-      if (head === undefined) return this.#overtake(source, rest);
-      const length = Math.min(rest.length, head.length - this.#offset);
-      const part = rest.slice(0, length);
-      if (!head.startsWith(part, this.#offset)) return this.#separate(rest);
-      this.#matched.push(part);
-      this.#advance(length, head.length);
-      rest = rest.slice(length);
-    }
-    return '';
-  }
-
-  #advance(length: number, headLength: number): void {
-    this.#offset += length;
-    if (this.#offset < headLength) return;
-    this.#next += 1;
-    this.#offset = 0;
-  }
-
-  /** The line feed after the opening tag is no part of the field. */
-  #withoutLeadingSpace(text: string): string {
-    return /^\s/.test(this.#ahead[0] ?? '') ? text : text.trimStart();
-  }
-
-  #overtake(source: Source, rest: string): string {
-    this.#leader = source;
-    this.#ahead = [rest];
-    this.#next = 0;
-    this.#offset = 0;
-    this.#matched = [''];
-    return rest;
-  }
-
-  #separate(rest: string): string {
-    const shown = this.#matched.join('') + rest;
-    this.#differ = true;
-    this.#ahead = [];
-    this.#matched = [];
-    return shown;
-  }
 }

@@ -9,6 +9,7 @@ import {
   jsonText,
   listIn,
   parseJson,
+  textIn,
   type JsonRecord,
 } from '../../../wire/json.ts';
 import { JsonScan } from '../../../stream/json-scan.ts';
@@ -16,8 +17,6 @@ import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
 import { callsMax, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
 import { unwrappedInput } from '../../request-parts.ts';
-
-type CallWriter = Pick<AnswerWriter, 'kept' | 'callId'>;
 
 /** A call of which pieces come. */
 interface OpenCall {
@@ -50,30 +49,23 @@ interface OpenCall {
 export class UpstreamToolCalls {
   /** State that came with a piece before any call. */
   looseExtra: JsonRecord | undefined;
-  readonly #writer: CallWriter;
+  /** The calls that clients see, by their index. */
+  readonly shown: OpenCall[] = [];
+  readonly #writer: Pick<AnswerWriter, 'kept' | 'callId'>;
   readonly #names: DeclaredNames;
   readonly #wrapped: ReadonlySet<string>;
   readonly #calls: OpenCall[] = [];
-  readonly #byIndex = new Map<number, OpenCall>();
-  readonly #byId = new Map<string, OpenCall>();
-  readonly #shown: OpenCall[] = [];
   #deltas = 0;
 
   /** `wrapped`: the tools that were sent as functions with one text `input`. */
-  constructor(writer: CallWriter, names: DeclaredNames, wrapped: ReadonlySet<string>) {
+  constructor(
+    writer: Pick<AnswerWriter, 'kept' | 'callId'>,
+    names: DeclaredNames,
+    wrapped: ReadonlySet<string>,
+  ) {
     this.#writer = writer;
     this.#names = names;
     this.#wrapped = wrapped;
-  }
-
-  /** The number of calls that clients see. */
-  get shown(): number {
-    return this.#shown.length;
-  }
-
-  /** The state of the shown calls that have one. */
-  get extras(): Map<number, JsonRecord> {
-    return new Map(this.#shown.flatMap(({ extra }, index) => (extra ? [[index, extra]] : [])));
   }
 
   push(pieces: readonly unknown[]): ToolCallDelta[] {
@@ -98,26 +90,30 @@ export class UpstreamToolCalls {
   }
 
   #pushPiece(piece: CallPiece): ToolCallDelta[] {
+    const { name, id, extra } = piece;
     const found = this.#find(piece);
-    if (piece.extra) this.#writer.kept.value(piece.extra);
-    if (!found && piece.name === undefined && piece.id === undefined && piece.text === '') {
-      if (piece.extra) this.looseExtra = { ...this.looseExtra, ...piece.extra };
+    if (extra) this.#writer.kept.value(extra);
+    if (!found && name === undefined && id === undefined && piece.text === '') {
+      if (extra) this.looseExtra = { ...this.looseExtra, ...extra };
       return [];
     }
     const isNew = !found || startsAnother(found, piece, this.#names, this.#deltas);
     const call = isNew ? this.#add(piece) : found;
-    if (piece.custom && call.index === undefined) call.kind = 'custom';
-    if (piece.name !== undefined && call.index === undefined) this.#setName(call, piece.name);
+    if (call.index === undefined) {
+      if (piece.custom) call.kind = 'custom';
+      if (name !== undefined) this.#setName(call, name);
+    }
     const text = isNew || !isRepeat(call, piece) ? this.#addText(call, piece) : '';
-    if (piece.extra) call.extra = { ...call.extra, ...piece.extra };
-    return this.#emit(call, text, piece.extra && call.extra);
+    if (extra) call.extra = { ...call.extra, ...extra };
+    return this.#emit(call, text, extra && call.extra);
   }
 
   /** Finds the call of a piece by index, else by id, else by position. */
   #find({ index, id, name, text, extra, position }: CallPiece): OpenCall | undefined {
-    const named = id === undefined ? undefined : this.#byId.get(id);
-    if (index !== undefined) return named?.upstreamIndex === index ? named : this.#byIndex.get(index);
-    if (id !== undefined) return named;
+    const named = id === undefined ? undefined : this.#calls.findLast((call) => call.upstreamId === id);
+    if (index !== undefined && named?.upstreamIndex !== index)
+      return this.#calls.findLast((call) => call.upstreamIndex === index);
+    if (index !== undefined || id !== undefined) return named;
     if (position !== undefined) return this.#calls[position];
     // Only the first of parallel calls is signed, and its signature may come after all of them.
     const [first] = this.#calls;
@@ -144,8 +140,6 @@ export class UpstreamToolCalls {
       extra: undefined,
     };
     this.#calls.push(call);
-    if (index !== undefined) this.#byIndex.set(index, call);
-    if (id !== undefined) this.#byId.set(id, call);
     return call;
   }
 
@@ -153,15 +147,14 @@ export class UpstreamToolCalls {
     const { lengthMax } = this.#names;
     if (call.name.length + piece.length > 2 * lengthMax) throw tooLarge();
     this.#writer.kept.text(piece);
-    const name = call.name === '' ? piece : nextName(call, piece, this.#names);
-    if (name !== undefined) call.name = name;
+    call.name = call.name === '' ? piece : (nextName(call, piece, this.#names) ?? call.name);
     if (call.name.length > lengthMax) throw tooLarge();
   }
 
   /** Returns the part of the text that is new. */
   #addText(call: OpenCall, piece: CallPiece): string {
-    if (piece.text === '') return '';
     let { text } = piece;
+    if (text === '') return '';
     if (call.kind === 'function') {
       if (call.scan.complete) return '';
       call.placeholder = call.text === '' && text.trim() === '{}';
@@ -191,9 +184,8 @@ export class UpstreamToolCalls {
   }
 
   #show(call: OpenCall): ToolCallDelta {
-    const index = this.#shown.length;
     const { kind, name, unsent, extra } = call;
-    this.#shown.push(call);
+    const index = this.shown.push(call) - 1;
     call.index = index;
     call.unsent = '';
     return {
@@ -209,9 +201,7 @@ export class UpstreamToolCalls {
 
   /** A wrapped call goes out in one piece, when its wrapper is closed. */
   #unwrap(call: OpenCall): ToolCallDelta[] {
-    call.kind = 'custom';
-    call.unwrapped = true;
-    call.unsent = unwrappedInput(call.text);
+    Object.assign(call, { kind: 'custom', unwrapped: true, unsent: unwrappedInput(call.text) });
     return [this.#show(call)];
   }
 }
@@ -238,13 +228,13 @@ function readPiece(piece: JsonRecord, position: number | undefined): CallPiece {
   const custom = asRecord(piece['custom']);
   // A `custom` without content stands beside the function at some upstreams and means nothing.
   const isCustom =
-    !nonEmpty(called['name']) &&
-    Boolean(nonEmpty(custom['name']) ?? nonEmpty(custom['input']) ?? piece['type'] === 'custom');
-  const id = nonEmpty(piece['id']);
+    textIn(called['name']) === '' &&
+    (textIn(custom['name']) !== '' || textIn(custom['input']) !== '' || piece['type'] === 'custom');
+  const id = textIn(piece['id']);
   return {
     index: indexOf(piece['index']),
-    id: id !== undefined && id.length <= idLengthMax ? id : undefined,
-    name: nonEmpty((isCustom ? custom : called)['name']),
+    id: id !== '' && id.length <= idLengthMax ? id : undefined,
+    name: textIn((isCustom ? custom : called)['name']) || undefined,
     text: jsonText(isCustom ? custom['input'] : called['arguments']),
     custom: isCustom,
     extra: isRecord(piece['extra_content']) ? piece['extra_content'] : undefined,
@@ -258,22 +248,15 @@ function indexOf(value: unknown): number | undefined {
   return typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : undefined;
 }
 
-const nonEmpty = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
-
 /** The names of the tools that an upstream was sent, to tell a whole name from a piece of one. */
 export class DeclaredNames {
   readonly lengthMax: number;
   readonly #names: ReadonlySet<string>;
-  /** Names that another one begins with. */
-  readonly #ambiguous: ReadonlySet<string>;
 
   constructor(names: Iterable<string>) {
     this.#names = new Set(names);
-    const sorted = [...this.#names].toSorted();
-    this.#ambiguous = new Set(sorted.filter((name, i) => sorted[i + 1]?.startsWith(name)));
     // A row may set tools of its own.
-    this.lengthMax = Math.max(calledNameMax, ...sorted.map(({ length }) => length));
+    this.lengthMax = Math.max(calledNameMax, ...[...this.#names].map(({ length }) => length));
   }
 
   /** `body`: as it was sent. */
@@ -289,7 +272,8 @@ export class DeclaredNames {
 
   /** Whether a name has certainly no more pieces. Without any declared tool every name is taken as whole. */
   isWhole(name: string): boolean {
-    return this.#names.size === 0 || (this.#names.has(name) && !this.#ambiguous.has(name));
+    if (this.#names.size === 0) return true;
+    return this.#names.has(name) && ![...this.#names].some((one) => one !== name && one.startsWith(name));
   }
 
   /** Whether a tool's name begins so. */
@@ -364,6 +348,13 @@ function unsentPart(call: OpenCall, { name, text }: CallPiece): string {
   return text.startsWith(sent) && isWholeObject(text) ? text.slice(sent.length) : text;
 }
 
+/** Whether a text that begins with `{` is one whole object, and nothing else. */
+function isWholeObject(text: string): boolean {
+  const scan = new JsonScan();
+  const end = scan.push(text);
+  return scan.complete && text.slice(end).trim() === '';
+}
+
 /**
  * The name of a call, of which another piece came before any argument: joined, the same again, or longer each time.
  * Undefined: it is the name of another call.
@@ -375,12 +366,4 @@ function nextName(call: OpenCall, piece: string, names: DeclaredNames): string |
   if (piece === call.name) return piece;
   if (piece.startsWith(call.name) && names.hasBeginning(piece)) return piece;
   return names.hasBeginning(joined) ? joined : undefined;
-}
-
-/** Whether a text alone is one whole object. */
-function isWholeObject(text: string): boolean {
-  if (!text.trimStart().startsWith('{')) return false;
-  const scan = new JsonScan();
-  const end = scan.push(text);
-  return scan.complete && text.slice(end).trim() === '';
 }

@@ -1,12 +1,24 @@
-/** Converts the answers of Messages upstreams, events or one whole message, to canonical chunks. */
-import type { ChatChunk, ChatDelta, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, listIn } from '../../../wire/json.ts';
+/**
+ * Converts the answers of Messages upstreams, events or one whole message, to canonical chunks: text with its citations,
+ * thinking with its signature, tool calls. Blocks that the upstream ran itself are left out. Order is not trusted: a start
+ * may be missing or come twice, an index may be missing or used again.
+ */
+import {
+  type ChatChunk,
+  type ChatDelta,
+  type FinishReason,
+  type ToolCallDelta,
+  type UrlCitation,
+  GrowingText,
+} from '../../../wire/chat-response.ts';
+import { asRecord, isRecord, listIn, parseJson, textIn, type JsonRecord } from '../../../wire/json.ts';
+import { calledNameMax } from '../../../wire/ids.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
-import type { AnswerReader, ReaderContext } from '../../dialect.ts';
-import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
-import { AnswerWriter, serviceTierOf, UsageCounts, type VendorCounts } from '../../answer-writer.ts';
-import { ContentBlocks } from './content-blocks.ts';
+import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
+import { AnswerWriter, callsMax, errorIn, tooLarge, type VendorCounts } from '../../answer-writer.ts';
+import { unwrappedInput } from '../../request-parts.ts';
 
 /** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */
 type Message = Partial<Record<'role' | 'content' | 'stop_reason' | 'stop_details' | 'usage', unknown>>;
@@ -23,10 +35,8 @@ const stopReasons = new Map<string, FinishReason>([
 
 export class MessagesReader implements AnswerReader {
   done = false;
-  serviceTier: string | undefined;
   readonly #writer: AnswerWriter;
   readonly #blocks: ContentBlocks;
-  readonly #usage = new UsageCounts();
   /** An event of this dialect came. */
   #understood = false;
   #finish: FinishReason | undefined;
@@ -38,21 +48,17 @@ export class MessagesReader implements AnswerReader {
     this.#blocks = new ContentBlocks(this.#writer, context.sent.wrapped);
   }
 
-  get usage(): ReportedUsage | undefined {
-    return this.#usage.reported;
-  }
-
   get finishedChoices(): number {
     return this.#finish === undefined ? 0 : 1;
   }
 
-  get state(): readonly StatePart[] | undefined {
-    return this.#blocks.state;
+  report(): AnswerReport {
+    return this.#writer.report(this.#blocks.all.flatMap(statePart));
   }
 
   /** The end mark came, or the reason to stop and the end of every block. */
   get #whole(): boolean {
-    return this.done || (this.#finish !== undefined && !this.#blocks.anyOpen);
+    return this.done || (this.#finish !== undefined && !this.#blocks.all.some(({ isOpen }) => isOpen));
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
@@ -65,17 +71,17 @@ export class MessagesReader implements AnswerReader {
     const value: MessagesEvent = event.value;
     if (value.type !== 'error' && !isRecord(value.error)) return this.#chunks(this.#read(value));
     if (this.#whole) return [];
-    throw new ErrorInAnswer(messagesError(value) ?? {});
+    throw new ErrorInAnswer(errorIn(value) ?? {});
   }
 
   end(): ChatChunk[] {
     const early = this.#chunks(this.#readEarly());
-    const isBegun = this.#understood || this.#blocks.any;
-    if (!this.#whole) throw new UpstreamFailure(isBegun ? 'cut' : 'junk');
-    if (this.#finish === undefined && !this.#blocks.any) throw new UpstreamFailure('empty');
+    const { any } = this.#blocks;
+    if (!this.#whole) throw new UpstreamFailure(this.#understood || any ? 'cut' : 'junk');
+    if (this.#finish === undefined && !any) throw new UpstreamFailure('empty');
     // A client runs the calls of an answer that says it is whole.
     const isWithheld = this.#finish === 'length' || this.#finish === 'content_filter';
-    if (!isWithheld && this.#blocks.anyCutCall) throw new UpstreamFailure('cut');
+    if (!isWithheld && this.#blocks.all.some(isCutCall)) throw new UpstreamFailure('cut');
     const last = this.#chunks(this.#blocks.end());
     return [...early, ...last, ...this.#writer.finish(this.#finish ?? 'stop', this.#writer.calls > 0)];
   }
@@ -97,7 +103,7 @@ export class MessagesReader implements AnswerReader {
       case 'message_start': {
         this.#understood = true;
         const message: Message = asRecord(value.message);
-        this.#readUsage(message.usage);
+        this.#note(message);
         if (isFilled(message.content)) this.#early = message;
         return [];
       }
@@ -109,40 +115,37 @@ export class MessagesReader implements AnswerReader {
         return this.#blocks.delta(index, asRecord(value.delta));
       case 'content_block_stop':
         return this.#blocks.stop(index);
-      case 'message_delta': {
+      case 'message_delta':
         this.#understood = true;
-        this.#readUsage(value.usage);
+        this.#note(value);
         return [...this.#readEarly(), ...this.#stop(asRecord(value.delta))];
-      }
       case 'message_stop':
         this.done = this.#understood || this.#blocks.any;
         return this.#readEarly();
       default:
-        return type === 'message' || isWholeMessage(value) ? this.#readWhole(value) : [];
+        // Some endpoints leave the type of a whole message out.
+        if (type !== 'message' && (value.role !== 'assistant' || !Array.isArray(value.content))) return [];
+        this.#understood = true;
+        this.#note(value);
+        this.done = true;
+        return this.#message(value);
     }
   }
 
-  /** An answer that is one JSON document. */
-  #readWhole(value: Message): ChatDelta[] {
-    this.#understood = true;
-    this.#readUsage(value.usage);
-    this.done = true;
-    return this.#readMessage(value);
-  }
-
   #isAfterEarly(index: unknown): boolean {
-    const content = this.#early?.content;
-    return Array.isArray(content) && typeof index === 'number' && index >= content.length;
+    return (
+      typeof index === 'number' && this.#early !== undefined && index >= listIn(this.#early.content).length
+    );
   }
 
   /** Blocks that come with events, too, are those of the events. */
   #readEarly(): ChatDelta[] {
     const message = this.#early;
     this.#early = undefined;
-    return message && !this.#blocks.any ? this.#readMessage(message) : [];
+    return message && !this.#blocks.any ? this.#message(message) : [];
   }
 
-  #readMessage(message: Message): ChatDelta[] {
+  #message(message: Message): ChatDelta[] {
     const deltas = listIn(message.content).flatMap((block, index) =>
       this.#blocks.start(index, asRecord(block)).concat(this.#blocks.stop(index)),
     );
@@ -153,24 +156,18 @@ export class MessagesReader implements AnswerReader {
   #stop({ stop_reason: reason, stop_details: details }: Message): ChatDelta[] {
     if (typeof reason !== 'string' || reason === '') return [];
     this.#finish = stopReasons.get(reason) ?? 'stop';
-    const { explanation } = asRecord(details);
-    const isExplained = reason === 'refusal' && typeof explanation === 'string' && explanation !== '';
-    return isExplained ? [{ refusal: explanation }] : [];
+    const explanation = textIn(asRecord(details)['explanation']);
+    return reason === 'refusal' && explanation !== '' ? [{ refusal: explanation }] : [];
   }
 
-  #readUsage(value: unknown): void {
-    this.#usage.push(countsOf(value));
-    this.serviceTier = serviceTierOf(asRecord(value)['service_tier']) ?? this.serviceTier;
+  #note({ usage }: Message): void {
+    this.#writer.note(countsOf(usage), asRecord(usage)['service_tier']);
   }
 }
 
 /** An empty text is a place that the events of blocks fill. */
 const isFilled = (content: unknown): boolean =>
-  Array.isArray(content) && content.some((block) => asRecord(block)['text'] !== '');
-
-/** Some endpoints leave the type out. */
-const isWholeMessage = ({ role, content }: Message): boolean =>
-  role === 'assistant' && Array.isArray(content);
+  listIn(content).some((block) => asRecord(block)['text'] !== '');
 
 /** `message_start` has the input, `message_delta` the output and often the input again. */
 export function countsOf(usage: unknown): VendorCounts | undefined {
@@ -188,13 +185,229 @@ export function countsOf(usage: unknown): VendorCounts | undefined {
   };
 }
 
-/** `{type: 'error', error: {type, message}, request_id}`. Bedrock's own errors, which the model never saw, have a `message` alone. */
-export function messagesError(body: unknown): UpstreamError | undefined {
-  const { error, message } = asRecord(body);
-  if (isRecord(error)) {
-    const { type, code, param } = error;
-    return { message: error['message'], type, code, param };
+const blockBytes = 512;
+const blocksMax = 4096;
+
+type BlockKind = 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other';
+
+interface Block {
+  kind: BlockKind;
+  /** The block as it started, with all fields that the vendor wants back. */
+  source: JsonRecord;
+  /** Of a call, the JSON of its input. */
+  text: GrowingText;
+  length: number;
+  /** Where its text begins in the visible text. */
+  from: number;
+  signature: string;
+  isOpen: boolean;
+  /** The index that clients see. Undefined: it is no call, or one that is not shown, or not yet. */
+  call: number | undefined;
+  /** Held until the block ends, since they are about all of its text. */
+  citations: { url: string; title: string }[];
+}
+
+class ContentBlocks {
+  readonly all: Block[] = [];
+  readonly #writer: AnswerWriter;
+  readonly #wrapped: ReadonlySet<string>;
+  /** The latest of each index. */
+  readonly #byIndex = new Map<number, Block>();
+  /** Of the visible text so far. */
+  #textLength = 0;
+
+  /** `wrapped`: the tools that were sent as functions with one text `input`. */
+  constructor(writer: AnswerWriter, wrapped: ReadonlySet<string>) {
+    this.#writer = writer;
+    this.#wrapped = wrapped;
   }
-  if (typeof error === 'string') return { message: error };
-  return typeof message === 'string' ? { message } : undefined;
+
+  get any(): boolean {
+    return this.all.length > 0;
+  }
+
+  start(index: unknown, source: JsonRecord): ChatDelta[] {
+    const found = this.#find(index);
+    if (!found?.isOpen) return this.#open(index, source);
+    // A start that repeats the one before: calls by their id, hidden thinking by its data, others by their kind.
+    const isSame = ['type', 'id', 'data'].every((field) => found.source[field] === source[field]);
+    if (!isSame) return [...this.#close(found), ...this.#open(index, source)];
+    return found.kind === 'text' || found.kind === 'thinking' ? this.#push(found, source) : [];
+  }
+
+  delta(index: unknown, delta: JsonRecord): ChatDelta[] {
+    const kind = deltaKinds.get(delta['type']);
+    const found = this.#find(index);
+    if (!kind || found?.kind === 'other') return [];
+    if (found?.kind === kind) return this.#push(found, delta);
+    // Without a start a call has no name, and so cannot be run.
+    if (kind === 'tool_use') return [];
+    const before = found?.isOpen ? this.#close(found) : [];
+    const opened = this.#open(index, { type: kind });
+    const block = this.all.at(-1);
+    return [...before, ...opened, ...(block ? this.#push(block, delta) : [])];
+  }
+
+  stop(index: unknown): ChatDelta[] {
+    const block = this.#find(index);
+    return block?.isOpen ? this.#close(block) : [];
+  }
+
+  /** Closes what is still open, after the end mark. A thinking block that was cut before its signature is no state. */
+  end(): ChatDelta[] {
+    return this.all.filter(({ isOpen }) => isOpen).flatMap((block) => this.#close(block, true));
+  }
+
+  /** Without an index it is the latest block. */
+  #find(index: unknown): Block | undefined {
+    return typeof index === 'number' ? this.#byIndex.get(index) : this.all.at(-1);
+  }
+
+  #open(index: unknown, source: JsonRecord): ChatDelta[] {
+    if (this.all.length >= blocksMax) throw tooLarge();
+    const kind = kinds.find((each) => each === source['type']) ?? 'other';
+    const held = heldFields(kind, source);
+    this.#writer.kept.bytes(blockBytes);
+    this.#writer.kept.value(held);
+    const block: Block = {
+      kind,
+      source: held,
+      text: new GrowingText(),
+      length: 0,
+      from: this.#textLength,
+      signature: '',
+      isOpen: true,
+      call: undefined,
+      citations: [],
+    };
+    this.all.push(block);
+    if (typeof index === 'number') this.#byIndex.set(index, block);
+    if (kind !== 'tool_use') return this.#push(block, source);
+    const name = textIn(source['name']);
+    if (name.length > calledNameMax) throw tooLarge();
+    return this.#wrapped.has(name)
+      ? []
+      : this.#showCall(block, { type: 'function', function: { name, arguments: '' } });
+  }
+
+  /** Reads a piece, or the start of a block, which may hold all of it. */
+  #push(block: Block, piece: JsonRecord): ChatDelta[] {
+    const { kept } = this.#writer;
+    if (block.kind === 'tool_use') return callPiece(block, this.#add(block, piece['partial_json']));
+    if (block.kind === 'text') {
+      const citations = Array.isArray(piece['citations']) ? piece['citations'] : [piece['citation']];
+      for (const citation of citations.flatMap(readCitation)) {
+        kept.value(citation);
+        block.citations.push(citation);
+      }
+      const text = this.#add(block, piece['text']);
+      this.#textLength += text.length;
+      return text === '' ? [] : [{ content: text }];
+    }
+    if (block.kind !== 'thinking') return [];
+    const signature = textIn(piece['signature']);
+    kept.text(signature);
+    block.signature += signature;
+    const text = this.#add(block, piece['thinking']);
+    return text === '' ? [] : [{ reasoning_content: text }];
+  }
+
+  #add(block: Block, value: unknown): string {
+    const text = textIn(value);
+    this.#writer.kept.text(text);
+    block.text.add(text);
+    block.length += text.length;
+    return text;
+  }
+
+  #close(block: Block, isCut = false): ChatDelta[] {
+    block.isOpen = false;
+    if (isCut && block.kind === 'thinking' && block.signature === '') block.kind = 'other';
+    if (block.kind === 'tool_use') return this.#endCall(block, isCut);
+    if (block.citations.length === 0) return [];
+    const range = { start_index: block.from, end_index: block.from + block.length };
+    const annotations = block.citations.map((citation): UrlCitation => ({
+      type: 'url_citation',
+      url_citation: { ...citation, ...range },
+    }));
+    return [{ annotations }];
+  }
+
+  #showCall(block: Block, call: Omit<ToolCallDelta, 'index'>): ChatDelta[] {
+    const index = this.#writer.calls;
+    if (index >= callsMax) throw tooLarge();
+    block.call = index;
+    return [{ tool_calls: [{ index, id: this.#writer.callId(textIn(block.source['id'])), ...call }] }];
+  }
+
+  /**
+   * A call whose input did not come in pieces has it at its start, or gets an empty object, so that all arguments are JSON.
+   * A wrapped one becomes a custom call once its JSON is complete; cut inside, it is never shown, so that nobody runs it.
+   */
+  #endCall(block: Block, isCut: boolean): ChatDelta[] {
+    const { text, source } = block;
+    const isWithoutPieces = text.text === '';
+    if (isWithoutPieces) text.add(inputText(source['input']));
+    const name = textIn(source['name']);
+    const whole = text.text;
+    if (!this.#wrapped.has(name)) return isWithoutPieces ? callPiece(block, whole) : [];
+    const input = unwrappedInput(whole);
+    // A text without a wrapper is whole only where its block ended.
+    const isWhole = isCut
+      ? input !== '' && input !== whole
+      : parseJson(whole) !== undefined || !whole.trimStart().startsWith('{');
+    return isWhole ? this.#showCall(block, { type: 'custom', custom: { name, input } }) : [];
+  }
+}
+
+const kinds = ['text', 'thinking', 'redacted_thinking', 'tool_use'] as const;
+
+const deltaKinds = new Map<unknown, BlockKind>([
+  ['text_delta', 'text'],
+  ['citations_delta', 'text'],
+  ['thinking_delta', 'thinking'],
+  ['signature_delta', 'thinking'],
+  ['input_json_delta', 'tool_use'],
+]);
+
+/** A call with neither its end nor all of its arguments. */
+const isCutCall = ({ kind, isOpen, text: { text } }: Block): boolean =>
+  kind === 'tool_use' && isOpen && text !== '' && parseJson(text) === undefined;
+
+const callPiece = ({ call: index }: Block, text: string): ChatDelta[] =>
+  index === undefined || text === '' ? [] : [{ tool_calls: [{ index, function: { arguments: text } }] }];
+
+const inputText = (input: unknown): string =>
+  isRecord(input) ? JSON.stringify(input) : textIn(input) || '{}';
+
+/**
+ * What a block keeps of its start. Of text, what tells a repeated start. Of thinking, all that goes back, but its text
+ * and signature, which are kept apart: they hold their place, so that the fields go back in their order.
+ */
+function heldFields(kind: BlockKind, source: JsonRecord): JsonRecord {
+  const { type, id, data, thinking, signature } = source;
+  if (kind === 'other') return {};
+  if (kind === 'text') return { type, id, data };
+  if (kind !== 'thinking') return source;
+  return {
+    ...source,
+    ...(typeof thinking === 'string' && { thinking: '' }),
+    ...(typeof signature === 'string' && { signature: '' }),
+  };
+}
+
+/** Citations of web pages and of search results with an address. Others are about the client's own documents. */
+function readCitation(value: unknown): { url: string; title: string }[] {
+  const { url, source, title } = asRecord(value);
+  const address = textIn(url) || textIn(source);
+  return /^https?:\/\//i.test(address) ? [{ url: address, title: textIn(title) }] : [];
+}
+
+/** An empty text is no part: it would not be sent back. Thinking is one when it is whole: it goes back as it was signed. */
+function statePart({ kind, source, text, length, signature, isOpen, call }: Block): StatePart[] {
+  if (kind === 'text') return length === 0 ? [] : [{ text: length }];
+  if (kind === 'redacted_thinking') return [{ opaque: source }];
+  if (kind !== 'thinking') return call === undefined ? [] : [{ call }];
+  const signed = signature === '' ? {} : { signature };
+  return isOpen ? [] : [{ opaque: { ...source, thinking: text.text, ...signed } }];
 }

@@ -6,7 +6,7 @@
 import type { ChatRequest } from '../../../wire/canonical-call.ts';
 import type { JsonRecord } from '../../../wire/json.ts';
 import type { RequestSettings } from '../../dialect.ts';
-import { knownEffort } from '../../quirks.ts';
+import { knownEffort } from '../../request-parts.ts';
 
 /** How thinking is asked for. */
 type ThinkingForm =

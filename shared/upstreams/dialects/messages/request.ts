@@ -8,7 +8,7 @@ import { conversation, type MessagesTurn } from './conversation.ts';
 import { grammarSchema } from './grammar-schema.ts';
 import { modelRules, type ModelRules, budgetLeast, samplingFields, thinkingFields } from './model-rules.ts';
 import { asksForCall, toolFields } from './tools.ts';
-import { MessagesReader, messagesError } from './events.ts';
+import { MessagesReader } from './events.ts';
 
 // Builds the body of a Messages request for one channel.
 
@@ -195,5 +195,4 @@ export const messages: Dialect = {
     ...(modelRules(model).bindsThinking && bindingControls),
   }),
   Reader: MessagesReader,
-  error: messagesError,
 };

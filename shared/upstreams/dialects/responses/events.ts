@@ -1,57 +1,41 @@
 /** Converts the answers of Responses upstreams, events or one whole response, to canonical chunks. */
-import type { ChatChunk, FinishReason, ReportedUsage } from '../../../wire/chat-response.ts';
+import type { ChatChunk, FinishReason } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, jsonText, recordsIn, type JsonRecord } from '../../../wire/json.ts';
-import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
-import type { AnswerReader, ReaderContext } from '../../dialect.ts';
-import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
-import { serviceTierOf, UsageCounts, type VendorCounts, AnswerWriter } from '../../answer-writer.ts';
+import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
+import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
+import { AnswerWriter, errorIn, type VendorCounts } from '../../answer-writer.ts';
 import {
-  callTypes,
-  opaqueTypes,
+  itemTypes,
   OutputItems,
-  textOf,
+  wholeOfPart,
+  wordIn,
   type AnswerItem,
   type ItemEvent,
   type TextKind,
 } from './output-items.ts';
-import { agrees, ItemReader, wholeOfPart } from './item-reader.ts';
 
 /** The fields that are read, of a whole response and of an event. Compatible servers send anything, so each is checked. */
 type WholeResponse = Partial<
   Record<'object' | 'status' | 'output' | 'usage' | 'service_tier' | 'incomplete_details' | 'error', unknown>
 >;
 type ResponsesEvent = JsonRecord & WholeResponse & Partial<Record<EventField, unknown>>;
-type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | PlaceField;
-type PlaceField =
-  | 'item_id'
-  | 'output_index'
-  | 'content_index'
-  | 'summary_index'
-  | 'annotation'
-  | 'annotation_index';
+type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | 'annotation';
 
 /** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
-const texts: Partial<Record<string, { item: string; kind: TextKind; place: string; whole: string }>> = {
-  'response.output_text': { item: 'message', kind: 'text', place: 'content_index', whole: 'text' },
-  'response.refusal': { item: 'message', kind: 'refusal', place: 'content_index', whole: 'refusal' },
-  'response.reasoning_summary_text': {
-    item: 'reasoning',
-    kind: 'summary',
-    place: 'summary_index',
-    whole: 'text',
-  },
-  'response.reasoning_text': { item: 'reasoning', kind: 'reasoning', place: 'content_index', whole: 'text' },
-  'response.function_call_arguments': { item: 'function_call', kind: 'call', place: '', whole: 'arguments' },
-  'response.custom_tool_call_input': { item: 'custom_tool_call', kind: 'call', place: '', whole: 'input' },
+const texts: Partial<Record<string, [item: string, kind: TextKind, place: string, whole: string]>> = {
+  'response.output_text': ['message', 'text', 'content_index', 'text'],
+  'response.refusal': ['message', 'refusal', 'content_index', 'refusal'],
+  'response.reasoning_summary_text': ['reasoning', 'summary', 'summary_index', 'text'],
+  'response.reasoning_text': ['reasoning', 'reasoning', 'content_index', 'text'],
+  'response.function_call_arguments': ['function_call', 'call', '', 'arguments'],
+  'response.custom_tool_call_input': ['custom_tool_call', 'call', '', 'input'],
 };
 /** The events that hold one whole part, by the field with its place. */
-const parts: Partial<Record<string, { item: string; place: string }>> = {
-  'response.content_part.done': { item: 'message', place: 'content_index' },
-  'response.reasoning_summary_part.done': { item: 'reasoning', place: 'summary_index' },
+const parts: Partial<Record<string, [item: string, place: string]>> = {
+  'response.content_part.done': ['message', 'content_index'],
+  'response.reasoning_summary_part.done': ['reasoning', 'summary_index'],
 };
-/** Items with content. Those of tools that run at the upstream have none. */
-const itemTypes = new Set([...callTypes, ...opaqueTypes, 'message', 'image_generation_call']);
 const lastEvents = new Set(
   ['completed', 'incomplete', 'failed', 'cancelled', 'done'].map((end) => `response.${end}`),
 );
@@ -61,18 +45,14 @@ const lastEvents = new Set(
  * pieces.
  */
 export class ResponsesReader implements AnswerReader {
-  serviceTier: string | undefined;
   readonly #writer: AnswerWriter;
   readonly #items: OutputItems;
-  readonly #reader: ItemReader;
   #finish: FinishReason | undefined;
-  readonly #usage = new UsageCounts();
   #understood = false;
 
   constructor(context: ReaderContext) {
     this.#writer = new AnswerWriter(context);
-    this.#items = new OutputItems(this.#writer);
-    this.#reader = new ItemReader(this.#items, this.#writer, context.sent.wrapped);
+    this.#items = new OutputItems(this.#writer, context.sent.wrapped);
   }
 
   get done(): boolean {
@@ -83,12 +63,8 @@ export class ResponsesReader implements AnswerReader {
     return this.done ? 1 : 0;
   }
 
-  get usage(): ReportedUsage | undefined {
-    return this.#usage.reported;
-  }
-
-  get state(): readonly StatePart[] | undefined {
-    return this.#items.state;
+  report(): AnswerReport {
+    return this.#writer.report(this.#items.parts());
   }
 
   push(event: UpstreamEvent): ChatChunk[] {
@@ -99,10 +75,10 @@ export class ResponsesReader implements AnswerReader {
     if (value.object === 'response' || (type === undefined && Array.isArray(value.output)))
       return this.#last(value);
     if (type === 'error' || type === 'response.error' || (type === undefined && value.error))
-      throw new ErrorInAnswer(responsesError(value) ?? {});
+      throw new ErrorInAnswer(errorIn(value) ?? {});
     if (typeof type !== 'string' || !type.startsWith('response.')) return [];
     this.#understood = true;
-    this.#usage.push(countsOf(asRecord(value.response)['usage']));
+    this.#writer.note(countsOf(asRecord(value.response)['usage']));
     if (lastEvents.has(type)) return this.#last(lastResponse(type, value));
     if (type === 'response.output_item.added' || type === 'response.output_item.done')
       return this.#item(type, value);
@@ -111,7 +87,7 @@ export class ResponsesReader implements AnswerReader {
 
   end(): ChatChunk[] {
     if (!this.#finish) {
-      if (this.#writer.opened || this.#items.all.length > 0) throw new UpstreamFailure('cut');
+      if (this.#writer.opened || this.#items.any) throw new UpstreamFailure('cut');
       throw new UpstreamFailure(this.#understood ? 'empty' : 'junk');
     }
     return this.#writer.finish(this.#finish, this.#writer.calls > 0);
@@ -127,35 +103,39 @@ export class ResponsesReader implements AnswerReader {
     const source = asRecord(value.item);
     const kind = String(source['type']);
     if (!itemTypes.has(kind)) return [];
-    if (type === 'response.output_item.added')
-      return this.#reader.start(this.#items.ofStart(kind, itemEvent(value), source), source);
-    return this.#reader.end(this.#items.ofEnd(kind, itemEvent(value), source), source);
+    const { outputIndex } = itemEvent(value);
+    return type === 'response.output_item.added'
+      ? this.#items.start(this.#items.ofStart(kind, outputIndex, source), source)
+      : this.#items.end(this.#items.ofEnd(kind, outputIndex, source), source);
   }
 
   #content(type: string, value: ResponsesEvent): ChatChunk[] {
     if (type === 'response.output_text.annotation.added') {
-      const { annotation: note, annotation_index: place } = value;
+      const index = placeOf(value, 'content_index');
       const item = this.#of('message', value);
-      return this.#reader.annotation(item, placeOf(value, 'content_index'), note, place);
+      return this.#items.annotation(item, index, value.annotation, value['annotation_index']);
     }
     const part = parts[type];
-    if (part)
-      return wholeOfPart(value.part, placeOf(value, part.place)).flatMap((whole) =>
-        this.#reader.whole(this.#of(whole.kind === 'reasoning' ? 'reasoning' : part.item, value), whole),
+    if (part) {
+      const [kind, place] = part;
+      return wholeOfPart(value.part, placeOf(value, place)).flatMap((whole) =>
+        this.#items.whole(this.#of(whole.kind === 'reasoning' ? 'reasoning' : kind, value), whole),
       );
+    }
     const dot = type.lastIndexOf('.');
     const text = texts[type.slice(0, dot)];
     if (!text) return [];
-    const { kind } = text;
-    const index = placeOf(value, text.place);
-    const { delta, logprobs } = value;
+    const [itemType, kind, place, wholeField] = text;
+    const index = placeOf(value, place);
+    const { delta, logprobs, annotations } = value;
     if (type.endsWith('.delta') && typeof delta === 'string')
-      return this.#reader.piece(this.#of(text.item, value), { kind, index, text: delta, logprobs });
-    const whole = value[text.whole];
+      return this.#items.piece(this.#of(itemType, value), { kind, index, text: delta, logprobs });
+    const whole = value[wholeField];
     if (!type.endsWith('.done') || whole === undefined) return [];
-    const item = this.#of(text.item, value);
-    const named = this.#reader.start(item, { name: value.name });
-    return [...named, ...this.#reader.whole(item, { kind, index, text: jsonText(whole), part: value })];
+    const item = this.#of(itemType, value);
+    const named = this.#items.start(item, { name: value.name });
+    const piece = { kind, index, text: jsonText(whole), logprobs, annotations };
+    return [...named, ...this.#items.whole(item, piece)];
   }
 
   #of(type: string, value: ResponsesEvent): AnswerItem {
@@ -165,21 +145,16 @@ export class ResponsesReader implements AnswerReader {
   /** The whole response: shows what no event had, and reads how the answer ended. */
   #last(response: WholeResponse): ChatChunk[] {
     this.#understood = true;
-    this.#usage.push(countsOf(response.usage));
-    this.serviceTier = serviceTierOf(response.service_tier);
-    const { output } = response;
+    this.#writer.note(countsOf(response.usage), response.service_tier);
     const { reason } = asRecord(response.incomplete_details);
     // Some upstreams leave the status of a whole answer out or empty.
     const status = response.status || (reason === undefined ? undefined : 'incomplete');
-    if (status === 'failed') throw new ErrorInAnswer(responsesError(response) ?? {});
+    if (status === 'failed') throw new ErrorInAnswer(errorIn(response) ?? {});
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
       throw new UpstreamFailure('cut');
-    const chunks = recordsIn(output).flatMap((entry) => {
-      if (!itemTypes.has(String(entry['type']))) return [];
-      const item = this.#items.ofEntry(entry, (each) => agrees(each, entry));
-      return this.#reader.end(item, entry);
-    });
-    chunks.push(...this.#reader.last(status !== 'incomplete'));
+    const entries = recordsIn(response.output).filter(({ type }) => itemTypes.has(String(type)));
+    const chunks = entries.flatMap((entry) => this.#items.end(this.#items.ofEntry(entry), entry));
+    chunks.push(...this.#items.last(status !== 'incomplete'));
     if (status !== 'incomplete') this.#finish = 'stop';
     else this.#finish = reason === 'content_filter' ? 'content_filter' : 'length';
     return chunks;
@@ -196,9 +171,9 @@ function lastResponse(type: string, value: ResponsesEvent): WholeResponse {
 const placeOf = (value: JsonRecord, field: string): number =>
   typeof value[field] === 'number' ? value[field] : 0;
 
-const itemEvent = ({ output_index: index, item_id: id }: ResponsesEvent): ItemEvent => ({
+const itemEvent = ({ output_index: index, item_id: id }: JsonRecord): ItemEvent => ({
   outputIndex: typeof index === 'number' ? index : undefined,
-  id: textOf(id),
+  id: wordIn(id),
 });
 
 /** Source: `ResponseUsage` of OpenAI's API description. Input counts what was read from and written to the cache, output counts reasoning. */
@@ -213,20 +188,4 @@ export function countsOf(usage: unknown): VendorCounts | undefined {
     cached: details['cached_tokens'],
     written: details['cache_write_tokens'],
   };
-}
-
-/**
- * The error in a body, an error event or a failed response: `{error: {message, type, param, code}}`, the same object without its wrapper in events of type `error`, or
- * `{message}` and `{detail}` of gateways in front of the API.
- */
-export function responsesError(body: unknown): UpstreamError | undefined {
-  const { error, message, detail, code, param, type } = asRecord(Array.isArray(body) ? body[0] : body);
-  if (isRecord(error)) {
-    const { message: inner, type: kind, code: innerCode, param: innerParam } = error;
-    return { message: inner, type: kind, code: innerCode, param: innerParam };
-  }
-  if (typeof error === 'string') return { message: error, code };
-  // The type of such an event says only that it is one.
-  if (typeof message === 'string') return { message, type: type === 'error' ? undefined : type, code, param };
-  return typeof detail === 'string' ? { message: detail } : undefined;
 }

@@ -1,24 +1,45 @@
 /**
- * Tells the output items of an answer apart, and keeps the layout by which its turn can come back. Every event names its
- * item by index and id; compatible servers leave either out, send 0 for all, repeat ids, change them between events, or
- * start items that they never announced.
+ * The output items of an answer: tells them apart, shows what is new of each as canonical chunks, and keeps the layout by
+ * which the turn can come back. Every event names its item by index and id; compatible servers leave either out, send 0 for
+ * all, repeat ids, change them between events, or start items that they never announced. What came in pieces and comes again
+ * as a whole is shown once.
  */
-import type { JsonRecord } from '../../../wire/json.ts';
+import type { Annotation, ChatChunk, ChatDelta, ToolCallDelta } from '../../../wire/chat-response.ts';
+import {
+  asRecord,
+  jsonText,
+  listIn,
+  parseJson,
+  recordsIn,
+  textIn,
+  type JsonRecord,
+} from '../../../wire/json.ts';
+import { calledNameMax } from '../../../wire/ids.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { telling, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
+import { callsMax, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
+import { unwrappedInput } from '../../request-parts.ts';
 
 /** Twice the limit of calls. Limits the work, since an item is compared with all earlier ones. */
 const itemsMax = 2048;
+/** The same for the parts of an item. */
+const partsMax = 1024;
 /** What a part, an item or a stretch of text takes beside its text, so that empty ones are bounded too. */
-export const entryBytes = 128;
+const entryBytes = 128;
 /** Items that the vendor wants back as they are, if they are encrypted. */
-export const opaqueTypes = new Set(['reasoning', 'compaction']);
-export const callTypes = new Set(['function_call', 'custom_tool_call']);
+const opaqueTypes = new Set(['reasoning', 'compaction']);
+const callTypes = new Set(['function_call', 'custom_tool_call']);
+/** Items with content. Those of tools that run at the upstream have none. */
+export const itemTypes: ReadonlySet<string> = new Set([
+  ...callTypes,
+  ...opaqueTypes,
+  'message',
+  'image_generation_call',
+]);
 
 export type TextKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'call';
 
 /** A text of an item as far as clients have seen it. */
-export interface TextPart {
+interface TextPart {
   kind: TextKind;
   /** Its index in the item's list. */
   index: number;
@@ -36,23 +57,24 @@ export interface AnswerItem {
   readonly type: string;
   id: string | undefined;
   outputIndex: number | undefined;
-  callId: string | undefined;
-  name: string | undefined;
+  callId?: string | undefined;
+  name?: string | undefined;
   /** `commentary` or `final_answer`, where the upstream says so. */
-  phase: string | undefined;
+  phase?: string | undefined;
   /** The index of its call, once clients have seen one. */
-  callIndex: number | undefined;
+  callIndex?: number;
   /** The whole item, if the vendor wants it back as it is. */
-  opaque: JsonRecord | undefined;
+  opaque?: JsonRecord;
   parts: TextPart[];
   /** Some of its text is in the layout. */
-  spoke: boolean;
+  spoke?: true;
   /** Its last event came. */
-  closed: boolean;
+  closed?: true;
   /** It was found in the list of the whole response. */
-  listed: boolean;
+  listed?: true;
 }
 
+/** What an event says of its item's place. */
 export interface ItemEvent {
   outputIndex: number | undefined;
   id: string | undefined;
@@ -64,104 +86,97 @@ interface Slot {
   text: number | undefined;
 }
 
-export const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
+/** A piece of a text, or all of it. */
+export interface Piece {
+  kind: TextKind;
+  index: number;
+  text: string;
+  logprobs?: unknown;
+  annotations?: unknown;
+}
+
+export const wordIn = (value: unknown): string | undefined => textIn(value) || undefined;
 
 export class OutputItems {
-  readonly all: AnswerItem[] = [];
-  /** UTF-16 code units of all visible text so far. */
-  textLength = 0;
+  readonly #all: AnswerItem[] = [];
   readonly #slots: Slot[] = [];
   readonly #writer: AnswerWriter;
+  readonly #wrapped: ReadonlySet<string>;
+  /** UTF-16 code units of all visible text so far. */
+  #textLength = 0;
+  #anyReasoning = false;
 
-  constructor(writer: AnswerWriter) {
+  /** `wrapped`: the custom tools that were sent as functions. */
+  constructor(writer: AnswerWriter, wrapped: ReadonlySet<string>) {
     this.#writer = writer;
+    this.#wrapped = wrapped;
+  }
+
+  get any(): boolean {
+    return this.#all.length > 0;
   }
 
   /** The parts of the turn in their order. */
-  get state(): readonly StatePart[] | undefined {
-    return telling(
-      this.#slots.flatMap(({ item: { phase, opaque, callIndex }, text }): StatePart[] => {
-        if (text !== undefined) return [{ text, ...(phase !== undefined && { phase }) }];
-        if (opaque) return [{ opaque: { item: opaque } }];
-        return callIndex === undefined ? [] : [{ call: callIndex }];
-      }),
-    );
+  parts(): StatePart[] {
+    return this.#slots.flatMap(({ item: { phase, opaque, callIndex }, text }): StatePart[] => {
+      if (text !== undefined) return [{ text, ...(phase !== undefined && { phase }) }];
+      if (opaque) return [{ opaque: { item: opaque } }];
+      return callIndex === undefined ? [] : [{ call: callIndex }];
+    });
   }
 
-  /** A stretch of visible text of an item. Returns whether it is the item's first. */
-  addText(item: AnswerItem, { length }: string): boolean {
-    const last = this.#slots.at(-1);
-    this.textLength += length;
-    if (last?.item === item && last.text !== undefined) {
-      last.text += length;
-      return false;
-    }
-    const isFirst = !item.spoke;
-    item.spoke = true;
-    this.#place({ item, text: length });
-    return isFirst;
-  }
-
-  #place(slot: Slot): void {
-    this.#writer.kept.bytes(entryBytes);
-    this.#slots.push(slot);
-  }
+  // Which item an event is about.
 
   /** The item of a piece. Adds one if none fits. */
   ofPiece(type: string, event: ItemEvent): AnswerItem {
     const found =
       event.outputIndex === undefined && event.id === undefined
-        ? this.#last((item) => item.type === type && !item.closed)
+        ? this.#all.findLast((item) => item.type === type && !item.closed)
         : this.#candidate(type, event);
     const isAnother = found?.closed === true && differ(found.id, event.id);
     return found && !isAnother ? found : this.#add(type, event);
   }
 
   /** The item that begins: a new one, unless it was announced before or its pieces came first. */
-  ofStart(type: string, { outputIndex }: ItemEvent, source: JsonRecord): AnswerItem {
-    const event = { outputIndex, id: textOf(source['id']) };
+  ofStart(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
+    const event = { outputIndex, id: wordIn(source['id']) };
     const found = this.#candidate(type, event);
     const isSame =
       found &&
-      !differ(found.callId, textOf(source['call_id'])) &&
+      !differ(found.callId, wordIn(source['call_id'])) &&
       !differ(found.id, event.id) &&
       (event.outputIndex !== undefined || event.id !== undefined);
     return isSame ? found : this.#add(type, event);
   }
 
   /** The item that ends. */
-  ofEnd(type: string, { outputIndex }: ItemEvent, source: JsonRecord): AnswerItem {
-    const event = { outputIndex, id: textOf(source['id']) };
-    const callId = textOf(source['call_id']);
-    const fits = (item: AnswerItem): boolean =>
-      item.type === type && isAt(item, outputIndex) && !differ(item.callId, callId);
+  ofEnd(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
+    const [id, callId] = [wordIn(source['id']), wordIn(source['call_id'])];
+    const fitting = this.#all.filter(
+      (item) => item.type === type && isAt(item, outputIndex) && !differ(item.callId, callId),
+    );
     return (
-      this.#last((item) => fits(item) && item.id !== undefined && item.id === event.id) ??
-      this.#last(
-        (item) => fits(item) && (!item.closed || (event.id === undefined && outputIndex !== undefined)),
-      ) ??
-      this.#add(type, event)
+      fitting.findLast((item) => item.id !== undefined && item.id === id) ??
+      fitting.findLast((item) => !item.closed || (id === undefined && outputIndex !== undefined)) ??
+      this.#add(type, { outputIndex, id })
     );
   }
 
   /**
    * The item of an entry in the list of the whole response. Its place there is not its index in events where the
-   * upstream left gaps, so what fits best is taken, and every item once. `agrees`: what was read of an item is the
-   * beginning of the entry.
+   * upstream left gaps, so what fits best is taken, and every item once.
    */
-  ofEntry(source: JsonRecord, agrees: (item: AnswerItem) => boolean): AnswerItem {
+  ofEntry(source: JsonRecord): AnswerItem {
     const type = String(source['type']);
-    const [id, callId] = [textOf(source['id']), textOf(source['call_id'])];
-    const open = this.all.filter(
+    const [id, callId] = [wordIn(source['id']), wordIn(source['call_id'])];
+    const open = this.#all.filter(
       (item) => !item.listed && item.type === type && !differ(item.callId, callId),
     );
-    const hasId = (item: AnswerItem): boolean => id !== undefined && item.id === id;
+    const named = open.filter((item) => id !== undefined && item.id === id);
+    const wholes = wholesOf(source);
+    const agrees = (item: AnswerItem): boolean => isBeginning(item, wholes);
     const item =
-      open.find((each) => hasId(each) && agrees(each)) ??
-      open.find(hasId) ??
-      open.find(agrees) ??
-      this.#add(type, { outputIndex: undefined, id });
+      named.find(agrees) ?? named[0] ?? open.find(agrees) ?? this.#add(type, { outputIndex: undefined, id });
     item.listed = true;
     return item;
   }
@@ -169,36 +184,208 @@ export class OutputItems {
   /** Of several items with one index the one with the id, else the latest. */
   #candidate(type: string, { outputIndex, id }: ItemEvent): AnswerItem | undefined {
     const isThere = (item: AnswerItem): boolean => item.type === type && isAt(item, outputIndex);
-    const same = id === undefined ? undefined : this.#last((item) => item.id === id && isThere(item));
+    const same = id === undefined ? undefined : this.#all.findLast((item) => item.id === id && isThere(item));
     if (same || outputIndex === undefined) return same;
-    return this.#last((item) => isThere(item) && (item.outputIndex === outputIndex || !differ(item.id, id)));
-  }
-
-  /** From the end, where the current item is. */
-  #last(fits: (item: AnswerItem) => boolean): AnswerItem | undefined {
-    return this.all.findLast(fits);
+    return this.#all.findLast(
+      (item) => isThere(item) && (item.outputIndex === outputIndex || !differ(item.id, id)),
+    );
   }
 
   #add(type: string, { outputIndex, id }: ItemEvent): AnswerItem {
-    if (this.all.length >= itemsMax) throw tooLarge();
-    const item: AnswerItem = {
-      type,
-      id,
-      outputIndex,
-      callId: undefined,
-      name: undefined,
-      parts: [],
-      spoke: false,
-      closed: false,
-      listed: false,
-      phase: undefined,
-      callIndex: undefined,
-      opaque: undefined,
-    };
-    this.all.push(item);
+    if (this.#all.length >= itemsMax) throw tooLarge();
+    const item: AnswerItem = { type, id, outputIndex, parts: [] };
+    this.#all.push(item);
     // A call or an opaque item may be known whole only later.
     if (opaqueTypes.has(type) || callTypes.has(type)) this.#place({ item, text: undefined });
     return item;
+  }
+
+  #place(slot: Slot): void {
+    this.#writer.kept.bytes(entryBytes);
+    this.#slots.push(slot);
+  }
+
+  // What is new of an item.
+
+  /** The first event of an item, or what a later one says of it. Its texts wait for pieces or the whole. */
+  start(item: AnswerItem, source: JsonRecord): ChatChunk[] {
+    item.id ??= this.#word(source['id']);
+    item.callId ??= this.#word(source['call_id']);
+    item.name ??= this.#word(source['name']);
+    item.phase ??= this.#word(source['phase']);
+    if ((item.name?.length ?? 0) > calledNameMax) throw tooLarge();
+    return callTypes.has(item.type) ? this.#showCall(item, '') : [];
+  }
+
+  piece(item: AnswerItem, { kind, index, text, logprobs }: Piece): ChatChunk[] {
+    const part = this.#part(item, kind, index);
+    if (part.whole || item.closed) return [];
+    return this.#show(item, part, text, logprobs);
+  }
+
+  /** The whole of one text. `taken`: parts that other texts of the same list belong to. */
+  whole(item: AnswerItem, piece: Piece, taken = new Set<TextPart>()): ChatChunk[] {
+    const { kind, index, text } = piece;
+    const agreeing = (part: TextPart): boolean =>
+      part.kind === kind && part.text !== '' && !taken.has(part) && text.startsWith(part.text);
+    const exact = item.parts.find((part) => part.kind === kind && part.index === index);
+    const part = exact ?? item.parts.find(agreeing) ?? this.#part(item, kind, index);
+    taken.add(part);
+    part.whole = true;
+    const added = text.startsWith(part.text) ? text.slice(part.text.length) : '';
+    const chunks = this.#show(item, part, added, listIn(piece.logprobs).slice(part.logprobs));
+    const notes = listIn(piece.annotations).slice(part.annotations);
+    return [...chunks, ...this.#annotations(part, notes)];
+  }
+
+  /** `place`: the index of the annotation among those of its part. */
+  annotation(item: AnswerItem, index: number, note: unknown, place: unknown): ChatChunk[] {
+    const part = this.#part(item, 'text', index);
+    if (item.closed || (typeof place === 'number' && place < part.annotations)) return [];
+    return this.#annotations(part, [note]);
+  }
+
+  /** The whole item. */
+  end(item: AnswerItem, source: JsonRecord): ChatChunk[] {
+    const chunks = this.start(item, source);
+    if (opaqueTypes.has(item.type) && textIn(source['encrypted_content']) !== '' && !item.opaque) {
+      this.#writer.kept.value(source);
+      item.opaque = source;
+    }
+    const taken = new Set<TextPart>();
+    for (const whole of wholesOf(source)) chunks.push(...this.whole(item, whole, taken));
+    if (callTypes.has(item.type)) chunks.push(...this.#endCall(item, source['status'] !== 'incomplete'));
+    if (item.type === 'image_generation_call' && !item.closed)
+      chunks.push(...imagesOf(source).map((delta) => this.#writer.delta(delta)));
+    item.closed = true;
+    return chunks;
+  }
+
+  /** What was held of items that never ended. `isComplete`: the upstream called the answer complete. */
+  last(isComplete: boolean): ChatChunk[] {
+    const open = this.#all.filter(({ type, closed }) => callTypes.has(type) && !closed);
+    return open.flatMap((item) => this.#endCall(item, isComplete));
+  }
+
+  #word(value: unknown): string | undefined {
+    const word = wordIn(value);
+    this.#writer.kept.text(word ?? '');
+    return word;
+  }
+
+  #part(item: AnswerItem, kind: TextKind, index: number): TextPart {
+    const known = item.parts.find((part) => part.kind === kind && part.index === index);
+    if (known) return known;
+    if (item.parts.length >= partsMax) throw tooLarge();
+    this.#writer.kept.bytes(entryBytes);
+    const part = { kind, index, text: '', whole: false, start: undefined, annotations: 0, logprobs: 0 };
+    item.parts.push(part);
+    return part;
+  }
+
+  #show(item: AnswerItem, part: TextPart, text: string, probabilities: unknown): ChatChunk[] {
+    const logprobs = chatLogprobs(probabilities);
+    part.logprobs += logprobs?.content.length ?? 0;
+    const isFirst = part.text === '';
+    this.#writer.kept.text(text);
+    // Such a chunk may be the beginning of an answer, which is held until its first content.
+    if (text === '' && logprobs !== null) this.#writer.kept.value(logprobs);
+    part.text += text;
+    if (part.kind === 'call') return this.#showCall(item, text);
+    if (text === '' && (logprobs === null || part.kind !== 'text')) return [];
+    if (part.kind === 'text') {
+      part.start ??= this.#textLength;
+      return [...this.#addText(item, text.length), this.#writer.delta({ content: text }, logprobs)];
+    }
+    if (part.kind === 'refusal') return [this.#writer.delta({ refusal: text })];
+    // An item shows its summary or its text, whichever comes first: they say the same.
+    const shown = item.parts.find(
+      ({ kind, text: own }) => own !== '' && (kind === 'summary' || kind === 'reasoning'),
+    );
+    if (shown && shown.kind !== part.kind) return [];
+    const separator = isFirst && this.#anyReasoning ? '\n\n' : '';
+    this.#anyReasoning = true;
+    return [this.#writer.delta({ reasoning_content: separator + text })];
+  }
+
+  /** A stretch of visible text of an item. Its first names the item's phase. */
+  #addText(item: AnswerItem, length: number): ChatChunk[] {
+    const last = this.#slots.at(-1);
+    this.#textLength += length;
+    if (last?.item === item && last.text !== undefined) {
+      last.text += length;
+      return [];
+    }
+    this.#place({ item, text: length });
+    const isFirst = !item.spoke;
+    item.spoke = true;
+    return isFirst && item.phase !== undefined ? [this.#writer.delta({ phase: item.phase })] : [];
+  }
+
+  #annotations(part: TextPart, notes: readonly unknown[]): ChatChunk[] {
+    part.annotations += notes.length;
+    const offset = part.start ?? this.#textLength;
+    const annotations = notes.flatMap((note) => annotationOf(note, offset) ?? []);
+    if (annotations.length === 0) return [];
+    this.#writer.kept.value(annotations);
+    return [this.#writer.delta({ annotations })];
+  }
+
+  /**
+   * `added`: what is new of its text. Nothing is shown before id and name are known. A custom tool that was sent as a
+   * function is shown once its JSON is whole.
+   */
+  #showCall(item: AnswerItem, added: string): ChatChunk[] {
+    if (item.name === undefined || item.callId === undefined || this.#isWrapped(item)) return [];
+    if (item.callIndex === undefined) return [this.#firstOfCall(item, callText(item))];
+    return added === '' ? [] : [this.#moreOfCall(item, added)];
+  }
+
+  /**
+   * `isWhole`: the call is not cut. A function without arguments gets an empty object, so that all arguments are JSON.
+   * A wrapped call that was cut inside its wrapper is not shown: nobody could run it.
+   */
+  #endCall(item: AnswerItem, isWhole: boolean): ChatChunk[] {
+    const text = callText(item);
+    if (this.#isWrapped(item)) {
+      const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
+      if (item.callIndex !== undefined || isCut) return [];
+      return [this.#firstOfCall(item, unwrappedInput(text), true)];
+    }
+    const shown = item.callIndex === undefined ? [this.#firstOfCall(item, text)] : [];
+    if (item.type !== 'function_call' || text !== '' || !isWhole) return shown;
+    // Later events repeat the empty text, and must not be taken for something new.
+    const part = callPart(item);
+    if (part) part.text = '{}';
+    return [...shown, this.#moreOfCall(item, '{}')];
+  }
+
+  #isWrapped({ type, name }: AnswerItem): boolean {
+    return type === 'function_call' && name !== undefined && this.#wrapped.has(name);
+  }
+
+  #firstOfCall(item: AnswerItem, text: string, isCustom = isCustomCall(item)): ChatChunk {
+    const index = this.#writer.calls;
+    if (index >= callsMax) throw tooLarge();
+    item.callIndex = index;
+    const { name = '', callId } = item;
+    const id = this.#writer.callId(callId);
+    return this.#callDelta(
+      isCustom
+        ? { index, id, type: 'custom', custom: { name, input: text } }
+        : { index, id, type: 'function', function: { name, arguments: text } },
+    );
+  }
+
+  #moreOfCall(item: AnswerItem, text: string): ChatChunk {
+    const index = item.callIndex ?? 0;
+    return this.#callDelta(
+      isCustomCall(item) ? { index, custom: { input: text } } : { index, function: { arguments: text } },
+    );
+  }
+
+  #callDelta(call: ToolCallDelta): ChatChunk {
+    return this.#writer.delta({ tool_calls: [call] });
   }
 }
 
@@ -208,3 +395,75 @@ const differ = (one: string | undefined, other: string | undefined): boolean =>
 
 const isAt = (item: AnswerItem, outputIndex: number | undefined): boolean =>
   outputIndex === undefined || item.outputIndex === undefined || item.outputIndex === outputIndex;
+
+const isCustomCall = ({ type }: AnswerItem): boolean => type === 'custom_tool_call';
+const callPart = ({ parts }: AnswerItem): TextPart | undefined => parts.find(({ kind }) => kind === 'call');
+const callText = (item: AnswerItem): string => callPart(item)?.text ?? '';
+
+const kinds: Partial<Record<string, TextKind>> = {
+  output_text: 'text',
+  text: 'text',
+  refusal: 'refusal',
+  summary_text: 'summary',
+  reasoning_text: 'reasoning',
+};
+
+/** The texts in a whole output item, as its last event and the list of the whole response hold it. */
+function wholesOf({ type, arguments: called, input, summary, content }: JsonRecord): Piece[] {
+  if (callTypes.has(String(type)))
+    return [{ kind: 'call', index: 0, text: jsonText(type === 'function_call' ? called : input) }];
+  return [summary, content].flatMap((list) => listIn(list).flatMap(wholeOfPart));
+}
+
+/** The text of one part; none for parts of other types. */
+export function wholeOfPart(part: unknown, index: number): Piece[] {
+  const { type, refusal, text: plain, annotations, logprobs } = asRecord(part);
+  const kind = kinds[String(type)];
+  const text = kind === 'refusal' ? refusal : plain;
+  return kind && typeof text === 'string' ? [{ kind, index, text, annotations, logprobs }] : [];
+}
+
+/** Whether what was read of an item is the beginning of a whole one. */
+const isBeginning = ({ parts }: AnswerItem, wholes: readonly Piece[]): boolean =>
+  parts.every(
+    ({ kind, text }) =>
+      text === '' || wholes.some((each) => each.kind === kind && each.text.startsWith(text)),
+  );
+
+/** `offset`: where the annotated part begins in the whole visible text. Undefined for annotations of other kinds. */
+function annotationOf(note: unknown, offset: number): Annotation | undefined {
+  const { type, url, title, start_index: start, end_index: end, index, ...file } = asRecord(note);
+  const range = { start_index: offset + indexOf(start), end_index: offset + indexOf(end) };
+  if (type === 'url_citation' && typeof url === 'string')
+    return { type, url_citation: { url, title: textIn(title), ...range } };
+  const { file_id: fileId, filename, container_id: container } = file;
+  if (typeof fileId !== 'string') return undefined;
+  const named = { file_id: fileId, filename: textIn(filename) };
+  if (type === 'file_citation') return { type, ...named, index: indexOf(index) };
+  if (type === 'file_path') return { type, file_id: fileId, index: indexOf(index) };
+  if (type !== 'container_file_citation') return undefined;
+  return { type, container_id: textIn(container), ...named, ...range };
+}
+
+const indexOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? Math.floor(value) : 0);
+
+/** Null if there are none. */
+function chatLogprobs(list: unknown): { content: JsonRecord[]; refusal: null } | null {
+  const content = recordsIn(list).map((entry) =>
+    Object.assign(probability(entry), { top_logprobs: recordsIn(entry['top_logprobs']).map(probability) }),
+  );
+  return content.length === 0 ? null : { content, refusal: null };
+}
+
+const probability = ({ token, logprob, bytes }: JsonRecord): JsonRecord => ({
+  token: textIn(token),
+  logprob: typeof logprob === 'number' ? logprob : 0,
+  bytes: Array.isArray(bytes) ? bytes : null,
+});
+
+/** A finished image, as a data URL. */
+function imagesOf({ result, output_format: format }: JsonRecord): ChatDelta[] {
+  if (typeof result !== 'string' || result === '') return [];
+  const kind = format === 'jpeg' || format === 'webp' ? format : 'png';
+  return [{ images: [{ type: 'image_url', image_url: { url: `data:image/${kind};base64,${result}` } }] }];
+}

@@ -2,11 +2,11 @@
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
-import { knownEffort, refusedSampling } from '../../quirks.ts';
+import { knownEffort, refusedSampling } from '../../request-parts.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { inputItems } from './input.ts';
 import { sentTools } from './tools.ts';
-import { ResponsesReader, responsesError } from './events.ts';
+import { ResponsesReader } from './events.ts';
 
 // Builds the body of a Responses request for one channel.
 
@@ -199,5 +199,4 @@ export const responses: Dialect = {
   path: '/responses',
   body: responsesBody,
   Reader: ResponsesReader,
-  error: responsesError,
 };

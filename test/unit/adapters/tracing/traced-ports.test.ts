@@ -7,7 +7,6 @@ import { tracedPorts } from '../../../../shared/adapters/tracing/traced.ts';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
-import { loadDialect } from '../../../../shared/upstreams/dialects/dialects.ts';
 import type { UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
 import { BillingRig, small } from '../../../support/billing-rig.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
@@ -44,7 +43,7 @@ test.each([401, 402, 403, 500, 503])(
   'an unread answer with status %i holds no connection, and its span ends',
   async (status) => {
     const { reply, span, closed } = await replyOf(withStatus(status));
-    await readFailure(reply, { dialect: await loadDialect('chat'), withheld: [], type: {} });
+    await readFailure(reply, { withheld: [], type: {} });
     await closed;
     expect(span()).toMatchObject({ endMs: expect.any(Number), error: String(status) });
   },
@@ -53,7 +52,7 @@ test.each([401, 402, 403, 500, 503])(
 test('a 429 whose body never ends is left after its time: the connection closes, and its span ends', async () => {
   const { reply, span, closed } = await replyOf(withStatus(429));
   const clock = { now: () => Date.now(), sleep: () => new Promise<void>(setImmediate) };
-  await readFailure(reply, { dialect: await loadDialect('chat'), withheld: [], type: {}, clock });
+  await readFailure(reply, { withheld: [], type: {}, clock });
   await closed;
   expect(span()).toMatchObject({ endMs: expect.any(Number), error: '429' });
 });

@@ -3,7 +3,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
-import { loadDialect } from '../../../../shared/upstreams/dialects/dialects.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 
 test('a refusal whose body nobody reads gives its connection back', async () => {
@@ -21,7 +20,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
     },
     new AbortController().signal,
   );
-  const failure = await readFailure(reply, { dialect: await loadDialect('chat'), withheld: [], type: {} });
+  const failure = await readFailure(reply, { withheld: [], type: {} });
   expect(failure).toMatchObject({ kind: 'status', status: 503 });
   await closed;
   server.close();
