@@ -25,7 +25,6 @@ import {
   waitingIn,
   type HandedCall,
 } from './stored/handed-call.ts';
-import { storeSettings } from './stored/may-store.ts';
 import { StoredReader } from './stored/reads.ts';
 import { claimSeconds, EventWriter, RunRecorder, RunWatch } from './stored/run.ts';
 
@@ -84,7 +83,7 @@ function claimedRun(
   const { account, id, hostDeadlineMs, hostEnds } = event;
   const { streamed, until } = response.head.background ?? { streamed: false, until: 0 };
   const { clock, stored, log } = ports;
-  const { eventMinutes } = storeSettings(snapshot);
+  const { eventMinutes } = snapshot.settings.store;
   const deadlineMs = Math.min(clock.now() + runMsMax, hostDeadlineMs - hostReserveMs);
   const run = { account, id, run: event.run };
   const watch = new RunWatch(ports, { run, until, deadlineMs, hostEnds });

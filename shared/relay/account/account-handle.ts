@@ -13,14 +13,7 @@ import type { Clock } from '../ports/host.ts';
 import { refusalAgeMsMax, type ConfigSource, type KeyStore } from '../ports/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { accountDays, readDays, usagePage } from './account-usage.ts';
-import {
-  parseYuan,
-  yuanNumber,
-  type WrittenRates,
-  type WrittenTier,
-  priceChanges,
-  type PriceChange,
-} from '../../billing/price.ts';
+import { parseYuan, yuanNumber, type WrittenRates, priceChanges } from '../../billing/price.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
 import { accountPlan, planEndedAt } from '../../billing/reservation.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
@@ -35,7 +28,6 @@ import type {
   AccountDays,
   AccountKey,
   AccountPriceChange,
-  AccountPriceTier,
   AccountErrors,
 } from '../../wire/public-api.ts';
 
@@ -55,7 +47,8 @@ export const accountHandle = (ports: AccountPorts): Handle =>
   loggedHandle(ports, { endpoint: 'account' }, async (request, found) => {
     const endpoint = accountRoute(request);
     found({ endpoint });
-    const admitted = await admit(ports, request);
+    const lookup = await ports.keys.find(readKey(request.headers['authorization']));
+    const admitted = admitKey(lookup, ports.clock.now());
     const { hint, account } = admitted.row;
     found({ endpoint, key_hint: hint, account });
     const body =
@@ -69,11 +62,6 @@ function accountRoute(request: RelayRequest): 'account' | 'usage' {
   const route = matchRoute(request);
   if (route === 'account' || route === 'usage') return route;
   throw refuseRoute(request);
-}
-
-async function admit({ keys, clock }: AccountPorts, request: RelayRequest): Promise<AdmittedKey> {
-  const secretKey = readKey(request.headers['authorization']);
-  return admitKey(await keys.find(secretKey), clock.now());
 }
 
 async function balance(
@@ -131,17 +119,13 @@ export function accountBody(facts: AccountFacts): AccountBody {
 
 /** Field by field: rows hold what is not public. */
 const announced = (snapshot: AccountFacts['snapshot'], nowMs: number): AccountPriceChange[] =>
-  priceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(accountPriceChange);
-
-const accountPriceChange = ({ fromMs, rule, models }: PriceChange): AccountPriceChange => ({
-  from: seconds(fromMs),
-  models,
-  type: rule.type,
-  ...ratesOf(rule),
-  tiers: (rule.tiers ?? []).map(accountTier),
-});
-
-const accountTier = (tier: WrittenTier): AccountPriceTier => ({ above: tier.above, ...ratesOf(tier) });
+  priceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(({ fromMs, rule, models }) => ({
+    from: seconds(fromMs),
+    models,
+    type: rule.type,
+    ...ratesOf(rule),
+    tiers: (rule.tiers ?? []).map((tier) => ({ above: tier.above, ...ratesOf(tier) })),
+  }));
 
 const ratesOf = ({ input, output, ...parts }: WrittenRates) => ({
   input,
@@ -172,9 +156,8 @@ const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000
 
 /** Newest hour first. */
 const accountErrors = (hours: readonly HourOfRefusals[]): AccountErrors[] =>
-  hours.toReversed().flatMap(errorsOf);
-
-const errorsOf = ({ hour, counts }: HourOfRefusals): AccountErrors[] =>
-  Object.entries(counts)
-    .toSorted(([a, first], [b, second]) => second - first || (a < b ? -1 : 1))
-    .map(([code, count]) => ({ hour: Date.parse(`${hour}:00:00Z`) / 1000, code, count }));
+  hours.toReversed().flatMap(({ hour, counts }) =>
+    Object.entries(counts)
+      .toSorted(([a, first], [b, second]) => second - first || (a < b ? -1 : 1))
+      .map(([code, count]) => ({ hour: Date.parse(`${hour}:00:00Z`) / 1000, code, count })),
+  );

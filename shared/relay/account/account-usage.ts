@@ -99,55 +99,34 @@ const badCursor = (): InvalidRequest =>
   );
 
 function usageEntry(row: LedgerRow): UsageEntry {
+  const isGrant = row.kind === 'grant';
+  const call: Partial<CloseRow> = isGrant ? {} : row;
+  const hasTokens = call.prompt_tokens !== undefined;
   return {
     id: row.id,
     object: 'usage',
     created: Math.floor(ledgerTimeMs(row) / 1000),
     kind: row.kind,
-    ...emptyEntry,
-    ...(row.kind === 'grant' ? { amount: yuanNumber(row.amount), reason: row.reason } : callFields(row)),
+    endpoint: call.endpoint ?? null,
+    model: call.model ?? null,
+    alias: call.alias ?? null,
+    key: call.key ?? null,
+    charge: yuanNumber(call.charge ?? 0n),
+    prompt_tokens: call.prompt_tokens ?? null,
+    completion_tokens: call.completion_tokens ?? null,
+    ...eachPart('count', ({ count }) => (hasTokens ? (call[count] ?? 0) : null)),
+    estimated: call.estimated ?? false,
+    flag: call.flag ?? null,
+    first_content_ms: call.first_content_ms ?? null,
+    end: call.end ?? null,
+    price: call.price ?? null,
+    plan_slot: call.plan_slot ?? null,
+    official: call.official ?? false,
+    cost: call.cost === undefined ? null : yuanNumber(call.cost),
+    amount: isGrant ? yuanNumber(row.amount) : null,
+    reason: isGrant ? row.reason : null,
   };
 }
-
-const callFields = (row: CloseRow): Partial<UsageEntry> => ({
-  endpoint: row.endpoint ?? null,
-  model: row.model,
-  alias: row.alias ?? null,
-  key: row.key,
-  charge: yuanNumber(row.charge),
-  prompt_tokens: row.prompt_tokens ?? null,
-  completion_tokens: row.completion_tokens ?? null,
-  ...(row.prompt_tokens !== undefined && eachPart('count', ({ count }) => row[count] ?? 0)),
-  estimated: row.estimated ?? false,
-  flag: row.flag ?? null,
-  first_content_ms: row.first_content_ms ?? null,
-  end: row.end ?? null,
-  price: row.price,
-  plan_slot: row.plan_slot ?? null,
-  official: row.official ?? false,
-  cost: row.cost === undefined ? null : yuanNumber(row.cost),
-});
-
-const emptyEntry = {
-  endpoint: null,
-  model: null,
-  alias: null,
-  key: null,
-  charge: 0,
-  prompt_tokens: null,
-  completion_tokens: null,
-  ...eachPart('count', () => null),
-  estimated: false,
-  flag: null,
-  first_content_ms: null,
-  end: null,
-  price: null,
-  plan_slot: null,
-  official: false,
-  cost: null,
-  amount: null,
-  reason: null,
-} as const;
 
 // Counts in the query of an account's routes.
 

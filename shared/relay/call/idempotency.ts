@@ -12,7 +12,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { Backoff, within } from '../money/backoff.ts';
-import { mayStore } from '../stored/may-store.ts';
+import { mayStore } from './read.ts';
 import { amongReads, countRead, StoredReader } from '../stored/reads.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */

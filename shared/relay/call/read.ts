@@ -12,7 +12,6 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup, type KeyStore } from '../ports/config-store.ts';
 import { openSeals, type TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
-import { mayStore } from '../stored/may-store.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
 import { capableOf, type ServingChannels } from './serving-channels.ts';
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
@@ -381,3 +380,7 @@ export function parseModelName(requested: string, officialFlag: boolean): ModelN
     );
   return { base, web, official: suffixed || officialFlag };
 }
+
+/** Whether answers of the key may be kept. Its own word counts before the setting; nobody's may unless one says so. */
+export const mayStore = ({ key, snapshot }: Pick<Caller, 'key' | 'snapshot'>): boolean =>
+  key.store ?? snapshot.settings.store.allKeys;

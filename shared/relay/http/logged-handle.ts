@@ -5,7 +5,7 @@ import type { Handle, RelayRequest, RelayResponse } from './http.ts';
 import { asRefusal, refusalResponse } from './refusal.ts';
 
 /** What the checks have found so far; the line of a refusal contains only this. */
-type Found = Pick<RequestLog, 'endpoint' | 'key_hint' | 'account'>;
+type Found = Pick<RequestLog, 'endpoint' | 'key_hint' | 'account' | 'reason'>;
 
 /**
  * Never rejects.

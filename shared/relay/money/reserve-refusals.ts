@@ -42,7 +42,7 @@ interface RefusedLimit {
   key: ChatCall['key'];
   /** Absent: the limit is the key's own. */
   need?: ReserveNeed;
-  reason: 'rate' | 'concurrency' | 'account_rpm' | 'account_tpm' | 'open_entries';
+  reason: Exclude<ReserveRefusal['reason'], 'quota' | 'reserved' | 'budget'>;
   nowMs: number;
 }
 
@@ -50,26 +50,23 @@ export function limitRefusal({ key, need, reason, nowMs }: RefusedLimit): Refusa
   const isOfMinute = reason !== 'concurrency' && reason !== 'open_entries';
   const seconds = isOfMinute ? secondsOfMinuteLeft(nowMs) : 1;
   const ofRate = reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
-  const most = {
-    rate: key.rpm,
-    concurrency: key.max_concurrency,
-    account_rpm: need?.accountRpm,
-    account_tpm: need?.accountTpm,
-    open_entries: need?.accountConcurrency,
+  const [most, who, what] = {
+    rate: [key.rpm, 'API key', 'requests a minute'],
+    concurrency: [key.max_concurrency, 'API key', 'requests at the same time'],
+    account_rpm: [need?.accountRpm, 'account', 'requests a minute'],
+    account_tpm: [need?.accountTpm, 'account', 'tokens a minute'],
+    open_entries: [need?.accountConcurrency, 'account', 'requests at the same time'],
   }[reason];
-  const why = {
-    rate: `This API key is limited to ${most} requests a minute.`,
-    concurrency: `This API key is limited to ${most} requests at the same time.`,
-    account_rpm: `This account is limited to ${most} requests a minute.`,
-    account_tpm: `This account is limited to ${most} tokens a minute.`,
-    open_entries: `This account is limited to ${most} requests at the same time.`,
-  }[reason];
-  return refuse('rate_limit_exceeded', `${why} Please try again in ${seconds}s.`, {
+  const message = `This ${who} is limited to ${most} ${what}. Please try again in ${seconds}s.`;
+  return refuse('rate_limit_exceeded', message, {
     headers: { 'retry-after': String(seconds), ...ofRate },
     reason: `limit_${reason}`,
     facts: { limit: reason, most },
   });
 }
+
+const soon = { 'retry-after': '1' };
+const never = { 'x-should-retry': 'false' };
 
 /** The message contains the balance, the need, the state of the plan, and the contact. */
 function quotaRefusal(
@@ -87,7 +84,7 @@ function quotaRefusal(
     ...(contact === '' ? [] : [`Contact: ${contact}`]),
   ];
   return refuse('insufficient_quota', words.join(' '), {
-    headers: { 'x-should-retry': 'false' },
+    headers: never,
     reason: 'quota_insufficient',
     facts: { needed: formatYuan(amount), free: formatYuan(available) },
   });
@@ -104,19 +101,10 @@ function budgetRefusal(
     `This API key may spend ${formatYuan(budget?.most ?? 0n)} yuan a ${period}, and ${formatYuan(larger(left, 0n))} yuan are left; ` +
     `this request needs at least ${formatYuan(need)} yuan. The budget resets at ${resets}.`;
   const facts = { needed: formatYuan(need), free: formatYuan(larger(left, 0n)), budget: period };
-  if (isShared) {
-    const message = `${words} Requests under way hold a part of it. Please try again in 1s.`;
-    return refuse('balance_reserved', message, {
-      headers: { 'retry-after': '1' },
-      reason: 'budget_reserved',
-      facts,
-    });
-  }
-  return refuse('insufficient_quota', words, {
-    headers: { 'x-should-retry': 'false' },
-    reason: 'budget_spent',
-    facts,
-  });
+  if (!isShared)
+    return refuse('insufficient_quota', words, { headers: never, reason: 'budget_spent', facts });
+  const message = `${words} Requests under way hold a part of it. Please try again in 1s.`;
+  return refuse('balance_reserved', message, { headers: soon, reason: 'budget_reserved', facts });
 }
 
 const unknownContent = (path: string): Refusal =>
@@ -138,7 +126,7 @@ function reservedRefusal({
     `This request needs ${formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
     'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';
   return refuse('balance_reserved', message, {
-    headers: { 'retry-after': '1' },
+    headers: soon,
     reason: 'balance_reserved',
     facts: { needed: formatYuan(need), free: formatYuan(available) },
   });
@@ -155,7 +143,7 @@ export async function contended(tries: ReserveUnderWay, item: QuotaItem): Promis
   if (isRefusal(short) && isForMoney(short) && whole.available < endlessBalance)
     return request.refused({ reason: 'reserved', available: whole.available, need: short.need }, whole);
   return refuse('unavailable', 'The account is very busy at the moment. Nothing was charged; try again.', {
-    headers: { 'retry-after': '1' },
+    headers: soon,
     reason: 'reserve_contended',
   });
 }

@@ -77,7 +77,7 @@ export async function afterRefusal(
 const quickMs = 50;
 
 /** The part to try next. Throws the refusal if the sums refuse too. `refused`: as the store returned it. */
-export async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
+async function elsewhere(tries: ReserveUnderWay, refused: QuotaItem): Promise<QuotaItem> {
   const rough = refused.overdraft ? undefined : await readParts(tries, refused, false);
   return (rough && (await chooseFrom(tries, rough))) ?? exactly(tries, refused);
 }
@@ -152,21 +152,22 @@ async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise
   if (paysFromSum(images, plan)) return undefined;
   const chosen = choosePart(need, open, { chance: tries.ports.random.next(), lastTry: tries.isLast });
   const slot = isRefusal(plan) ? undefined : plan.slot;
-  const withRoom = slot && (await roomFor(tries, { images, open, slot }));
+  const withRoom = slot && (await roomFor(tries, { images, open }, slot));
   if (withRoom ?? chosen) return withRoom ?? chosen;
   tries.whole = whole;
-  if (!isRefusal(plan)) return gathered(tries, { images, open, plan });
+  if (!isRefusal(plan)) return gathered(tries, { images, open }, plan);
   if (plan.reason === 'quota') return undefined;
-  const freed = plan.reason === 'concurrency' ? await freedIn(tries, open) : undefined;
+  // The first part in which calls crashed.
+  const crashed = open.find((item) => lapsedIn(tries, item).size > 0);
+  const freed = plan.reason === 'concurrency' && crashed && (await freePlaces(tries, crashed));
   if (freed) return freed;
   throw await tries.refusal(plan, whole);
 }
 
-interface RoomRequest {
+/** Parts as they were read, and those of them that the call may go to. */
+interface OpenParts {
   images: AccountParts;
-  /** The parts that the call may go to. */
   open: readonly QuotaItem[];
-  slot: PlanSlot;
 }
 
 /**
@@ -175,7 +176,8 @@ interface RoomRequest {
  */
 async function roomFor(
   tries: ReserveUnderWay,
-  { images, open, slot }: RoomRequest,
+  { images, open }: OpenParts,
+  slot: PlanSlot,
 ): Promise<QuotaItem | undefined> {
   const need = tries.roomyNeed(images[0]);
   const hasRoom = (item: QuotaItem): boolean => {
@@ -190,15 +192,12 @@ async function roomFor(
   return { ...to, plan: new Map([...to.plan, [slot.key, count]]) };
 }
 
-interface Gathering {
-  images: AccountParts;
-  /** The parts that the call may go to. */
-  open: readonly QuotaItem[];
-  plan: CallPayment;
-}
-
 /** No part has enough, but all together have. */
-async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gathering): Promise<QuotaItem> {
+async function gathered(
+  tries: ReserveUnderWay,
+  { images, open }: OpenParts,
+  plan: CallPayment,
+): Promise<QuotaItem> {
   const need = tries.roomyNeed(images[0]);
   const withMoney = (item: QuotaItem): ReturnType<typeof planReserve> =>
     planReserve(needOn(need, item), { ...item, available: plan.amount });
@@ -219,21 +218,16 @@ async function gathered(tries: ReserveUnderWay, { images, open, plan }: Gatherin
   return { ...to, available: plan.amount };
 }
 
-/** Frees places in the first part in which calls crashed. */
-async function freedIn(tries: ReserveUnderWay, images: readonly QuotaItem[]): Promise<QuotaItem | undefined> {
-  const { key } = tries.request.need;
-  const nowSeconds = tries.ports.clock.now() / 1000;
-  const item = images.find((image) => lapsedPlaces(image, key, nowSeconds).size > 0);
-  return item && freePlaces(tries, item);
-}
-
 // Frees places of keys with a concurrency limit that crashed calls left. Must never free the place of a call that runs.
 
+const lapsedIn = ({ ports, request }: ReserveUnderWay, item: QuotaItem): ReturnType<typeof lapsedPlaces> =>
+  lapsedPlaces(item, request.need.key, ports.clock.now() / 1000);
+
 /** The part as it is then. Undefined: every place is taken by a call that runs. */
-export async function freePlaces(tries: ReserveUnderWay, item: QuotaItem): Promise<QuotaItem | undefined> {
+async function freePlaces(tries: ReserveUnderWay, item: QuotaItem): Promise<QuotaItem | undefined> {
   const { ports, request, reads } = tries;
   const { key } = request.need;
-  const lapsed = lapsedPlaces(item, key, ports.clock.now() / 1000);
+  const lapsed = lapsedIn(tries, item);
   if (lapsed.size === 0) return undefined;
   const { account, part } = item;
   const reply = await reads.until(() => ports.quotas.freePlaces({ account, part, key, lapsed }));
@@ -245,7 +239,7 @@ export async function freePlaces(tries: ReserveUnderWay, item: QuotaItem): Promi
 const partsMax = 64;
 const triesMax = 2;
 
-export interface SplitRequest {
+interface SplitRequest {
   /** The part as a reserve returned it. */
   item: QuotaItem;
   /** Its slots have the limits of plan slots. */

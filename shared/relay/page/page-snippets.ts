@@ -1,4 +1,8 @@
-/** Example code for a first call with each common client. */
+/** Example code for a first call with each common client. docs/codex.md has more of the coding agents. */
+interface Snippet {
+  title: string;
+  code: string;
+}
 
 export function snippets(baseUrl: string, models: string[]): Snippet[] {
   const model = models[0] ?? 'MODEL';
@@ -50,21 +54,6 @@ export function snippets(baseUrl: string, models: string[]): Snippet[] {
         `        print(chunk.choices[0].delta.content or "", end="", flush=True)`,
       ].join('\n'),
     },
-    ...agentSnippets(baseUrl, model),
-  ];
-}
-
-const shellQuoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-
-/** Example settings of coding agents, and the AI SDK. docs/codex.md has more of both agents. */
-interface Snippet {
-  title: string;
-  code: string;
-}
-
-function agentSnippets(baseUrl: string, model: string): Snippet[] {
-  const [quotedModel, quotedUrl] = [JSON.stringify(model), JSON.stringify(baseUrl)];
-  return [
     {
       title: 'AI SDK',
       code: [
@@ -114,3 +103,5 @@ function agentSnippets(baseUrl: string, model: string): Snippet[] {
     },
   ];
 }
+
+const shellQuoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;

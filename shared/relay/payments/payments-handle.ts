@@ -6,8 +6,9 @@ import type { StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json.ts';
 import type { Handle, RelayRequest } from '../http/http.ts';
+import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import { asRefusal, jsonResponse, refusalResponse, refuse } from '../http/refusal.ts';
+import { jsonResponse, refuse } from '../http/refusal.ts';
 import type { ConfigSource, SecretStore } from '../ports/config-store.ts';
 import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
 import {
@@ -24,7 +25,7 @@ import {
 import type { Hmac, Clock, Random } from '../ports/host.ts';
 import type { PaymentStore } from '../ports/money-stores.ts';
 import { Backoff } from '../money/backoff.ts';
-import { StoreBusy } from '../ports/store-errors.ts';
+import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
 
 interface PaymentsPorts extends RecordPorts {
@@ -37,36 +38,12 @@ const stripePath = '/hooks/payments/stripe';
 /** Stripe's events have some kilobytes. */
 const bodyBytesMax = 256 * 1024;
 
-export function paymentsHandle(ports: PaymentsPorts): Handle {
-  return async (request) => {
-    const startedMs = ports.clock.now();
-    const logEnd = (
-      status: number,
-      end: string,
-      more: { code?: string; reason?: string | undefined } = {},
-    ): void =>
-      ports.log.request({
-        request_id: request.id,
-        endpoint: 'payments',
-        status,
-        end,
-        duration_ms: ports.clock.now() - startedMs,
-        ...more,
-      });
-    try {
-      const event = await readEvent(ports, request);
-      const stored = await store(ports, event);
-      logEnd(200, 'completed', { reason: stored ? undefined : 'ignored' });
-      return jsonResponse(request.id, { received: true });
-    } catch (error) {
-      const refusal = asRefusal(error);
-      const { code } = refusal.body.error;
-      if (refusal.status >= 500) ports.log.fault(request.id, error);
-      logEnd(refusal.status, refusal.status >= 500 ? 'failed' : 'refused', { code, reason: refusal.reason });
-      return refusalResponse(refusal, request.id);
-    }
-  };
-}
+export const paymentsHandle = (ports: PaymentsPorts): Handle =>
+  loggedHandle(ports, { endpoint: 'payments' }, async (request, found) => {
+    const isStored = await store(ports, await readEvent(ports, request));
+    if (!isStored) found({ endpoint: 'payments', reason: 'ignored' });
+    return jsonResponse(request.id, { received: true });
+  });
 
 interface ReceivedEvent extends StripeEvent {
   settings: StripeSettings;
@@ -78,7 +55,10 @@ async function readEvent(ports: PaymentsPorts, request: RelayRequest): Promise<R
   const body = bytesOf(request);
   const header = request.headers['stripe-signature'];
   const { webhookSecrets: secrets } = settings;
-  await checkSignature(ports, { header, body, secrets, nowMs: ports.clock.now() });
+  await checkSignature(ports, { header, body, secrets, nowMs: ports.clock.now() }).catch((error: unknown) => {
+    if (error instanceof StoreUnavailable) ports.log.fault(request.id, error);
+    throw error;
+  });
   const json = parseJson(new TextDecoder().decode(body));
   if (json === undefined) throw new InvalidRequest('invalid_json', null, 'The body is not valid JSON.');
   return { ...readStripeEvent(json), settings };

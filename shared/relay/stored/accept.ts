@@ -152,7 +152,7 @@ function queuedResponse(
   const until = Math.ceil((call.startedMs + beginsWithinMs) / 1000);
   return {
     head: { ...head, background: { streamed, until } },
-    body: { input, response: whole, request: handedCall(call, { body, reservation: bill.reserved }) },
+    body: { input, response: whole, request: handedCall(call, body, bill.reserved) },
   };
 }
 

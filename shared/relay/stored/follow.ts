@@ -15,7 +15,6 @@ import { Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
 import type { EventBatch, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
-import { storeSettings } from './may-store.ts';
 import {
   endMark,
   eventsAtEnd,
@@ -49,7 +48,7 @@ export async function follow(
 ): Promise<RelayResponse> {
   const { account } = key;
   const after = request.method === 'POST' ? -1 : startingAfter(request.query.get('starting_after'));
-  const { eventMinutes } = storeSettings(snapshot);
+  const { eventMinutes } = snapshot.settings.store;
   const { hasAll, until } = await new Backoff(ports, firstMsMax).until(async () => {
     const head = (await ports.stored.responses.heads(account, [id])).get(id);
     if (!head) throw noSuchResponse(id);

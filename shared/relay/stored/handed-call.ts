@@ -3,6 +3,7 @@
  * key nor its header, only the row that the key was found by.
  */
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
+import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { Reservation, ReservationsPorts } from '../money/open-reservation.ts';
 import type { StoredResponse } from '../ports/stored.ts';
@@ -10,41 +11,24 @@ import type { CloseRecord, OpenEntry } from '../../billing/quota-item.ts';
 import { Backoff } from '../money/backoff.ts';
 import { hostDeadlineOf, leaseEnd } from '../money/reservations.ts';
 
-/** Another number says that a run of another version cannot read it. */
-const format = 1;
-
 /** How long after its acceptance a call may begin. */
 export const beginsWithinMs = 60_000;
 
-export interface HandedCall {
-  format: typeof format;
+export interface HandedCall extends Pick<ChatCall, 'key' | 'parts' | 'entry' | 'startedMs'> {
   /** As the client sent it. */
   body: JsonRecord;
-  key: ChatCall['key'];
-  account?: ChatCall['account'];
-  parts?: number | undefined;
-  entry?: ChatCall['entry'];
-  startedMs: number;
-  /** Absent: nothing is reserved. */
-  reservation?: HandedReservation | undefined;
+  account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm'> | undefined;
+  /** Undefined: nothing is reserved. */
+  reservation: HandedReservation | undefined;
 }
 
-export function handedCall(
-  { key, account, parts, entry, startedMs }: ChatCall,
-  { body, reservation }: { body: unknown; reservation: Reservation | undefined },
-): JsonRecord {
-  const payer = account && {
-    account: account.account,
-    plan: account.plan,
-    concurrency: account.concurrency,
-    rpm: account.rpm,
-    tpm: account.tpm,
-  };
+export function handedCall(call: ChatCall, body: unknown, reservation: Reservation | undefined): JsonRecord {
+  const { key, parts, entry, startedMs } = call;
+  const { account, plan, concurrency, rpm, tpm } = call.account ?? {};
   const handed: HandedCall = {
-    format,
     body: isRecord(body) ? body : {},
     key,
-    account: payer,
+    account: account === undefined ? undefined : { account, plan, concurrency, rpm, tpm },
     parts,
     entry,
     startedMs,
@@ -53,11 +37,9 @@ export function handedCall(
   return { ...handed };
 }
 
-/** Undefined: the response is answered, or another version stored it. */
-export function callIn({ body }: Pick<StoredResponse, 'body'>): HandedCall | undefined {
-  const { request } = body;
-  return request?.['format'] === format ? (request as unknown as HandedCall) : undefined;
-}
+/** Undefined: the response is answered. */
+export const callIn = ({ body }: Pick<StoredResponse, 'body'>): HandedCall | undefined =>
+  body.request as HandedCall | undefined;
 
 /** Undefined: nothing waits. */
 export function waitingIn({ head, body }: StoredResponse): Waiting | undefined {
@@ -78,15 +60,9 @@ export const runBody = ({ body }: HandedCall): JsonRecord => ({ ...body, stream:
 // only while that has the flag `queued`, so that they never close what the other one uses.
 
 /** As it is stored. Amounts are texts: JSON has no whole numbers of that size. */
-export interface HandedReservation {
-  part: number;
+export interface HandedReservation extends Pick<Reservation, 'part' | 'countsTokens' | 'triesInFlight'> {
   entry: Omit<OpenEntry, 'amount' | 'input'> & { amount: string; input: string };
-  /** Of a payment, what the answer needs. */
-  slot?: Reservation['payment']['slot'];
-  limitedTo?: number | undefined;
-  limitedBy?: 'balance' | 'budget' | undefined;
-  countsTokens: boolean;
-  triesInFlight: number;
+  payment: Pick<Reservation['payment'], 'slot' | 'limitedTo' | 'limitedBy'>;
 }
 
 /** What is waiting, under the name of its call. */
@@ -102,15 +78,14 @@ const takeOverMsMax = 10_000;
 const releaseMsMax = 4_000;
 
 export function handedReservation(reservation: Reservation): HandedReservation {
-  const { part, entry, payment, countsTokens, triesInFlight } = reservation;
+  const { part, countsTokens, triesInFlight, entry, payment } = reservation;
+  const { slot, limitedTo, limitedBy } = payment;
   return {
     part,
-    entry: { ...entry, amount: String(entry.amount), input: String(entry.input) },
-    slot: payment.slot,
-    limitedTo: payment.limitedTo,
-    limitedBy: payment.limitedBy,
     countsTokens,
     triesInFlight,
+    entry: { ...entry, amount: String(entry.amount), input: String(entry.input) },
+    payment: { slot, limitedTo, limitedBy },
   };
 }
 
@@ -124,7 +99,7 @@ export async function takeOver(
   deadlineMs: number,
 ): Promise<Reservation | undefined> {
   const { clock, quotas } = ports;
-  const { part, slot, limitedTo, limitedBy, countsTokens, triesInFlight } = handed;
+  const { part, payment } = handed;
   const hostDeadlineMs = hostDeadlineOf({ deadlineMs });
   const entry = entryOf(handed);
   const backoff = new Backoff(ports, takeOverMsMax);
@@ -134,14 +109,12 @@ export async function takeOver(
   });
   if (!reply.done && !(backoff.unknowns > 0 && isTaken(reply.item?.open.get(id)))) return undefined;
   return {
+    ...handed,
     account,
-    part,
     id,
     entry: { ...entry, queued: undefined },
-    payment: { slot, amount: entry.amount, atLeast: entry.amount, limitedTo, limitedBy },
-    countsTokens,
+    payment: { ...payment, amount: entry.amount, atLeast: entry.amount },
     item: undefined,
-    triesInFlight,
     hostDeadlineMs,
   };
 }

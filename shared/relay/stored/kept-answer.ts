@@ -16,7 +16,6 @@ import {
   type ResponseStore,
 } from '../ports/stored.ts';
 import type { Conversation } from './conversation.ts';
-import { storeSettings } from './may-store.ts';
 
 const daySeconds = 24 * 60 * 60;
 
@@ -135,7 +134,7 @@ export function headOf(
     id: responseId(identity),
     status: answer.status,
     createdAt: identity.created,
-    expires: identity.created + storeSettings(snapshot).days * daySeconds,
+    expires: identity.created + snapshot.settings.store.days * daySeconds,
     ancestors: previous ? [previous.id, ...previous.ancestors].slice(0, ancestorsMax) : [],
     turn: (previous?.turn ?? 0) + 1,
     conversationLength: (previous?.conversationLength ?? 0) + ownLength,

@@ -13,7 +13,7 @@ import { deletedResponse, withSeal, shownResponse } from '../../endpoints/respon
 import { storedReading } from '../../endpoints/responses/stored-input.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json.ts';
-import { admitKey, readKey } from '../call/read.ts';
+import { admitKey, mayStore, readKey } from '../call/read.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
@@ -22,7 +22,6 @@ import { jsonResponse, Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
 import { conversationOf } from './conversation.ts';
 import { releaseWaiting, waitingIn, type Waiting } from './handed-call.ts';
-import { mayStore } from './may-store.ts';
 import {
   amongReads,
   retried,
