@@ -1,19 +1,17 @@
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { textStream, toolLoop } from '../support/upstream-scripts.ts';
-import { models, startClientStack } from './client-stack.ts';
-import type { ClientStack } from './client-stack.ts';
+import { models, clientStack } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let runner: Runner;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   const modelProvider = new OpenAIProvider({ openAIClient: stack.client(), useResponses: true });
   runner = new Runner({ modelProvider, tracingDisabled: true });
 });
-afterAll(() => stack?.stop());
 beforeEach(() => stack.upstream.forget());
 
 const asked: string[] = [];

@@ -1,18 +1,16 @@
 import type { ModelMessage } from 'ai';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { aiSdks } from '../support/ai-sdks.ts';
 import { chunk } from '../support/upstream-frames.ts';
 import { textStream, toolLoop } from '../support/upstream-scripts.ts';
-import { models, startClientStack } from './client-stack.ts';
-import type { ClientStack } from './client-stack.ts';
+import { models, clientStack } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
 });
-afterAll(() => stack?.stop());
 beforeEach(() => stack.upstream.forget());
 
 /** The relay keeps no responses: earlier items are sent whole, not by reference. */

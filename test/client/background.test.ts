@@ -1,19 +1,18 @@
 /** Background responses by the official client, on the running stack: polled, streamed, resumed, cancelled, deleted. */
 import OpenAI from 'openai';
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { textStream, textThenSilence } from '../support/upstream-scripts.ts';
-import { models, startClientStack, storingKeys, type ClientStack } from './client-stack.ts';
+import { models, clientStack, storingKeys } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let client: OpenAI;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   client = stack.client({ apiKey: storingKeys.own });
 });
-afterAll(() => stack?.stop());
 beforeEach(() => {
   stack.upstream.forget();
   stack.upstream.script(textStream('It is sunny.'));

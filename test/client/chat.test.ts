@@ -1,18 +1,16 @@
 import OpenAI, { APIUserAbortError } from 'openai';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { chunk, usage, usageChunk } from '../support/upstream-frames.ts';
 import { silence, textStream, toolCallStream, toolLoop } from '../support/upstream-scripts.ts';
-import { models, shownId, startClientStack } from './client-stack.ts';
-import type { ClientStack } from './client-stack.ts';
+import { models, shownId, clientStack } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let client: OpenAI;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   client = stack.client();
 });
-afterAll(() => stack?.stop());
 beforeEach(() => stack.upstream.forget());
 
 const hello = { model: models.scripted, messages: [{ role: 'user' as const, content: 'Hello' }] };

@@ -41,6 +41,17 @@ export const storingKeys = {
 /** Public names; `scripted` is called `upstream-model` at the upstream. The last one is served by nobody. */
 export const models = { scripted: 'scripted', slashed: 'vendor/scripted', unserved: 'unserved' } as const;
 
+let running: Promise<ClientStack> | undefined;
+
+/** One stack for all files that this worker runs, which do so one after the other. It ends with the worker. */
+export async function clientStack(): Promise<Omit<ClientStack, 'stop'>> {
+  running ??= startClientStack();
+  const stack = await running;
+  stack.upstream.forget();
+  const before = stack.log().length;
+  return { ...stack, log: () => stack.log().slice(before) };
+}
+
 /** `moreModels`: served by the scripted upstream too, under these very names, each through a channel of its own. */
 export async function startClientStack(options: { moreModels?: string[] } = {}): Promise<ClientStack> {
   const upstream = await startScriptedUpstream();

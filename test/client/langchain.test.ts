@@ -1,14 +1,13 @@
 import { ChatOpenAI } from '@langchain/openai';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toolLoop } from '../support/upstream-scripts.ts';
-import { models, shownId, startClientStack } from './client-stack.ts';
-import type { ClientStack } from './client-stack.ts';
+import { models, shownId, clientStack } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let model: ChatOpenAI;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   model = new ChatOpenAI({
     model: models.scripted,
     apiKey: stack.key,
@@ -18,7 +17,6 @@ beforeAll(async () => {
     maxRetries: 0,
   });
 });
-afterAll(() => stack?.stop());
 beforeEach(() => stack.upstream.forget());
 
 const weather = {

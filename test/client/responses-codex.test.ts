@@ -1,18 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { OutputItem } from '../../shared/endpoints/responses/answer-items.ts';
 import { readByGrammar } from '../golden/responses/grammar.ts';
 import { readEvents } from '../golden/responses/read-events.ts';
 import { chunk, toolDelta, usageChunk } from '../support/upstream-frames.ts';
 import { frames, textStream } from '../support/upstream-scripts.ts';
-import { models, shownId, startClientStack, type ClientStack } from './client-stack.ts';
+import { models, shownId, clientStack } from './client-stack.ts';
 
 /** A conversation in the shapes that Codex CLI 0.169 was seen to send, under names that it knows and that it does not. */
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
 });
-afterAll(() => stack?.stop());
 
 const parameters = { type: 'object', properties: { cmd: { type: 'string' } }, required: ['cmd'] };
 const tools = [

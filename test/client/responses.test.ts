@@ -1,21 +1,19 @@
 import OpenAI, { BadRequestError } from 'openai';
 import { zodTextFormat } from 'openai/helpers/zod';
 import type { ResponseInput, ResponseInputItem } from 'openai/resources/responses/responses';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { chunk, toolDelta, usageChunk } from '../support/upstream-frames.ts';
 import { frames, textStream, toolCallStream, toolLoop } from '../support/upstream-scripts.ts';
-import { models, startClientStack } from './client-stack.ts';
-import type { ClientStack } from './client-stack.ts';
+import { models, clientStack } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let client: OpenAI;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   client = stack.client();
 });
-afterAll(() => stack?.stop());
 beforeEach(() => stack.upstream.forget());
 
 const hello = { model: models.scripted, input: 'Hello' };

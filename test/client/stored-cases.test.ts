@@ -9,23 +9,22 @@ import type {
   ResponseCreateParamsNonStreaming,
   ResponseStreamEvent,
 } from 'openai/resources/responses/responses';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { deletedResponse, itemPage, storedEvent, storedResponse } from '../support/stored-schemas.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { frames, textStream, textThenSilence, toolCallStream } from '../support/upstream-scripts.ts';
-import { models, startClientStack, storingKeys, type ClientStack } from './client-stack.ts';
+import { models, clientStack, storingKeys } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let client: OpenAI;
 let first: Response;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   client = stack.client({ apiKey: storingKeys.own });
   stack.upstream.script(textStream('Hello, John.'));
   first = await client.responses.create({ model, input: 'My name is John.' });
 });
-afterAll(() => stack?.stop());
 beforeEach(() => {
   stack.upstream.forget();
   stack.upstream.script(textStream('It is sunny.'));

@@ -4,9 +4,9 @@ import { BatchWriteCommand, DynamoDBDocumentClient, GetCommand, UpdateCommand } 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { errorBody } from '../support/wire-schemas.ts';
 import { textStream } from '../support/upstream-scripts.ts';
-import { models, startClientStack, storingKeys, type ClientStack } from './client-stack.ts';
+import { models, clientStack, storingKeys } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let documents: DynamoDBDocumentClient;
 /** By what a case calls it. */
 const ids: Record<string, string> = {
@@ -46,7 +46,7 @@ const previousNotFound = {
 const invalid = (param: string) => ({ status: 400, code: 'invalid_value', param });
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   documents = DynamoDBDocumentClient.from(
     new DynamoDBClient({
       endpoint: stack.dynamodbEndpoint,
@@ -63,7 +63,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   documents?.destroy();
-  await stack?.stop();
 });
 beforeEach(() => stack.upstream.forget());
 

@@ -1,23 +1,22 @@
 /** Stored responses by the official client, on the running stack. */
 import OpenAI, { APIError } from 'openai';
 import type { ResponseItem } from 'openai/resources/responses/responses';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { textStream, toolLoop } from '../support/upstream-scripts.ts';
-import { models, startClientStack, storingKeys, type ClientStack } from './client-stack.ts';
+import { models, clientStack, storingKeys } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 /** Of a key that may store, of another key of its account, and of another account. */
 let client: OpenAI;
 let second: OpenAI;
 let stranger: OpenAI;
 
 beforeAll(async () => {
-  stack = await startClientStack();
+  stack = await clientStack();
   [client, second, stranger] = [storingKeys.own, storingKeys.second, storingKeys.other].map((apiKey) =>
     stack.client({ apiKey }),
   ) as [OpenAI, OpenAI, OpenAI];
 });
-afterAll(() => stack?.stop());
 beforeEach(() => {
   stack.upstream.forget();
   stack.upstream.script(textStream('It is sunny.'));
