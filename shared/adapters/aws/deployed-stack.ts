@@ -18,8 +18,8 @@ export async function describeStack(
 ): Promise<DeployedStack | undefined> {
   const parameters = { Action: 'DescribeStacks', StackName: stack };
   const xml = await queryStacks(parameters, aws, environment).catch((error: unknown) => {
-    if (!(error instanceof AwsRefusal)) throw error;
-    if (error.name === 'ValidationError' && error.message.includes('does not exist')) return undefined;
+    const isRefused = error instanceof AwsRefusal && error.name === 'ValidationError';
+    if (isRefused && error.message.includes('does not exist')) return undefined;
     throw error;
   });
   if (xml === undefined) return undefined;
@@ -54,8 +54,6 @@ const outputsIn = (xml: string): Map<string, string> =>
     }),
   );
 
-// Finds the base URL of a relay and the log groups of its calls: outputs of the deployed stack.
-
 interface StackAddress {
   stack: string;
   environment: NodeJS.ProcessEnv;
@@ -63,24 +61,17 @@ interface StackAddress {
   aws: () => Promise<AwsAccess>;
 }
 
-/** @returns undefined when it cannot be read, e.g. without permission to describe stacks */
-export async function findBaseUrl(address: StackAddress): Promise<string | undefined> {
-  return baseUrlOf(address).catch(() => undefined);
-}
+const outputOf = async ({ stack, environment, aws }: StackAddress, name: string) =>
+  (await describeStack(stack, await aws(), environment))?.outputs.get(name);
 
-async function baseUrlOf({ stack, environment, ...address }: StackAddress): Promise<string | undefined> {
-  const deployed = await describeStack(stack, await address.aws(), environment);
-  const url = deployed?.outputs.get('BaseUrl');
+/** The base URL of a relay. Undefined: it cannot be read, e.g. without permission to describe stacks. */
+export async function findBaseUrl(address: StackAddress): Promise<string | undefined> {
+  const url = await outputOf(address, 'BaseUrl').catch(() => undefined);
   return url?.startsWith('https://') ? url : undefined;
 }
 
-/** Undefined: there is no such stack, or it is of a version that does not say. */
-export async function findLogGroups({
-  stack,
-  environment,
-  aws,
-}: StackAddress): Promise<{ groups: string[] } | undefined> {
-  const deployed = await describeStack(stack, await aws(), environment);
-  const groups = deployed?.outputs.get('CallLogGroups')?.split(',');
+/** The log groups of a relay's calls. Undefined: there is no such stack. */
+export async function findLogGroups(address: StackAddress): Promise<{ groups: string[] } | undefined> {
+  const groups = (await outputOf(address, 'CallLogGroups'))?.split(',');
   return groups && { groups };
 }

@@ -2,17 +2,19 @@
  * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
  * and when.
  */
-import type { TransactWriteItem, UpdateItemCommandInput } from '@aws-sdk/client-dynamodb';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { Failure } from '../../operate/plan.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/operator-ports.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
+import type { TableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
+  conditionalCall,
+  expressed,
+  setAndRemove,
+  Table,
   valuesOf,
   type Attributes,
-  conditionalCall,
-  itemPages,
   type TableClient,
 } from './table-client.ts';
 import { transactionCall } from './transactions.ts';
@@ -28,11 +30,11 @@ import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 
 export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): RowTables {
-  const at = (table: TableName) => ({ TableName: physicalTableName(target.stack, table) });
+  const tableOf = (table: TableName) => new Table(tables, target.stack, table);
   const stepOf = async (write: RowWrite): Promise<TransactWriteItem> => {
     const signed = await signedWrite(write, author);
-    if ('row' in signed) return putOf(at(write.table), signed);
-    return changeOf(at(write.table), signed, await stored(signed));
+    if ('row' in signed) return putOf(tableOf(write.table), signed);
+    return changeOf(tableOf(write.table), signed, await stored(signed));
   };
   const send = async (write: RowWrite): Promise<void> => {
     const { Put, Update, Delete } = await stepOf(write);
@@ -45,28 +47,20 @@ export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): R
    * the stored one.
    */
   const stored = async ({ table, key, unchanged }: RowChange): Promise<Attributes> => {
-    if (!holdsNumber(unchanged)) return attributesOf(unchanged);
-    const input = { ...at(table), Key: attributesOf(key), ConsistentRead: true };
-    const { Item = {} } = await tables.call('GetItem', input);
-    const read = valuesOf(Item);
-    const isStored = (name: string): boolean => jsonOf(read[name]) === jsonOf(unchanged[name]);
-    return Object.assign(
-      {},
-      ...Object.entries(unchanged).map(([name, value]) =>
-        name in Item && isStored(name) ? { [name]: Item[name] } : attributesOf({ [name]: value }),
-      ),
-    ) as Attributes;
+    const given = attributesOf(unchanged);
+    if (!holdsNumber(unchanged)) return given;
+    const item = (await tableOf(table).get(key)) ?? {};
+    const read = valuesOf(item);
+    for (const [name, value] of Object.entries(item))
+      if (name in given && jsonOf(read[name]) === jsonOf(unchanged[name])) given[name] = value;
+    return given;
   };
   return {
     async get(table, key) {
-      const Key = attributesOf({ [tableSchemas[table].partitionKey.name]: key });
-      const { Item } = await tables.call('GetItem', { ...at(table), Key, ConsistentRead: true });
-      return Item && valuesOf(Item);
+      const item = await tableOf(table).get({ [tableSchemas[table].partitionKey.name]: key });
+      return item && valuesOf(item);
     },
-    async scan(table) {
-      const pages = itemPages(tables, 'Scan', { ...at(table), ConsistentRead: true });
-      return (await Array.fromAsync(pages)).flat().map(valuesOf);
-    },
+    scan: (table) => rowsOf(tableOf(table)),
     write: async (write) => (await conditionalCall(() => send(write))).done,
     async writeTogether(writes) {
       const reply = await transactionCall(tables, await Promise.all(writes.map(stepOf)));
@@ -76,6 +70,9 @@ export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): R
     },
   };
 }
+
+const rowsOf = async (table: Table): Promise<RawRow[]> =>
+  (await Array.fromAsync(table.pages('Scan'))).flat().map(valuesOf);
 
 type RowChange = Exclude<RowWrite, { row: RawRow }>;
 
@@ -99,28 +96,27 @@ function holdsNumber(value: unknown): boolean {
 }
 
 /** A write as an item of a transaction. A single write has the same input. */
-function putOf(at: { TableName: string }, { kind, table, row }: Extract<RowWrite, { row: RawRow }>) {
-  const exact = Object.entries(row).flatMap(([name, value]) =>
-    value instanceof ExactNumber ? [[name, { N: value.text }]] : [],
+function putOf(at: Table, { kind, table, row }: Extract<RowWrite, { row: RawRow }>) {
+  const { TableName, Item } = at.whole(row);
+  for (const [name, value] of Object.entries(row))
+    if (value instanceof ExactNumber) Item[name] = { N: value.text };
+  const isNew = expressed(
+    { ConditionExpression: 'attribute_not_exists(#key)' },
+    {},
+    { '#key': tableSchemas[table].partitionKey.name },
   );
-  const Item: Attributes = { ...attributesOf(row), ...Object.fromEntries(exact) };
-  const isNew = {
-    ConditionExpression: 'attribute_not_exists(#key)',
-    ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
-  };
-  return { Put: { ...at, Item, ...(kind === 'create' && isNew) } };
+  return { Put: { TableName, Item, ...(kind === 'create' && isNew) } };
 }
 
 /** @param stored of what must be unchanged, as it is in the table */
-function changeOf(at: { TableName: string }, write: RowChange, stored: Attributes) {
+function changeOf(at: Table, write: RowChange, stored: Attributes) {
   const attributes = write.kind === 'update' ? write.attributes : {};
   const old = placeholders('old', write.unchanged, stored);
   const set = placeholders('new', attributes, attributesOf(attributes));
   const conditions = old.map(({ at, value }) => (value ? `#${at} = :${at}` : `attribute_not_exists(#${at})`));
   const values = [...old, ...set].flatMap(({ at, value }) => (value ? [[`:${at}`, value] as const] : []));
   const input = {
-    ...at,
-    Key: attributesOf(write.key),
+    ...at.at(write.key),
     // Without this condition an update would recreate a deleted row.
     ConditionExpression: ['attribute_exists(#key)', ...conditions].join(' AND '),
     ExpressionAttributeNames: {
@@ -130,12 +126,10 @@ function changeOf(at: { TableName: string }, write: RowChange, stored: Attribute
     ...(values.length > 0 && { ExpressionAttributeValues: Object.fromEntries(values) }),
   };
   if (write.kind === 'remove') return { Delete: input };
-  const assigned = set.filter(({ value }) => value).map(({ at }) => `#${at} = :${at}`);
-  const removed = set.filter(({ value }) => !value).map(({ at }) => `#${at}`);
-  const UpdateExpression = [
-    assigned.length > 0 ? `SET ${assigned.join(', ')}` : '',
-    removed.length > 0 ? `REMOVE ${removed.join(', ')}` : '',
-  ].join(' ');
+  const UpdateExpression = setAndRemove(
+    set.flatMap(({ at, value }) => (value ? `#${at} = :${at}` : [])),
+    set.flatMap(({ at, value }) => (value ? [] : `#${at}`)),
+  );
   return { Update: { ...input, UpdateExpression } };
 }
 
@@ -177,7 +171,8 @@ async function tryMark(
   row: ValidatedRow,
 ): Promise<StoreUnavailable | undefined> {
   try {
-    await conditionalCall(() => client.call('UpdateItem', markUpdate(stack, row)));
+    const key = tableSchemas[row.table].partitionKey.name;
+    await new Table(client, stack, row.table).update({ [key]: row.key }, markUpdate(row, key));
   } catch (error) {
     if (error instanceof StoreUnavailable) return error;
     // The row is full, or its key is a number that no key can have.
@@ -200,47 +195,22 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
 /** Without this condition an update would create a missing row. */
 const rowExists = 'attribute_exists(#key)';
 
-function markUpdate(stack: string, row: ValidatedRow): UpdateItemCommandInput {
+function markUpdate(row: ValidatedRow, key: string) {
   const marks = marksOf(row);
-  const set = marks.filter(({ wanted }) => wanted !== undefined);
-  const removed = marks.filter(({ wanted }) => wanted === undefined);
-  const keyName = tableSchemas[row.table].partitionKey.name;
-  return {
-    TableName: physicalTableName(stack, row.table),
-    Key: attributesOf({ [keyName]: row.key }),
-    UpdateExpression: [
-      set.length > 0 ? `SET ${set.map(({ name }) => `#${name} = :${name}`).join(', ')}` : '',
-      removed.length > 0 ? `REMOVE ${removed.map(({ name }) => `#${name}`).join(', ')}` : '',
-    ].join(' '),
-    ConditionExpression: rowExists,
-    ExpressionAttributeNames: {
-      '#key': keyName,
-      ...Object.fromEntries(marks.map(({ name }) => [`#${name}`, name])),
-    },
-    ...(set.length > 0 && {
-      ExpressionAttributeValues: attributesOf(
-        Object.fromEntries(set.map(({ name, wanted }) => [`:${name}`, wanted])),
-      ),
-    }),
-  };
+  const UpdateExpression = setAndRemove(
+    marks.flatMap(({ name, wanted }) => (wanted === undefined ? [] : `#${name} = :${name}`)),
+    marks.flatMap(({ name, wanted }) => (wanted === undefined ? `#${name}` : [])),
+  );
+  const values = marks.map(({ name, wanted }) => [`:${name}`, wanted]);
+  const expressions = { UpdateExpression, ConditionExpression: rowExists };
+  return expressed(expressions, Object.fromEntries(values), { '#key': key });
 }
 
-// Reads the four tables that make up the configuration.
-
-export function dynamoConfigTables(client: TableClient, stack: string): ConfigTables {
-  const scan = async (table: TableName): Promise<unknown[]> => {
-    const input = { TableName: physicalTableName(stack, table), ConsistentRead: true };
-    return (await Array.fromAsync(itemPages(client, 'Scan', input))).flat().map(valuesOf);
-  };
-  return {
-    async rows() {
-      const [channels, charges, plans, settings] = await Promise.all([
-        scan('channels'),
-        scan('charges'),
-        scan('plans'),
-        scan('settings'),
-      ]);
-      return { channels, charges, plans, settings };
-    },
-  };
-}
+/** Reads the four tables that make up the configuration. */
+export const dynamoConfigTables = (client: TableClient, stack: string): ConfigTables => ({
+  async rows() {
+    const names = ['channels', 'charges', 'plans', 'settings'] as const;
+    const read = names.map(async (table) => [table, await rowsOf(new Table(client, stack, table))] as const);
+    return Object.fromEntries(await Promise.all(read)) as Record<(typeof names)[number], RawRow[]>;
+  },
+});

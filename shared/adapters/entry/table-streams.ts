@@ -58,8 +58,8 @@ export function tableStreamBatchHandler<Change>(
 ): TableStreamHandler {
   return async ({ Records }) => {
     const outcomes = await outcomesOf(read, job, Records);
-    for (const [at, record] of Records.entries()) {
-      const outcome = outcomes[at];
+    for (const record of Records) {
+      const outcome = outcomes.get(record);
       if (outcome instanceof Poisoned) reportPoisoned(job, record, outcome);
       else if (outcome) {
         job.log.fault(sequenceOf(record), outcome);
@@ -94,29 +94,24 @@ export const streamOrSchedule =
   (event: DynamoDBStreamEvent | ScheduledEvent): Promise<DynamoDBBatchResponse | void> =>
     'Records' in event ? onRecords(event) : onSchedule();
 
-/** One outcome for each record, in order. */
 async function outcomesOf<Change>(
   read: ReadRecord<Change>,
   job: TableStreamBatchJob<Change>,
   records: readonly DynamoDBRecord[],
-): Promise<TakeOutcome[]> {
-  const outcomes: TakeOutcome[] = [];
-  const changes: Change[] = [];
-  const places: number[] = [];
-  for (const [at, record] of records.entries()) {
+): Promise<Map<DynamoDBRecord, TakeOutcome>> {
+  const outcomes = new Map<DynamoDBRecord, TakeOutcome>();
+  const found: { record: DynamoDBRecord; change: Change }[] = [];
+  for (const record of records)
     try {
       const change = read(record);
-      if (change === undefined) continue;
-      changes.push(change);
-      places.push(at);
+      if (change !== undefined) found.push({ record, change });
     } catch (error) {
-      outcomes[at] = asError(error);
+      outcomes.set(record, asError(error));
     }
-  }
   const taken = await job
-    .takeAll(changes)
-    .catch((error: unknown): TakeOutcome[] => changes.map(() => asError(error)));
-  for (const [index, at] of places.entries()) outcomes[at] = taken[index];
+    .takeAll(found.map(({ change }) => change))
+    .catch((error: unknown): TakeOutcome[] => found.map(() => asError(error)));
+  for (const [at, { record }] of found.entries()) outcomes.set(record, taken[at]);
   return outcomes;
 }
 

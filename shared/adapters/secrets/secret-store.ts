@@ -12,8 +12,7 @@ import {
   type SecretCheck,
 } from '../../relay/ports/config-store.ts';
 import type { Environment } from '../system/environment.ts';
-import { ExpiringCache } from '../system/node-ports.ts';
-import { systemRandom } from '../system/node-ports.ts';
+import { ExpiringCache, keepNewest, systemRandom } from '../system/node-ports.ts';
 import { parameterStore, secretsManager, awsJsonCalls } from '../aws/aws-calls.ts';
 
 /** A value lives between half of this and all of it, so that environments do not all read at one time. */
@@ -53,12 +52,6 @@ export function cachedSecretStore({
   const load = secretLoader(environment, variables);
   /** The last good value of each reference, used while a store does not answer. */
   const known = new Map<string, string>();
-  /** What calls have last got. */
-  const used = new Map<string, string>();
-  const keep = (kept: Map<string, string>, reference: string, value: string): void => {
-    if (kept.size >= entriesMax) kept.clear();
-    kept.set(reference, value);
-  };
 
   /** Asks the store until it answers or the time is up. */
   const loaded = async (reference: string): Promise<string> => {
@@ -66,7 +59,7 @@ export function cachedSecretStore({
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * 2)) {
       try {
         const value = usable(await load(reference));
-        keep(known, reference, value);
+        keepNewest(known, entriesMax, reference, value);
         return value;
       } catch (error) {
         if (error instanceof SecretUnusable) known.delete(reference);
@@ -95,11 +88,8 @@ export function cachedSecretStore({
       waiting.abort();
     }
   };
-  const read = async (reference: string): Promise<string> => {
-    const { value } = await cache.get(reference, () => fetchValue(reference));
-    keep(used, reference, value);
-    return value;
-  };
+  const read = async (reference: string): Promise<string> =>
+    (await cache.get(reference, () => fetchValue(reference))).value;
   /** Whether a value was replaced: for all calls that were refused with it. */
   const refreshed = new ExpiringCache<boolean>({ clock, entriesMax, lifetimeMs: () => refreshEveryMs });
 
@@ -107,32 +97,37 @@ export function cachedSecretStore({
     read,
     refresh: (reference) =>
       refreshed.get(reference, async () => {
-        const before = used.get(reference);
-        cache.delete(reference);
+        // What calls have last got.
+        const before = (await cache.take(reference)?.catch(() => undefined))?.value;
         const after = await read(reference).catch(() => before);
         return after !== before;
       }),
   };
 }
 
-/** Reads the value of a reference, once. Throws SecretUnusable, or the error of a store that did not answer. */
+/** Reads the value of a reference, once. Undefined: the secret holds no text. Throws SecretUnusable, or the error of a store that did not answer. */
 function secretLoader(
-  environment: Environment,
+  { aws, envSecrets = [], local, stack }: Environment,
   variables: Record<string, string | undefined>,
 ): (reference: string) => Promise<string | undefined> {
-  const aws = awsSecretReader(environment);
-
+  const calls = { ssm: openCalls(parameterStore), secretsmanager: openCalls(secretsManager) };
   return async (reference) => {
     const separator = reference.indexOf(':');
     const name = reference.slice(separator + 1);
     switch (reference.slice(0, separator)) {
-      case 'ssm':
-        return aws.parameter(name);
-      case 'secretsmanager':
-        return aws.managedSecret(name);
+      case 'ssm': {
+        refuseOutside(`/relay/${stack}/`, name);
+        const reply = await calls.ssm('GetParameter', { Name: name, WithDecryption: true });
+        return (reply as { Parameter?: { Value?: string } }).Parameter?.Value;
+      }
+      case 'secretsmanager': {
+        refuseOutside(`${stack}/`, name);
+        const reply = await calls.secretsmanager('GetSecretValue', { SecretId: name });
+        return (reply as { SecretString?: string }).SecretString;
+      }
       case 'env':
-        if (!environment.local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
-        if (!mayReadVariable(name, environment.envSecrets ?? []))
+        if (!local) throw new SecretUnusable('malformed', 'env: works on the local stack only');
+        if (!mayReadVariable(name, envSecrets))
           throw new SecretUnusable('access_denied', `allow it by ${allowVariable(name)}`);
         if (variables[name] === undefined) throw new SecretUnusable('missing');
         return variables[name];
@@ -144,20 +139,22 @@ function secretLoader(
         );
     }
   };
+
+  /** Opens a connection at the first reference that needs it. Tries once: the caller repeats. */
+  function openCalls(service: typeof parameterStore) {
+    const { call } = awsJsonCalls({ service, aws, attempts: 1, connectMsMax: 1000, tryMsMax: 2000 });
+    return (operation: string, input: object): Promise<unknown> =>
+      call(operation, input).catch((error: unknown) => {
+        const reason = error instanceof Error ? permanent[error.name] : undefined;
+        throw reason ? new SecretUnusable(reason, '', { cause: error }) : error;
+      });
+  }
 }
 
-/** Checks that the value can be sent in a request header. */
-function usable(text: string | undefined): string {
-  // Files and shell commands often add a trailing line feed.
-  const value = text?.trim();
-  if (!value) throw new SecretUnusable('malformed', 'the value is empty, or no text');
-  if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
-    throw new SecretUnusable('malformed', 'the value has a character that no header can carry');
-  return value;
+function refuseOutside(prefix: string, name: string): void {
+  if (!name.startsWith(prefix))
+    throw new SecretUnusable('malformed', `this stack reads secrets under ${prefix} only`);
 }
-
-// Reads one value from SSM or Secrets Manager. Distinguishes permanent errors from a store that did not
-// answer.
 
 /** Permanent errors of both stores, by name. After any other error a retry may succeed. */
 const permanent: Record<string, UnusableReason> = {
@@ -171,44 +168,15 @@ const permanent: Record<string, UnusableReason> = {
   ValidationException: 'malformed',
 };
 
-/** Returns the value. Undefined: the secret holds no text. Throws SecretUnusable, or the error of the call. */
-interface AwsSecretReader {
-  /** A decrypted parameter of SSM; only under `/relay/<stack>/`. */
-  parameter(name: string): Promise<string | undefined>;
-  /** A secret of Secrets Manager; only under `<stack>/`. */
-  managedSecret(name: string): Promise<string | undefined>;
+/** Checks that the value can be sent in a request header. */
+function usable(text: string | undefined): string {
+  // Files and shell commands often add a trailing line feed.
+  const value = text?.trim();
+  if (!value) throw new SecretUnusable('malformed', 'the value is empty, or no text');
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
+    throw new SecretUnusable('malformed', 'the value has a character that no header can carry');
+  return value;
 }
-
-/** Opens a connection at the first reference that needs it. Tries once: its caller repeats. */
-function awsSecretReader({ aws, stack }: Environment): AwsSecretReader {
-  const parameters = awsJsonCalls({ service: parameterStore, aws, ...limits });
-  const secrets = awsJsonCalls({ service: secretsManager, aws, ...limits });
-  return {
-    async parameter(Name) {
-      refuseOutside(`/relay/${stack}/`, Name);
-      const reply = await explained(parameters.call('GetParameter', { Name, WithDecryption: true }));
-      return (reply as { Parameter?: { Value?: string } }).Parameter?.Value;
-    },
-    async managedSecret(SecretId) {
-      refuseOutside(`${stack}/`, SecretId);
-      const reply = await explained(secrets.call('GetSecretValue', { SecretId }));
-      return (reply as { SecretString?: string }).SecretString;
-    },
-  };
-}
-
-const limits = { attempts: 1, connectMsMax: 1000, tryMsMax: 2000 };
-
-function refuseOutside(prefix: string, name: string): void {
-  if (!name.startsWith(prefix))
-    throw new SecretUnusable('malformed', `this stack reads secrets under ${prefix} only`);
-}
-
-const explained = <Reply>(read: Promise<Reply>): Promise<Reply> =>
-  read.catch((error: unknown) => {
-    const reason = error instanceof Error ? permanent[error.name] : undefined;
-    throw reason ? new SecretUnusable(reason, '', { cause: error }) : error;
-  });
 
 // Reads the secrets that rows refer to and reports unusable ones for the rows' marks. Reports nothing when a
 // store is busy or does not answer, because an operator cannot fix that in a row.

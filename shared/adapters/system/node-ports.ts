@@ -214,7 +214,10 @@ export class ExpiringCache<Value> {
     return entry.value;
   }
 
-  delete(key: string): void {
+  /** Forgets an entry, and returns it. */
+  take(key: string): Promise<Value> | undefined {
+    const value = this.#entries.get(key)?.value;
     this.#entries.delete(key);
+    return value;
   }
 }

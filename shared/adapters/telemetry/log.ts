@@ -132,10 +132,7 @@ export function requestMetrics(stack: string, build?: string): LineMetrics {
     },
     ofEvent: (name, atMs) => {
       const metric = eventMetrics.get(name);
-      if (metric === undefined) return {};
-      const counts = withAttention({ [metric]: 1 });
-      const metrics = Object.fromEntries(Object.keys(counts).map((each) => [each, 'Count' as const]));
-      return { stack, build, ...counts, _aws: embedded(atMs, [{ dimensions: [['stack']], metrics }]) };
+      return metric === undefined ? {} : { stack, build, ...counted({ [metric]: 1 }, atMs) };
     },
   };
 }
@@ -211,30 +208,30 @@ function groupsOf(numbers: Record<string, number>): MetricGroup[] {
   }));
 }
 
-// Writes counts of the background jobs as CloudWatch metrics, by stack: one log line (EMF) for each count.
+// Counts of functions that serve no requests, as CloudWatch metrics by stack: a log line (EMF) each. What is otherwise 0 is
+// not written, because each metric with a value costs.
+
+const publisher =
+  (stack: string) =>
+  (counts: Record<string, number>): void =>
+    void process.stdout.write(`${JSON.stringify({ stack, ...counted(counts, Date.now()) })}\n`);
 
 export function backgroundMetrics(stack: string): Metrics & SweepMetrics & CanaryMetrics {
-  const publish = (counts: Record<string, number>): void => {
-    process.stdout.write(countsLine(stack, counts));
-  };
+  const publish = publisher(stack);
   return {
     count: (name) => publish({ [name]: 1 }),
-    // `OpenReservations` says also that the sweeper ran. What is otherwise 0 is not written: see request-metrics.
+    // `OpenReservations` says also that the sweeper ran.
     swept: ({ open, expired }) =>
       publish({ OpenReservations: open, ...(expired > 0 && { ExpiredReservations: expired }) }),
     called: ({ ok }) => publish({ CanarySuccesses: Number(ok) }),
   };
 }
 
-// Writes counts of the configuration's publisher as CloudWatch metrics, by stack, as log lines (EMF).
-
 export function configMetrics(stack: string): ConfigMetrics {
-  const publish = (counts: Record<string, number>): void => {
-    process.stdout.write(countsLine(stack, counts));
-  };
+  const publish = publisher(stack);
   return {
     // `BadRows` ends its alarm with 0, and has the models without a price in it: an alarm of their own would be one more
-    // metric to pay for. What is otherwise 0 is not written: see request-metrics.
+    // metric to pay for.
     compiled: ({ badRows, warnedRows, unpricedModels }) =>
       publish({
         BadRows: badRows + unpricedModels,
@@ -309,10 +306,9 @@ function withAttention(counts: Record<string, number>): Record<string, number> {
   return all;
 }
 
-/** A line that holds only counts of the stack, for functions that serve no requests. */
-function countsLine(stack: string, counted: Record<string, number>): string {
-  const counts = withAttention(counted);
-  const units = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
-  const _aws = embedded(Date.now(), [{ dimensions: [['stack']], metrics: units }]);
-  return `${JSON.stringify({ stack, ...counts, _aws })}\n`;
+/** Counts of the stack as members of a line. */
+function counted(given: Record<string, number>, atMs: number): object {
+  const counts = withAttention(given);
+  const metrics = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
+  return { ...counts, _aws: embedded(atMs, [{ dimensions: ofStack, metrics }]) };
 }

@@ -156,8 +156,12 @@ export function otlpExporter({
 
 /** Returns why it failed. */
 async function send({ url, headers: given }: TracingSettings, body: string): Promise<string | undefined> {
-  const headers = headersOf({ ...given, 'content-type': 'application/json' });
-  if (!headers) return 'headers';
+  let headers: Headers;
+  try {
+    headers = new Headers({ ...given, 'content-type': 'application/json' });
+  } catch {
+    return 'headers';
+  }
   try {
     const reply = await fetch(url, {
       method: 'POST',
@@ -170,15 +174,6 @@ async function send({ url, headers: given }: TracingSettings, body: string): Pro
     return reply.ok ? undefined : `status_${reply.status}`;
   } catch (error) {
     return error instanceof Error && error.name === 'TimeoutError' ? 'timeout' : 'connection';
-  }
-}
-
-/** Undefined: one of them cannot be sent, such as a value with a line feed. */
-function headersOf(headers: Record<string, string>): Headers | undefined {
-  try {
-    return new Headers(headers);
-  } catch {
-    return undefined;
   }
 }
 

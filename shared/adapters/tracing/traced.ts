@@ -125,14 +125,12 @@ class Tracer {
     const { clock, log } = ports;
     this.#given = ports;
     this.#exported = otlpExporter({ ...parts, clock, log });
-    const noting = around(log, {
-      request: (call, [line]) => {
-        const trace = this.#open.get(line.request_id);
-        if (trace) describe(trace, line);
-        call();
-      },
-    });
-    this.ports = tracedPorts({ ...ports, log: noting }, () => this.#traces.getStore());
+    const request: ChatPorts['log']['request'] = (line) => {
+      const trace = this.#open.get(line.request_id);
+      if (trace) describe(trace, line);
+      log.request(line);
+    };
+    this.ports = tracedPorts({ ...ports, log: { ...log, request } }, () => this.#traces.getStore());
   }
 
   /** @param requestId as in the log line of what begins */
@@ -211,7 +209,7 @@ function passedOn<T>(
 
 /** @param current the trace of the call that runs; undefined: none is recorded */
 export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefined): ChatPorts {
-  const { stored, transport } = ports;
+  const { keys, quotas, secrets, stored, transport } = ports;
   const { startRun } = stored;
   const timed = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
     const trace = current();
@@ -228,12 +226,13 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
   };
   return {
     ...ports,
-    quotas: around(ports.quotas, {
-      reserve: (call) => timed('reserve', call),
-      close: (call) => timed('settle', call),
-    }),
-    keys: around(ports.keys, { find: (call) => timed('key', call) }),
-    secrets: around(ports.secrets, { read: (call) => timed('secret', call) }),
+    quotas: {
+      ...quotas,
+      reserve: (...given) => timed('reserve', () => quotas.reserve(...given)),
+      close: (...given) => timed('settle', () => quotas.close(...given)),
+    },
+    keys: { find: (...given) => timed('key', () => keys.find(...given)) },
+    secrets: { ...secrets, read: (...given) => timed('secret', () => secrets.read(...given)) },
     stored: {
       ...stored,
       startRun:
@@ -268,32 +267,6 @@ export function tracedPorts(ports: ChatPorts, current: () => CallTrace | undefin
     },
   };
 }
-
-type Call<Method> = Method extends (...given: infer Given) => infer Result
-  ? (call: () => Result, given: Given) => Result
-  : never;
-
-/**
- * A port with something around some of its methods. What is around a call cannot change its arguments, nor leave one out;
- * all other methods are the port's own.
- */
-const around = <Port extends object>(
-  port: Port,
-  methods: { [Name in keyof Port]?: Call<Port[Name]> },
-): Port =>
-  new Proxy(port, {
-    get(_, name) {
-      const own: unknown = Reflect.get(port, name);
-      if (typeof own !== 'function') return own;
-      const wrapped = (methods as Record<string | symbol, Around | undefined>)[name];
-      return (...given: unknown[]): unknown => {
-        const call = (): unknown => Reflect.apply(own, port, given);
-        return wrapped ? wrapped(call, given) : call();
-      };
-    },
-  });
-
-type Around = (call: () => unknown, given: unknown[]) => unknown;
 
 /** The span of an upstream ends with its body. */
 const tracedPortsBodyOf = ({ body }: UpstreamReply, trace: CallTrace, span: Span): UpstreamReply['body'] =>

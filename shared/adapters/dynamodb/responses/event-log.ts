@@ -91,7 +91,7 @@ export const dynamoResultStore = (table: ResponseTable): ResultStore => ({
   },
   async read({ account, key }, admit) {
     const id = resultId(key);
-    const item = (await table.get(account, [id])).get(id);
+    const item = (await table.items(account, [id])).get(id);
     if (!table.isKept(item)) return undefined;
     return (await table.contentsOf(account, [item], (result) => result as StoredResult, admit)).get(id);
   },

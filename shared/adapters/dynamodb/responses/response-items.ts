@@ -2,22 +2,23 @@
  * The table `responses`, whose key is account and id, and the contents in it. Reads are consistent. Ids of clients are looked
  * at before they become keys: no client may name an item that is not the head of a response.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
 import type { Clock } from '../../../relay/ports/host.ts';
 import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
 import { ResponseTooLarge, type Admit } from '../../../relay/ports/stored.ts';
-import { physicalTableName } from '../../../tables/table-names.ts';
 import { pause } from '../../aws/aws-calls.ts';
 import {
   attributesOf,
-  readItems,
+  expressed,
   storeCall,
+  Table,
   valuesOf,
   type Attributes,
   type TableClient,
 } from '../table-client.ts';
+import { slicesOf } from '../runtime-items.ts';
 
 export type ResponseItem = Record<string, unknown>;
 
@@ -32,9 +33,10 @@ export const isResponseId = (id: string): boolean => responseIdPattern.test(id);
 /** The status of what stands for a response that was removed. */
 export const removedStatus = 'removed';
 
-/** Names for an expression: words that DynamoDB reserves are among them. */
-export const placeholders = (...names: readonly string[]): Record<string, string> =>
-  Object.fromEntries(names.map((name) => [`#${name}`, name]));
+/** Names of attributes for an expression: words that DynamoDB reserves are among them. */
+export const projectionOf = (attributes: readonly string[]) => ({
+  ProjectionExpression: attributes.map((each) => `#${each}`).join(', '),
+});
 
 /** DynamoDB's limit of one batch of writes, and how often what it did not get to is written again. */
 const removedAtOnceMax = 25;
@@ -55,14 +57,11 @@ interface ItemsBetween {
   backwards?: boolean;
 }
 
-export class ResponseTable {
-  readonly client: TableClient;
-  readonly name: string;
+export class ResponseTable extends Table {
   readonly #clock: Pick<Clock, 'now'>;
 
   constructor({ client, clock, stack }: { client: TableClient; clock: Pick<Clock, 'now'>; stack: string }) {
-    this.client = client;
-    this.name = physicalTableName(stack, 'responses');
+    super(client, stack, 'responses');
     this.#clock = clock;
   }
 
@@ -81,18 +80,14 @@ export class ResponseTable {
   }
 
   /** By id. Absent: there is none. */
-  async get(
+  async items(
     account: string,
     ids: readonly string[],
     attributes?: string[],
   ): Promise<Map<string, ResponseItem>> {
     const keys = [...new Set(ids)].map((id) => attributesOf({ account, id }));
-    const items = await readItems(this.client, this.name, keys, attributes && { attributes });
+    const items = await this.read(keys, attributes && { attributes });
     return new Map(items.map((item) => [item['id']?.S ?? '', valuesOf(item)]));
-  }
-
-  async put(item: ResponseItem): Promise<void> {
-    await storeCall(() => this.client.call('PutItem', { TableName: this.name, Item: attributesOf(item) }));
   }
 
   /** In the order of their ids: one page of at most 1 MB, and where the next one begins. */
@@ -100,17 +95,19 @@ export class ResponseTable {
     account: string,
     { first, last, attributes, after, backwards }: ItemsBetween,
   ): Promise<{ items: ResponseItem[]; next: Attributes | undefined }> {
-    const input = {
-      TableName: this.name,
+    const range = expressed(
+      {
+        KeyConditionExpression: '#account = :account AND #id BETWEEN :first AND :last',
+        ...(attributes && projectionOf(attributes)),
+      },
+      { ':account': account, ':first': first, ':last': last },
+    );
+    const { Items = [], LastEvaluatedKey } = await this.query({
       ConsistentRead: true,
-      KeyConditionExpression: '#account = :account AND #id BETWEEN :first AND :last',
-      ExpressionAttributeNames: placeholders('account', 'id', ...(attributes ?? [])),
-      ExpressionAttributeValues: attributesOf({ ':account': account, ':first': first, ':last': last }),
-      ...(attributes && { ProjectionExpression: attributes.map((each) => `#${each}`).join(', ') }),
+      ...range,
       ...(after && { ExclusiveStartKey: after }),
       ...(backwards && { ScanIndexForward: false, Limit: 1 }),
-    };
-    const { Items = [], LastEvaluatedKey } = await storeCall(() => this.client.call('Query', input));
+    });
     return { items: Items.map(valuesOf), next: LastEvaluatedKey };
   }
 
@@ -169,7 +166,7 @@ export class ResponseTable {
     admit?: Admit,
   ): Promise<Map<string, Taken>> {
     if (items.length > 0) admit?.(items.reduce((sum, item) => sum + contentLength(item), 0));
-    const rest = await this.get(account, items.flatMap(partIdsOf));
+    const rest = await this.items(account, items.flatMap(partIdsOf));
     const taken = new Map<string, Taken>();
     for (const item of items) {
       const inside = item['body'];
@@ -219,12 +216,9 @@ export async function pack(
   const { Z_BEST_SPEED, Z_DEFAULT_COMPRESSION } = constants;
   const level = text.length > fastFromLength ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION;
   const packed = await deflated(text, { level });
-  const count = Math.ceil(packed.length / partBytesMax);
-  if (count > partsMax) throw new ResponseTooLarge(`${packed.length} bytes`);
-  const parts = Array.from({ length: count }, (_, part) =>
-    packed.subarray(part * partBytesMax, (part + 1) * partBytesMax),
-  );
-  const name = createHash('sha256').update(packed).digest('base64url').slice(0, 22);
+  const parts = slicesOf(packed, partBytesMax);
+  if (parts.length > partsMax) throw new ResponseTooLarge(`${packed.length} bytes`);
+  const name = hash('sha256', packed, 'base64url').slice(0, 22);
   return { name, parts, bytes: packed.length, length: text.length };
 }
 

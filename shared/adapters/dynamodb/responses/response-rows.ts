@@ -1,8 +1,8 @@
 /** What operators see and delete of the table `responses`. Must read no content but that of one response that is named. */
 import type { ResponseRows } from '../../../operate/operator-ports.ts';
 import type { Store } from '../operator-store.ts';
-import { attributesOf, itemPages, storeCall, valuesOf } from '../table-client.ts';
-import { placeholders, removedStatus, ResponseTable } from './response-items.ts';
+import { expressed, storeCall, valuesOf } from '../table-client.ts';
+import { projectionOf, removedStatus, ResponseTable } from './response-items.ts';
 import { dynamoResponseStore } from './response-store.ts';
 
 const attributes = ['id', 'bytes', 'expires', 'status'] as const;
@@ -16,21 +16,16 @@ export function dynamoResponseRows({ tables, target }: Store, clock: { now(): nu
     /** Without a mark: operators may write no item here, and what they name was written long ago. */
     async remove(account, id) {
       const isThere = (await store.heads(account, [id])).size > 0;
-      const input = { TableName: table.name, Key: attributesOf({ account, id }) };
-      if (isThere) await storeCall(() => tables.call('DeleteItem', input));
+      if (isThere) await storeCall(() => tables.call('DeleteItem', table.at({ account, id })));
       await table.removeRest({ account, id });
       return isThere;
     },
     async *rows(account) {
-      const pages = itemPages(tables, 'Query', {
-        TableName: table.name,
-        ConsistentRead: true,
-        KeyConditionExpression: '#account = :account',
-        ExpressionAttributeNames: placeholders('account', ...attributes),
-        ExpressionAttributeValues: attributesOf({ ':account': account }),
-        ProjectionExpression: attributes.map((each) => `#${each}`).join(', '),
-      });
-      for await (const page of pages)
+      const range = expressed(
+        { KeyConditionExpression: '#account = :account', ...projectionOf(attributes) },
+        { ':account': account },
+      );
+      for await (const page of table.pages('Query', range))
         yield page
           .map(valuesOf)
           .filter(({ status }) => status !== removedStatus)

@@ -8,18 +8,16 @@ import type {
   Admit,
   ResponseBody,
   ResponseHead,
-  ResponseStatus,
   ResponseStore,
   RunStore,
   StoredPorts,
   StoredResponse,
 } from '../../../relay/ports/stored.ts';
-import { attributesOf, conditionalCall, quotaCall, valuesOf } from '../table-client.ts';
+import { expressed, quotaCall, valuesOf, type Attributes, type ConditionalReply } from '../table-client.ts';
 import { dynamoEventLog, dynamoResultStore } from './event-log.ts';
 import {
   isResponseId,
   partIdsOf,
-  placeholders,
   removedStatus,
   ResponseTable,
   type ResponseItem,
@@ -38,65 +36,41 @@ export function dynamoStored(parts: StoredParts): Omit<StoredPorts, 'startRun'> 
   };
 }
 
-/** A head as its item has it; only functions write one. */
-interface HeadItem {
-  account: string;
-  id: string;
-  status: ResponseStatus;
-  created: number;
-  expires: number;
-  ancestors: string[];
-  turn: number;
-  length: number;
-  streamed?: boolean | undefined;
-  run?: string | undefined;
-  until?: number | undefined;
-  events?: number | undefined;
-  events_until?: number | undefined;
-}
+/** A head's members by the attributes that hold them; only functions write one. Those of a run stand in `background`. */
+const headAttributes = {
+  account: 'account',
+  id: 'id',
+  status: 'status',
+  created: 'createdAt',
+  expires: 'expires',
+  ancestors: 'ancestors',
+  turn: 'turn',
+  length: 'conversationLength',
+  streamed: 'background.streamed',
+  run: 'background.run',
+  until: 'background.until',
+  events: 'background.events',
+  events_until: 'background.eventsUntil',
+} as const;
+const ofRun = 'background.';
 
-const headAttributes = ['account', 'id', 'status', 'created', 'expires', 'ancestors', 'turn', 'length'];
-const runAttributes = ['streamed', 'run', 'until', 'events', 'events_until'];
-
-export const itemOfHead = ({ background, ...head }: ResponseHead): HeadItem & ResponseItem => ({
-  account: head.account,
-  id: head.id,
-  status: head.status,
-  created: head.createdAt,
-  expires: head.expires,
-  ancestors: [...head.ancestors],
-  turn: head.turn,
-  length: head.conversationLength,
-  streamed: background?.streamed,
-  run: background?.run,
-  until: background?.until,
-  events: background?.events,
-  events_until: background?.eventsUntil,
-});
+export const itemOfHead = ({ background, ...head }: ResponseHead): ResponseItem & ResponseKey => {
+  const members: Record<string, unknown> = { ...head };
+  for (const [name, value] of Object.entries(background ?? {})) members[ofRun + name] = value;
+  const { account, id } = head;
+  const item = Object.entries(headAttributes).map(([name, member]) => [name, members[member]]);
+  return { account, id, ...Object.fromEntries(item) };
+};
 
 export function headOfItem(item: ResponseItem): ResponseHead {
-  const { created, length, streamed, run, until, events, events_until, ...head } =
-    item as unknown as HeadItem;
-  const { account, id, status, expires, ancestors, turn } = head;
-  return {
-    account,
-    id,
-    status,
-    createdAt: created,
-    expires,
-    ancestors,
-    turn,
-    conversationLength: length,
-    ...(until !== undefined && {
-      background: {
-        streamed: streamed === true,
-        until,
-        ...(run !== undefined && { run }),
-        ...(events !== undefined && { events }),
-        ...(events_until !== undefined && { eventsUntil: events_until }),
-      },
-    }),
-  };
+  const head: Record<string, unknown> = {};
+  const background: Record<string, unknown> = {};
+  for (const [name, member] of Object.entries(headAttributes))
+    if (item[name] === undefined) continue;
+    else if (member.startsWith(ofRun)) background[member.slice(ofRun.length)] = item[name];
+    else head[member] = item[name];
+  // The cast is safe: only functions write heads, and only those of runs have an `until`.
+  return { ...head, ...(item['until'] !== undefined && { background }) } as unknown as ResponseHead;
 }
 
 /** A content that is replaced while it is read is read again. */
@@ -104,18 +78,11 @@ const readsMax = 3;
 /** An environment that was frozen with a try in hand is gone by then. */
 const markedSeconds = 24 * 60 * 60;
 
+const returnsOld = { ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+
 export function dynamoResponseStore(table: ResponseTable): ResponseStore {
-  const putHead = (item: ResponseItem, condition?: string) =>
-    conditionalCall(() =>
-      table.client.call('PutItem', {
-        TableName: table.name,
-        Item: attributesOf(item),
-        ...(condition && {
-          ConditionExpression: condition,
-          ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
-        }),
-      }),
-    );
+  const putHead = (item: ResponseItem, ConditionExpression?: string) =>
+    table.put(item, ConditionExpression === undefined ? {} : { ConditionExpression, ...returnsOld });
   /** Whose head names nothing any more. */
   const mark = (key: ResponseKey, condition?: string) =>
     putHead({ ...key, status: removedStatus, expires: table.now() + markedSeconds }, condition);
@@ -135,13 +102,13 @@ export function dynamoResponseStore(table: ResponseTable): ResponseStore {
     readEach,
     async heads(account, ids) {
       const asked = ids.filter(isResponseId);
-      const found = await table.get(account, asked, [...headAttributes, ...runAttributes]);
+      const found = await table.items(account, asked, Object.keys(headAttributes));
       const kept = [...found].filter(([, item]) => table.isKept(item));
       return new Map(kept.map(([id, item]) => [id, headOfItem(item)]));
     },
     async remove(account, id) {
       if (!isResponseId(id)) return false;
-      const head = (await table.get(account, [id], ['id', 'expires', 'status'])).get(id);
+      const head = (await table.items(account, [id], ['id', 'expires', 'status'])).get(id);
       // Parts without a head may be those of a put that is on its way.
       if (!head) return false;
       const isThere = table.isKept(head);
@@ -189,7 +156,7 @@ async function readResponses<Taken>(
   const whole = new Map<string, Taken>();
   let asked = ids.filter(isResponseId);
   for (let reads = 0; asked.length > 0 && reads < readsMax; reads += 1) {
-    const kept = [...(await table.get(account, asked)).values()].filter((item) => table.isKept(item));
+    const kept = [...(await table.items(account, asked)).values()].filter((item) => table.isKept(item));
     const taken = await table.contentsOf(account, kept, (body, item) => take(responseOf(body, item)), admit);
     for (const [id, response] of taken) whole.set(id, response);
     // Replaced or removed since its head was read.
@@ -215,7 +182,6 @@ const isDead = '#until < :now';
 
 const all = (...conditions: string[]): string => conditions.join(' AND ');
 
-/** What the item was made, or was when the condition did not hold. */
 interface Updated {
   done: boolean;
   item: ResponseItem | undefined;
@@ -252,19 +218,17 @@ export function dynamoRunStore(table: ResponseTable): RunStore {
       const condition = all(exists, isOwn, `(${[...from, isFinishedSo].join(' OR ')})`);
       const values = { ':now': table.now(), ':run': run, ':content': item['body_name'] };
       const put = {
-        TableName: table.name,
-        Item: attributesOf(item),
-        ...conditionOf(condition, values),
+        ...table.whole(item),
+        ...returnsOld,
+        ...expressed({ ConditionExpression: condition }, valuesIn(condition, values)),
         ReturnValues: 'ALL_OLD' as const,
       };
-      const reply = await quotaCall(() => table.client.call('PutItem', put));
-      const attributes = reply.done ? reply.reply.Attributes : reply.item;
-      const old = attributes && valuesOf(attributes);
-      if (reply.done) await removeReplaced(table, old, item);
+      const { done, item: old } = updatedOf(await quotaCall(() => table.client.call('PutItem', put)));
+      if (done) await removeReplaced(table, old, item);
       // What was deleted while it ran leaves nothing behind; of what ended otherwise, only this content goes.
       else if (!table.isKept(old)) await table.removeRest(key);
       else await table.remove(key.account, partIdsOf(item));
-      return reply.done;
+      return done;
     },
     async cancel(account, id) {
       const set = { status: 'cancelled' };
@@ -282,32 +246,31 @@ async function updateHead(
   { account, id, set, condition, values = {} }: Update,
 ): Promise<Updated> {
   if (!isResponseId(id)) return { done: false, item: undefined };
-  const assignments = Object.keys(set)
-    .map((name) => `#${name} = :${name}`)
-    .join(', ');
+  const assignments = Object.keys(set).map((name) => `#${name} = :${name}`);
   const given = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
+  const expressions = {
+    UpdateExpression: `SET ${assignments.join(', ')}`,
+    ConditionExpression: all(exists, condition),
+  };
+  const text = Object.values(expressions).join(' ');
   const input = {
-    TableName: table.name,
-    Key: attributesOf({ account, id }),
-    UpdateExpression: `SET ${assignments}`,
-    ...conditionOf(all(exists, condition), { ':now': table.now(), ...values, ...given }, assignments),
+    ...table.at({ account, id }),
+    ...returnsOld,
+    ...expressed(expressions, valuesIn(text, { ':now': table.now(), ...values, ...given })),
     ReturnValues: 'ALL_NEW' as const,
   };
-  const reply = await quotaCall(() => table.client.call('UpdateItem', input));
+  return updatedOf(await quotaCall(() => table.client.call('UpdateItem', input)));
+}
+
+/** What the item was made, or was when the condition did not hold. */
+function updatedOf(reply: ConditionalReply<{ Attributes?: Attributes | undefined }>): Updated {
   const item = reply.done ? reply.reply.Attributes : reply.item;
   return { done: reply.done, item: item && valuesOf(item) };
 }
 
-/** A condition with the names and values that it and the other expression have. */
-function conditionOf(condition: string, values: Record<string, unknown>, other = '') {
-  const text = `${condition} ${other}`;
+/** The values that expressions name, statuses among them. */
+function valuesIn(text: string, values: Record<string, unknown>): Record<string, unknown> {
   const statuses = { ':queued': 'queued', ':in_progress': 'in_progress', ':cancelled': 'cancelled' };
   const named = new Set(text.match(/:\w+/g));
-  const used = Object.entries({ ...statuses, ...values }).filter(([name]) => named.has(name));
-  return {
-    ConditionExpression: condition,
-    ExpressionAttributeNames: placeholders(...new Set(text.match(/(?<=#)\w+/g))),
-    ExpressionAttributeValues: attributesOf(Object.fromEntries(used)),
-    ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
-  };
+  return Object.fromEntries(Object.entries({ ...statuses, ...values }).filter(([name]) => named.has(name)));
 }
