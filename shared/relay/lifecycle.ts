@@ -20,14 +20,7 @@ import type { Endpoint, StoredReferences } from '../endpoints/endpoint.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
 import { beginAnswer, type Answer, type AnswerParts } from './answer/answer.ts';
 import { RequestLogger, type RefusedFacts } from './answer/log-line.ts';
-import type {
-  CalledAlias,
-  Candidate,
-  ChatCall,
-  DispatchedCall,
-  DispatchReport,
-  ServingModel,
-} from './call/call.ts';
+import type { CalledAlias, ChatCall, DispatchedCall, DispatchReport, ServingModel } from './call/call.ts';
 import type { Claimed, HeldKey } from './call/idempotency.ts';
 import {
   checkedCall,
@@ -48,8 +41,6 @@ import { Bill, servingFacts, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { Clock } from './ports/host.ts';
-import { bareTurns } from './state/turn-states.ts';
-import { quirksOf } from '../upstreams/called-channel.ts';
 
 /** Whom a call is answered for. */
 export interface Edge {
@@ -244,8 +235,7 @@ export const heldCall = (checked: CheckedCall, bill: Bill): HeldCall => {
     bill.outputTokensLimit(model) ?? call.outputTokensAsked;
   const paidCall: ChatCall = Object.freeze({
     ...call,
-    states: turns.states,
-    stateDropped: turns.dropped,
+    ...(turns && { states: turns.states, stateDropped: turns.dropped }),
     ...(alias && { alias: withLimits(alias, limitOf) }),
     outputTokensLimit: limitOf(call.model.base),
     limitedBy: bill.limitedBy,
@@ -261,33 +251,12 @@ const withLimits = (
   return { ...alias, models: [limited(first), ...rest.map(limited)] };
 };
 
-/**
- * What a reserve returns, with the kept states of the call's earlier turns, looked up meanwhile. A reserve that is refused
- * ends the wait.
- */
-export async function besideStates(
+/** What a reserve returns, with the kept states of the call's earlier turns, looked up meanwhile. */
+export const besideStates = (
   ports: ChatPorts,
-  { call, read, turns }: CheckedCall,
+  checked: CheckedCall,
   reserve: () => Promise<Bill>,
-): Promise<Bill> {
-  const bare = bareTurns(read, () => call.candidates.every(isText));
-  if (bare.length === 0) return reserve();
-  // Loaded at the first turn that came back without its state, before anything is reserved.
-  const { lookUp } = await import('./state/kept-states.ts');
-  const refused = new AbortController();
-  const looking = lookUp(ports, call, { turns: bare, signal: refused.signal });
-  try {
-    const bill = await reserve();
-    turns.addKept(bare, await looking);
-    return bill;
-  } catch (error) {
-    refused.abort();
-    throw error;
-  }
-}
-
-const isText = ({ channel, model }: Candidate): boolean =>
-  quirksOf(channel, model).wantsBack === 'reasoning_content';
+): Promise<Bill> => checked.turns?.beside(ports, checked, reserve) ?? reserve();
 
 /** Answers the clients of an endpoint. Of one that stores it also serves the paths of what is stored. */
 export function answerWith(ports: ChatPorts, endpoint: Endpoint): Handle {

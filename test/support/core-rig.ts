@@ -88,9 +88,8 @@ export interface Answer {
 await Promise.all([
   ...dialectNames.map(loadDialect),
   import('../../shared/billing/estimate/media-tokens.ts'),
-  import('../../shared/relay/state/kept-states.ts'),
+  import('../../shared/relay/state/turn-states.ts'),
   import('../../shared/relay/answer/stop-cut.ts'),
-  import('../../shared/relay/state/kept-states.ts'),
   import('../../shared/relay/call/idempotency.ts'),
   import('../../shared/relay/stored/accept.ts'),
   import('../../shared/relay/stored/conversation.ts'),

@@ -16,7 +16,7 @@ import { asRefusal, Refusal, refusalResponse, type RefusalForm } from '../http/r
 import type { Bill } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { StoredResult } from '../ports/stored.ts';
-import type { TurnRecorder } from '../state/kept-states.ts';
+import type { TurnRecorder } from '../state/turn-states.ts';
 import { Delivery, Heartbeat, ResponseQueue } from './delivery.ts';
 import { sentHeaders } from './log-line.ts';
 import { Meter, type Measure, usageBounds } from './meter.ts';
@@ -93,7 +93,7 @@ export async function beginAnswer(ports: ChatPorts, call: ChatCall, parts: Answe
   const clientKeeps = read.keepsState === true;
   // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn, and so has every stored one.
   const keepsState = clientKeeps || (request.tools?.length ?? 0) > 0 || read.storage !== undefined;
-  const states = keepsState ? await import('../state/kept-states.ts') : undefined;
+  const states = keepsState ? await import('../state/turn-states.ts') : undefined;
   const stops = (request.stop?.length ?? 0) > 0 ? await import('./stop-cut.ts') : undefined;
   return new Answer(ports, call, {
     ...parts,

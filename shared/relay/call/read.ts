@@ -10,7 +10,7 @@ import type { Reservations } from '../money/reservations.ts';
 import type { RequestLogger } from '../answer/log-line.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup, type KeyStore } from '../ports/config-store.ts';
-import { openSeals, type TurnStates } from '../state/turn-states.ts';
+import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
 import { capableOf, type ServingChannels } from './serving-channels.ts';
@@ -51,8 +51,8 @@ interface AskedCall {
 /** A call that passed every check of what was read for it. */
 export interface CheckedCall extends AskedCall {
   call: ChatCall;
-  /** The states of earlier turns that came back with it. */
-  turns: TurnStates;
+  /** The states of earlier turns. Undefined: no earlier turn can have one. */
+  turns: TurnStates | undefined;
   /** What it was read from. */
   source: CallSource;
 }
@@ -184,12 +184,23 @@ export async function checkedCall(
     const named = await modelsOf(channels, { caller, asked, nowMs: facts.startedMs });
     await checkContents(asked, caller);
     const call = callOf(endpoint, { caller, asked, named, facts });
-    const models = call.alias?.models.map(({ model }) => model) ?? [call.model.base];
-    const turns = openSeals(ports.sealer, { account: call.key.account, models }, asked.read);
-    return { checked: { ...asked, call, turns, source } };
+    return { checked: { ...asked, call, turns: await turnsOf(ports, call, asked), source } };
   } catch (error) {
     return { error, caller, asked };
   }
+}
+
+/** Throws InvalidRequest for a damaged seal that the client sent. */
+async function turnsOf(
+  { sealer }: ChatPorts,
+  { key, alias, model, request }: ChatCall,
+  { read }: AskedCall,
+): Promise<TurnStates | undefined> {
+  const mayHaveState = read.sealed || read.foreignLeftOut || request.messages.some((one) => one.tool_calls);
+  if (!mayHaveState) return undefined;
+  const { openSeals } = await import('../state/turn-states.ts');
+  const models = alias?.models.map((one) => one.model) ?? [model.base];
+  return openSeals(sealer, { account: key.account, models }, read);
 }
 
 /** Checks schema, model name, official gate and whitelist. */

@@ -1,27 +1,36 @@
 /**
- * Finds the assistant turns of a call whose state may have to go up with them: those that came back with a seal, and
- * those whose state the relay may have kept. Reads no store.
+ * The state of turns, such as signed thinking, which upstreams want back with the next turn. It comes back sealed with the
+ * client's request, or is kept by the relay just before a finish chunk is passed on: an agent answers in milliseconds,
+ * from another environment. Must never fail an answer or a call whose own seals are whole, nor hold one up for long: without its state a
+ * turn goes up with the vendor's replacement. Loaded by the first call that has, or may get, turns with state.
  */
 import type { EndpointRequest, SealedState } from '../../endpoints/endpoint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatMessage } from '../../wire/canonical-call.ts';
-import type { TurnState, StatePart } from '../../wire/turn-state.ts';
+import type { ChatChunk } from '../../wire/chat-response.ts';
+import type { TurnState } from '../../wire/turn-state.ts';
+import { asRecord, parseJson } from '../../wire/json.ts';
+import type { ServedModel } from '../../upstreams/quirks.ts';
+import { quirksOf } from '../../upstreams/called-channel.ts';
+import type { ChatCall, DispatchedCall } from '../call/call.ts';
+import { within } from '../money/backoff.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Sealer } from '../ports/host.ts';
-import { asRecord, isRecord, parseJson } from '../../wire/json.ts';
+import { StateTooLarge } from '../ports/runtime-stores.ts';
 
 /** How many turns are looked up, newest first. */
 const lookedUpMax = 200;
+/** How long a call waits for what is kept of its turns. */
+const stateLookupWaitMs = 1_000;
+/** How long a finish chunk waits for the writes. They go on after it. */
+const waitMs = 300;
+const daySeconds = 24 * 60 * 60;
 /** How much opened state one call may hold, in UTF-16 code units; the newest turns come first. */
 const statesLengthMax = 16 * 1024 * 1024;
 /** How many seals one call may open, newest first: each costs up to 16 MB of inflating and parsing. */
 const openedMax = 200;
 
-/** A turn that called tools and came back without its state. */
-export interface BareTurn {
-  message: ChatMessage;
-  /** The ids of its calls, in order. */
-  callIds: readonly string[];
-}
+type StatePorts = Pick<ChatPorts, 'clock' | 'sealer' | 'turnStates' | 'learned' | 'log'>;
 
 /** The states of a call's turns, and whether any was left out because it did not fit. */
 export class TurnStates {
@@ -56,12 +65,32 @@ export class TurnStates {
     return true;
   }
 
-  /** What the store had. A kept seal that is damaged or does not fit is dropped: the client cannot mend it. */
-  addKept(bare: readonly BareTurn[], kept: ReadonlyMap<string, string>): void {
-    for (const { message, callIds } of bare) {
-      const text = kept.get(callIds[0] ?? '');
-      if (text !== undefined && !this.add(message, { text, itemId: undefined, whole: true }))
-        this.dropped = true;
+  /**
+   * Looks up what is kept of the turns that came back without their state, beside a reserve, which it returns. A reserve
+   * that is refused ends the wait.
+   */
+  async beside<Bill>(
+    ports: StatePorts,
+    { call, read }: { call: ChatCall; read: Pick<EndpointRequest, 'sealed'> },
+    reserve: () => Promise<Bill>,
+  ): Promise<Bill> {
+    const bare = bareTurns(call, read.sealed);
+    if (bare.size === 0) return reserve();
+    const refused = new AbortController();
+    const looking = lookUp(ports, call, { callIds: [...bare.keys()], signal: refused.signal });
+    try {
+      const bill = await reserve();
+      const kept = await looking;
+      // A kept seal that is damaged or does not fit is dropped: the client cannot mend it.
+      for (const [callId, message] of bare) {
+        const text = kept.get(callId);
+        if (text !== undefined && !this.add(message, { text, itemId: undefined, whole: true }))
+          this.dropped = true;
+      }
+      return bill;
+    } catch (error) {
+      refused.abort();
+      throw error;
     }
   }
 }
@@ -102,20 +131,26 @@ const damaged = ({ param }: SealedState): InvalidRequest =>
     `${param} was changed on its way. Send it back exactly as it came, or leave the item out.`,
   );
 
-/** The turns to look up, newest first. `textIsState`: the model's whole state is its reasoning text. */
-export function bareTurns(
-  { sealed, call }: Pick<EndpointRequest, 'sealed' | 'call'>,
-  textIsState: () => boolean,
-): BareTurn[] {
-  const bare: BareTurn[] = [];
-  let isText: boolean | undefined;
-  for (const message of call.request.messages.toReversed()) {
-    if (bare.length === lookedUpMax) break;
+/** The turns to look up, newest first, by the id of their first call: what called tools and came back without its state. */
+function bareTurns(
+  { request, candidates }: Pick<ChatCall, 'request' | 'candidates'>,
+  sealed: EndpointRequest['sealed'],
+): Map<string, ChatMessage> {
+  const bare = new Map<string, ChatMessage>();
+  /** The models' whole state is their reasoning text. */
+  let textIsState: boolean | undefined;
+  for (const message of request.messages.toReversed()) {
+    if (bare.size === lookedUpMax) break;
     if (message.role !== 'assistant' || sealed?.has(message) === true || echoesState(message)) continue;
-    const callIds = callIdsOf(message);
-    if ((callIds[0] ?? '') === '') continue;
-    if (typeof message['reasoning_content'] === 'string' && (isText ??= textIsState())) continue;
-    bare.push({ message, callIds });
+    const [callId = ''] = callIdsOf(message);
+    if (callId === '') continue;
+    if (typeof message['reasoning_content'] === 'string') {
+      textIsState ??= candidates.every(
+        ({ channel, model }) => quirksOf(channel, model).wantsBack === 'reasoning_content',
+      );
+      if (textIsState) continue;
+    }
+    bare.set(callId, message);
   }
   return bare;
 }
@@ -131,14 +166,138 @@ function echoesState({ reasoning_details: details, tool_calls: calls }: ChatMess
   );
 }
 
-// Seals the state of a turn for one account and one model. A seal that does not fit must never reach a call.
-
-/** What a seal is bound to. */
-export interface SealBinding {
-  account: string;
-  /** The base model. */
-  model: string;
+/**
+ * The kept states by call id, sealed. Empty: none is kept, none is needed, or the store did not answer in time. Calls
+ * no store for models that are known to need no state. Never rejects.
+ * @param signal ends the wait
+ */
+async function lookUp(
+  ports: StatePorts,
+  call: ChatCall,
+  { callIds, signal }: { callIds: readonly string[]; signal: AbortSignal },
+): Promise<ReadonlyMap<string, string>> {
+  const { clock, turnStates, learned, log } = ports;
+  const none: ReadonlyMap<string, string> = new Map();
+  const all = call.candidates.map(({ channel, model }) => ({ channel: channel.id, model }));
+  const keepsState = (served: ServedModel): boolean =>
+    learned.of(served).some(({ fact }) => fact === 'keeps_state');
+  if (all.every((served) => !keepsState(served) && learned.isSettled(served, call.startedMs))) return none;
+  const { requestId } = call.identity;
+  const { account } = call.key;
+  const lost = (why: string) => {
+    log.event('turn_state_lost', { request_id: requestId, account, why });
+    return none;
+  };
+  const work = turnStates.read(account, callIds).then(
+    (found) => {
+      for (const served of all) learned.settle(served);
+      return found;
+    },
+    (error: unknown) => {
+      log.fault(requestId, error);
+      return 'unread' as const;
+    },
+  );
+  const found = await within(clock, stateLookupWaitMs, { work, late: 'late' as const, signal });
+  if (found === 'late') return signal.aborted ? none : lost('read_late');
+  return found === 'unread' ? lost('read_failed') : found;
 }
+
+// The answer's own turn.
+
+type KeptCall = Pick<ChatCall, 'identity' | 'key' | 'model' | 'snapshot'>;
+
+/** The chunks of a dispatched call whose turn is kept. `clientKeeps`: the client gets the state sealed; nothing is stored. */
+export class TurnRecorder {
+  /** Can be read as often as those of the call. */
+  readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
+  readonly #ports: StatePorts;
+  readonly #call: KeptCall;
+  readonly #dispatch: DispatchedCall;
+  readonly #clientKeeps: boolean;
+  readonly #writes: Promise<void>[] = [];
+
+  constructor(
+    ports: StatePorts,
+    { call, dispatch, clientKeeps }: { call: KeptCall; dispatch: DispatchedCall; clientKeeps: boolean },
+  ) {
+    this.#ports = ports;
+    this.#call = call;
+    this.#dispatch = dispatch;
+    this.#clientKeeps = clientKeeps;
+  }
+
+  /** The state of the turn so far, sealed for an item of the client's. Undefined: there is none. */
+  sealed(itemId: string): string | undefined {
+    const { state, model } = this.#dispatch.report();
+    const { account } = this.#call.key;
+    return state && sealTurn(this.#ports.sealer, { account, model }, { state, itemId });
+  }
+
+  /** Resolves when everything is written. Never rejects. */
+  async written(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
+    let called = false;
+    let noted = false;
+    for await (const batch of this.#dispatch.chunks) {
+      called ||= batch.some(hasCall);
+      const finish = called && !noted ? batch.findIndex(isFinish) : -1;
+      if (finish < 0) {
+        yield batch;
+        continue;
+      }
+      noted = true;
+      if (finish > 0) yield batch.slice(0, finish);
+      await this.#note();
+      yield batch.slice(finish);
+    }
+  }
+
+  /** Notes what the turn teaches, and keeps its state if it has one. */
+  async #note(): Promise<void> {
+    const { learned, clock, turnStates } = this.#ports;
+    const { tried, state, model } = this.#dispatch.report();
+    const channel = tried.at(-1)?.channel;
+    if (channel === undefined) return;
+    const served = { channel, model };
+    // Without state in an answer with calls, this model needs none.
+    if (state === undefined) return learned.settle(served);
+    const { account } = this.#call.key;
+    const [callId = ''] = state.callIds;
+    if (this.#clientKeeps || callId === '') return;
+    const nowMs = clock.now();
+    const keptSeconds = this.#call.snapshot.settings.limits.stateDays * daySeconds;
+    const expires = Math.floor(nowMs / 1000) + keptSeconds;
+    const writes = [turnStates.put({ account, callId }, this.sealed('') ?? '', expires)];
+    // Prolonged in time: the fact must outlive the states that it says to look up.
+    const known = learned.of(served).find(({ fact }) => fact === 'keeps_state');
+    const untilMs = nowMs + 2 * keptSeconds * 1000;
+    if (!known || known.untilMs < nowMs + keptSeconds * 1000)
+      writes.push(learned.learn({ ...served, fact: 'keeps_state', untilMs }));
+    const reported = writes.map((write) => write.catch((error: unknown) => this.#lost(error)));
+    this.#writes.push(...reported);
+    await within(clock, waitMs, { work: Promise.all(reported), late: undefined });
+  }
+
+  #lost(error: unknown): void {
+    const { log } = this.#ports;
+    const { identity, key } = this.#call;
+    const why = error instanceof StateTooLarge ? 'too_large' : 'write_failed';
+    log.event('turn_state_lost', { request_id: identity.requestId, account: key.account, why });
+    if (why === 'write_failed') log.fault(identity.requestId, error);
+  }
+}
+
+const hasCall = ({ choices }: ChatChunk): boolean =>
+  choices.some(({ delta }) => (delta.tool_calls?.length ?? 0) > 0);
+
+const isFinish = ({ choices }: ChatChunk): boolean =>
+  choices.some(({ finish_reason: reason }) => reason !== null);
+
+// Seals the state of a turn for one account and one model. A seal that does not fit must never reach a call.
 
 /** What a seal may be bound to, so that a call may open it: one of the models that may answer. */
 interface SealBindings {
@@ -152,10 +311,13 @@ interface SealedTurn {
   itemId: string | undefined;
 }
 
-/** @param itemId the id of the item that will hold the seal; empty: none */
+/**
+ * @param model the model that answers: a call to it, or to an alias of it, opens the seal
+ * @param itemId the id of the item that will hold the seal; empty: none
+ */
 export const sealTurn = (
   sealer: Sealer,
-  { account, model }: SealBinding,
+  { account, model }: { account: string; model: string },
   { state, itemId }: { state: TurnState; itemId: string },
 ): string => sealer.seal(JSON.stringify({ account, model, item: itemId, state }));
 
@@ -174,22 +336,6 @@ function openTurn(
   const sealed = asRecord(parseJson(opened.text));
   const fits = sealed['account'] === account && models.some((model) => sealed['model'] === model);
   if (!fits || (itemId !== undefined && sealed['item'] !== itemId)) return 'foreign';
-  return isTurnState(sealed['state']) ? { state: sealed['state'], length: opened.text.length } : 'foreign';
+  // Nobody but the relay seals.
+  return { state: sealed['state'] as TurnState, length: opened.text.length };
 }
-
-/** Only the relay seals, but another version of it may have. */
-function isTurnState(value: unknown): value is TurnState {
-  if (!isRecord(value) || !isRecord(value['origin'])) return false;
-  const { dialect, channel, secret, model } = value['origin'];
-  return (
-    [dialect, channel, secret, model].every((field) => typeof field === 'string') &&
-    isListOf(value['callIds'], (id): id is string => typeof id === 'string') &&
-    isListOf(value['parts'], isStatePart)
-  );
-}
-
-const isListOf = <T>(value: unknown, isItem: (item: unknown) => item is T): value is T[] =>
-  Array.isArray(value) && value.every(isItem);
-const isStatePart = (part: unknown): part is StatePart =>
-  isRecord(part) &&
-  (typeof part['text'] === 'number' || typeof part['call'] === 'number' || isRecord(part['opaque']));
