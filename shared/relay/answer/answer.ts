@@ -4,22 +4,30 @@
  * because its end reports the usage. What is seen as ended can be read again, or asked for: the answer is kept before its
  * last text is sent. Must not close what its call holds: that is done by whoever has its report.
  */
-import { batchesOf, run, withoutEnd } from '../../stream/machine.ts';
-import { type AnswerOutcome, costsNothing, checkedUsage } from '../../billing/usage.ts';
-import type { EndpointRequest, Renderer } from '../../endpoints/endpoint.ts';
+import { batchesOf, run, withoutEnd, type Machine } from '../../stream/machine.ts';
+import { ruleLimits } from '../../billing/price.ts';
+import {
+  type AnswerOutcome,
+  type CheckedUsage,
+  checkedUsage,
+  costsNothing,
+  inputBelow,
+  inputMax,
+  StreamedText,
+  type UsageBounds,
+} from '../../billing/usage.ts';
+import { idleMs, type EndpointRequest, type Renderer, type SentFacts } from '../../endpoints/endpoint.ts';
+import { besideText, type ChatChunk, hasContent, visibleText } from '../../wire/chat-response.ts';
 import type { JsonRecord } from '../../wire/json.ts';
 import type { ErrorObject } from '../../wire/invalid-request.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
-import { callTo } from '../call/serving-channels.ts';
 import type { RelayResponse } from '../http/http.ts';
 import { asRefusal, Refusal, refusalResponse, type RefusalForm } from '../http/refusal.ts';
 import type { Bill } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { StoredResult } from '../ports/stored.ts';
 import type { TurnRecorder } from '../state/turn-states.ts';
-import { Delivery, Heartbeat, ResponseQueue } from './delivery.ts';
-import { sentHeaders } from './log-line.ts';
-import { Meter, type Measure, usageBounds } from './meter.ts';
+import { Delivery, ResponseQueue } from './delivery.ts';
 import type { StopCut } from './stop-cut.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
@@ -49,6 +57,13 @@ export interface ResultKeeper {
    * rejects.
    */
   keep(result: Omit<StoredResult, 'requestId'> | 'too_large'): Promise<void>;
+}
+
+export interface Measure extends CheckedUsage {
+  /** The answer had content. */
+  anyContent: boolean;
+  /** An answer ended because of its limit on output tokens. */
+  atLimit: boolean;
 }
 
 /** How an answer ended. */
@@ -119,7 +134,6 @@ export class Answer {
   readonly #call: ChatCall;
   readonly #parts: LoadedParts;
   readonly #recorder: AnswerRecorder | undefined;
-  readonly #heartbeat: Heartbeat;
   #renderer: Renderer;
   #meter: Meter;
   #cut: StopCut | undefined;
@@ -130,6 +144,8 @@ export class Answer {
   #unrendered = false;
   #length = 0;
   #firstMs: number | undefined;
+  /** When text was written, or else when it began. */
+  #saidMs: number;
   /** Status and headers, from the first text on. */
   #head: Pick<RelayResponse, 'status' | 'headers'> | undefined;
   /** The texts so far, as long as they may be kept for repeats. */
@@ -143,9 +159,9 @@ export class Answer {
     // The item that has the state of a stored turn: no client sees it. Of a turn that was cut off, the upstream's is another.
     const item = `rs_${call.identity.requestId}_state`;
     this.#recorder = parts.recorder?.(() => (this.#cut?.ended ? undefined : parts.turn?.sealed(item)));
-    this.#heartbeat = new Heartbeat(ports.clock);
+    this.#saidMs = ports.clock.now();
     this.delivery = new Delivery(ports, this.#queue, call);
-    this.#meter = this.#newMeter();
+    this.#meter = new Meter(call, parts);
     this.#renderer = this.#newRenderer();
     this.ended = this.#produce();
   }
@@ -164,8 +180,7 @@ export class Answer {
   /** Reads the whole stream into the response queue. */
   async #produce(): Promise<AnswerReport> {
     const stop = new AbortController();
-    const push = (text: string): void => this.#push([text]);
-    void this.#heartbeat.run({ queue: this.#queue, push }, this.#renderer, stop.signal);
+    void this.#keepAlive(stop.signal);
     try {
       await this.#pass();
     } catch (error) {
@@ -193,6 +208,22 @@ export class Answer {
     };
   }
 
+  /** Commits a silent answer with a heartbeat, then sends one after each `idleMs` of silence. */
+  async #keepAlive(stop: AbortSignal): Promise<void> {
+    const { clock } = this.#ports;
+    const renderer = this.#renderer;
+    const commitAtMs = this.#saidMs + renderer.commitAfterMs;
+    while (!stop.aborted) {
+      const waitMs = (this.#queue.committed ? this.#saidMs + idleMs : commitAtMs) - clock.now();
+      // No longer at once, since text may commit the answer meanwhile.
+      if (waitMs > 0) await clock.sleep(Math.min(waitMs, idleMs), stop);
+      else {
+        this.#push([renderer.idle()]);
+        this.#saidMs = clock.now();
+      }
+    }
+  }
+
   /** An answer of which nothing was sent yet begins again when it breaks off, as long as there are candidates. */
   async #pass(): Promise<void> {
     const { dispatch, turn, stopCut } = this.#parts;
@@ -208,7 +239,7 @@ export class Answer {
         return;
       } catch (error) {
         if (!this.#renderer.sentWhole || !dispatch.report().another) throw error;
-        this.#meter = this.#newMeter();
+        this.#meter = new Meter(this.#call, this.#parts);
         this.#renderer = this.#newRenderer();
       }
     }
@@ -281,24 +312,6 @@ export class Answer {
     return commitsAtOnce ? { ...renderer, commitAfterMs: 0 } : renderer;
   }
 
-  #newMeter(): Meter {
-    const { bill, dispatch } = this.#parts;
-    const { quota } = bill;
-    return new Meter({
-      check: (streamed, isCut) => {
-        const report = dispatch.report();
-        return checkedUsage(report.usage, {
-          ...usageBounds(callTo(this.#call, report.model), report, (request) =>
-            bill.inputTokens(request, report.model),
-          ),
-          streamed,
-          isCut: isCut || report.isCut === true,
-        });
-      },
-      quota: quota && ((usage) => quota(usage, dispatch.report().model)),
-    });
-  }
-
   /** Content counts once it was passed on: of a JSON answer that broke off, nothing was. */
   #measure(): Measure {
     const measure = this.#meter.measure();
@@ -366,7 +379,7 @@ export class Answer {
     this.#firstMs ??= this.#ports.clock.now();
     this.#push(batch);
     for (const text of batch) this.#length += text.length;
-    this.#heartbeat.wrote();
+    this.#saidMs = this.#ports.clock.now();
   }
 
   #push(batch: readonly string[]): void {
@@ -386,4 +399,121 @@ export class Answer {
       this.#queue.release();
     }
   }
+}
+
+/**
+ * Counts the text of the canonical stream, and appends the usage as its last chunk; changes no other. `measure` is valid at
+ * any time, also for interrupted answers.
+ */
+class Meter implements Machine<ChatChunk, ChatChunk> {
+  readonly #call: ChatCall;
+  readonly #parts: Pick<AnswerParts, 'bill' | 'dispatch'>;
+  readonly #streamed = new StreamedText();
+  #last: ChatChunk | undefined;
+  #anyContent = false;
+  #atLimit = false;
+  #whole: CheckedUsage | undefined;
+
+  constructor(call: ChatCall, parts: Pick<AnswerParts, 'bill' | 'dispatch'>) {
+    this.#call = call;
+    this.#parts = parts;
+  }
+
+  /** The client and the bill have the same counts. */
+  measure(): Measure {
+    const checked = this.#whole ?? this.#checked(true);
+    return { ...checked, anyContent: this.#anyContent, atLimit: this.#atLimit };
+  }
+
+  /** What the upstream reported, compared with what was streamed. `isCut`: the answer broke off. */
+  #checked(isCut: boolean): CheckedUsage {
+    const { dispatch, bill } = this.#parts;
+    const report = dispatch.report();
+    return checkedUsage(report.usage, {
+      ...usageBounds(this.#call, report, bill),
+      streamed: this.#streamed,
+      isCut: isCut || report.isCut === true,
+    });
+  }
+
+  push(chunk: ChatChunk): ChatChunk[] {
+    this.#last = chunk;
+    this.#anyContent ||= hasContent(chunk);
+    for (const { delta, finish_reason: reason } of chunk.choices) {
+      if (reason === 'length') this.#atLimit = true;
+      this.#streamed.add(visibleText(delta), besideText(delta));
+    }
+    return [this.#withQuota(chunk)];
+  }
+
+  end(): ChatChunk[] {
+    this.#whole = this.#checked(false);
+    if (!this.#last) return [];
+    return [this.#withQuota({ ...this.#last, choices: [], usage: this.#whole.usage })];
+  }
+
+  /**
+   * Official mode: adds the cost to the chunk with the usage, and null to the others. Other modes: adds
+   * nothing.
+   */
+  #withQuota(chunk: ChatChunk): ChatChunk {
+    const { quota } = this.#parts.bill;
+    if (!quota) return chunk;
+    return { ...chunk, quota: chunk.usage ? quota(chunk.usage, this.#parts.dispatch.report().model) : null };
+  }
+}
+
+// What the counts of an answer are compared with, from the call as it was sent to its upstream.
+
+/** More than any model writes in one answer; holds where neither request nor row says a limit. */
+const outputTokensEver = 512 * 1024;
+/** Vendors stop some tokens after the limit and count the end marks. */
+const outputSlack = 1.05;
+const outputSlackTokens = 64;
+/** What tools that run at the upstream may read. */
+const hostedToolsTokens = 200_000;
+
+function usageBounds(
+  call: ChatCall,
+  report: DispatchReport,
+  bill: Bill,
+): Omit<UsageBounds, 'streamed' | 'isCut'> {
+  const { request, channel, sent, model } = report;
+  const params = channel?.params;
+  const { maxOutputTokens = Infinity } = ruleLimits(call.snapshot.charges, model, call.startedMs);
+  const known = Math.min(params?.max_output_tokens ?? Infinity, maxOutputTokens);
+  const limit = Math.min(sent.outputTokensMax ?? outputTokensEver, known);
+  const hosted = (params?.allow.length ?? 0) > 0 ? hostedToolsTokens : 0;
+  // States of earlier turns go up too, though no client sent them.
+  const putBack = [...call.states.values()];
+  const carried = call.items && [...call.items.after.values(), ...call.items.instead.values()];
+  const unknown = { ...call.unknown, putBack, carried };
+  return {
+    inputBelow: () => inputBelow({ request, unknown: call.unknown }),
+    inputUnbiased: () => bill.inputTokens(request, model),
+    // What multiplies was allowed by the row, and its limits are the vendor's own.
+    inputMax: () => (sent.isMultiplied ? Infinity : inputMax({ request, unknown }) + hosted),
+    outputMax: sent.isMultiplied ? Infinity : limit * (request.n ?? 1) * outputSlack + outputSlackTokens,
+  };
+}
+
+// Says in headers and log what became of a call's fields. Clients choose names of fields, so names are checked.
+
+const namesMax = 20;
+const name = /^[\w.[\]-]{1,64}$/;
+
+/** The fields that were not sent, each once. Undefined: all were sent. */
+export function droppedNames({ dropped }: Pick<SentFacts, 'dropped'>): string[] | undefined {
+  const names = [...new Set(dropped)].filter((field) => name.test(field)).slice(0, namesMax);
+  return names.length > 0 ? names : undefined;
+}
+
+export function sentHeaders(sent: SentFacts): Record<string, string> {
+  const { effort = '', toolChoice = '' } = sent;
+  const dropped = droppedNames(sent);
+  return {
+    ...(dropped && { 'x-relay-dropped': dropped.join(', ') }),
+    ...(name.test(effort) && { 'x-relay-effort': effort }),
+    ...(name.test(toolChoice) && { 'x-relay-tool-choice': toolChoice }),
+  };
 }

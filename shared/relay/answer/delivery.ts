@@ -1,8 +1,6 @@
 /**
- * The way of an answer to its client: heartbeats while there is nothing to say, and how long a client that reads slowly or
- * not at all is waited for. Must never let a stuck client have what looks like a whole answer.
+ * The way of an answer to its client, and how long one that reads slowly or not at all is waited for. Must never let a stuck client have what looks like a whole answer.
  */
-import { idleMs, type Renderer } from '../../endpoints/endpoint.ts';
 import type { ChatCall } from '../call/call.ts';
 import { within } from '../money/backoff.ts';
 import type { Clock } from '../ports/host.ts';
@@ -79,46 +77,6 @@ export class Delivery {
     this.#closed = undefined;
     const { identity, key } = this.#call;
     this.#log.event('answer_cut', { request_id: identity.requestId, account: key.account, why });
-  }
-}
-
-/**
- * Commits a silent answer with a heartbeat after the renderer's `commitAfterMs`, then sends one after each
- * `idleMs` of silence. Runs until `stop` aborts.
- */
-export class Heartbeat {
-  readonly #clock: Clock;
-  #lastWriteMs: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#lastWriteMs = clock.now();
-  }
-
-  /** Restarts the measurement of silence, because text was written. */
-  wrote(): void {
-    this.#lastWriteMs = this.#clock.now();
-  }
-
-  /** @param push what sends a text */
-  async run(
-    { queue, push }: { queue: ResponseQueue; push: (text: string) => void },
-    renderer: Renderer,
-    stop: AbortSignal,
-  ): Promise<void> {
-    const commitAtMs = this.#lastWriteMs + renderer.commitAfterMs;
-    while (!stop.aborted) {
-      const dueMs = queue.committed ? this.#lastWriteMs + idleMs : commitAtMs;
-      const waitMs = dueMs - this.#clock.now();
-      if (waitMs <= 0) {
-        push(renderer.idle());
-        this.wrote();
-      } else {
-        // At most `idleMs`: once text commits the answer during the sleep, the next heartbeat is due after
-        // `idleMs`.
-        await this.#clock.sleep(Math.min(waitMs, idleMs), stop);
-      }
-    }
   }
 }
 

@@ -45,7 +45,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F8'],
     file: 'shared/relay/answer/answer.ts',
-    find: 'void this.#heartbeat.run({ queue: this.#queue, push }, this.#renderer, stop.signal);',
+    find: 'void this.#keepAlive(stop.signal);',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'commits a stream after 20 s with a ping and repeats it after each 15 s of silence',
@@ -222,7 +222,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F22'],
     file: 'shared/relay/answer/answer.ts',
-    find: '    this.#heartbeat.wrote();\n',
+    find: '    this.#saidMs = this.#ports.clock.now();\n',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'pings 15 s after the last content and not while data flows',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { droppedNames, sentHeaders } from '../../../../shared/relay/answer/log-line.ts';
+import { droppedNames, sentHeaders } from '../../../../shared/relay/answer/answer.ts';
 import { CoreRig, hello } from '../../../support/core-rig.ts';
 
 describe('what was not sent', () => {
