@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { RefusalTally } from '../../../shared/relay/explain.ts';
-import { refuse } from '../../../shared/relay/http/refusal.ts';
+
 import { BillingRig, small, yuan } from '../../support/billing-rig.ts';
-import { delta, done, finish, hello, usage } from '../../support/core-rig.ts';
+import { hello } from '../../support/core-rig.ts';
 
 const pair = [
   { id: 'first', priority: 3 },
@@ -82,24 +81,9 @@ describe('the line of a call', () => {
     expect(rig.logged).toMatchObject([{ status: 400, param: true }]);
     expect(JSON.stringify(rig.logged)).not.toContain(canary);
   });
-
-  it('says when the client left', async () => {
-    const rig = new BillingRig().granted(yuan);
-    rig.upstream({ steps: [delta('a'), 1000, delta('b'), finish(), usage(7, 2), done] });
-    await rig.call({ ...small, stream: true }, { leaveAfter: 1 });
-    expect(rig.logged).toMatchObject([{ end: 'client_gone', first_text_ms: 0 }]);
-  });
 });
 
 describe('counts of refused calls', () => {
-  it('are for nobody where the key is unknown', async () => {
-    const rig = new BillingRig().granted(yuan).upstream({ steps: hello });
-    for (let call = 0; call < 40; call += 1)
-      await rig.call(small, { headers: { authorization: 'Bearer sk-unknown' } });
-    expect(rig.logged).toHaveLength(40);
-    expect(rig.refusals.added).toEqual([]);
-  });
-
   it('are written once a minute, whatever the flood', async () => {
     const rig = new BillingRig().granted(1n).upstream({ steps: hello });
     for (let call = 0; call < 100; call += 1) await rig.call(small);
@@ -121,19 +105,5 @@ describe('counts of refused calls', () => {
       { counts: { upstream_unavailable: 1 } },
       { counts: { upstream_unavailable: 1 } },
     ]);
-  });
-
-  it('are of 200 accounts at most, ten at once', () => {
-    const tally = new RefusalTally();
-    const refusal = refuse('internal', '');
-    for (let account = 0; account < 5_000; account += 1) tally.count(`account ${account}`, refusal, 0);
-    let written = 0;
-    for (let due = tally.due(1); due.length > 0; due = tally.due(1)) {
-      expect(due.length).toBeLessThanOrEqual(10);
-      written += due.length;
-    }
-    expect(written).toBe(200);
-    tally.count('account 5001', refusal, 61_000);
-    expect(tally.due(61_000)).toMatchObject([{ account: 'account 5001' }]);
   });
 });

@@ -42,27 +42,6 @@ describe('the response object', () => {
     });
   });
 
-  it('is the first choice alone, should an upstream send more', async () => {
-    const steps = [delta('a', 0), delta('b', 1), finish('length', 1), finish('stop', 0), usage(7, 2), done];
-    expect(await responseTo(ask, steps)).toMatchObject({
-      status: 'completed',
-      output: [{ content: [{ text: 'a' }] }],
-    });
-  });
-
-  it.each<[string, number | null, object, number | null]>([
-    ['as it was asked for', 50, {}, 50],
-    ['as the channel lowered it', 50, { max_output_tokens: 20 }, 20],
-    ['as the channel set it', 50, { set: { max_tokens: 30 } }, 30],
-    ['not where it was left out', 50, { drop: ['max_tokens'] }, null],
-    ['not where the client set none', null, { set: { max_tokens: 30 } }, null],
-  ])('has the limit that was sent: %s', async (_case, limit, params, expected) => {
-    const response = await responseTo({ ...ask, max_output_tokens: limit }, hello, {
-      channels: [{ params }],
-    });
-    expect(response).toMatchObject({ max_output_tokens: expected });
-  });
-
   it('was never completed when it was cut short', async () => {
     const response = await responseTo(ask, [delta('Hel'), finish('length'), usage(7, 2), done]);
     expect(response).toMatchObject({
@@ -111,21 +90,6 @@ describe('a call on Responses', () => {
     expect(rig.logged).toMatchObject([{ endpoint: 'responses', dropped_tools: 1, end: 'completed' }]);
   });
 
-  it.each([false, true])(
-    'is reserved once and closed once, at the price of its tokens (stream: %s)',
-    async (stream) => {
-      const { rig } = await asked({ ...ask, stream }, hello, { charges: [tokenCharge] });
-      expect(rig.quotas.calls).toEqual(['reserve', 'close']);
-      const item = rig.quotas.items.get('acme');
-      expect({ open: item?.open.size, settled: item?.settled, spent: item?.spent }).toEqual({
-        open: 0,
-        settled: 1,
-        spent: 11_000_000n,
-      });
-      expect(item?.last).toMatchObject({ kind: 'settled', endpoint: 'responses', prompt_tokens: 7 });
-    },
-  );
-
   it('that is refused before the upstream reserves nothing', async () => {
     const input = [{ type: 'item_reference', id: 'msg_1' }];
     const { rig, answer } = await asked({ ...ask, input }, hello, { charges: [tokenCharge] });
@@ -137,14 +101,6 @@ describe('a call on Responses', () => {
     });
     expect(rig.quotas.calls).toEqual([]);
     expect(rig.sent).toEqual([]);
-  });
-
-  it('is read to its usage when the client leaves, and billed', async () => {
-    const steps = [delta('a'), 1000, delta('b'), 1000, finish(), usage(7, 2), done];
-    const leaving = { leaveAfter: 1 };
-    const { rig } = await asked({ ...ask, stream: true }, steps, { charges: [tokenCharge] }, leaving);
-    expect(rig.quotas.items.get('acme')).toMatchObject({ spent: 11_000_000n, settled: 1 });
-    expect(rig.logged[0]).toMatchObject({ end: 'client_gone' });
   });
 });
 
@@ -164,12 +120,6 @@ describe('an image in an answer on Responses', () => {
 });
 
 describe('the status of a stream on Responses', () => {
-  it('is held until the first content: a failure before it has its own', async () => {
-    const refused = await asked({ ...ask, stream: true }, [data({ error: { message: 'x' } })]);
-    expect(refused.answer.status).toBe(502);
-    expect(JSON.parse(refused.answer.text)).toMatchObject({ error: { type: 'upstream_error' } });
-  });
-
   it('goes out with the first reasoning, of which nothing is shown unless asked for', async () => {
     const think = data({ choices: [{ index: 0, delta: { reasoning_content: 'Hm.' } }] });
     const steps = [5_000, think, 30_000, delta('4'), finish(), usage(7, 2), done];
@@ -217,23 +167,5 @@ describe('a request on Responses that the upstream finds too large', () => {
       error: { code: 'context_length_exceeded', type: 'invalid_request_error' },
     });
     expect(rig.health.writes).toEqual([]);
-  });
-});
-
-describe('an answer on Responses that does not stream', () => {
-  it('drips white space from 45 s on, and is JSON all the same', async () => {
-    const steps = [70_000, delta('x'), finish(), usage(7, 2), done];
-    const { answer } = await asked(ask, steps, patient);
-    expect(answer.said.slice(0, 2)).toEqual([
-      { atMs: 45_000, text: ' ' },
-      { atMs: 60_000, text: ' ' },
-    ]);
-    expect(JSON.parse(answer.text)).toMatchObject({ object: 'response', status: 'completed' });
-  });
-
-  it('is a body with the error when it fails after that', async () => {
-    const { answer } = await asked(ask, [70_000, reset], patient);
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.text)).toMatchObject({ error: { code: 'upstream_unavailable' } });
   });
 });

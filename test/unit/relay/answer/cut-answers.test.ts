@@ -62,17 +62,6 @@ describe('the usage that a stream carried before it was cut is what is billed an
     });
     expect(rig.open).toEqual([]);
   });
-
-  it('when its host has to end before', async () => {
-    const rig = new BillingRig().granted(yuan).upstream({ steps: [...counted, hang] });
-    const ends = new AbortController();
-    void rig.clock.sleep(1000).then(() => ends.abort());
-    const { text } = await rig.call(request, { hostEnds: ends.signal });
-    expect(text).toContain('upstream_timeout');
-    expect(rig.item?.last).toMatchObject({ kind: 'settled', charge, completion_tokens: 40, end: 'failed' });
-    expect(rig.logged).toMatchObject([{ code: 'upstream_timeout', duration_ms: 1000 }]);
-    expect(rig.clock.pendingTimers).toBe(0);
-  });
 });
 
 describe('the end of a call', () => {
@@ -111,35 +100,6 @@ describe('the end of a call', () => {
     await rig.clock.run(rig.clock.sleep(1));
     expect(rig.refusals.added).toMatchObject([{ account: 'acme', counts: { internal: 1 } }]);
     expect(rig.clock.pendingTimers).toBe(0);
-  });
-
-  it('leaves no timer, whether the call was answered or refused', async () => {
-    const rig = new BillingRig().upstream({ steps: [delta('a'), reset] });
-    await rig.call(request);
-    expect(rig.logged[0]?.code).toBe('insufficient_quota');
-    expect(rig.clock.pendingTimers).toBe(0);
-    rig.granted(yuan);
-    await rig.call(request);
-    expect(rig.clock.pendingTimers).toBe(0);
-  });
-
-  it('waits for the health of its candidates before the log line', async () => {
-    const rig = new BillingRig().granted(yuan).upstream({ status: 500 });
-    let loggedBefore: number | undefined;
-    rig.health.beforeWrite = async () => {
-      await rig.clock.sleep(100);
-      loggedBefore = rig.logged.length;
-    };
-    await rig.call(request);
-    expect([loggedBefore, rig.logged.length]).toEqual([0, 1]);
-  });
-
-  it('takes no usage from a candidate that was given up', async () => {
-    const channels = [{ id: 'first', priority: 2 }, { id: 'second' }];
-    const rig = new BillingRig({ channels }).granted(yuan);
-    rig.upstream({ steps: [usage(100, 50), reset] }, { steps: [delta('a'), reset] });
-    await rig.call(request);
-    expect(rig.item?.last).toMatchObject({ prompt_tokens: 5, completion_tokens: 1, estimated: true });
   });
 });
 

@@ -170,17 +170,4 @@ describe('the log line', () => {
     await rig.call(body);
     expect(rig.logged).toEqual([line]);
   });
-
-  it('names dropped tools also where the call is refused', async () => {
-    const rig = new BillingRig({ settings: { unpricedModels: 'refuse' }, charges: [] });
-    const tools = [{ type: 'web_search' }];
-    await rig.call({ model: 'm', input: 'hi', tools }, { path: '/v1/responses' });
-    expect(rig.logged).toMatchObject([{ end: 'refused', code: 'model_not_found', dropped_tools: 1 }]);
-  });
-
-  it('says of a model that was not found whether it lacks a price or a channel', async () => {
-    const rig = new BillingRig({ settings: { unpricedModels: 'refuse' }, charges: [] });
-    for (const model of ['m', 'nobody']) await rig.call({ model, input: 'hi' }, { path: '/v1/responses' });
-    expect(rig.logged.map(({ reason }) => reason)).toEqual(['no_price', 'no_channel']);
-  });
 });

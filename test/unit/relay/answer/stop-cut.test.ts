@@ -136,20 +136,4 @@ describe('a stop sequence that the upstream has no field for', () => {
     expect(text).not.toContain('two');
     expect(text).not.toContain('encrypted_content":"');
   });
-
-  it('that a Messages upstream does not take is cut beside those that it takes', async () => {
-    const rig = new CoreRig({ channels: [{ dialect: 'messages' }] });
-    const content = [{ type: 'text', text: 'first\n\nsecond' }];
-    rig.upstream({ steps: [JSON.stringify({ type: 'message', content, stop_reason: 'end_turn' })] });
-    const messages = [{ role: 'user', content: 'hi' }];
-    const { text } = await rig.post({ model: 'm', messages, stop: ['\n\n', 'END'] });
-    expect(rig.sent[0]?.json).toMatchObject({ stop_sequences: ['END'] });
-    expect(JSON.parse(text)).toMatchObject({ choices: [{ message: { content: 'first' } }] });
-  });
-
-  it('costs no more for a long text that is all but it', async () => {
-    const stop = `${'a'.repeat(255)}b`;
-    const pieces = Array.from({ length: 2_000 }, () => 'a'.repeat(500));
-    expect((await shown(stop, streamed(pieces), { max_tokens: 400_000 })).text).toHaveLength(1_000_000);
-  });
 });

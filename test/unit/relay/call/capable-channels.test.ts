@@ -44,18 +44,6 @@ describe('a channel of which a probe found that it lacks something', () => {
     },
   );
 
-  it('gets the calls that do not need it', async () => {
-    const can = { tools: false, images: false, json_schema: false, parallel_tools: false };
-    const rig = new CoreRig({ channels: [{ ...first, can }, second] }).upstream({ steps: hello });
-    for (const body of [
-      say('hi'),
-      { ...say([{ type: 'text', text: 'hi' }]), tools: [], response_format: { type: 'text' } },
-      { ...say('hi'), response_format: { type: 'json_object' }, tools: [{ type: 'web_search' }] },
-    ])
-      expect((await rig.post(body)).status).toBe(200);
-    expect(new Set(hostsOf(rig))).toEqual(new Set(['first.test']));
-  });
-
   it('gets calls with parallel tools, and so does one that was never probed', async () => {
     const rig = new CoreRig({
       channels: [{ ...first, can: { parallel_tools: false, tools: true } }, second],
@@ -80,26 +68,5 @@ describe('a channel of which a probe found that it lacks something', () => {
     for (const model of ['other', 'm', 'web-other', 'web-m'])
       await rig.post({ ...say('hi'), model, tools: [tool] });
     expect(hostsOf(rig)).toEqual(['first.test', 'second.test', 'first.test', 'second.test']);
-  });
-
-  it('is left out on Responses too', async () => {
-    const rig = new CoreRig({ channels: [{ ...first, can: { tools: false } }, second] });
-    rig.upstream({ steps: hello });
-    const tools = [{ type: 'function', name: 't', parameters: { type: 'object' } }];
-    await rig.post({ model: 'm', input: 'hi', tools }, { path: '/v1/responses' });
-    expect(hostsOf(rig)).toEqual(['second.test']);
-  });
-
-  it('and another that lacks something else leave nobody for a call that needs both', async () => {
-    const channels = [
-      { ...first, can: { tools: false } },
-      { ...second, can: { json_schema: false } },
-    ];
-    const rig = new CoreRig({ channels });
-    const answer = await rig.post({ ...say('hi'), tools: [tool], response_format: format });
-    expect(JSON.parse(answer.text).error).toMatchObject({
-      code: 'unsupported_parameter',
-      param: 'response_format',
-    });
   });
 });

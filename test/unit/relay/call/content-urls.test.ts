@@ -139,24 +139,6 @@ describe('other parts', () => {
     expect(answer.startsWith(`400 invalid_url messages[0].content[1].${path} '`)).toBe(true);
   });
 
-  it('of Responses hold no such URL of a file either', async () => {
-    const content = [{ type: 'input_file', file_url: 'http://10.0.0.1/a.pdf' }];
-    expect(await inResponses({ role: 'user', content })).toMatch(
-      /^400 invalid_url input\[1\]\.content\[0\]\.file_url '/,
-    );
-  });
-
-  it('of what a tool gave hold none either', async () => {
-    const output = [{ type: 'input_file', file_url: 'http://10.0.0.1/a.pdf' }];
-    const input = [
-      { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
-      { type: 'function_call_output', call_id: 'c', output },
-    ];
-    expect(await outcome(rigOf(), { input }, '/v1/responses')).toMatch(
-      /^400 invalid_url input\[1\]\.output\[0\]\.file_url '/,
-    );
-  });
-
   it('may say what they like in words, and quote what an answer cited', async () => {
     const cited = { type: 'url_citation', url: 'http://a.example', title: 'http://a.example' };
     const content = [{ type: 'output_text', text: 'http://a.example', annotations: [cited] }];
@@ -196,14 +178,5 @@ describe('the setting content_urls', () => {
     [[], pixel],
   ])('%j does not let %s through', async (value, url) => {
     expect(await inChat(image(url), widened(value))).toMatch(/^400/);
-  });
-
-  it.each([['http://10.0.0.7'], ['//a/'], ['https://a@b/'], ['https'], ['']])('may not be %j', (one) => {
-    expect(reading([one])).toHaveProperty('problem');
-  });
-
-  it('is https and images as data where there is no row', async () => {
-    expect(await inChat(image(pixel), rigOf({}))).toBe('sent 1');
-    expect(await inChat(image('http://images.example/a.png'), rigOf({}))).toMatch(/^400/);
   });
 });

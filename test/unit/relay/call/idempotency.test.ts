@@ -49,25 +49,9 @@ describe('an Idempotency-Key', () => {
     expect((await rig.post(ask, { id: 'request-other', headers: other })).status).toBe(200);
   });
 
-  it('belongs to one endpoint: the same body at the other one is another request', async () => {
-    const rig = new CoreRig().upstream({ steps: hello });
-    const both = { ...ask, input: 'hi' };
-    expect((await rig.post(both, withKey('k'))).status).toBe(200);
-    const other = await rig.post(both, { ...withKey('k'), path: '/v1/responses' });
-    expect([other.status, codeOf(other.text)]).toEqual([422, 'idempotency_key_reused']);
-  });
-
   it('is free again after a failure that charged nothing', async () => {
     const rig = new CoreRig().upstream({ status: 500 }, { steps: hello });
     expect((await rig.post(ask, withKey('k'))).status).toBe(502);
-    expect((await rig.post(ask, withKey('k'))).status).toBe(200);
-  });
-
-  it('is free again after a refusal of the reserve', async () => {
-    const charges = [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }];
-    const rig = new CoreRig({ charges }).upstream({ steps: hello });
-    expect(codeOf((await rig.post(ask, withKey('k'))).text)).toBe('insufficient_quota');
-    rig.quotas.grant('acme', 10n ** 15n);
     expect((await rig.post(ask, withKey('k'))).status).toBe(200);
   });
 
@@ -112,16 +96,5 @@ describe('an Idempotency-Key', () => {
     expect(rig.clock.now() - startedMs).toBeLessThanOrEqual(2_000);
     expect(rig.faults).toHaveLength(1);
     expect(rig.clock.pendingTimers).toBe(0);
-  });
-
-  it('must be printable and short', async () => {
-    const rig = new CoreRig();
-    expect(codeOf((await rig.post(ask, withKey('x'.repeat(256)))).text)).toBe('invalid_idempotency_key');
-  });
-
-  it('costs nothing without the header', async () => {
-    const rig = new CoreRig().upstream({ steps: hello });
-    expect((await rig.post(ask)).status).toBe(200);
-    expect((await rig.post(ask)).status).toBe(200);
   });
 });

@@ -123,12 +123,6 @@ describe('the order in which channels are tried', () => {
     expect(first['never']).toBeUndefined();
   });
 
-  it('puts candidates in cooldown last, the one that is free first before the others, whatever their priority', () => {
-    const channels = [channel('a', { priority: 2 }), channel('b', { priority: 1 }), channel('c')];
-    const standings = { a: resting(nowMs + 9_000), b: resting(nowMs + 4_000) };
-    expect(idsOf(taken(channels, drawn(1), { standings }))).toEqual(['c', 'b', 'a']);
-  });
-
   it('leaves out only those whose upstream said when it may be asked again, and knows the first of them', () => {
     const blocked = (untilMs: number): Standing => ({
       ...resting(untilMs),
@@ -182,16 +176,6 @@ describe('the order in which channels are tried', () => {
       order.failed(rank.candidate, failure);
     }
     expect(tried).toEqual(ids);
-  });
-
-  it('knows whether a candidate is left, and does not lose it by asking', () => {
-    const order = orderOf([channel('a'), channel('b')], drawn(1), { standings: { b: resting(nowMs + 1) } });
-    const ids = [0, 1].map(() => [order.hasMore, order.take()?.candidate.id]);
-    expect(ids).toEqual([
-      [true, 'a'],
-      [true, 'b'],
-    ]);
-    expect(order.hasMore).toBe(false);
   });
 
   it('uses the secrets of a channel that are not in cooldown, each in turn', () => {

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { candidatesOf } from '../../../../shared/relay/call/serving-channels.ts';
@@ -76,37 +75,6 @@ describe('the candidate of a conversation', () => {
     // They spread over all that are left.
     expect(new Set(moved.map((i) => after[i])).size).toBe(left.length - 1);
   });
-
-  it('has all others after it, by priority, those of weight 0 last in theirs, whatever the rows', () => {
-    const row = fc.record({
-      priority: fc.integer({ min: -2, max: 2 }),
-      weight: fc.nat(3),
-      secret: fc.constantFrom(undefined, ['s'], ['s', 't']),
-    });
-    fc.assert(
-      fc.property(fc.array(row, { maxLength: 12 }), fc.string(), (all, text) => {
-        const named = all.map((more, i) => ({ id: `c${i}`, ...more }));
-        const candidates = rows(...named.toSorted((a, b) => b.priority - a.priority));
-        const score = scoreOf(call({ messages: [say(text)] }));
-        const sorted = candidates.toSorted(
-          (a, b) => b.channel.priority - a.channel.priority || score(b) - score(a),
-        );
-        expect([...ranked(candidates, score)].map(({ id }) => id)).toEqual(sorted.map(({ id }) => id));
-        const shares = sorted.filter(({ channel }) => channel.priority === 0).map(({ share }) => share > 0);
-        expect(shares).toEqual(shares.toSorted((a, b) => Number(b) - Number(a)));
-      }),
-    );
-  });
-
-  it('is another one for each model of one and the same channels', () => {
-    const of = (model: string): Candidate[] =>
-      ['a', 'b', 'c', 'd'].flatMap((id) =>
-        candidatesOf(ChannelRow.parse({ id, endpoint: 'https://up.test/v1', models: ['m', 'n'] }), model),
-      );
-    const texts = Array.from({ length: 100 }, (_, i) => `conversation ${i}`);
-    const same = texts.filter((text) => first(of('m'), text) === first(of('n'), text));
-    expect(same.length).toBeLessThan(50);
-  });
 });
 
 describe('what a conversation is known by', () => {
@@ -116,14 +84,6 @@ describe('what a conversation is known by', () => {
   it('is how it began: later turns, and what their messages bring, change nothing', () => {
     const later = [...begun, reply, say('And this?'), system('Be quick.'), say([image])];
     expect(hash({ messages: later })).toBe(hash({ messages: begun }));
-  });
-
-  it('is one for a text and its only part, and for developer and system', () => {
-    expect(hash({ messages: [say([{ type: 'text', text: 'hi' }])] })).toBe(hash({ messages: [say('hi')] }));
-    const developer = { role: 'developer', content: 'You are terse.' };
-    expect(hash({ messages: [developer, say('hi')] })).toBe(
-      hash({ messages: [system('You are terse.'), say('hi')] }),
-    );
   });
 
   it('leaves out what clients change from turn to turn: cache markers and signatures of addresses', () => {

@@ -12,7 +12,6 @@ import {
   type Answer,
   type UpstreamScript,
 } from '../../../support/core-rig.ts';
-import { fingerprint } from '../../../../shared/wire/ids.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true };
 const good: UpstreamScript = { steps: hello };
@@ -45,8 +44,6 @@ async function asked(rig: CoreRig, options: Parameters<CoreRig['post']>[1] = {})
 const after = (rig: CoreRig, seconds: number): Promise<void> =>
   rig.clock.run(rig.clock.sleep(seconds * 1000));
 
-const hashOf = (account: string): string => fingerprint(account).slice(-4);
-
 const errorOf = ({ text }: Answer): { code: string; message: string } => JSON.parse(text).error;
 
 describe('a rate limit', () => {
@@ -63,15 +60,6 @@ describe('a rate limit', () => {
     expect((await rig.post(ask)).status).toBe(200);
   });
 
-  it('of days is said as it is, though the candidate rests for one day', async () => {
-    const rig = new CoreRig(one).upstream(limited('259200'), good);
-    await rig.post(ask);
-    await after(rig, 3_600);
-    expect((await rig.post(ask)).headers['retry-after']).toBe(String(259_200 - 3_600));
-    await after(rig, 86_400);
-    expect((await rig.post(ask)).status).toBe(200);
-  });
-
   it('without a Retry-After does not keep the next call from a single channel', async () => {
     const rig = new CoreRig(one).upstream(limited(), good);
     expect((await rig.post(ask)).status).toBe(429);
@@ -80,38 +68,12 @@ describe('a rate limit', () => {
     expect(rig.sent).toHaveLength(2);
   });
 
-  it('of one second blocks for one second, and orders for fifteen', async () => {
-    const rig = new CoreRig(two).upstream(limited('1'), good);
-    expect(await asked(rig)).toBe('first second 200');
-    await after(rig, 2);
-    expect(await asked(rig)).toBe('second 200');
-    await after(rig, 14);
-    expect(await asked(rig)).toBe('first 200');
-  });
-
-  it('is of one secret: the channel’s next secret is tried, then another channel', async () => {
-    const channels = [
-      { id: 'c', secret: ['a', 'b', 'd'].map((id) => `ssm:/relay/relay/${id}`), priority: 1 },
-      { id: 'z' },
-    ];
-    const rig = new CoreRig({ channels }).upstream(limited(), limited(), good);
-    expect(await asked(rig)).toBe('c c z 200');
-    expect(new Set(rig.secretsRead).size).toBe(2);
-  });
-
   it('is of one model: the others of the channel are asked', async () => {
     const rig = new CoreRig({ channels: [{ id: 'c', models: ['m', 'n'] }] }).upstream(limited('60'), good);
     await rig.post(ask);
     expect((await rig.post(ask)).status).toBe(429);
     expect((await rig.post({ ...ask, model: 'n' })).status).toBe(200);
     expect(rig.sent).toHaveLength(2);
-  });
-
-  it('is not met twice at a secret that the row lists twice', async () => {
-    const secret = ['ssm:/relay/relay/1', 'ssm:/relay/relay/1'];
-    const rig = new CoreRig({ channels: [{ id: 'c', secret }] }).upstream(limited());
-    await rig.post(ask);
-    expect(rig.sent).toHaveLength(1);
   });
 
   it('of several candidates is the shortest wait of all', async () => {
@@ -123,14 +85,6 @@ describe('a rate limit', () => {
 });
 
 describe('a candidate at rest', () => {
-  it('is tried when every other one failed, and none is refused unasked', async () => {
-    const rig = new CoreRig(two).upstream({ status: 500 }, limited(), good);
-    expect(await asked(rig)).toBe('first second 502');
-    expect(await asked(rig)).toBe('first 200');
-    rig.upstream({ status: 500 }, good);
-    expect(await asked(rig)).toBe('first second 200');
-  });
-
   it('is probed by one call when its time is over, while others go elsewhere', async () => {
     const rig = new CoreRig(two).upstream(limited(), good);
     await rig.post(ask);
@@ -143,21 +97,6 @@ describe('a candidate at rest', () => {
     expect(rig.health.limitOf('first')).toBeUndefined();
     expect(await asked(rig)).toBe('first 200');
   });
-
-  it.each([
-    ['is limited again', limited(), 'limitOf', { kind: 'rate_limit' }],
-    ['fails', { status: 500 }, 'of', { kind: 'failures', count: 1 }],
-  ] as const)(
-    'after a rate limit: what its probe meets is noted, if that %s',
-    async (_case, met, of, entry) => {
-      const rig = new CoreRig(two).upstream(limited(), good);
-      await rig.post(ask);
-      await after(rig, 16);
-      rig.upstream(met, good);
-      expect(await asked(rig)).toBe('first second 200');
-      expect(rig.health[of]('first')).toMatchObject(entry);
-    },
-  );
 
   it('rests again at once when its probe fails, and the next probe is of another account', async () => {
     const rig = new CoreRig({ ...two, keys });
@@ -172,16 +111,6 @@ describe('a candidate at rest', () => {
     expect(await asked(rig)).toBe('first 200');
   });
 
-  it('is not kept there by one account whose calls all fail', async () => {
-    const rig = new CoreRig({ ...one, keys }).upstream({ status: 500 });
-    const untilMs = rig.clock.now() + 30_000;
-    await rig.health.set(candidate, { kind: 'failing', untilMs, failedBy: hashOf('acme') });
-    await after(rig, 31);
-    for (let i = 0; i < 3; i += 1) await rig.post(ask);
-    expect(rig.sent).toHaveLength(3);
-    expect(rig.health.of(candidate)).toMatchObject({ untilMs });
-  });
-
   it.each<[string, UpstreamScript, number]>([
     ['a refusal of the content', { status: 403 }, 200],
     ['a silence before the first content', { steps: [hang] }, 200],
@@ -194,14 +123,6 @@ describe('a candidate at rest', () => {
     expect((await rig.post({ ...ask, stream: false })).status).toBe(status);
     rig.upstream(good);
     expect(await asked(rig)).toBe('first 200');
-  });
-
-  it('is not taken for healthy by a success that is older than its rest', async () => {
-    const rig = new CoreRig(one).upstream({ steps: [delta('a'), 10_000, finish()] }, limited('30'), good);
-    const first = await rig.clock.run(rig.respond(ask));
-    await rig.post(ask);
-    await rig.clock.run(first.done);
-    expect(rig.health.limitOf(candidate)).toMatchObject({ kind: 'rate_limit' });
   });
 });
 
@@ -253,29 +174,6 @@ describe('failures in a row', () => {
     expect(await asked(rig)).toBe('second 200');
     expect(await asked(rig, asOther)).toBe('first 200');
     expect(await asked(rig)).toBe('first 200');
-  });
-
-  it('by two accounts put it last for all, for 30 seconds', async () => {
-    const rig = new CoreRig({ ...two, keys });
-    for (const options of [{}, asOther, {}]) {
-      rig.upstream({ status: 500 }, good);
-      await rig.post(ask, options);
-    }
-    expect(rig.health.of('first')).toEqual({ kind: 'failing', untilMs: rig.clock.now() + 30_000 });
-    expect(await asked(rig)).toBe('second 200');
-    expect(await asked(rig, asOther)).toBe('second 200');
-    await after(rig, 31);
-    expect(await asked(rig)).toBe('first 200');
-  });
-
-  it('end with a success of any account', async () => {
-    const rig = new CoreRig({ ...one, keys }).upstream({ status: 500 }, { status: 500 }, good, {
-      status: 500,
-    });
-    for (const options of [{}, {}, asOther]) await rig.post(ask, options);
-    expect(rig.health.of(candidate)).toBeUndefined();
-    await rig.post(ask);
-    expect(rig.health.of(candidate)).toMatchObject({ kind: 'failures', count: 1 });
   });
 
   it.each<[string, UpstreamScript]>([

@@ -79,14 +79,6 @@ describe('the message', () => {
     expect(message?.content).toContain('\n\n[2] Other\n');
   });
 
-  it('has no date where none is known', () => {
-    expect(contentOf({ ...result, date: undefined })).not.toContain('Date:');
-  });
-
-  it('is not there without results', () => {
-    expect(searchMessage([], day)).toBeUndefined();
-  });
-
   it('has neither tags nor control characters nor lines that a result made up', () => {
     const content = contentOf({
       ...result,

@@ -9,8 +9,8 @@ import { readSetting } from '../../../../shared/config/setting-rows.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/settings.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { withSearch } from '../../../../shared/relay/search.ts';
-import type { SearchProvider } from '../../../../shared/relay/ports/host.ts';
-import { searchTokensMax, searchTokensOf } from '../../../../shared/relay/money/bill.ts';
+
+import { searchTokensMax } from '../../../../shared/relay/money/bill.ts';
 import type { ChatMessage, ChatRequest } from '../../../../shared/wire/canonical-call.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -277,32 +277,6 @@ describe('the request stays as it is', () => {
     await closed;
   });
 
-  it('after three seconds of a provider that does not look at its signal, and leaves no timer', async () => {
-    const clock = new VirtualClock();
-    const deaf: SearchProvider = { search: () => new Promise(() => {}) };
-    const web = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
-    const searched = await clock.run(withSearch({ clock, searchProvider: () => deaf }, web));
-    expect(searched).toEqual({ request, outcome: 'timeout' });
-    const quick: SearchProvider = { search: () => Promise.resolve([]) };
-    await clock.run(withSearch({ clock, searchProvider: () => quick }, web));
-    expect(clock.pendingTimers).toBe(0);
-  });
-
-  it('as soon as the request itself is out of time', async () => {
-    const clock = new VirtualClock();
-    const deaf: SearchProvider = { search: () => new Promise(() => {}) };
-    const settings = settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' });
-    const deadline = new AbortController();
-    const web = call(settings, { signal: deadline.signal });
-    const answer = withSearch({ clock, searchProvider: () => deaf }, web);
-    deadline.abort();
-    expect(await answer).toEqual({ request, outcome: 'timeout' });
-    const late = call(settings, { signal: deadline.signal });
-    const searched = await withSearch({ clock, searchProvider: () => deaf }, late);
-    expect(searched).toEqual({ request, outcome: 'timeout' });
-    expect(clock.pendingTimers).toBe(0);
-  });
-
   it('without a provider, and without a question', async () => {
     const unset = call(undefined);
     expect(await withSearch(ports, unset)).toEqual({ request, outcome: 'none' });
@@ -312,13 +286,5 @@ describe('the request stays as it is', () => {
       request: { ...request, messages: [] },
     };
     expect(await withSearch(ports, silent)).toEqual({ request: silent.request, outcome: 'no_query' });
-  });
-});
-
-describe('what is reserved for a search', () => {
-  it('is its most where there is a provider, else nothing', () => {
-    const settings = settingsOf({ type: 'tavily' });
-    expect(searchTokensOf(call(settings).snapshot)).toBe(searchTokensMax);
-    expect(searchTokensOf(call(undefined).snapshot)).toBe(0);
   });
 });

@@ -31,21 +31,6 @@ it('a conversation comes back to the model that answered, with its state', async
   expect(fresh.sent).toHaveLength(1);
 });
 
-it('goes on with another model without the state when that one is down', async () => {
-  const rig = await started();
-  const fresh = new CoreRig({ ...aliased, beside: rig }).upstream({ status: 500 }, plain);
-  const answer = await fresh.post(turn2());
-  expect(answer.headers).toMatchObject({ 'x-relay-model': 'small', 'x-relay-dropped': 'reasoning' });
-  expect(statesSent(fresh)).toEqual([]);
-});
-
-it('finds its state when the client asks for that model by its own name', async () => {
-  const rig = await started();
-  const fresh = new CoreRig({ ...aliased, beside: rig }).upstream(withState);
-  await fresh.post({ ...turn2(), model: 'large' });
-  expect(statesSent(fresh)).toEqual(kept);
-});
-
 it('does not get the state of a model that the key may not use', async () => {
   const rig = await started();
   const keys = { 'sk-test': { row: keyRow({ models: ['small'] }) } };

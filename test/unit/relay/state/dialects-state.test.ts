@@ -187,14 +187,6 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
       expect([rig.turnStates.puts, rig.turnStates.reads]).toEqual([0, []]);
     },
   );
-
-  it('is kept from another channel, which says so', async () => {
-    const rig = new CoreRig({ channels }).upstream({ steps });
-    await rig.post(chatTurn1);
-    const other = new CoreRig({ beside: rig, channels: [{ ...row, id: 'other' }] }).upstream({ steps });
-    const answer = await other.post(chatTurn2);
-    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'reasoning']);
-  });
 });
 
 /** One item of a Responses vendor, from its first event to its last. */

@@ -7,7 +7,6 @@ import {
   calledTurn,
   callId,
   kept,
-  mark,
   plain,
   startLoop,
   statesSent,
@@ -39,16 +38,6 @@ describe('the second turn of a tool loop', () => {
     expect(rig.turnStates.reads).toEqual([[callId]]);
   });
 
-  it('goes up with it when the seal keys were rotated twice in between', async () => {
-    const [one, two_, three] = ['first', 'other', 'third'].map((secret, i) => ({ number: i + 1, secret }));
-    if (!one || !two_ || !three) throw new Error();
-    const rig = new CoreRig({ sealKeys: [one] });
-    await startLoop(rig);
-    const rotated = new CoreRig({ beside: rig, sealKeys: [one, two_, three] }).upstream(withState);
-    await rotated.post(turn2());
-    expect(statesSent(rotated)).toEqual(kept);
-  });
-
   it.each([
     ['of a key that is gone', { sealKeys: [{ number: 2, secret: 'other' }] }],
     ['of another key under the same number', { sealKeys: [{ number: 1, secret: 'made anew' }] }],
@@ -64,15 +53,6 @@ describe('the second turn of a tool loop', () => {
     expect(statesSent(fresh)).toEqual([]);
     expect(answer.headers['x-relay-dropped']).toBe('reasoning');
     expect(fresh.logged[0]?.dropped).toEqual(['reasoning']);
-  });
-
-  it('leaves out the state of another model', async () => {
-    const channels = [{ models: ['m', 'n'] }];
-    const rig = new CoreRig({ channels });
-    await startLoop(rig);
-    const answer = await rig.post({ ...turn2(), model: 'n' });
-    expect(statesSent(rig)).toEqual([]);
-    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
   });
 
   it('leaves out the state of another account, whose turn is not found', async () => {
@@ -91,15 +71,6 @@ describe('the second turn of a tool loop', () => {
     const [call] = calledTurn().tool_calls;
     const more = { ...calledTurn(), tool_calls: [call, { ...call, id: 'call_that_was_not_made' }] };
     await rig.post(turn2(more));
-    expect(statesSent(rig)).toEqual([]);
-  });
-
-  it('goes up without a state that has expired', async () => {
-    const rig = new CoreRig();
-    await startLoop(rig);
-    await rig.clock.run(rig.clock.sleep(days(30) + 1000));
-    expect((await rig.post(turn2())).status).toBe(200);
-    expect(rig.turnStates.reads).toHaveLength(1);
     expect(statesSent(rig)).toEqual([]);
   });
 
@@ -126,16 +97,6 @@ describe('the second turn of a tool loop', () => {
     expect(rig.turnStates.reads).toEqual([]);
   });
 
-  it.each([
-    ['whose whole state it is', { params: { wants_back: 'reasoning_content' } }, 0],
-    ['that may want more', {}, 1],
-  ])('reads the store after reasoning text came back only for a model %s: %j', async (_case, row, reads) => {
-    const rig = new CoreRig({ channels: [row] });
-    await startLoop(rig);
-    await rig.post(turn2({ ...calledTurn(), reasoning_content: 'so' }));
-    expect(rig.turnStates.reads).toHaveLength(reads);
-  });
-
   it('goes first to the channel and secret that the state came from', async () => {
     const rig = new CoreRig(two).upstream({ status: 500 }, withState);
     await rig.post(turn1);
@@ -143,14 +104,6 @@ describe('the second turn of a tool loop', () => {
     await rig.post(turn2());
     expect(rig.logged[1]?.attempts).toEqual([{ channel: 'second', outcome: 'answered' }]);
     expect(statesSent(rig)).toEqual(kept);
-  });
-
-  it('fails over into another channel without the state, and says so', async () => {
-    const rig = new CoreRig(two);
-    await startLoop(rig);
-    const answer = await rig.upstream({ status: 500 }, withState).post(turn2());
-    expect(rig.sent.map(({ json }) => json['x_states'])).toEqual([[], kept, []]);
-    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
   });
 
   it('looks up at most 200 turns, the newest', async () => {
@@ -173,13 +126,6 @@ describe('a model that needs no state', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
-  it('causes no read in an environment whose facts are newer than the request', async () => {
-    const rig = new CoreRig().upstream(plain);
-    rig.learned.readAtMs = Infinity;
-    await rig.post(turn2());
-    expect(rig.turnStates.reads).toEqual([]);
-  });
-
   it('causes none later while the facts are fresh, and one where they are not', async () => {
     const rig = new CoreRig().upstream(plain);
     await rig.post(turn1);
@@ -198,12 +144,6 @@ describe('a model that needs no state', () => {
     expect(rig.turnStates.reads).toHaveLength(1);
     expect(rig.turnStates.puts).toBe(0);
   });
-
-  it('causes none on a call without tool calls', async () => {
-    const rig = new CoreRig().upstream({ steps: hello });
-    await rig.post(turn1);
-    expect(rig.turnStates.reads).toEqual([]);
-  });
 });
 
 describe('a model that keeps state', () => {
@@ -215,12 +155,6 @@ describe('a model that keeps state', () => {
     await rig.clock.run(rig.clock.sleep(days(31)));
     await startLoop(rig);
     expect(rig.learned.written).toHaveLength(2);
-  });
-
-  it('keeps no state of an answer that broke off', async () => {
-    const rig = new CoreRig().upstream({ steps: calling(callId, mark).slice(0, 1) });
-    await rig.post(turn1);
-    expect(rig.turnStates.puts).toBe(0);
   });
 });
 
@@ -245,39 +179,9 @@ describe('the finish chunk', () => {
     expect(rig.turnStates.kept.size).toBe(1);
     expect(rig.events).toEqual([]);
   });
-
-  it('of a thousand turns waits for a slow store, and each next turn has its state', async () => {
-    const rig = new CoreRig();
-    rig.turnStates.before = () => rig.clock.sleep(40);
-    for (let turn = 0; turn < 1000; turn += 1) {
-      const id = `call_of_the_vendor_${String(turn).padStart(4, '0')}`;
-      let next: Promise<unknown> | undefined;
-      rig.upstream({ steps: calling(id, { turn }) });
-      const response = await rig.clock.run(rig.respond(turn1));
-      const other = new CoreRig({ beside: rig }).upstream({ steps: hello });
-      const read = async () => {
-        for await (const text of response.body as AsyncIterable<string>)
-          if (text.includes('"finish_reason":"tool_calls"'))
-            next ??= other.respond(turn2(calledTurn(id), id)).then(({ done }) => done);
-      };
-      await rig.clock.run(read());
-      await rig.clock.run(Promise.all([response.done, next]));
-      expect(statesSent(other)).toEqual([{ opaque: { turn } }, { call: 0 }]);
-    }
-  });
 });
 
 describe('a store that fails', () => {
-  it('loses the state, not the answer, and says so', async () => {
-    const rig = new CoreRig();
-    rig.turnStates.before = () => Promise.reject(new StoreUnavailable());
-    const answer = await startLoop(rig);
-    expect(answer.text).toMatch(/data: \[DONE\]\n\n$/);
-    expect(rig.events).toEqual([
-      { name: 'turn_state_lost', fields: expect.objectContaining({ account: 'acme', why: 'write_failed' }) },
-    ]);
-  });
-
   it('says so of a state that is too large for it', async () => {
     const rig = new CoreRig();
     const noise = Array.from({ length: 300_000 }, (_, i) => Math.imul(i + 1, 0x9e3779b1).toString(36)).join(

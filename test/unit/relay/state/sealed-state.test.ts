@@ -76,25 +76,6 @@ describe('a seal', () => {
     expect(answer.headers['x-relay-dropped']).toBe('reasoning');
   });
 
-  it('shows nothing of the state', async () => {
-    const { seal } = await sealed();
-    expect(Buffer.from(seal.split('.')[2] ?? '', 'base64url').toString('latin1')).not.toMatch(/abc|acme/);
-  });
-
-  it('is none for an answer without state', async () => {
-    const rig = new CoreRig({ endpoint: sealing }).upstream({ steps: hello });
-    expect(sealOf((await rig.post(turn1)).text)).toBe('none');
-  });
-
-  it('opens after two rotations of its key', async () => {
-    const keys = ['first', 'second', 'third'].map((secret, i) => ({ number: i + 1, secret }));
-    const { rig, seal } = await sealed({ sealKeys: keys.slice(0, 1) });
-    const rotated = new CoreRig({ beside: rig, endpoint: sealing, sealKeys: keys }).upstream(withState);
-    const { text } = await rotated.post(sealedTurn2(seal));
-    expect(statesSent(rotated)).toEqual(kept);
-    expect(sealOf(text)).toMatch(/^relay1\.3\./);
-  });
-
   const others: [string, RigOptions & { model?: string; itemId?: string }][] = [
     ['a key that is gone', { sealKeys: [{ number: 2, secret: 'second' }] }],
     ['another account', { keys: { 'sk-test': { row: keyRow({ account: 'other' }) } } }],
@@ -112,21 +93,6 @@ describe('a seal', () => {
     expect(answer.headers['x-relay-dropped']).toBe('reasoning');
   });
 
-  it('that is damaged is a 400 that names its place; nothing is reserved and no upstream called', async () => {
-    const { rig, seal } = await sealed();
-    const middle = Math.floor(seal.length / 2);
-    const damaged = seal.slice(0, middle) + (seal[middle] === 'A' ? 'B' : 'A') + seal.slice(middle + 1);
-    const writes = [...rig.quotas.calls];
-    const answer = await rig.post(sealedTurn2(damaged));
-    expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.text).error).toMatchObject({
-      param: 'input[1].encrypted_content',
-      code: 'invalid_encrypted_content',
-    });
-    expect(rig.sent).toHaveLength(1);
-    expect(rig.quotas.calls).toEqual(writes);
-  });
-
   it('of a turn that the relay also kept is used, and nothing is looked up', async () => {
     const { rig, seal } = await sealed();
     const chat = new CoreRig({ beside: rig });
@@ -142,11 +108,6 @@ describe('the sealer', () => {
   const bytesOf = (seal: string): Buffer => Buffer.from(seal.split('.')[2] ?? '', 'base64url');
   const withBytes = (bytes: Buffer): string => `relay1.7.${bytes.toString('base64url')}`;
 
-  it('opens what it sealed, whatever it is', () => {
-    for (const text of ['', 'a', 'é\u0000\ud83d\ude00', 'x'.repeat(1_000_000)])
-      expect(sealer.open(sealer.seal(text))).toEqual({ text });
-  });
-
   it('finds every changed byte', () => {
     const bytes = bytesOf(sealer.seal('some state'));
     for (let at = 0; at < bytes.length; at += 1) {
@@ -156,11 +117,6 @@ describe('the sealer', () => {
       expect(sealer.open(withBytes(changed))).toBe(at < 4 ? 'unknown_key' : 'damaged');
     }
   });
-
-  it.each(['', 'relay1.', 'relay1.7.', 'relay1.7.AAAA', 'relay2.7.AAAA', 'relay1.x.AAAA', 'gAAAAAB'])(
-    'takes %j for no seal',
-    (text) => expect(sealer.open(text)).toBe('damaged'),
-  );
 
   it('refuses a seal whose key number was changed', () => {
     const two = aesSealer([
@@ -172,9 +128,5 @@ describe('the sealer', () => {
 
   it('inflates no more than a bound', () => {
     expect(sealer.open(sealer.seal('x'.repeat(17 * 1024 * 1024)))).toBe('damaged');
-  });
-
-  it('seals the same text differently each time', () => {
-    expect(sealer.seal('a')).not.toBe(sealer.seal('a'));
   });
 });
