@@ -52,7 +52,7 @@ interface Known extends Examination {
 
 /** In the order of the checks. */
 export async function examineAccount(
-  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  { tables, target }: OperatorPorts,
   examination: Examination,
 ): Promise<DoctorFinding[]> {
   if (target.local) return onOneMachine;

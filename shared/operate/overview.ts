@@ -29,7 +29,7 @@ export interface OverviewView {
 }
 
 export async function viewOverview(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'ledger' | 'pages' | 'target'>,
+  ports: OperatorPorts,
   { hours }: { hours: number },
 ): Promise<OverviewView> {
   const { clock, config, ledger, pages, target } = ports;

@@ -54,7 +54,7 @@ export interface Reconciliation {
 }
 
 export async function reconcileChannel(
-  { ledger, tables }: Pick<OperatorPorts, 'ledger' | 'tables'>,
+  { ledger, tables }: OperatorPorts,
   input: ReconcileInput,
 ): Promise<Reconciliation> {
   const { channel, month } = input;

@@ -50,9 +50,7 @@ export interface ReportView {
   problems: string[];
 }
 
-type ReportPorts = Pick<OperatorPorts, 'clock' | 'config' | 'ledger' | 'target'>;
-
-export async function viewReport(ports: ReportPorts, asked: AskedPeriod): Promise<ReportView> {
+export async function viewReport(ports: OperatorPorts, asked: AskedPeriod): Promise<ReportView> {
   const { clock, ledger, target } = ports;
   const madeMs = clock.now();
   const period = reportPeriod(madeMs, asked);
@@ -97,7 +95,7 @@ const grouped = (
     name === undefined ? [] : [{ name, figures: sumOfFigures(each) }],
   );
 
-async function openMarks(ports: ReportPorts): Promise<Finding[]> {
+async function openMarks(ports: OperatorPorts): Promise<Finding[]> {
   const newest = await ports.config.newest();
   const [rows, earlier] = await Promise.all([
     ports.config.tables(),
@@ -110,7 +108,7 @@ const nearDays = 7;
 
 /** Accounts whose balance does not last at the pace of the last weeks. Who is charged nothing, but a plan, does not run empty. */
 async function accountsNearEmpty(
-  ports: Pick<OperatorPorts, 'clock' | 'ledger'>,
+  ports: OperatorPorts,
 ): Promise<{ accounts: NearEmptyAccount[]; problems: string[] }> {
   const { charged, days: exactly, problems } = await spendingPace(ports);
   const days = Math.ceil(exactly);

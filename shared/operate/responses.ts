@@ -154,7 +154,7 @@ export function planDeleteResponse({ account, id, status }: ResponseHead): Plan<
 }
 
 export async function carryOutDeleteResponse(
-  { responses }: Pick<OperatorPorts, 'responses'>,
+  { responses }: OperatorPorts,
   { changes }: Plan<Deletion>,
 ): Promise<void> {
   for (const { account, id } of changes)

@@ -16,7 +16,7 @@ import { Failure, usable, usageFailure, type Plan } from './plan.ts';
  * @returns the writes that were made; failed writes without a `conflict` are left out
  */
 export async function carryOutWrites(
-  { tables }: Pick<OperatorPorts, 'tables'>,
+  { tables }: OperatorPorts,
   { changes, refusal }: Plan<RowWrite>,
   onProgress?: (count: number) => void,
 ): Promise<RowWrite[]> {

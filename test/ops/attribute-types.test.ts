@@ -235,7 +235,7 @@ describe('whatever type an attribute of a row has', () => {
     });
 
     it.each(
-      `check --json|customer list|customer list --json|customer list --sort balance|key list|key list --json|channel list|channel list --csv|charge list|charge list --json|charge explain gpt-4o --input 10|plan list|plan list --json|grant list|grant list --json|report|version diff|config export /dev/null|customer new fresh --dry-run|key create --account acme --dry-run|/?hours=24|/customers|/customers?order=balance|/customers?name=a|/customers/acme|/keys|/keys?text=000|/channels|/charges|/charges/new|/audit|/versions|/versions/diff|/statements|channel add --id new --endpoint https://b.example/v1 --models gpt-4o --dry-run`.split(
+      `check --json|customer list|customer list --json|key list|key list --json|channel list|channel list --csv|charge list|charge list --json|charge explain gpt-4o --input 10|plan list|plan list --json|grant list|grant list --json|report|version diff|config export /dev/null|customer new fresh --dry-run|key create --account acme --dry-run|/?hours=24|/customers|/customers?order=balance|/customers?name=a|/customers/acme|/keys|/keys?text=000|/channels|/charges|/charges/new|/audit|/versions|/versions/diff|/statements|channel add --id new --endpoint https://b.example/v1 --models gpt-4o --dry-run`.split(
         '|',
       ),
     )('%s ends with its own words', async (each) => {

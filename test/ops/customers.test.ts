@@ -173,23 +173,6 @@ describe('customer list', () => {
     expect(customers).toMatchObject([{ account: 'spender', daysLeft: expect.any(Number) as number }]);
   });
 
-  it('by balance begins with the smallest, by the last call with the latest or with none', async () => {
-    await rig.put('accounts', { account: 'sleeper' });
-    await rig.grant('sleeper', '1');
-    const names = async (sort: string, ...more: string[]) =>
-      ((await json(['customer', 'list', '--sort', sort, ...more])) as unknown as { account: string }[]).map(
-        ({ account }) => account,
-      );
-    const order = ['sleeper', 'spender', 'rich'];
-    const among = (found: string[]) => found.filter((name) => order.includes(name));
-    expect(among(await names('balance'))).toEqual(order);
-    expect(among(await names('idle'))[0]).toBe('sleeper');
-    expect(among(await names('last')).at(-1)).toBe('sleeper');
-    expect(await names('balance', '--name', 'rich')).toEqual(['rich']);
-    const cut = await rig.ops(['customer', 'list', '--sort', 'last', '--limit', '1']);
-    expect(cut.errors).toMatch(/the first 1 of \d+: see --limit/);
-  });
-
   it('says how the next page is asked for', async () => {
     const page = await rig.ops(['customer', 'list', '--limit', '2']);
     const [, next = ''] = /--after '([^']+)'/.exec(page.errors) ?? [];
@@ -256,7 +239,6 @@ describe('lists as data', () => {
     await rig.put('grants', ...names.map((id) => ({ account: 'many-000', grant_id: id, amount: 1 })));
     for (const list of [
       ['customer', 'list'],
-      ['customer', 'list', '--sort', 'balance'],
       ['grant', 'list'],
     ]) {
       const isNamed = (line: string): boolean => /many-0[1-5]/.test(line);

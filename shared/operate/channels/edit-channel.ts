@@ -43,7 +43,7 @@ export interface AddChannelPlan extends Plan<RowWrite> {
 }
 
 export async function planAddChannel(
-  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  { tables, target }: OperatorPorts,
   input: ChannelInput,
   whenTaken: WhenTaken,
 ): Promise<AddChannelPlan> {
@@ -69,7 +69,7 @@ export async function planAddChannel(
 
 /** As `planAddChannel`, with what the relay will warn of beside the rows that are there. */
 export async function planNewChannel(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'target'>,
+  ports: OperatorPorts,
   input: ChannelInput,
   whenTaken: WhenTaken,
 ): Promise<AddChannelPlan> {
@@ -93,11 +93,9 @@ function checkRow({ stack, ...target }: Target, row: RawRow): { row: ChannelRow;
   );
 }
 
-type SwitchPorts = Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'target'>;
-
 /** Says which models nobody else serves. `carryOutWrites` carries it out. */
 export async function planSwitchChannel(
-  ports: SwitchPorts,
+  ports: OperatorPorts,
   { id, on }: { id: string; on: boolean },
 ): Promise<ConfigPlan> {
   const raw = on ? undefined : await ports.tables.get('channels', id);
@@ -129,7 +127,7 @@ export async function planSwitchChannel(
 }
 
 /** Of a row with a problem an earlier version serves. It can be stopped without mending the row. */
-async function planStop(ports: SwitchPorts, raw: RawRow): Promise<ConfigPlan> {
+async function planStop(ports: OperatorPorts, raw: RawRow): Promise<ConfigPlan> {
   const row = { ...(plainRow(raw) as RawRow), state: false };
   const before = await ports.config.tables();
   const { refusal: _, ...plan } = planRows(ports, { before, after: putOver(before, { channels: [row] }) });
@@ -182,7 +180,7 @@ export function planStoreSecret(
  * @returns the reference
  */
 export async function carryOutStoreSecret(
-  { secrets }: Pick<OperatorPorts, 'secrets'>,
+  { secrets }: OperatorPorts,
   { changes, reference }: StoreSecretPlan,
   value: string,
 ): Promise<string> {

@@ -23,10 +23,7 @@ interface FoundChannel {
 }
 
 /** Throws a Failure if there is no such channel, or if the relay would not use its row. */
-export async function findChannel(
-  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
-  id: string,
-): Promise<FoundChannel> {
+export async function findChannel({ tables, target }: OperatorPorts, id: string): Promise<FoundChannel> {
   const raw = await tables.get('channels', id);
   if (raw === undefined) throw usageFailure(`there is no channel ${id}: see \`channel list\``);
   const reading = readChannel(raw, target);
@@ -61,7 +58,7 @@ export function refuseRoleSigned({ type }: ChannelRow): void {
  * @param secretEnv the environment variable that contains the key; overrides the row's reference
  */
 export async function channelSecret(
-  { secrets }: Pick<OperatorPorts, 'secrets'>,
+  { secrets }: OperatorPorts,
   channel: ChannelRow,
   secretEnv: string | undefined,
 ): Promise<string | undefined> {
@@ -83,10 +80,7 @@ export interface ListedChannel {
 }
 
 /** Rows with a problem come last. */
-export const listChannels = async ({
-  tables,
-  target,
-}: Pick<OperatorPorts, 'tables' | 'target'>): Promise<ListedChannel[]> =>
+export const listChannels = async ({ tables, target }: OperatorPorts): Promise<ListedChannel[]> =>
   listedChannels(await tables.scan('channels'), target);
 
 const listedChannels = (rows: readonly unknown[], rules: { local: boolean }): ListedChannel[] =>
@@ -127,6 +121,7 @@ export interface ActivityView {
   /** The first day of these with a call of any channel. Undefined: there is none. */
   since: string | undefined;
   channels: Map<string, ChannelActivity>;
+  served: ServedDay[];
   /** Sums that cannot be read. */
   problems: string[];
 }
@@ -137,14 +132,11 @@ const activityDays = 14;
 const idleDays = 10;
 
 /** When channels were last called and last failed. Of 300 models on two channels, 14 days are some 3 MB. */
-export async function channelActivity({
-  clock,
-  ledger,
-}: Pick<OperatorPorts, 'clock' | 'ledger'>): Promise<ActivityView> {
+export async function channelActivity({ clock, ledger }: OperatorPorts): Promise<ActivityView> {
   const days = { from: utcDay(clock.now() - activityDays * dayMs), to: utcDay(clock.now()) };
   const { rows, problems } = await rowsIn(ledger.served(days));
   // Sorted by day.
-  return { days, since: rows[0]?.day, channels: activityOf(rows), problems };
+  return { days, since: rows[0]?.day, channels: activityOf(rows), served: rows, problems };
 }
 
 export const noActivity: ChannelActivity = {
@@ -257,51 +249,30 @@ export interface ChannelsView {
   problems: string[];
 }
 
-/** The figures are of today and so many days before. */
-const figureDays = 1;
-const earlierDaysMax = 13;
-/** What a page reads at most for last calls and failures, beside its figures. */
-const earlierBytesMax = 1_200_000;
-
-/** Of 300 models on several channels, a day is some 250 KB. Days before it are read as far as they are few enough. */
-export async function viewChannels(
-  ports: Pick<OperatorPorts, 'clock' | 'ledger' | 'pages' | 'tables' | 'target' | 'traffic'>,
-): Promise<ChannelsView> {
-  const { clock, ledger, pages, tables, target } = ports;
+/** The figures are of today and yesterday. */
+export async function viewChannels(ports: OperatorPorts): Promise<ChannelsView> {
+  const { clock, pages, tables, target } = ports;
   const nowMs = clock.now();
-  const daysAgo = (count: number): string => utcDay(nowMs - count * dayMs);
-  const days = { from: daysAgo(figureDays), to: utcDay(nowMs) };
-  const before = ports.traffic().bytes;
-  const [rows, entries, served] = await Promise.all([
+  const days = { from: utcDay(nowMs - dayMs), to: utcDay(nowMs) };
+  const [rows, entries, active] = await Promise.all([
     tables.scan('channels'),
     pages.health(),
-    rowsIn(ledger.served(days)),
+    channelActivity(ports),
   ]);
-  const count = earlierDays(served.rows, ports.traffic().bytes - before);
-  const range = { from: daysAgo(figureDays + count), to: daysAgo(figureDays + 1) };
-  const earlier = count === 0 ? { rows: [], problems: [] } : await rowsIn(ledger.served(range));
-  const all = [...earlier.rows, ...served.rows];
-  const active = activityOf(all);
-  const byChannel = Map.groupBy(served.rows, ({ channel }) => channel);
+  const served = active.served.filter(({ day }) => day >= days.from);
+  const byChannel = Map.groupBy(served, ({ channel }) => channel);
   return {
     days,
-    knownFrom: all[0]?.day,
-    served: served.rows,
-    problems: [...earlier.problems, ...served.problems],
+    knownFrom: active.since,
+    served,
+    problems: active.problems,
     channels: channelsWithRests(rows, target, { entries, nowMs }).map((each) => {
-      const activity = active.get(each.id.slice(0, 200)) ?? noActivity;
+      const activity = active.channels.get(each.id.slice(0, 200)) ?? noActivity;
       return Object.assign({}, each, {
         sum: sumOfFigures(byChannel.get(each.id) ?? []),
         activity,
-        isIdle: isIdle(each.state, activity, { since: all[0]?.day, days }),
+        isIdle: isIdle(each.state, activity, active),
       });
     }),
   };
-}
-
-/** How many days before may be read, by the fullest of those that were. */
-function earlierDays(served: readonly ServedDay[], bytes: number): number {
-  const counts = [...Map.groupBy(served, ({ day }) => day).values()].map(({ length }) => length);
-  const dayBytes = (bytes / Math.max(1, served.length)) * Math.max(1, ...counts);
-  return Math.min(earlierDaysMax, Math.floor(earlierBytesMax / Math.max(1, dayBytes)));
 }

@@ -59,7 +59,7 @@ const tokensMax = 2048;
 const dependedOn = ['type', 'endpoint', 'dialect', 'models', 'mapper', 'params'];
 
 export async function planProbe(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'secrets' | 'tables' | 'target'>,
+  ports: OperatorPorts,
   { id, model: wanted, secretEnv }: TestInput,
 ): Promise<ProbePlan> {
   const { raw, channel } = await findChannel(ports, id);
@@ -83,10 +83,7 @@ export async function planProbe(
 const expected = { prompt_tokens: 150 * callsMax, completion_tokens: 150 * callsMax };
 
 /** Sentences for operators. The upstream's own price is known to nobody here. */
-async function expectedCost(
-  { clock, config, target }: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
-  model: string,
-): Promise<string[]> {
+async function expectedCost({ clock, config, target }: OperatorPorts, model: string): Promise<string[]> {
   const { snapshot } = compileSnapshot(await config.tables(), { local: target.local, publishedAt: 0 });
   const price = priceOf(snapshot.charges, model, clock.now());
   const cost = costOf(price, expected) * (price.type === 'times-billing' ? BigInt(callsMax) : 1n);
@@ -105,7 +102,7 @@ type Ask = (dialect: string, request: AskedDirectly['request']) => Promise<Probe
 
 /** Throws a Failure, and writes nothing, if the upstream does not answer, or if the row was changed meanwhile. */
 export async function carryOutProbe(
-  ports: Pick<OperatorPorts, 'clock' | 'tables' | 'target' | 'upstreams'>,
+  ports: OperatorPorts,
   { probed, raw }: Pick<ProbePlan, 'probed' | 'raw'>,
 ): Promise<ProbeResult> {
   const { channel, model } = probed;
@@ -186,10 +183,7 @@ async function sendable(called: CalledDirectly, asked: AskedDirectly): Promise<D
   }
 }
 
-async function outcomeOf(
-  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
-  call: DirectCall,
-): Promise<ProbeOutcome> {
+async function outcomeOf(ports: OperatorPorts, call: DirectCall): Promise<ProbeOutcome> {
   const { called, built } = call;
   const { status, ok, body } = await sendCall(ports, call);
   // A web page says nothing that helps.

@@ -33,10 +33,7 @@ interface SyncPlan extends Plan<RowWrite> {
   warnings: string[];
 }
 
-export async function planSync(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'secrets' | 'tables' | 'target' | 'upstreams'>,
-  input: SyncInput,
-): Promise<SyncPlan> {
+export async function planSync(ports: OperatorPorts, input: SyncInput): Promise<SyncPlan> {
   const { raw, channel } = await findChannel(ports, input.id);
   const secret = await channelSecret(ports, channel, input.secretEnv);
   const { names, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
@@ -102,7 +99,7 @@ interface UpstreamModels {
  * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */
 async function listUpstreamModels(
-  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  ports: OperatorPorts,
   channel: ChannelRow,
   secret: string | undefined,
 ): Promise<UpstreamModels> {
@@ -126,7 +123,7 @@ async function listUpstreamModels(
 }
 
 async function readPage(
-  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  ports: OperatorPorts,
   list: UpstreamModelList,
   { channel, secret, after }: { channel: ChannelRow; secret: string | undefined; after: string | undefined },
 ): Promise<ModelPage> {
@@ -153,7 +150,7 @@ async function readPage(
  * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */
 export async function offeredModels(
-  ports: Pick<OperatorPorts, 'clock' | 'target' | 'upstreams'>,
+  ports: OperatorPorts,
   input: Omit<ChannelInput, 'models'>,
   secret: string | undefined,
 ): Promise<UpstreamModels> {

@@ -60,7 +60,7 @@ interface ReplyText {
 const testTokensMax = 64;
 
 export async function planChannelTest(
-  ports: Pick<OperatorPorts, 'secrets' | 'tables' | 'target'>,
+  ports: OperatorPorts,
   { id, model: wanted, secretEnv }: TestInput,
 ): Promise<ChannelTestPlan> {
   const { channel, warnings } = await findChannel(ports, id);
@@ -77,7 +77,7 @@ export async function planChannelTest(
 
 /** Throws a Failure if the upstream does not respond. */
 export async function carryOutChannelTest(
-  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  ports: OperatorPorts,
   { call }: Pick<ChannelTestPlan, 'call'>,
 ): Promise<ChannelTest> {
   const startMs = ports.clock.now();
@@ -146,14 +146,14 @@ interface UpstreamAnswer {
 
 /** Throws a Failure if the upstream does not respond. */
 export const sendCall = (
-  ports: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  ports: OperatorPorts,
   { called: { channel, secret }, built }: DirectCall,
 ): Promise<UpstreamAnswer> =>
   callUpstream(ports, built.request, { secret, timeoutMs: channel.total_seconds * 1000 });
 
 /** Throws a Failure if the upstream does not respond. */
 export async function callUpstream(
-  { clock, upstreams }: Pick<OperatorPorts, 'clock' | 'upstreams'>,
+  { clock, upstreams }: OperatorPorts,
   request: UpstreamRequest,
   { secret, timeoutMs }: { secret: string | undefined; timeoutMs: number },
 ): Promise<UpstreamAnswer> {

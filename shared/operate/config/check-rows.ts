@@ -42,7 +42,7 @@ const checkedTables = [...configTables, 'keys', 'accounts', 'grants'] as const;
 
 /** @param onProgress called with the number of further rows read of `keys`, `accounts`, `grants` */
 export async function checkTables(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'tables' | 'ledger' | 'target'>,
+  ports: OperatorPorts,
   onProgress: (count: number) => void,
 ): Promise<CheckedRows> {
   const { config, tables, ledger } = ports;
@@ -85,7 +85,7 @@ const accountsOf = (rows: RawRow[]): ReadonlySet<string> =>
 
 /** @param alone checks only the file's rows; otherwise they override rows of the tables */
 export async function checkFile(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+  ports: OperatorPorts,
   file: RowsFile,
   { alone }: { alone: boolean },
 ): Promise<CheckedRows> {
@@ -150,7 +150,7 @@ export interface ConfigDiff {
  * version with the tables.
  */
 export async function diffConfig(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
+  ports: OperatorPorts,
   { from, to }: { from: number | undefined; to: number | undefined },
 ): Promise<ConfigDiff> {
   const { config } = ports;
@@ -182,9 +182,7 @@ interface ExportedRows {
   problems: Finding[];
 }
 
-export async function exportRows(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
-): Promise<ExportedRows> {
+export async function exportRows(ports: OperatorPorts): Promise<ExportedRows> {
   const tables = await ports.config.tables();
   const findings = findingsIn(tables, ports);
   const bad = badRows(findings);

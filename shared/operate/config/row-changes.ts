@@ -115,7 +115,7 @@ export interface Compared {
 /** Compiles the rows and returns a finding for each row with a problem or a warning. */
 export function findingsIn(
   rows: ConfigRows,
-  { clock, target }: Pick<OperatorPorts, 'clock' | 'target'>,
+  { clock, target }: OperatorPorts,
   { earlier, pricesBefore }: Compared = {},
 ): Finding[] {
   const options = {
@@ -136,11 +136,7 @@ export function findingsIn(
 }
 
 /** As `findingsIn`, for rows as they stand in the tables: also what the running stack alone knows, by its marks. */
-export function findingsInTables(
-  rows: ConfigRows,
-  ports: Pick<OperatorPorts, 'clock' | 'target'>,
-  compared?: Compared,
-): Finding[] {
+export function findingsInTables(rows: ConfigRows, ports: OperatorPorts, compared?: Compared): Finding[] {
   const findings = findingsIn(rows, ports, compared);
   const bad = badRows(findings);
   const marked = variableMarks(rows.channels, ports.target).filter((finding) => !bad.has(nameOf(finding)));
@@ -168,15 +164,11 @@ export const warningsOf = (findings: Finding[]): Finding[] =>
 export const badRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));
 
 /** Of the rows as they stand in the tables now. */
-export const configFindings = async (
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
-): Promise<Finding[]> => findingsInTables(await ports.config.tables(), ports);
+export const configFindings = async (ports: OperatorPorts): Promise<Finding[]> =>
+  findingsInTables(await ports.config.tables(), ports);
 
 /** What the relay will warn of at a channel's row beside all others, before it is written: models without a price, say. */
-export async function channelWarnings(
-  ports: Pick<OperatorPorts, 'clock' | 'config' | 'target'>,
-  row: RawRow,
-): Promise<string[]> {
+export async function channelWarnings(ports: OperatorPorts, row: RawRow): Promise<string[]> {
   const rows = putOver(await ports.config.tables(), { channels: [row] });
   return findingsIn(rows, ports).flatMap(({ table, key, warning }) =>
     table === 'channels' && key === row['id'] && warning !== undefined ? [warning] : [],

@@ -24,7 +24,7 @@ export interface ListedVersions {
  * @param onProgress called with the number of further versions that were read
  */
 export async function listVersions(
-  ports: Pick<OperatorPorts, 'config' | 'target'>,
+  ports: OperatorPorts,
   limit: number,
   onProgress: (count: number) => void,
 ): Promise<ListedVersions> {
@@ -51,9 +51,7 @@ export const publishedMax = 100;
 /** The newest versions alone, without what is in them. */
 export async function publishedVersions({
   config,
-}: Pick<OperatorPorts, 'config'>): Promise<
-  Pick<ListedVersions, 'served'> & { versions: PublishedVersion[] }
-> {
+}: OperatorPorts): Promise<Pick<ListedVersions, 'served'> & { versions: PublishedVersion[] }> {
   const versions = await config.versions({ count: publishedMax });
   return { served: versions[0]?.version, versions: versions.slice(0, publishedMax) };
 }
@@ -67,10 +65,7 @@ export interface ShownVersion {
   settings: { name: string; value: unknown }[];
 }
 
-export async function showVersion(
-  { config }: Pick<OperatorPorts, 'config'>,
-  number: number,
-): Promise<ShownVersion> {
+export async function showVersion({ config }: OperatorPorts, number: number): Promise<ShownVersion> {
   const version = await config.version(number);
   if (version.format !== snapshotFormat)
     throw new Failure(
@@ -85,10 +80,7 @@ export async function showVersion(
 }
 
 /** The version that served then. Throws a Failure if none is kept that is so old. */
-export async function versionAt(
-  { config, clock }: Pick<OperatorPorts, 'clock' | 'config'>,
-  atMs: number,
-): Promise<PublishedVersion> {
+export async function versionAt({ config, clock }: OperatorPorts, atMs: number): Promise<PublishedVersion> {
   if (atMs > clock.now()) throw usageFailure(`--to ${isoTime(atMs)}: wanted a time before now`);
   const versions = await config.versions({ sinceMs: atMs });
   const found = versions.find(({ publishedAt }) => publishedAt * 1000 <= atMs);

@@ -47,11 +47,9 @@ interface ConfigEdit {
   after: ConfigRows;
 }
 
-type ConfigPorts = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
-
 /** @param prune deletes rows that the file lacks, in the tables that the file names */
 export async function planApply(
-  ports: ConfigPorts,
+  ports: OperatorPorts,
   file: RowsFile,
   { prune }: { prune?: boolean },
 ): Promise<ConfigPlan> {
@@ -61,7 +59,7 @@ export async function planApply(
 }
 
 /** Plans to restore the rows of an earlier version and to delete served rows that it lacks. */
-export async function planRollback(ports: ConfigPorts, version: number): Promise<ConfigPlan> {
+export async function planRollback(ports: OperatorPorts, version: number): Promise<ConfigPlan> {
   const { config, target } = ports;
   const [goal, newest] = await Promise.all([config.version(version), config.newest()]);
   const after = { ...(await config.rows(goal)) };
@@ -88,7 +86,7 @@ export async function planRollback(ports: ConfigPorts, version: number): Promise
   };
 }
 
-export function planRows(ports: Pick<ConfigPorts, 'clock' | 'target'>, edit: ConfigEdit): ConfigPlan {
+export function planRows(ports: OperatorPorts, edit: ConfigEdit): ConfigPlan {
   const { before, after } = edit;
   const changes = changesBetween(before, after);
   const findings = findingsIn(after, ports, { pricesBefore: before.charges });
@@ -169,7 +167,7 @@ interface RowEdit extends RowName {
  * @param rows of the tables, where they were read already
  */
 export async function planSetRow(
-  ports: ConfigPorts,
+  ports: OperatorPorts,
   { table, key, attributes, seen, isNew }: RowEdit,
   rows?: ConfigRows,
 ): Promise<ConfigPlan> {
@@ -197,7 +195,7 @@ export async function planSetRow(
 export const jsonRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
 
 /** Deletes the row. A rollback brings it back. */
-export async function planRemoveRow(ports: ConfigPorts, name: RowName): Promise<ConfigPlan> {
+export async function planRemoveRow(ports: OperatorPorts, name: RowName): Promise<ConfigPlan> {
   const before = await ports.config.tables();
   const found = rowIn(before, name);
   if (!found) throw noRow(name);
@@ -217,7 +215,7 @@ const rowIn = (rows: ConfigRows, { table, key }: RowName): unknown =>
   rows[table].find((row) => attributeOf(row, keyAttributes[table]) === key);
 
 /** The warnings that there are afterwards and were not before; a price that jumps is one. */
-function warningsBy(ports: ConfigPorts, { edit: { before }, warnings }: ConfigPlan): string[] {
+function warningsBy(ports: OperatorPorts, { edit: { before }, warnings }: ConfigPlan): string[] {
   const known = new Set(
     warningsOf(findingsIn(before, ports)).map((each) => `${nameOf(each)}: ${each.warning}`),
   );
@@ -237,7 +235,7 @@ export interface ShownRow {
 }
 
 /** Sorted by key. */
-export async function listRows(ports: ConfigPorts, table: ConfigTable): Promise<ShownRow[]> {
+export async function listRows(ports: OperatorPorts, table: ConfigTable): Promise<ShownRow[]> {
   const rows = await ports.config.tables();
   const found = new Map(findingsInTables(rows, ports).map((finding) => [nameOf(finding), finding]));
   return rows[table]
@@ -257,7 +255,7 @@ export async function listRows(ports: ConfigPorts, table: ConfigTable): Promise<
 }
 
 /** Throws a Failure if there is no such row. */
-export async function showRow(ports: ConfigPorts, name: RowName): Promise<ShownRow> {
+export async function showRow(ports: OperatorPorts, name: RowName): Promise<ShownRow> {
   const found = (await listRows(ports, name.table)).find((each) => each.key === name.key);
   if (!found) throw noRow(name);
   return found;
@@ -271,7 +269,7 @@ const pauseMs = 300;
  * @returns that version; undefined if `waitSeconds` is 0, because nothing is read then
  */
 export async function awaitPublished(
-  ports: ConfigPorts,
+  ports: OperatorPorts,
   waitSeconds: number,
 ): Promise<PublishedVersion | undefined> {
   if (waitSeconds <= 0) return undefined;
@@ -295,7 +293,7 @@ export async function awaitPublished(
 
 /** Whether a version contains the current rows of the tables. */
 export async function isPublished(
-  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  { config, target }: OperatorPorts,
   version: PublishedVersion,
 ): Promise<boolean> {
   const [published, tables] = await Promise.all([config.rows(version), config.tables()]);

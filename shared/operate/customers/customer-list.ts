@@ -1,6 +1,6 @@
 /**
  * View: customers, a page at a time, with balance, plan and what they spent this month: a page is a few requests, whether there
- * are ten customers or a hundred thousand. Orders that only money gives read more, and say how much.
+ * are ten customers or a hundred thousand.
  */
 import { largestFirst } from '../../billing/price.ts';
 import { noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
@@ -9,7 +9,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { readingsOf, rowsIn, spendingPace } from '../ledger/ledger.ts';
+import { readingsOf, spendingPace } from '../ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts, RawRow } from '../operator-ports.ts';
 
 export interface ListedCustomer {
@@ -48,8 +48,6 @@ interface CustomersWanted {
   limit: number;
 }
 
-type Ports = Pick<OperatorPorts, 'clock' | 'ledger' | 'pages'>;
-
 /** As many rows as one request may return: of so many accounts the list is sorted by name. */
 const oneRequestRows = 1_000_000;
 
@@ -58,7 +56,7 @@ const whereName = (name: string | undefined) =>
   name === undefined ? undefined : { attribute: 'account', contains: name };
 
 export async function listCustomers(
-  ports: Ports,
+  ports: OperatorPorts,
   { name, after, limit }: CustomersWanted,
 ): Promise<CustomerPage> {
   // Of a table that one request returns whole, a page begins at an offset: `+100`.
@@ -79,7 +77,7 @@ export async function listCustomers(
 
 /** Adds balances and the month to rows of `accounts`, in their order. `known`: sums of the month that were read already. */
 async function withMoney(
-  { clock, ledger }: Pick<Ports, 'clock' | 'ledger'>,
+  { clock, ledger }: OperatorPorts,
   rows: readonly RawRow[],
   known?: readonly AccountMonth[],
 ): Promise<Pick<CustomerPage, 'customers' | 'month' | 'problems'>> {
@@ -120,56 +118,6 @@ function stateOf(raw: RawRow): Pick<ListedCustomer, 'state' | 'problem' | 'plan'
   return { state: isAccountOff(raw) ? 'off' : 'on', plan, note };
 }
 
-type Compare = (a: ListedCustomer, b: ListedCustomer) => number;
-
-const available = ({ item }: ListedCustomer): number => (item ? Number(item.available) : 0);
-/** Nobody who never called was last, and everybody else called after them. */
-const calledAt = ({ lastCall }: ListedCustomer): number => lastCall ?? 0;
-
-/** The smallest balance first; the latest call first; whoever has not called for longest first. */
-const orders = {
-  balance: (a, b) => available(a) - available(b),
-  last: (a, b) => calledAt(b) - calledAt(a),
-  idle: (a, b) => calledAt(a) - calledAt(b),
-} satisfies Record<string, Compare>;
-export type BalanceOrder = keyof typeof orders;
-export const balanceOrders = Object.keys(orders) as BalanceOrder[];
-
-/**
- * All customers, in an order that only their balances give: reads the account table whole and all balances.
- * @param onProgress called with the number of further accounts that were read
- */
-export async function sortCustomers(
-  ports: Ports,
-  { order, name, limit }: { order: BalanceOrder; name?: string | undefined; limit: number },
-  onProgress: (count: number) => void = () => undefined,
-): Promise<CustomerPage> {
-  const months = await rowsIn(ports.ledger.monthAccounts(utcMonth(ports.clock.now())));
-  const all: RawRow[] = [];
-  const where = whereName(name);
-  let after: string | undefined;
-  do {
-    const { rows, next } = await ports.pages.rows({
-      table: 'accounts',
-      after,
-      where,
-      limit: oneRequestRows,
-    });
-    all.push(...rows);
-    onProgress(rows.length);
-    after = next;
-  } while (after !== undefined);
-  const page = await withMoney(ports, all, months.rows);
-  const sorted = page.customers.toSorted((a, b) => orders[order](a, b) || (a.account < b.account ? -1 : 1));
-  return {
-    month: page.month,
-    problems: months.problems,
-    customers: sorted.slice(0, limit),
-    count: sorted.length,
-    next: undefined,
-  };
-}
-
 export interface SpendingCustomer extends ListedCustomer {
   /** How long the balance lasts at the pace of late. Undefined: nothing is spent, or it has none. */
   daysLeft: number | undefined;
@@ -189,7 +137,7 @@ const lookedMax = 300;
 
 /** Who spends most this month, or whose balance lasts shortest at the pace of late. Reads sums of months, never the ledger. */
 export async function listSpending(
-  ports: Ports,
+  ports: OperatorPorts,
   { order, limit }: { order: SpendingOrder; limit: number },
 ): Promise<SpendingPage> {
   const { charged, days, running, problems } = await spendingPace(ports);

@@ -50,10 +50,7 @@ export interface CustomerView {
 const keysMax = 100;
 const grantsMax = 20;
 
-export async function viewCustomer(
-  ports: Pick<OperatorPorts, 'clock' | 'ledger' | 'pages' | 'tables' | 'target'>,
-  account: string,
-): Promise<CustomerView> {
+export async function viewCustomer(ports: OperatorPorts, account: string): Promise<CustomerView> {
   const { clock, ledger, pages, tables, target } = ports;
   const nowMs = clock.now();
   const [row, quota, plans, settings, keys, { grants, isAll }, use] = await Promise.all([
@@ -138,10 +135,7 @@ const sumsMax = 2000;
 const dayMs = 86_400_000;
 
 /** One bounded read. */
-async function viewCustomerUse(
-  { clock, pages }: Pick<OperatorPorts, 'clock' | 'pages'>,
-  account: string,
-): Promise<CustomerUse> {
+async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string): Promise<CustomerUse> {
   const nowMs = clock.now();
   const wanted = utcDay(nowMs - (useDays - 1) * dayMs);
   const { days, isAll } = await pages.days(account, wanted, sumsMax);

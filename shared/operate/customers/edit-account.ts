@@ -24,7 +24,7 @@ interface AccountEdit {
 
 /** It fails if somebody else changed one of these attributes meanwhile. */
 export async function planEditAccount(
-  { tables, target }: Pick<OperatorPorts, 'tables' | 'target'>,
+  { tables, target }: OperatorPorts,
   { account, attributes, seen }: AccountEdit,
 ): Promise<Plan<RowWrite>> {
   const row = await tables.get('accounts', account);

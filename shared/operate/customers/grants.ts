@@ -124,7 +124,7 @@ const afterWrite = (error: unknown, what: string): Failure =>
   );
 
 async function grantOf(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { ledger }: OperatorPorts,
   { account, grantId }: GrantOf,
 ): Promise<WrittenGrant | undefined> {
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
@@ -197,7 +197,7 @@ const safe = (grant: WrittenGrant): WrittenGrant => ({
  * @param onProgress called with the number of further rows that were read
  */
 export async function listGrants(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { ledger }: OperatorPorts,
   { account, open = false, limit }: GrantsWanted,
   onProgress: (count: number) => void,
 ): Promise<GrantList> {
@@ -220,7 +220,7 @@ const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>
 
 /** Throws a Failure if there is none. */
 export async function showGrant(
-  ports: Pick<OperatorPorts, 'ledger'>,
+  ports: OperatorPorts,
   { account, id }: { account: string; id: string },
 ): Promise<WrittenGrant> {
   const found = await grantOf(ports, { account, grantId: id });

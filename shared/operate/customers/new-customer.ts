@@ -177,7 +177,7 @@ interface CustomerPages {
   account: boolean;
 }
 
-async function customerPages({ tables }: Pick<OperatorPorts, 'tables'>): Promise<CustomerPages> {
+async function customerPages({ tables }: OperatorPorts): Promise<CustomerPages> {
   const isOn = async (name: string): Promise<boolean> => {
     const value = (await tables.get('settings', name))?.['value'];
     // As a table's row says it: text is accepted for a switch.

@@ -103,7 +103,7 @@ export function successorOf({ row, hash }: FoundKey, nowMs: number): RawRow {
  * @param models undefined: every model
  */
 async function unservedModels(
-  { config, target }: Pick<OperatorPorts, 'config' | 'target'>,
+  { config, target }: OperatorPorts,
   models: readonly string[] | undefined,
 ): Promise<string[]> {
   if (models === undefined) return [];

@@ -54,7 +54,7 @@ interface KeysWanted {
 
 /** A page at a time. */
 export async function findKeys(
-  { clock, pages }: Pick<OperatorPorts, 'clock' | 'pages'>,
+  { clock, pages }: OperatorPorts,
   { text, after, limit }: KeysWanted,
 ): Promise<KeyPage> {
   const nowMs = clock.now();

@@ -311,7 +311,7 @@ export interface AuditedBalances {
 
 /** View: whether the balances of some customers add up by themselves. The quick part of an audit: it reads no ledger row. */
 export async function auditBalances(
-  { ledger, pages }: Pick<OperatorPorts, 'ledger' | 'pages'>,
+  { ledger, pages }: OperatorPorts,
   { after, limit }: { after?: string | undefined; limit: number },
 ): Promise<AuditedBalances> {
   const { rows, next } = await pages.rows({ table: 'accounts', after, limit });

@@ -141,10 +141,7 @@ const ownPaceDays = 7;
 const startOf = (ms: number): number => Date.parse(`${utcMonth(ms)}-01T00:00:00Z`);
 
 /** What each account spent, and in how many days: this month, and in its first week the month before too. Reads sums. */
-export async function spendingPace({
-  clock,
-  ledger,
-}: Pick<OperatorPorts, 'clock' | 'ledger'>): Promise<SpendingPace> {
+export async function spendingPace({ clock, ledger }: OperatorPorts): Promise<SpendingPace> {
   const nowMs = clock.now();
   const startMs = startOf(nowMs);
   const isEarly = nowMs - startMs < ownPaceDays * dayMs;
@@ -169,7 +166,7 @@ export async function spendingPace({
  * cost, or returns it, must read both. Undefined: the row of the call has all. One more read, of expired calls alone.
  */
 export async function lateCharge(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { ledger }: OperatorPorts,
   { kind, id }: LedgerRow,
 ): Promise<CloseRow | undefined> {
   if (kind !== 'expired') return undefined;

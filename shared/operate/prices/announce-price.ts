@@ -20,11 +20,9 @@ interface AnnouncedPrice {
   attributes: RawRow;
 }
 
-type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'target'>;
-
 /** @returns `id`: of the new rule */
 export async function planAnnouncePrice(
-  ports: Ports,
+  ports: OperatorPorts,
   { id, from, attributes }: AnnouncedPrice,
   read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
@@ -44,7 +42,7 @@ export async function planAnnouncePrice(
  * @returns `id`: of the new rule
  */
 export async function planNewRule(
-  ports: Ports,
+  ports: OperatorPorts,
   attributes: RawRow,
   read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
@@ -59,7 +57,7 @@ export async function planNewRule(
  * The own rule is written first, so that the model has a price at every moment.
  */
 export async function planSplitRule(
-  ports: Ports,
+  ports: OperatorPorts,
   {
     id,
     model,
@@ -94,7 +92,7 @@ export async function planSplitRule(
  * @param from ISO 8601: a rule of its own begins then. Absent: at once
  */
 export async function planReprice(
-  ports: Ports,
+  ports: OperatorPorts,
   { model, attributes, from }: { model: string; attributes: RawRow; from?: string | undefined },
 ): Promise<ConfigPlan> {
   const rows = await ports.config.tables();

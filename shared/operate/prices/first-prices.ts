@@ -31,7 +31,7 @@ export interface FirstPricesPlan extends Plan<RowWrite> {
 }
 
 export async function planFirstPrices(
-  ports: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>,
+  ports: OperatorPorts,
   { models, free, typed, list }: FirstPrices,
 ): Promise<FirstPricesPlan> {
   const stray = [...free, ...Object.keys(typed)].find((model) => !models.includes(model));
@@ -128,10 +128,7 @@ const namesMax = 5;
  * A setting that is there stays as it is.
  * @param known models that are looked at elsewhere: they get a price, or are warned of
  */
-async function planRefuseUnpriced(
-  ports: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>,
-  known: readonly string[],
-): Promise<Plan<RowWrite>> {
+async function planRefuseUnpriced(ports: OperatorPorts, known: readonly string[]): Promise<Plan<RowWrite>> {
   const there = await ports.tables.get('settings', settingName);
   if (there === undefined) {
     const lost = (await serviceGaps(ports)).free.filter((model) => !known.includes(model));

@@ -55,7 +55,7 @@ export interface ImportPlan extends Plan<RowWrite> {
 const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 
 export async function planImport(
-  { clock, tables, target }: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>,
+  { clock, tables, target }: OperatorPorts,
   input: ImportInput,
 ): Promise<ImportPlan> {
   const factor = factorOf(input);

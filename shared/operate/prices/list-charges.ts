@@ -36,10 +36,7 @@ export interface ChargeList extends ReadCharges {
   shadowed: { id: number; by: number; byId: boolean; models: string[] }[];
 }
 
-export async function listCharges({
-  clock,
-  tables,
-}: Pick<OperatorPorts, 'clock' | 'tables'>): Promise<ChargeList> {
+export async function listCharges({ clock, tables }: OperatorPorts): Promise<ChargeList> {
   const { charges, problems } = readCharges(await tables.scan('charges'));
   const shadowed = charges.flatMap((rule) => {
     const atMs = Math.max(clock.now(), sinceMs(rule));
@@ -93,7 +90,7 @@ export interface ChargeExplanation {
 
 /** What a call would cost, product by product, as the relay computes it. */
 export async function explainCharge(
-  { clock, tables }: Pick<OperatorPorts, 'clock' | 'tables'>,
+  { clock, tables }: OperatorPorts,
   { model, tokens, atMs = clock.now() }: ExplainInput,
 ): Promise<ChargeExplanation> {
   const { prompt_tokens: input, prompt_tokens_details: parts } = tokens;
@@ -123,11 +120,7 @@ export interface ChargeGap {
   unused: string[];
 }
 
-export async function serviceGaps({
-  clock,
-  tables,
-  target,
-}: Pick<OperatorPorts, 'clock' | 'tables' | 'target'>): Promise<ChargeGap> {
+export async function serviceGaps({ clock, tables, target }: OperatorPorts): Promise<ChargeGap> {
   const [channels, charges, setting] = await Promise.all([
     tables.scan('channels'),
     tables.scan('charges'),

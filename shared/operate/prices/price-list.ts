@@ -1,6 +1,6 @@
 /**
- * Reads a price list in US dollars: LiteLLM's model_prices_and_context_window.json (per token, by model), models.dev's api.json
- * (per million tokens, by provider, so a name here is `provider/model`), or CSV rows with the column names of the first.
+ * Reads a price list in US dollars per token: LiteLLM's model_prices_and_context_window.json, or CSV rows with the column names
+ * of that list.
  */
 import * as z from 'zod/mini';
 import { eachPart, partPrices, type PartPrice } from '../../wire/chat-response.ts';
@@ -35,11 +35,9 @@ export interface PriceList {
 /** Throws a Failure if the list has no price of a chat model. */
 export function readPriceList(source: PriceSource): PriceList {
   const list = typeof source === 'string' ? jsonList(source) : Object.fromEntries(csvEntries(source));
-  const isByProvider = Object.values(list).some((each) => isRecord(each) && isRecord(each['models']));
-  const entries = isByProvider ? providerEntries(list) : Object.entries(list);
-  const priceOf = isByProvider ? perMillionPrice : perTokenPrice;
+  const entries = Object.entries(list);
   const prices = entries.flatMap(([model, entry]): ListedPrice[] => {
-    const price = isRecord(entry) && isModelName(model) ? priceOf(entry) : undefined;
+    const price = isRecord(entry) && isModelName(model) ? priceIn(entry) : undefined;
     return price ? [{ model, ...price, tiers: price.tiers.toSorted((a, b) => a.above - b.above) }] : [];
   });
   if (prices.length === 0) throw usageFailure('this file has no price of a chat model');
@@ -64,32 +62,17 @@ function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   });
 }
 
-const providerEntries = (list: Record<string, unknown>): [string, unknown][] =>
-  Object.entries(list).flatMap(([provider, entry]) => {
-    const models = isRecord(entry) ? entry['models'] : undefined;
-    if (!isRecord(models)) return [];
-    return Object.entries(models).map(([id, model]): [string, unknown] => [`${provider}/${id}`, model]);
-  });
-
-/** The names under which an entry writes rates; absent: it has none. `tokens`: of how many, as a power of ten. */
+/** The names under which an entry writes rates; absent: it has none. */
 type RateWords = Partial<Record<keyof ListedRates, string>>;
-interface RateUnit {
-  words: RateWords;
-  tokens: number;
-}
 
 /** Where one of input and output is absent it is that of `base`, else 0. Undefined: there is neither, or a price is no price. */
-function readRates(
-  record: unknown,
-  { words, tokens }: RateUnit,
-  base?: ListedRates,
-): ListedRates | undefined {
+function readRates(record: unknown, words: RateWords, base?: ListedRates): ListedRates | undefined {
   if (!isRecord(record)) return undefined;
   const rates: Partial<ListedRates> = {};
   for (const name of rateNames) {
     const written = record[words[name] ?? ''];
     if (written === undefined || written === null || written === '') continue;
-    const rate = isScalar(written) ? parseDecimal(written, dollarDecimals - tokens) : undefined;
+    const rate = isScalar(written) ? parseDecimal(written, dollarDecimals) : undefined;
     if (rate === undefined || rate < 0n) return undefined;
     rates[name] = rate;
   }
@@ -110,33 +93,6 @@ function wholeNumber(value: unknown): number | undefined {
 /** Undefined: the entry has no price of a model that writes text. */
 type EntryPrice = Omit<ListedPrice, 'model'> | undefined;
 
-const perMillion: RateUnit = {
-  words: { input: 'input', output: 'output', cached_input: 'cache_read', cache_write: 'cache_write' },
-  tokens: 6,
-};
-
-function perMillionPrice({ cost, limit, modalities }: Record<string, unknown>): EntryPrice {
-  const written = isRecord(modalities) ? modalities['output'] : undefined;
-  const rates = readRates(cost, perMillion);
-  if (!isRecord(cost) || !rates || (Array.isArray(written) && !written.includes('text'))) return undefined;
-  // `tiers` says the same as the older `context_over_200k`, with the true step.
-  const { tiers, context_over_200k: long } = cost;
-  const steps: [unknown, unknown][] = Array.isArray(tiers)
-    ? tiers.filter(isRecord).map((entry) => {
-        const { tier } = entry;
-        return [isRecord(tier) && tier['type'] === 'context' ? tier['size'] : undefined, entry];
-      })
-    : [[200_000, long]];
-  return {
-    ...rates,
-    tiers: steps.flatMap(([size, entry]): ListedTier[] => {
-      const [above, own] = [wholeNumber(size), readRates(entry, perMillion, rates)];
-      return above !== undefined && own ? [{ above, ...own }] : [];
-    }),
-    maxOutputTokens: isRecord(limit) ? wholeNumber(limit['output']) : undefined,
-  };
-}
-
 const perToken = {
   input: 'input_cost_per_token',
   output: 'output_cost_per_token',
@@ -149,11 +105,10 @@ const chatModes = new Set<unknown>(['chat', 'completion', 'responses']);
 /** Such as `input_cost_per_token_above_200k_tokens`; names with more behind it are prices of other kinds of calls. */
 const stepPattern = /^(?:input|output)_cost_per_token(_above_(\d+)(k?)_tokens)$/;
 
-function perTokenPrice(raw: Record<string, unknown>): EntryPrice {
+function priceIn(raw: Record<string, unknown>): EntryPrice {
   if (!chatModes.has(raw['mode'] || 'chat')) return undefined;
-  const unit = { words: perToken, tokens: 0 };
-  const ranges = rangesOf(raw['tiered_pricing'], unit);
-  const rates = readRates(raw, unit) ?? ranges[0];
+  const ranges = rangesOf(raw['tiered_pricing']);
+  const rates = readRates(raw, perToken) ?? ranges[0];
   if (!rates) return undefined;
   const suffixes = new Map<number, string>();
   for (const name of Object.keys(raw)) {
@@ -163,7 +118,7 @@ function perTokenPrice(raw: Record<string, unknown>): EntryPrice {
   }
   const steps = [...suffixes].flatMap(([above, suffix]): ListedTier[] => {
     const words = Object.entries(perToken).map(([name, word]) => [name, word + suffix]);
-    const own = readRates(raw, { words: Object.fromEntries(words) as RateWords, tokens: 0 }, rates);
+    const own = readRates(raw, Object.fromEntries(words) as RateWords, rates);
     return own ? [{ above, ...own }] : [];
   });
   const { input, output } = rates;
@@ -177,12 +132,12 @@ function perTokenPrice(raw: Record<string, unknown>): EntryPrice {
 }
 
 /** The other way to write tiers: a list of {range: [from, to], ...prices}. The first begins at 0. */
-const rangesOf = (tiered: unknown, unit: RateUnit): ListedTier[] =>
+const rangesOf = (tiered: unknown): ListedTier[] =>
   (Array.isArray(tiered) ? tiered : [])
     .flatMap((entry): ListedTier[] => {
       const range: unknown = isRecord(entry) ? entry['range'] : undefined;
       const above: unknown = Array.isArray(range) ? range[0] : undefined;
-      const rates = readRates(entry, unit);
+      const rates = readRates(entry, perToken);
       return typeof above === 'number' && Number.isSafeInteger(above) && rates ? [{ above, ...rates }] : [];
     })
     .toSorted((a, b) => a.above - b.above);

@@ -86,10 +86,7 @@ interface LogFinding {
 }
 
 /** Throws the Failure of credentials that may not read the log; any other one becomes the note. */
-async function loggedRequests(
-  { log, clock }: Pick<OperatorPorts, 'log' | 'clock'>,
-  { text, timeMs }: AskedId,
-): Promise<LogFinding> {
+async function loggedRequests({ log, clock }: OperatorPorts, { text, timeMs }: AskedId): Promise<LogFinding> {
   const nowMs = clock.now();
   try {
     if (!(await log.source()))

@@ -53,7 +53,7 @@ export async function findRequest(
 
 /** Looks in the ledger alone, which is two reads, or three. Undefined: it has no such row. */
 export async function bookedRequest(
-  ports: Pick<OperatorPorts, 'ledger'>,
+  ports: OperatorPorts,
   written: string,
 ): Promise<BookedRequest | undefined> {
   const id = idIn(written);

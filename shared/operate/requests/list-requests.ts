@@ -19,7 +19,7 @@ export interface ListedRequest {
 }
 
 export async function listRequests(
-  { log }: Pick<OperatorPorts, 'log'>,
+  { log }: OperatorPorts,
   search: LogSearch,
 ): Promise<{ requests: ListedRequest[]; scannedBytes: number }> {
   const { lines, scannedBytes } = await log.search(search);

@@ -12,7 +12,6 @@ import {
   priceOf,
   pricedModels,
   productsOf,
-  tierFor,
   tiersOf,
   toPico,
   type BuyingPrice,
@@ -226,34 +225,21 @@ const paidUsage = (figures: DailyFigures): Usage => {
   return usageOf(addFigures(figures, { counts: less, amounts: {} }));
 };
 
-/** Calls that ended without an answer to pay for. An expired one of them was charged its input, which no count says. */
-const unfinishedCalls = ({ counts }: DailyFigures): number =>
-  Math.max(0, (counts.unpaid_calls ?? 0) - (counts.plan_calls ?? 0) - (counts.official_calls ?? 0));
-
 interface PricesAround {
   before: Price;
   after: Price;
   isKnown: boolean;
 }
 
-/** What calls whose charges are known would have cost at another price. */
+/** At another price, by tokens. Calls that expired were charged their input, of which no count says how much: they are left out. */
 function revenueAround({ before, after, isKnown }: PricesAround, figures: DailyFigures): Around {
   const usage = paidUsage(figures);
   const charged = figures.amounts.charged ?? 0n;
   const known = isKnown ? exactly(charged) : chargeBounds(before, usage);
   if (isSamePrice(before, after)) return { before: known, after: known };
-  if (!isKnown) return { before: known, after: chargeBounds(after, usage) };
-  const paidCalls = before.type === 'times-billing' ? callsPaid(before.perCall, charged) : undefined;
-  const computed = chargeBounds(after, usage, paidCalls);
-  const isAnyLength = unfinishedCalls(figures) > 0;
-  const factors = factorsBetween({ before, after }, usage, isAnyLength);
-  if (!factors) return { before: known, after: computed };
-  const scaled = scaledBy(factors, charged, figures.counts.calls ?? 0);
-  // Calls that expired were charged their input, of which no count says how much it was.
-  const expired = isAnyLength ? larger(0n, charged - chargeBounds(before, usage).low) : 0n;
-  const most = expired > 0n ? computed.high + times(expired, factors.high) + 1n : computed.high;
-  const met = { low: larger(computed.low, scaled.low), high: smaller(most, scaled.high) };
-  return { before: known, after: met.low <= met.high ? met : { low: computed.low, high: most } };
+  const paidCalls =
+    isKnown && before.type === 'times-billing' ? callsPaid(before.perCall, charged) : undefined;
+  return { before: known, after: chargeBounds(after, usage, paidCalls) };
 }
 
 /** Apart from the id of their rules. */
@@ -319,54 +305,6 @@ function reachableTiers(tiers: Tiers, { calls, tokens }: Usage): Tier[] {
   const reached = higher.filter(({ above }) => tokens.prompt_tokens > above);
   const last = reached.at(-1);
   return calls === 1 && last ? [last] : [first, ...reached];
-}
-
-interface Fraction {
-  over: bigint;
-  under: bigint;
-}
-interface Factors {
-  low: Fraction;
-  high: Fraction;
-}
-
-/**
- * Between which factors each product of each call changes. Undefined: one costs something that cost nothing before.
- * @param isAnyLength calls that are not in the usage may have been of any length
- */
-function factorsBetween(
-  { before, after }: { before: Price; after: Price },
-  usage: Usage,
-  isAnyLength: boolean,
-): Factors | undefined {
-  if (before.type !== 'token-billing' || after.type !== 'token-billing') return undefined;
-  const lengths = [before.tiers, after.tiers].flatMap((tiers) =>
-    (isAnyLength ? tiers : reachableTiers(tiers, usage)).map(({ above }) => above + 1),
-  );
-  const fractions = lengths.flatMap((length) => {
-    const old = productsOf(tierFor(before.tiers, length), usage.tokens);
-    const next = productsOf(tierFor(after.tiers, length), usage.tokens);
-    return old
-      .map(([kind, count, under], at) => ({ kind, count, under, over: next[at]?.[2] ?? 0n }))
-      .filter(({ kind, count, over, under }) => (count > 0 || kind === 'input') && over + under > 0n);
-  });
-  if (fractions.length === 0 || fractions.some(({ under }) => under === 0n)) return undefined;
-  return {
-    low: fractions.reduce((least, each) => (isLess(each, least) ? each : least)),
-    high: fractions.reduce((most, each) => (isLess(most, each) ? each : most)),
-  };
-}
-
-const isLess = (a: Fraction, b: Fraction): boolean => a.over * b.under < b.over * a.under;
-const times = (amount: NanoYuan, { over, under }: Fraction): NanoYuan => (amount * over) / under;
-
-/** Each call is rounded by half at most, before and after. */
-function scaledBy({ low, high }: Factors, charged: NanoYuan, calls: number): Bounds {
-  const slack = ({ over, under }: Fraction): bigint => BigInt(calls) * (1n + over / under) + 1n;
-  return {
-    low: larger(0n, times(charged, low) - slack(low)),
-    high: times(charged, high) + slack(high),
-  };
 }
 
 type Channels = readonly ChannelRow[];

@@ -34,11 +34,9 @@ export interface WhatIf extends EditEffects {
   unreadable: string[];
 }
 
-type Ports = Pick<OperatorPorts, 'clock' | 'config' | 'ledger' | 'target'>;
-
 /** @param prune without the rows that the file lacks, in the tables that it names */
 export async function whatIfFile(
-  ports: Ports,
+  ports: OperatorPorts,
   file: RowsFile,
   { prune }: { prune?: boolean } = {},
 ): Promise<WhatIf> {
@@ -47,7 +45,10 @@ export async function whatIfFile(
   return whatIf(ports, { before: tables, after: prune ? { ...tables, ...rows } : putOver(tables, rows) });
 }
 
-export async function whatIf(ports: Ports, edit: { before: ConfigRows; after: ConfigRows }): Promise<WhatIf> {
+export async function whatIf(
+  ports: OperatorPorts,
+  edit: { before: ConfigRows; after: ConfigRows },
+): Promise<WhatIf> {
   const { clock, config, ledger, target } = ports;
   const nowMs = clock.now();
   const days = { from: utcDay(nowMs - (dayCount - 1) * dayMs), to: utcDay(nowMs) };
@@ -91,7 +92,7 @@ const versionsMax = 10;
 type ChargesInUse = readonly (readonly ChargeRow[])[] | undefined;
 
 /** Of the version in force at `fromMs`, and of those after it. */
-async function chargesSince({ config }: Pick<Ports, 'config'>, fromMs: number): Promise<ChargesInUse> {
+async function chargesSince({ config }: OperatorPorts, fromMs: number): Promise<ChargesInUse> {
   const kept = await config.versions({ sinceMs: fromMs });
   const first = kept.findIndex(({ publishedAt }) => publishedAt * 1000 <= fromMs);
   // Before the first version of all there were no calls.
@@ -149,7 +150,7 @@ const daysLeftMax = 365;
  * @param models whose revenue the edit changes; the calls of an account are taken to be like those of all
  */
 export async function runningEmpty(
-  { ledger }: Pick<OperatorPorts, 'ledger'>,
+  { ledger }: OperatorPorts,
   days: DayRange,
   models: readonly ModelEffect[],
 ): Promise<RunningEmpty> {
@@ -190,7 +191,7 @@ interface Spending {
 
 /** What an account spent in some days, and would have spent after an edit. */
 async function spendingOf(
-  ledger: Pick<OperatorPorts['ledger'], 'daily'>,
+  ledger: OperatorPorts['ledger'],
   { account, days, rose }: { account: string; days: DayRange; rose: ReadonlyMap<string, ModelEffect> },
 ): Promise<Spending> {
   const spending = { before: 0n, after: 0n };

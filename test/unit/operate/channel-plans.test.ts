@@ -166,7 +166,7 @@ describe('the test of a channel', () => {
     };
     const { clock } = ports;
     const startMs = clock.now();
-    await expect(clock.run(carryOutChannelTest({ clock, upstreams }, plan))).rejects.toThrow(
+    await expect(clock.run(carryOutChannelTest({ ...ports, upstreams }, plan))).rejects.toThrow(
       'no answer: time-out',
     );
     expect(clock.now() - startMs).toBe(30_000);

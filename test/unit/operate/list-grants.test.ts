@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { WrittenGrant } from '../../../shared/billing/ledger-row.ts';
 import { listGrants, type GrantsWanted } from '../../../shared/operate/customers/grants.ts';
-import type { LedgerReader } from '../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 
 const [pageRows, pageCount, few] = [25, 40, 10];
 
@@ -37,9 +37,9 @@ it.each<[GrantsWanted, number]>([
       yield Array.from({ length: pageRows }, (_, at) => watched(page * pageRows + at));
     isRead = true;
   }
-  const ledger = { grants } as unknown as LedgerReader;
+  const ports = { ledger: { grants } } as unknown as OperatorPorts;
   let progress = 0;
-  const listed = await listGrants({ ledger }, wanted, (rows) => {
+  const listed = await listGrants(ports, wanted, (rows) => {
     progress += rows;
   });
   const inOrder = Array.from({ length: pageRows * pageCount }, (_, at) => grantAt(at))

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { ChargeRow } from '../../../shared/config/rows/charge-row.ts';
 import { planImport, type ImportInput } from '../../../shared/operate/prices/import-charges.ts';
-import type { RowTables } from '../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 /** The rows that a list comes to in an empty table, at 10 yuan for a dollar. */
 async function rowsOf(list: object, more: Partial<ImportInput> = {}): Promise<unknown[]> {
-  const tables = { scan: async () => [] } as unknown as RowTables;
-  const ports = { clock: new VirtualClock(), tables, target: { stack: 'relay', local: true } };
+  const ports = { clock: new VirtualClock(), tables: { scan: async () => [] } } as unknown as OperatorPorts;
   const input = { list: JSON.stringify(list), rate: '10', markup: '0', ...more };
   const { changes } = await planImport(ports, input);
   const rows = changes.flatMap((change) => ('row' in change ? [change.row] : []));
@@ -91,46 +90,5 @@ describe('a list in dollars per token', () => {
     const auto = { ...plain, input_cost_per_token: -1 };
     const strange = { ...plain, cache_read_input_token_cost: 'free' };
     expect(await rowsOf({ m: plain, auto, strange })).toHaveLength(1);
-  });
-});
-
-describe('a list of providers in dollars per million tokens', () => {
-  const sonnet = {
-    cost: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 },
-    limit: { context: 200_000, output: 64_000 },
-    modalities: { input: ['text'], output: ['text'] },
-  };
-  const list = {
-    'vendor-a': {
-      id: 'vendor-a',
-      models: { m: sonnet, picture: { ...sonnet, modalities: { output: ['image'] } } },
-    },
-    'vendor-b': { id: 'vendor-b', models: { m: { cost: { input: 0.15, output: 0.6 } }, unknown: {} } },
-  };
-  const row = { ...tokenRule, ...short, cached_input: 0.003, cache_write: 0.0375, max_output_tokens: 64_000 };
-
-  it('names models by provider, or plainly with the prefix cut off', async () => {
-    expect(await rowsOf(list)).toEqual([
-      { ...tokenRule, models: ['vendor-b/m'], input: 0.0015, output: 0.006 },
-      { ...row, id: 2, models: ['vendor-a/m'] },
-    ]);
-    expect(await rowsOf(list, { prefix: 'vendor-a/' })).toEqual([row]);
-    expect(await rowsOf(list, { models: ['vendor-a/m'] })).toEqual([{ ...row, models: ['vendor-a/m'] }]);
-    await expect(rowsOf(list, { prefix: 'vendor-c/' })).rejects.toThrow('it has vendor-a/m, vendor-b/m');
-  });
-
-  it('reads its tiers, in the older form, too, and believes the newer one', async () => {
-    const long = { input: 6, output: 22.5, cache_read: 0.6 };
-    const read = { input: 0.06, output: 0.225, cached_input: 0.006 };
-    const of = (cost: object) =>
-      rowsOf({ v: { models: { m: { ...sonnet, cost: { ...sonnet.cost, ...cost } } } } });
-    expect(await of({ context_over_200k: long })).toMatchObject([{ tiers: [{ above: 200_000, ...read }] }]);
-    const tiers = [
-      { ...long, tier: { type: 'context', size: 272_000 } },
-      { ...long, tier: { type: 'time' } },
-    ];
-    expect(await of({ context_over_200k: long, tiers })).toMatchObject([
-      { tiers: [{ above: 272_000, ...read }] },
-    ]);
   });
 });

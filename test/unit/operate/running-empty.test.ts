@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { noFigures } from '../../../shared/billing/daily-figures.ts';
-import type { LedgerReader } from '../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { exactly, type ModelEffect } from '../../../shared/operate/what-if/edit-effects.ts';
 import { runningEmpty } from '../../../shared/operate/what-if/what-if.ts';
 
@@ -9,16 +9,18 @@ const figures = (charged: bigint) => ({ counts: { calls: 1 }, amounts: { charged
 
 it('at the beginning of a month looks at the accounts of the month before, too', async () => {
   const months: Record<string, string[]> = { '2026-11': ['acme', 'late'], '2026-12': ['acme'] };
-  const ledger = {
-    async *monthAccounts(month: string) {
-      yield (months[month] ?? []).map((account) => ({ row: { account, month, figures: figures(yuan) } }));
+  const ports = {
+    ledger: {
+      async *monthAccounts(month: string) {
+        yield (months[month] ?? []).map((account) => ({ row: { account, month, figures: figures(yuan) } }));
+      },
+      quotas: async (accounts: string[]) =>
+        accounts.map((account) => ({ row: { account, available: 7n * yuan } })),
+      async *daily(id: string) {
+        yield [{ row: { key: { id, period: 'day#2026-11-30#m' }, figures: figures(yuan) } }];
+      },
     },
-    quotas: async (accounts: string[]) =>
-      accounts.map((account) => ({ row: { account, available: 7n * yuan } })),
-    async *daily(id: string) {
-      yield [{ row: { key: { id, period: 'day#2026-11-30#m' }, figures: figures(yuan) } }];
-    },
-  } as unknown as LedgerReader;
+  } as unknown as OperatorPorts;
   const revenue = { before: exactly(yuan), after: exactly(2n * yuan) };
   const effect = {
     model: 'm',
@@ -28,7 +30,7 @@ it('at the beginning of a month looks at the accounts of the month before, too',
     figures: noFigures,
   } as unknown as ModelEffect;
   const days = { from: '2026-11-25', to: '2026-12-01' };
-  const found = await runningEmpty({ ledger }, days, [effect]);
+  const found = await runningEmpty(ports, days, [effect]);
   expect(found).toMatchObject({ looked: 2, accounts: 2 });
   expect(found.sooner.map(({ account }) => account)).toEqual(['acme', 'late']);
 });

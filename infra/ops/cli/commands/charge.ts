@@ -74,9 +74,8 @@ export const chargeCommands: CommandGroup = {
   name: 'charge',
   does: 'billing rules: what models cost',
   notes: `
-FILE is a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, models.dev's api.json
-(whose names are provider/model here), or a CSV with the columns model, input_cost_per_token and output_cost_per_token,
-and further ones as the first list names them. Prices of the cache, tiers and maxima are taken over. Models that a rule
+FILE is a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, or a CSV with the columns
+model, input_cost_per_token and output_cost_per_token, and further ones as that list names them. Prices of the cache, tiers and maxima are taken over. Models that a rule
 prices already are left alone.`,
   commands: [
     shows('list', {

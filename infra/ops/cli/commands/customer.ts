@@ -7,12 +7,9 @@ import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import {
   listCustomers,
-  balanceOrders,
-  sortCustomers,
   listSpending,
   type CustomerPage,
   type ListedCustomer,
-  type BalanceOrder,
   type SpendingCustomer,
   type SpendingOrder,
   type SpendingPage,
@@ -40,7 +37,6 @@ import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import { closedLines, welcomeSaid } from '../../outcomes.ts';
 import {
   changes,
-  countProgress,
   limiting,
   limitOf,
   rowWrites,
@@ -128,19 +124,14 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
         ...limiting('customers'),
         '--sort <by>': new Option(
           '--sort <by>',
-          'name; balance: smallest first; spent: most first, this month; dry: whose balance ends first; last: latest call first; idle: longest without a call first',
+          'name; spent: most first, this month; dry: whose balance ends first',
         )
-          .choices(['name', 'spent', 'dry', ...balanceOrders])
+          .choices(['name', 'spent', 'dry'])
           .default('name'),
         '--name <text>': 'only those whose name contains it (not with spent and dry)',
         '--after <next>': 'the next page, as the page before said (sorted by name)',
       },
-      examples: [
-        'customer list --sort spent --limit 10',
-        'customer list --sort dry',
-        'customer list --sort balance --limit 20',
-        'customer list --csv',
-      ],
+      examples: ['customer list --sort spent --limit 10', 'customer list --sort dry', 'customer list --csv'],
       async run(run, options: ListOptions) {
         const { terminal } = run;
         const page = await listed(run, options);
@@ -201,7 +192,7 @@ A customer is a row of the table accounts, with keys and grants. \`account\` has
 };
 
 interface ListOptions {
-  sort: 'name' | SpendingOrder | BalanceOrder;
+  sort: 'name' | SpendingOrder;
   limit?: number;
   name?: string;
   after?: string;
@@ -224,8 +215,6 @@ async function listed(
     return page;
   }
   if (after !== undefined) throw usageFailure('--after goes with --sort name');
-  if (sort !== 'spent' && sort !== 'dry')
-    return sortCustomers(ports, { order: sort, name, limit }, countProgress(terminal, 'accounts read'));
   if (name !== undefined) throw usageFailure(`--name does not go with --sort ${sort}`);
   return listSpending(ports, { order: sort, limit });
 }
