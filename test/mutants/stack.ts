@@ -1,3 +1,69 @@
 import type { Mutants } from './mutant.ts';
 
-export const stack: Mutants = {};
+const template = 'test/infra/template.test.ts';
+
+export const stack: Mutants = {
+  'the function that shows accounts may write their balances': {
+    file: 'infra/stack/constructs/function-descriptions.ts',
+    find: "      quotas: ['GetItem'],\n      ledger: ['Query'],",
+    replace: "      quotas: ['GetItem', 'UpdateItem'],\n      ledger: ['Query'],",
+    noticed: template,
+    by: /the template is the one that was looked at last/,
+  },
+  'money that is wrong wakes nobody': {
+    file: 'infra/stack/observe/alarms.ts',
+    find: "      id: 'MoneyWrong',\n      severity: 'page',",
+    replace: "      id: 'MoneyWrong',\n      severity: 'ticket',",
+    noticed: template,
+    by: /the template is the one that was looked at last/,
+  },
+  'pages go where tickets go': {
+    file: 'infra/stack/observe/alarms.ts',
+    find: "row.severity === 'page' ? pageTopic : topic",
+    replace: 'topic',
+    noticed: 'test/infra/alarms.test.ts',
+    by: /pages go to a topic of their own/,
+  },
+  'calls whose function died are not counted': {
+    file: 'infra/stack/observe/alarms.ts',
+    find: "window.severity === 'page' ? answering : []",
+    replace: '[]',
+    noticed: 'test/infra/alarm-states.test.ts',
+    by: /counts calls whose function chat died/,
+  },
+  'a bad version is not rolled back by its alarm': {
+    file: 'infra/stack/rollout.ts',
+    find: 'deploymentInAlarm: true',
+    replace: 'deploymentInAlarm: false',
+    noticed: template,
+    by: /the template is the one that was looked at last/,
+  },
+  'a trial leaves the log of its edge behind': {
+    file: 'infra/stack/constructs/distribution.ts',
+    find: '    autoDeleteObjects: disposable,\n  });',
+    replace: '    autoDeleteObjects: false,\n  });',
+    noticed: template,
+    by: /a stage with a trial differs/,
+  },
+  'the headers of traces are not read from their secret': {
+    file: 'infra/stack/constructs/relay-functions.ts',
+    find: 'SecretValue.secretsManager(headersSecret).unsafeUnwrap()',
+    replace: 'headersSecret',
+    noticed: template,
+    by: /a stage with everything in us-east-1 differs/,
+  },
+  'a model that is taken out of the options is dropped unnoticed': {
+    file: 'infra/deploy/deployed-options.ts',
+    find: 'refused: [...dropped, ...models]',
+    replace: 'refused: [...dropped]',
+    noticed: 'test/infra/deploy-stage.test.ts',
+    by: /refuses to take a model out of bedrockModels/,
+  },
+  'a deployment goes on in spite of a broken rotation': {
+    file: 'infra/deploy/deploy-stage.ts',
+    find: 'refused.length + broken.length > 0',
+    replace: 'refused.length > 0',
+    noticed: 'test/infra/deploy-stage.test.ts',
+    by: /refuses a rotation of/,
+  },
+};
