@@ -1,7 +1,7 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startVendors } from './vendors/vendors.ts';
 import { startEmulator, claimDataFolder } from './host/emulator.ts';
-import { openCheckpoints, EventSourceMapping } from './event-source-mapping.ts';
+import { openCheckpoints, startMapping } from './event-source-mapping.ts';
 import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
 import { readBehaviours, type DistributionConfig, createDistribution } from './distribution.ts';
 import { createTablesPort, type TablesPort, explainingTakenPort } from './host/loopback.ts';
@@ -77,13 +77,8 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   });
   const streams = new DynamoDBStreamsClient(localClientSettings(emulator.endpoint));
   const checkpoints = openCheckpoints(settings.dataFolder);
-  const mappings = buildMappings(references, functions).map(
-    (mapping) => new EventSourceMapping({ settings: mapping, client: streams, checkpoints, log }),
-  );
-  for (const mapping of mappings) {
-    await mapping.start();
-    started.defer(() => mapping.stop());
-  }
+  for (const mapping of buildMappings(references, functions))
+    started.defer(await startMapping(mapping, { client: streams, checkpoints, log }));
   const key = vendors && demoKey(settings.dataFolder);
   if (vendors && key !== undefined) await seedDemo(client, (name) => vendors.url(name), key);
   if (settings.upstreamKey) await seedRealChannel(client);

@@ -55,27 +55,13 @@ export class LambdaEnvironment {
   constructor(parts: EnvironmentParts) {
     this.label = `${parts.settings.name}#${parts.serial}`;
     this.#parts = parts;
-    this.#server = createRuntimeApi({
-      next: (response) => this.#becomeIdle(response),
-      initFailed: (error) => {
-        this.#initError = error;
-      },
-      isRunning: (id) => this.#invocation?.id === id && !this.#answered,
-      answered: (_, payload) => {
-        this.#take()?.buffered(payload);
-        this.#answerEnded();
-      },
-      failed: (_, error) => {
-        this.#take()?.failed(error);
-        this.#answerEnded();
-      },
-      streaming: (_, body: IncomingMessage, contentType) => {
-        // `finished` also covers a reset connection, which emits no 'end'.
-        finished(body, () => this.#answerEnded());
-        this.#streamOver = new AbortController();
-        this.#take()?.streaming(body, contentType, this.#streamOver.signal);
-      },
+    this.#server = serverForPrograms((request, response) => {
+      this.#route(request, response).catch(() => response.destroy());
     });
+    // An invocation and an idle environment may both send nothing for minutes.
+    this.#server.requestTimeout = 0;
+    this.#server.headersTimeout = 0;
+    this.#server.keepAliveTimeout = 0;
     this.#server.listen(0, '127.0.0.1', () => this.#spawn());
     this.#timer = setTimeout(() => this.#timedOut('Init', initTimeoutMs), initTimeoutMs);
   }
@@ -137,6 +123,36 @@ export class LambdaEnvironment {
     });
   }
 
+  /** AWS's Lambda Runtime API (version 2018-06-01). */
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url = '', headers } = request;
+    const path = url.startsWith(prefix) ? url.slice(prefix.length) : '';
+    // The client is free; work is sent as this response.
+    if (method === 'GET' && path === 'invocation/next') return this.#becomeIdle(response);
+    if (path === 'init/error') {
+      this.#initError = parseError(await buffer(request));
+      return answer(response, 202, accepted);
+    }
+    const [, id = '', outcome] = /^invocation\/([^/]+)\/(response|error)$/.exec(path) ?? [];
+    if (outcome === undefined || this.#invocation?.id !== decodeURIComponent(id) || this.#answered) {
+      request.resume();
+      return answer(response, 400, '{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}');
+    }
+    if (outcome === 'response' && headers['lambda-runtime-function-response-mode'] === 'streaming') {
+      request.once('end', () => answer(response, 202, accepted));
+      // `finished` also covers a reset connection, which emits no 'end'.
+      finished(request, () => this.#answerEnded());
+      this.#streamOver = new AbortController();
+      const contentType = headers['content-type'] ?? 'application/octet-stream';
+      return this.#take()?.streaming(request, contentType, this.#streamOver.signal);
+    }
+    const body = await buffer(request);
+    if (outcome === 'error') this.#take()?.failed(parseError(body));
+    else this.#take()?.buffered(body);
+    this.#answerEnded();
+    answer(response, 202, accepted);
+  }
+
   #becomeIdle(response: ServerResponse): void {
     // After a streaming handler has thrown or has broken its answer off, the request for work may arrive before the end
     // of the answer, which is on another connection. A slow viewer must not hide that end.
@@ -183,56 +199,7 @@ export class LambdaEnvironment {
   }
 }
 
-/** Handles the calls of the runtime client in one environment. */
-interface RuntimeCalls {
-  /** The client is free; work is sent as this response. */
-  next(response: ServerResponse): void;
-  /** The function's code could not be loaded. */
-  initFailed(error: FunctionError): void;
-  answered(id: string, payload: Buffer): void;
-  failed(id: string, error: FunctionError): void;
-  streaming(id: string, body: IncomingMessage, contentType: string): void;
-  /** True when this invocation is running. */
-  isRunning(id: string): boolean;
-}
-
 const prefix = '/2018-06-01/runtime/';
-const invocationPath = /^invocation\/([^/]+)\/(response|error)$/;
-
-/** AWS's Lambda Runtime API (version 2018-06-01) for one environment; the caller listens and closes. */
-function createRuntimeApi(calls: RuntimeCalls): Server {
-  const server = serverForPrograms((request, response) => {
-    route(calls, request, response).catch(() => response.destroy());
-  });
-  // An invocation and an idle environment may both send nothing for minutes.
-  server.requestTimeout = 0;
-  server.headersTimeout = 0;
-  server.keepAliveTimeout = 0;
-  return server;
-}
-
-async function route(calls: RuntimeCalls, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const path = (request.url ?? '').startsWith(prefix) ? (request.url ?? '').slice(prefix.length) : '';
-  if (request.method === 'GET' && path === 'invocation/next') return calls.next(response);
-  if (path === 'init/error') {
-    calls.initFailed(parseError(await buffer(request)));
-    return answer(response, 202, accepted);
-  }
-  const match = invocationPath.exec(path);
-  const id = decodeURIComponent(match?.[1] ?? '');
-  if (match === null || !calls.isRunning(id)) {
-    request.resume();
-    return answer(response, 400, '{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}');
-  }
-  if (match[2] === 'error') calls.failed(id, parseError(await buffer(request)));
-  else if (request.headers['lambda-runtime-function-response-mode'] === 'streaming') {
-    request.once('end', () => answer(response, 202, accepted));
-    calls.streaming(id, request, request.headers['content-type'] ?? 'application/octet-stream');
-    return;
-  } else calls.answered(id, await buffer(request));
-  answer(response, 202, accepted);
-}
-
 const accepted = '{"status":"OK"}';
 
 function answer(response: ServerResponse, status: number, json: string): void {

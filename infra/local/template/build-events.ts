@@ -1,5 +1,5 @@
 import type { LocalFunction } from '../lambda/local-function.ts';
-import { readMapping, type MappingProperties, type MappingSettings } from '../event-source-mapping.ts';
+import type { Mapping, MappingProperties } from '../event-source-mapping.ts';
 import { functionNamed } from './build-functions.ts';
 import { resourcesOf, functionOf, type LocalReferences } from './template.ts';
 import { localAccount, localRegion } from '../host/local-options.ts';
@@ -8,13 +8,13 @@ import type { StackLog } from '../host/messages.ts';
 type Functions = ReadonlyMap<string, LocalFunction>;
 
 /** Returns the enabled mappings; their tables must exist. Destinations of failed batches are ignored. */
-export function buildMappings(references: LocalReferences, functions: Functions): MappingSettings[] {
+export function buildMappings(references: LocalReferences, functions: Functions): Mapping[] {
   return resourcesOf(references.template, 'AWS::Lambda::EventSourceMapping').flatMap(
     ([id, { Properties = {} }]) => {
       const { FunctionName, DestinationConfig: _, ...rest } = Properties;
       const properties = references.resolve(rest) as MappingProperties;
       if (properties.Enabled === false) return [];
-      return [readMapping(id, properties, functionNamed(functions, functionOf(FunctionName)))];
+      return [{ id, properties, target: functionNamed(functions, functionOf(FunctionName)) }];
     },
   );
 }

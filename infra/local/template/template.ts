@@ -25,20 +25,10 @@ interface Asset {
   displayName: string;
 }
 
-interface Body {
-  Resources?: Record<string, Resource>;
-  Parameters?: Template['parameters'];
-}
-
-interface AssetManifest {
-  files?: Record<
-    string,
-    {
-      displayName?: string;
-      source: { path: string };
-      destinations: Record<string, { objectKey: string }>;
-    }
-  >;
+interface AssetFile {
+  displayName?: string;
+  source: { path: string };
+  destinations: Record<string, { objectKey: string }>;
 }
 
 /**
@@ -46,17 +36,25 @@ interface AssetManifest {
  * missing, or contains a resource type or an intrinsic function that the local stack does not support.
  */
 export function readTemplate(folder: string, stackName: string): Template {
-  const body = readJson(folder, `${stackName}.template.json`) as Body;
-  const manifest = readJson(folder, `${stackName}.assets.json`) as AssetManifest;
-  const assets = new Map<string, Asset>();
-  for (const { source, destinations, displayName = '' } of Object.values(manifest.files ?? {}))
-    for (const { objectKey } of Object.values(destinations))
-      assets.set(objectKey, { folder: path.resolve(folder, source.path), displayName });
-  const resources = body.Resources ?? {};
+  const { Resources: resources = {}, Parameters: parameters = {} } = readJson(
+    folder,
+    `${stackName}.template.json`,
+  ) as { Resources?: Template['resources']; Parameters?: Template['parameters'] };
+  const { files = {} } = readJson(folder, `${stackName}.assets.json`) as {
+    files?: Record<string, AssetFile>;
+  };
+  const assets = new Map(
+    Object.values(files).flatMap(({ source, destinations, displayName = '' }) =>
+      Object.values(destinations).map(({ objectKey }): [string, Asset] => [
+        objectKey,
+        { folder: path.resolve(folder, source.path), displayName },
+      ]),
+    ),
+  );
   checkResources(resources);
   return {
     stackName,
-    parameters: body.Parameters ?? {},
+    parameters,
     resources,
     asset(key) {
       const found = assets.get(key);
@@ -83,7 +81,7 @@ export function checkResources(resources: Record<string, Resource>): void {
     if (!isRunType(resource.Type)) throw new StartError(`unknown resource type ${resource.Type} (${id})`);
     if (resource.Condition !== undefined) throw new StartError(`conditional resources are not known (${id})`);
     for (const [, name = ''] of JSON.stringify(resource.Properties ?? {}).matchAll(intrinsicKey))
-      if (!intrinsicNames.has(name)) throw new StartError(`unknown intrinsic function ${name} (${id})`);
+      if (!(name in intrinsics)) throw new StartError(`unknown intrinsic function ${name} (${id})`);
   }
 }
 
@@ -150,22 +148,11 @@ const ignoredTypes: Record<string, string> = {
 
 const isRunType = (type: string): type is RunType => (runTypes as readonly string[]).includes(type);
 
-const service: Record<string, string> = {
-  'AWS::DynamoDB::GlobalTable': 'dynamodb',
-  'AWS::SecretsManager::Secret': 'secretsmanager',
-  'AWS::Lambda::Function': 'lambda',
-};
-
-const nameProperty: Record<string, string> = {
-  'AWS::DynamoDB::GlobalTable': 'TableName',
-  'AWS::SecretsManager::Secret': 'Name',
-  'AWS::Lambda::Function': 'FunctionName',
-};
-
-const arnPath: Record<string, string> = {
-  dynamodb: 'table/',
-  secretsmanager: 'secret:',
-  lambda: 'function:',
+/** Of types whose names and ARNs are referred to: the property with the name, and what stands around it in the ARN. */
+const named: Record<string, { name: string; service: string; path: string }> = {
+  'AWS::DynamoDB::GlobalTable': { name: 'TableName', service: 'dynamodb', path: 'table/' },
+  'AWS::SecretsManager::Secret': { name: 'Name', service: 'secretsmanager', path: 'secret:' },
+  'AWS::Lambda::Function': { name: 'FunctionName', service: 'lambda', path: 'function:' },
 };
 
 /** The template and the local values of its references: names, ARNs, secrets generated at start. */
@@ -200,12 +187,12 @@ export function createReferences(template: Template): LocalReferences {
   };
   const physicalName = (id: string): string => {
     const { Type, Properties } = resourceOf(id);
-    const name = Properties?.[nameProperty[Type] ?? ''];
+    const name = Properties?.[named[Type]?.name ?? ''];
     return name === undefined ? `${template.stackName}-${id}` : String(references.resolve(name));
   };
   const arn = (id: string): string => {
-    const of = service[resourceOf(id).Type] ?? 'local';
-    return `arn:aws:${of}:${localRegion}:${localAccount}:${arnPath[of] ?? ''}${physicalName(id)}`;
+    const { service, path: inside } = named[resourceOf(id).Type] ?? { service: 'local', path: '' };
+    return `arn:aws:${service}:${localRegion}:${localAccount}:${inside}${physicalName(id)}`;
   };
   const references: LocalReferences = {
     template,
@@ -250,101 +237,80 @@ export function functionOf(value: unknown): string {
 
 /** Values of Ref and Fn::GetAtt. Both throw StartError for a name that is not in the template. */
 interface References {
-  ref(logicalId: string): unknown;
-  attribute(logicalId: string, name: string): unknown;
+  ref: (logicalId: string) => unknown;
+  attribute: (logicalId: string, name: string) => unknown;
   /** The value of `{{resolve:secretsmanager:<id>:SecretString:<jsonKey>::}}`. */
   secret(id: string, jsonKey: string): string;
 }
 
 export type ResolveReference = (value: unknown) => unknown;
 
-const intrinsicNames = new Set([
-  'Fn::GetAtt',
-  'Fn::GetStackOutput',
-  'Fn::Join',
-  'Fn::Select',
-  'Fn::Split',
-  'Fn::Sub',
-]);
-
 // The id may be an ARN with colons; the parts after SecretString contain none.
 const dynamicReference = /\{\{resolve:([\w-]+):(.*?)\}\}/g;
 const secretReference = /^(.+):SecretString:([^:]*):[^:]*:[^:]*$/;
 
-/** Returns the function that replaces the intrinsics and dynamic references of a template value. */
-export function createResolver(references: References): ResolveReference {
-  const secrets = (text: string) =>
-    text.replace(dynamicReference, (whole, service: string, rest: string) => {
-      const match = secretReference.exec(rest);
-      if (service !== 'secretsmanager' || match === null)
-        throw new StartError(`unknown dynamic reference ${whole}`);
-      return references.secret(match[1] ?? '', match[2] ?? '');
-    });
+type Intrinsic = (argument: unknown, references: References, resolve: ResolveReference) => unknown;
 
-  const resolve: ResolveReference = (value) => {
-    if (typeof value === 'string') return secrets(value);
-    if (Array.isArray(value)) return value.map(resolve).filter((item) => item !== undefined);
-    if (typeof value !== 'object' || value === null) return value;
-    const entries = Object.entries(value);
-    const [first] = entries;
-    if (entries.length === 1 && first !== undefined && (first[0] === 'Ref' || first[0].startsWith('Fn::')))
-      return intrinsic(first[0], first[1]);
-    return Object.fromEntries(
-      entries.map(([key, inner]) => [key, resolve(inner)]).filter(([, inner]) => inner !== undefined),
-    );
-  };
-
-  const attribute = (argument: unknown) => {
-    const [id, name] = typeof argument === 'string' ? splitOnce(argument) : (argument as [string, string]);
-    return references.attribute(id, name);
-  };
-
-  const substitute = (argument: unknown) => {
+const intrinsics: Record<string, Intrinsic> = {
+  Ref: (id, { ref }) => ref(String(id)),
+  'Fn::GetAtt': (argument, references) => attributeOf(argument, references),
+  'Fn::Sub'(argument, references, resolve) {
     const [text, values] = Array.isArray(argument)
       ? (argument as [string, Record<string, unknown>])
       : [String(argument), {} as Record<string, unknown>];
     const filled = text.replace(/\$\{([^!}][^}]*)\}/g, (_, name: string) => {
       if (name in values) return String(resolve(values[name]));
-      return String(name.includes('.') ? attribute(name) : references.ref(name));
+      return String(name.includes('.') ? attributeOf(name, references) : references.ref(name));
     });
-    return secrets(filled.replaceAll('${!', '${'));
-  };
+    return resolve(filled.replaceAll('${!', '${'));
+  },
+  // Dynamic references are resolved after joining, because a join often builds one from pieces.
+  'Fn::Join'(argument, _references, resolve) {
+    const [separator, items] = argument as [string, unknown];
+    return resolve((resolve(items) as unknown[]).map(String).join(separator));
+  },
+  'Fn::Select'(argument, _references, resolve) {
+    const [index, items] = argument as [string | number, unknown];
+    return (resolve(items) as unknown[])[Number(index)];
+  },
+  'Fn::Split'(argument, _references, resolve) {
+    const [separator, text] = argument as [string, unknown];
+    return String(resolve(text)).split(separator);
+  },
+  // Of a stack at the edge, which one machine does not have: a name that leads nowhere.
+  'Fn::GetStackOutput'(argument, _references, resolve) {
+    const { StackName, OutputName } = argument as Record<string, unknown>;
+    return `${String(resolve(StackName))}.${String(resolve(OutputName))}`;
+  },
+};
 
-  const intrinsic = (name: string, argument: unknown): unknown => {
-    switch (name) {
-      case 'Ref':
-        return references.ref(String(argument));
-      case 'Fn::GetAtt':
-        return attribute(argument);
-      case 'Fn::Sub':
-        return substitute(argument);
-      case 'Fn::Join': {
-        const [separator, items] = argument as [string, unknown];
-        // Dynamic references are resolved after joining, because a join often builds one from pieces.
-        return secrets((resolve(items) as unknown[]).map(String).join(separator));
-      }
-      case 'Fn::Select': {
-        const [index, items] = argument as [string | number, unknown];
-        return (resolve(items) as unknown[])[Number(index)];
-      }
-      case 'Fn::Split': {
-        const [separator, text] = argument as [string, unknown];
-        return String(resolve(text)).split(separator);
-      }
-      case 'Fn::GetStackOutput': {
-        // Of a stack at the edge, which one machine does not have: a name that leads nowhere.
-        const { StackName, OutputName } = argument as Record<string, unknown>;
-        return `${String(resolve(StackName))}.${String(resolve(OutputName))}`;
-      }
-      default:
-        throw new StartError(`unknown intrinsic function ${name}`);
-    }
-  };
-
-  return resolve;
+function attributeOf(argument: unknown, { attribute }: References): unknown {
+  const [id = '', ...name] = typeof argument === 'string' ? argument.split('.') : (argument as string[]);
+  return attribute(id, name.join('.'));
 }
 
-function splitOnce(text: string): [string, string] {
-  const dot = text.indexOf('.');
-  return [text.slice(0, dot), text.slice(dot + 1)];
+/** Returns the function that replaces the intrinsics and dynamic references of a template value. */
+export function createResolver(references: References): ResolveReference {
+  const resolve: ResolveReference = (value) => {
+    if (typeof value === 'string')
+      return value.replace(dynamicReference, (whole, service: string, rest: string) => {
+        const [match, id = '', jsonKey = ''] = secretReference.exec(rest) ?? [];
+        if (service !== 'secretsmanager' || match === undefined)
+          throw new StartError(`unknown dynamic reference ${whole}`);
+        return references.secret(id, jsonKey);
+      });
+    if (Array.isArray(value)) return value.map(resolve).filter((item) => item !== undefined);
+    if (typeof value !== 'object' || value === null) return value;
+    const entries = Object.entries(value);
+    const [[name, argument] = ['', undefined]] = entries;
+    if (entries.length === 1 && (name === 'Ref' || name.startsWith('Fn::'))) {
+      const intrinsic = intrinsics[name];
+      if (intrinsic === undefined) throw new StartError(`unknown intrinsic function ${name}`);
+      return intrinsic(argument, references, resolve);
+    }
+    return Object.fromEntries(
+      entries.map(([key, inner]) => [key, resolve(inner)]).filter(([, inner]) => inner !== undefined),
+    );
+  };
+  return resolve;
 }
