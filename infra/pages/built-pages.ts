@@ -10,7 +10,6 @@ import { pageStyle, headOf } from '../../shared/relay/page/page-kit.ts';
 const root = path.resolve(import.meta.dirname, '../..');
 const place = /[\\/]shared[\\/]relay[\\/]page[\\/]built-pages\.ts$/;
 
-/** Its values by name. */
 export async function builtPages(): Promise<Record<string, string>> {
   const [script, accountScript] = await Promise.all([bundled('page'), bundled('account')]);
   const style = pageStyle + accountStyle;

@@ -1,5 +1,4 @@
 /** docs/billing.md: how many calls of one kind a balance admits at the same time, as the code decides it. */
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { emptyQuota } from '../../shared/billing/quota-item.ts';
 import {
@@ -9,8 +8,9 @@ import {
   type ReserveNeed,
 } from '../../shared/billing/reservation.ts';
 import { tokenPriceOf } from '../support/prices.ts';
+import { readPage } from './pages.ts';
 
-const page = readFileSync(new URL('../../docs/billing.md', import.meta.url), 'utf8');
+const page = readPage('docs/billing.md');
 const yuan = 1_000_000_000n;
 const balances = [1, 10, 100];
 /** Yuan for 1,000 tokens, in billionths: input, output. */
@@ -43,13 +43,10 @@ function admitted(balance: number, [, input, output]: (typeof prices)[number], e
     takesNothing: false,
   };
   let available = BigInt(balance) * yuan;
-  let calls = 0;
-  let whole = 0;
-  for (;;) {
+  for (let calls = 0, whole = 0; ; calls += 1) {
     const planned = planReserve(need, { ...emptyQuota('account'), available });
     if (isRefusal(planned)) return { calls, whole };
     available -= planned.amount;
-    calls += 1;
     if (planned.limitedTo === undefined) whole += 1;
   }
 }
@@ -58,18 +55,12 @@ it('the table of calls at once is what the code admits', () => {
   const rows = prices.flatMap((price) =>
     balances.map((balance) => {
       const { calls, whole } = admitted(balance, price, unlimited);
-      return [price[0], `${balance}`, `${whole}`, `${calls}`, `${admitted(balance, price, limited).calls}`];
+      return [price[0], balance, whole, calls, admitted(balance, price, limited).calls].map(String);
     }),
   );
   const section = page.split('## How many calls at once')[1]?.split('\n## ')[0] ?? '';
-  const shown = section
-    .split('\n')
-    .filter((line) => /^\| *\d/.test(line))
-    .map((line) =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map((text) => text.trim().replaceAll(',', '')),
-    );
+  const shown = [...section.matchAll(/^\|( *\d.*)\|$/gm)].map(([, cells = '']) =>
+    cells.split('|').map((text) => text.trim().replaceAll(',', '')),
+  );
   expect(shown).toEqual(rows);
 });

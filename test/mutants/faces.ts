@@ -1,3 +1,67 @@
 import type { Mutants } from './mutant.ts';
 
-export const faces: Mutants = {};
+export const faces: Mutants = {
+  'a key that stands in a row is printed whole': {
+    file: 'infra/ops/markup.ts',
+    find: '(revealed.has(key) ? key :',
+    replace: '(key ? key :',
+    noticed: 'test/ops/report.test.ts',
+    by: /adds up the calls of its days alone/,
+  },
+  'the form of a customer writes over what somebody else wrote meanwhile': {
+    file: 'infra/ops/console/pages/customer-forms.ts',
+    find: "{ account, seen: field('seen'), attributes }",
+    replace: '{ account, attributes }',
+    noticed: 'test/console/edits.test.ts',
+    by: /is refused for a customer/,
+  },
+  'the console takes the form of another site': {
+    file: 'infra/ops/console/guard.ts',
+    find: 'origin === null || !hosts.some',
+    replace: 'origin === null && !hosts.some',
+    noticed: 'test/console/guard.test.ts',
+    by: /that writes is refused/,
+  },
+  'the address of a console works twice': {
+    file: 'infra/ops/console/serve.ts',
+    find: '!isRight || this.#isTokenUsed ||',
+    replace: '!isRight ||',
+    noticed: 'test/console/guard.test.ts',
+    by: /lets in who has the address once/,
+  },
+  'an action is carried out at each press of its button': {
+    file: 'infra/ops/console/visit/visit.ts',
+    find: 'if (kept.run) return;',
+    replace: 'if (!kept) return;',
+    noticed: 'test/console/layout.test.ts',
+    by: /is carried out once/,
+  },
+  'a new key is shown each time its page is loaded': {
+    file: 'infra/ops/console/visit/visit.ts',
+    find: 'run.ended = { outcome: rest };',
+    replace: 'run.words = String(rest.lines.length);',
+    noticed: 'test/console/edits.test.ts',
+    by: /rotates a key, shows the new one once/,
+  },
+  'a line of a plot goes through 0 where nothing is known': {
+    file: 'infra/ops/console/layout/plot.ts',
+    find: 'value === null ? []',
+    replace: 'value === undefined ? []',
+    noticed: 'test/console/layout.test.ts',
+    by: /draws bars and lines by what is known/,
+  },
+  'support reads turns and notices of customers': {
+    file: 'infra/ops/access/policies.ts',
+    find: "['config', 'snapshot#*', 'rows#*']",
+    replace: "['config', 'snapshot#*', 'rows#*', 'turn#*', 'notice#*']",
+    noticed: 'test/access/policies.test.ts',
+    by: /is read by support as far as published versions go/,
+  },
+  'a grant that an earlier run wrote is said to be written now': {
+    file: 'infra/ops/outcomes.ts',
+    find: "made.some(({ table }) => table === 'grants')",
+    replace: "made.every(({ table }) => table === 'grants')",
+    noticed: 'test/ops/accounts.test.ts',
+    by: /writes a grant of any size exactly/,
+  },
+};

@@ -281,22 +281,39 @@ describe('what a model says', () => {
   });
 });
 
+/** Asks a further question, which is answered, and returns what was sent with it. */
+async function askOnce(page: Page, question: string): Promise<unknown> {
+  streams('fine');
+  await ask(page, question);
+  await answer(page).getByText('fine').waitFor();
+  return asked().at(-1)?.['messages'];
+}
+
 describe('an answer that does not end well', () => {
-  it('is stopped by the customer: what came stays, and the connection is closed', async () => {
+  it('is stopped by the customer: what came stays but for half of a call, which vendors refuse, and the connection is closed', async () => {
     let gone: Promise<unknown> | undefined;
+    const half = {
+      index: 0,
+      id: 'call-1',
+      type: 'function',
+      function: { name: 'weather', arguments: '{"ci' },
+    };
     server.chat = (_request, response) => {
       gone = once(response, 'close');
-      begin(response);
-      write(response, { content: 'begun' });
+      write(begin(response), { content: 'I look.', tool_calls: [half] });
     };
     const { page } = await opened();
     await ask(page);
-    await answer(page).getByText('begun').waitFor();
+    await answer(page).getByText('weather').waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await answer(page).getByText('Stopped.').waitFor();
     await gone;
-    expect(await answer(page).locator('> .text').innerText()).toBe('begun');
-    expect(await page.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true);
+    expect(await answer(page).locator('> .text').innerText()).toBe('I look.');
+    expect(await askOnce(page, 'Go on')).toEqual([
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'I look.' },
+      { role: 'user', content: 'Go on' },
+    ]);
   });
 
   it('of a conversation that was left is no part of the next one', async () => {
@@ -306,34 +323,7 @@ describe('an answer that does not end well', () => {
     await answer(page).getByText('of the old one').waitFor();
     await page.getByRole('button', { name: 'New conversation' }).click();
     await expect.poll(() => page.getByRole('button', { name: 'Send' }).isEnabled()).toBe(true);
-    streams('fine');
-    await ask(page, 'Anew');
-    await answer(page).getByText('fine').waitFor();
-    expect(asked()[1]?.['messages']).toEqual([{ role: 'user', content: 'Anew' }]);
-  });
-
-  it('leaves no half of a call behind, which vendors refuse', async () => {
-    const call = {
-      index: 0,
-      id: 'call-1',
-      type: 'function',
-      function: { name: 'weather', arguments: '{"ci' },
-    };
-    server.chat = (_request, response) =>
-      void write(begin(response), { content: 'I look.', tool_calls: [call] });
-    const { page } = await opened();
-    await ask(page);
-    await answer(page).getByText('weather').waitFor();
-    await page.getByRole('button', { name: 'Stop' }).click();
-    await answer(page).getByText('Stopped.').waitFor();
-    streams('fine');
-    await ask(page, 'Go on');
-    await answer(page).getByText('fine').waitFor();
-    expect(asked()[1]?.['messages']).toEqual([
-      { role: 'user', content: 'Hello' },
-      { role: 'assistant', content: 'I look.' },
-      { role: 'user', content: 'Go on' },
-    ]);
+    expect(await askOnce(page, 'Anew')).toEqual([{ role: 'user', content: 'Anew' }]);
   });
 
   it('that was refused gives the question back, and does not ask it beside the next one', async () => {
@@ -342,10 +332,7 @@ describe('an answer that does not end well', () => {
     await ask(page, 'Too large');
     await answer(page).getByText('Not enough balance.').waitFor();
     await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('Too large');
-    streams('fine');
-    await ask(page, 'Smaller');
-    await answer(page).getByText('fine').waitFor();
-    expect(asked()[1]?.['messages']).toEqual([{ role: 'user', content: 'Smaller' }]);
+    expect(await askOnce(page, 'Smaller')).toEqual([{ role: 'user', content: 'Smaller' }]);
   });
 
   it('shows that it waits while nothing comes', async () => {
@@ -372,8 +359,6 @@ describe('an answer that does not end well', () => {
     const { page } = await opened();
     await ask(page);
     await expect.poll(() => meta(page)).toContain(said);
-    streams('fine');
-    await ask(page);
-    await answer(page).getByText('fine').waitFor();
+    await askOnce(page, 'Again');
   });
 });

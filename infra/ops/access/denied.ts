@@ -3,7 +3,6 @@ import { deniedExitCode, Failure } from '../../../shared/operate/plan.ts';
 import { policyNameIn, type PolicyName } from './policies.ts';
 
 interface DeniedRun {
-  /** As in the table of policies. */
   command: string;
   /** The policy that allows least of those with which it runs. */
   needed: PolicyName;

@@ -322,7 +322,7 @@ export async function approve(
 /** How often long work says where it is. Shorter work says nothing. */
 const everyMs = 2000;
 
-/** Says that a command still works, as long as nothing else was printed and nobody is asked. */
+/** Says what was counted since, or that a command still works, as long as nothing else was printed and nobody is asked. */
 export async function whileWorking<Result>(
   terminal: Terminal,
   what: string,
@@ -330,37 +330,22 @@ export async function whileWorking<Result>(
 ): Promise<Result> {
   const startedMs = performance.now();
   const timer = setInterval(() => {
+    const counted = terminal.takeCount();
     const seconds = Math.round((performance.now() - startedMs) / 1000);
-    if (terminal.isSilent(everyMs)) terminal.remark(`... ${what}: ${seconds} s`);
+    if (counted !== undefined) terminal.remark(`... ${counted}`);
+    else if (terminal.isSilent(everyMs)) terminal.remark(`... ${what}: ${seconds} s`);
   }, everyMs);
-  try {
-    return await work();
-  } finally {
-    clearInterval(timer);
-  }
+  return work().finally(() => clearInterval(timer));
 }
 
 /** @param what the things that are counted, such as `ledger rows read` */
 export function countProgress(terminal: Terminal, what: string): (count: number) => void {
   let total = 0;
-  const remark = atTimes(terminal);
-  return (count) => {
-    total += count;
-    remark(() => `... ${total} ${what}`);
-  };
+  return (count) => terminal.count(`${(total += count)} ${what}`);
 }
 
 /** @param what is done with what is named; `hint` comes before its name again */
-export function nameProgress(terminal: Terminal, what: string, hint: string): (name: string) => void {
-  const remark = atTimes(terminal);
-  return (name) => remark(() => `... ${what} ${name} (${hint} '${name}')`);
-}
-
-function atTimes(terminal: Terminal): (words: () => string) => void {
-  let remarkedMs = performance.now();
-  return (words) => {
-    if (performance.now() - remarkedMs < everyMs) return;
-    remarkedMs = performance.now();
-    terminal.remark(words());
-  };
-}
+export const nameProgress =
+  (terminal: Terminal, what: string, hint: string) =>
+  (name: string): void =>
+    terminal.count(`${what} ${name} (${hint} '${name}')`);

@@ -29,7 +29,6 @@ import { reconcileCommand, statementCommand } from './commands/statement.ts';
 import { whatIfCommand } from './commands/what-if.ts';
 import { openTerminal, type ProcessContext } from './terminal.ts';
 
-/** In the order in which the help lists them. */
 const commands: readonly (CommandGroup | CommandDefinition)[] = [
   initCommand,
   customerCommands,

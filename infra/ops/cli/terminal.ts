@@ -45,7 +45,6 @@ interface Listing<Row> {
 export const namedValues = <Row>(columns: readonly Column<Row>[], row: Row): Record<string, unknown> =>
   Object.fromEntries(columns.flatMap(([name, , value]) => (name === '' ? [] : [[name, value(row)]])));
 
-/** Columns of what a row has. */
 export const columnsIn = <Row, Part>(
   part: (row: Row) => Part,
   columns: readonly Column<Part>[],
@@ -70,6 +69,9 @@ export interface Terminal {
   readonly format: Format;
   readonly in: (format: Format) => Terminal;
   readonly hasData: () => boolean;
+  /** Keeps in words how far long work is, until they are taken to be printed. */
+  readonly count: (words: string) => void;
+  readonly takeCount: () => string | undefined;
   /** Whether nothing was printed and nobody was asked for so long. */
   readonly isSilent: (milliseconds: number) => boolean;
   /** Prints a line of the result; a remark where the result is data. */
@@ -105,6 +107,7 @@ export interface Terminal {
 export const openTerminal = (context: ProcessContext): Terminal =>
   terminalIn('text', context, {
     hasData: false,
+    counted: undefined,
     isAsking: false,
     printedMs: performance.now(),
     revealed: new Set(),
@@ -113,6 +116,7 @@ export const openTerminal = (context: ProcessContext): Terminal =>
 /** Of a run; all its terminals share it. */
 interface RunState {
   hasData: boolean;
+  counted: string | undefined;
   isAsking: boolean;
   printedMs: number;
   revealed: Set<string>;
@@ -140,6 +144,12 @@ function terminalIn(format: Format, context: ProcessContext, state: RunState): T
     format,
     in: (other) => terminalIn(other, context, state),
     hasData: () => state.hasData,
+    count: (words) => void (state.counted = words),
+    takeCount() {
+      const words = state.counted;
+      state.counted = undefined;
+      return words;
+    },
     isSilent: (milliseconds) => !state.isAsking && performance.now() - state.printedMs >= milliseconds,
     print,
     remark,

@@ -16,7 +16,6 @@ export interface ServeOptions {
   /** 0: one that is free. */
   port: number;
   where: string;
-  /** Who asks, as pages show it. */
   name: string;
   onFault: (error: unknown, path: string) => void;
 }

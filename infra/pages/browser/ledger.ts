@@ -27,7 +27,6 @@ export class Ledger {
     byId('save').addEventListener('click', () => void this.#save(), here);
   }
 
-  /** The newest page. */
   show(): Promise<void> {
     return this.#turn([null]);
   }

@@ -19,7 +19,6 @@ export function showOverview(body: AccountBody): void {
   section('errors', errors.map(errorRow));
 }
 
-/** A part without content is not shown at all. */
 function section(id: string, parts: Child[]): void {
   byId(id).hidden = parts.length === 0;
   byId(`${id}-parts`).replaceChildren(...parts);

@@ -37,7 +37,6 @@ import { namedValues, type Column } from '../terminal.ts';
 import { showCustomer } from './customer.ts';
 import { accountResponsesCommand } from './response.ts';
 
-/** `wait`: seconds. */
 type Waiting<Input> = Input & { wait: number };
 
 const applied = { '--wait <seconds>': ['how long to wait until it is applied', parseNumber, 15] } as const;

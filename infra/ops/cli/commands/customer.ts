@@ -54,7 +54,6 @@ type NewOptions = Omit<NewCustomerInput, 'account'> & { wait: number; link?: boo
 
 const named = { '<account>': 'as `customer list` shows it' };
 
-/** `customer show` and `account show`. */
 export const showCustomer = (takes: Readonly<Record<string, string>>, example: string) =>
   shows('show', {
     does: 'show balance, plan use, calls under way, keys, the last grants and 30 days of use',

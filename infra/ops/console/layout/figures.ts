@@ -49,7 +49,6 @@ export function yuanText(amount: NanoYuan): string {
   return `${amount < 0n && rounded > 0n ? '−' : ''}${whole}.${fraction}`;
 }
 
-/** `part` of `whole` in percent. */
 export const percent = (part: number | bigint, whole: number | bigint): string =>
   Number(whole) === 0 ? '–' : `${((100 * Number(part)) / Number(whole)).toFixed(1)} %`;
 

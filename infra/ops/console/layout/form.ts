@@ -244,7 +244,6 @@ export function typedWholeRow(
   };
 }
 
-/** The attributes of a new row. */
 export const typedNewRow = (own: readonly RowField[], field: TypedField): RawRow =>
   Object.fromEntries(
     Object.entries(typedWholeRow(own, field, {})).filter(([, value]) => value !== undefined),

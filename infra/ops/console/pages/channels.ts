@@ -36,7 +36,7 @@ const restKinds: Record<RestingPlace['kind'], string> = {
   failures: 'failed lately',
 };
 
-export function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number): string {
+function restWords({ kind, atMs, model, failures }: RestingPlace, nowMs: number): string {
   const of = model === undefined ? '' : `${model}: `;
   if (kind === 'failures')
     return `${of}${failures} ${failures === 1 ? 'failure' : 'failures'}, ${span(nowMs - atMs)} ago`;
@@ -70,13 +70,13 @@ const lastFailureWords = ({ activity: { lastFailure } }: ChannelWithSums, nowMs:
   lastFailure === undefined ? '–' : dayWords(lastFailure, nowMs);
 
 export function stateOf(
-  { state, rests, activity }: Pick<ChannelWithSums, 'state' | 'rests' | 'activity'>,
+  { state, rests, activity }: Pick<ChannelWithSums, 'state' | 'rests'> & Partial<ChannelWithSums>,
   nowMs: number,
 ): Markup {
   if (state === 'bad') return badge('not used', 'bad');
   if (state === 'off') return badge('off');
   const [first] = rests;
-  if (isFailing({ state }, activity))
+  if (activity && isFailing({ state }, activity))
     return html`${badge('failing', 'bad')} ${first ? badge(restWords(first, nowMs), 'warning') : nothing}`;
   return first ? badge(restWords(first, nowMs), 'warning') : badge('ready', 'good');
 }

@@ -11,7 +11,6 @@ import { grouped, marginText, minuteText, percent, short, when, yuan } from '../
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
 import { callsPlot, chargedPlot, plotWithFigures } from '../layout/plot.ts';
 import {
-  badge,
   column,
   figureColumns,
   head,
@@ -23,7 +22,7 @@ import {
   withinWords,
 } from '../layout/table.ts';
 import type { Routes, Visit } from '../visit/visit.ts';
-import { channelPath, restWords } from './channels.ts';
+import { channelPath, stateOf } from './channels.ts';
 
 const spans = [1, 6, 24] as const;
 
@@ -141,11 +140,7 @@ const channelTable = ({ channels }: OverviewView, { nowMs }: Visit): Markup =>
     ),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
-      column('Now', ({ state, rests }) => {
-        if (state === 'bad') return badge('not used', 'bad');
-        if (state === 'off') return badge('off');
-        return rests[0] ? badge(restWords(rests[0], nowMs), 'warning') : badge('ready', 'good');
-      }),
+      column('Now', (channel) => stateOf(channel, nowMs)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Models', ({ models }) => models?.length ?? '–'),
     ],
