@@ -29,6 +29,38 @@ const noise = (seed: number): number => {
   return value - Math.floor(value);
 };
 
+/** Pages of such a relay that are read, and those with a form. */
+export const readPages = [
+  '',
+  '?hours=24',
+  'customers',
+  'customers?name=customer-049',
+  'customers?after=%2B4950',
+  'customers?order=spent',
+  'customers?order=dry',
+  `customers/${accountAt(0)}`,
+  `customers/${accountAt(1)}`,
+  'customers/customer-04999',
+  'keys',
+  `keys?text=${accountAt(0)}`,
+  'channels',
+  'channels/upstream-0',
+  'charges',
+  `requests?account=${accountAt(0)}`,
+  'versions',
+  'versions/diff',
+  'audit',
+  `statements?account=${accountAt(0)}`,
+];
+export const formPages = [
+  `customers/${accountAt(0)}/edit`,
+  `customers/${accountAt(0)}/plan`,
+  'channels/upstream-0/edit',
+  'channels-new',
+  'charges/17',
+  'charges-new',
+];
+
 /** Fills the tables as a relay of this size has them, with the rows that pages could read. */
 export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promise<void> {
   const { accounts, models, nowMs } = size;
