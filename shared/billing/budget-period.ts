@@ -1,11 +1,9 @@
-/** How often a key's budget begins anew. */
 export type BudgetInterval = 'day' | 'month';
 
 /** The day or month of a budget, by the calendar of the relay's time zone. */
 export interface BudgetPeriod {
   /** The key of its counter: `2026-11-21`, `2026-11`. */
   key: string;
-  /** Epoch milliseconds: when the next one begins. */
   resetsAtMs: number;
 }
 
@@ -28,7 +26,6 @@ export function budgetPeriod(interval: BudgetInterval, timeZone: string, nowMs: 
   };
 }
 
-/** The time zone's name is one that budgets can use. */
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';

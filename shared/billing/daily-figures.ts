@@ -27,7 +27,6 @@ const unpaidNames = [
   ...partCounts.map((name): `unpaid_${PartCount}` => `unpaid_${name}`),
 ] as const;
 
-/** Named as in the table `daily`. */
 export const countNames = [
   'calls',
   'failures',
@@ -47,7 +46,6 @@ export const countNames = [
 /** `bought_charged`: the charges of the calls whose cost is known, so that a margin compares like with like. */
 export const amountNames = ['charged', 'official_cost', 'bought', 'bought_charged', 'granted'] as const;
 
-/** What some ledger rows add up to. An absent figure is 0. */
 export interface DailyFigures {
   counts: Partial<Record<(typeof countNames)[number], number>>;
   amounts: Partial<Record<(typeof amountNames)[number], NanoYuan>>;
@@ -168,7 +166,6 @@ export interface DailySum {
   figures: DailyFigures;
 }
 
-/** What rows add to the items of `daily`, one sum an item. */
 export const dailySums = (rows: readonly LedgerRow[]): DailySum[] => sumsBy(rows, dailyKeys);
 
 /** What rows add to the items that `keysOf` names. Items to which they add nothing are left out. */
@@ -201,7 +198,6 @@ export function inTransactions<Row extends LedgerRow>(rows: readonly Row[], writ
   return group.length > 0 ? [...groups, group] : groups;
 }
 
-/** The counter of the key's budget is one more write. */
 const budgetOf = (row: LedgerRow): string[] =>
   row.kind === 'grant' || row.budget === undefined ? [] : [`${row.key} ${row.budget}`];
 

@@ -49,7 +49,6 @@ export const servedId = 'served';
 const monthPrefix = 'month#';
 const accountPrefix = 'account#';
 
-/** @param month such as `2026-11` */
 export const monthId = (month: string): string => monthPrefix + month;
 
 export const monthKey = (month: string, account: string): DailyKey => ({

@@ -10,7 +10,6 @@ import { formatDecimal, parseDecimal, type NanoYuan, formatYuan } from './price.
 import type { Grant } from './ledger-row.ts';
 
 export interface Payment {
-  /** The provider's id of the payment. */
   id: string;
   /** Counts the writes: a write holds only if no other came between. */
   version: number;
@@ -22,14 +21,12 @@ export interface Payment {
   /** Yuan for one unit of the currency when it was paid. Absent: the setting had none. */
   rate?: string | undefined;
   account?: string | undefined;
-  /** Why it is parked. */
   problem?: string | undefined;
   /** false: made in the provider's test mode. */
   live?: boolean | undefined;
   reversals: Readonly<Record<string, Reversal>>;
 }
 
-/** A refund or a dispute, by its own id. */
 export interface Reversal extends PaymentAmount {
   kind: 'refund' | 'dispute';
   /**
@@ -49,7 +46,6 @@ export interface PaidFact {
   paid: PaymentAmount;
   live: boolean;
   rate: string | undefined;
-  /** Undefined: unknown. */
   account: string | undefined;
   /** Why it cannot be granted; undefined: it can. */
   problem: string | undefined;
@@ -126,7 +122,6 @@ export const rejected = (payment: Payment): Payment => ({
 /** An amount in the smallest unit of a currency, as Stripe writes it: 1000 `usd` are 10 dollars, 1000 `jpy` 1000 yen. */
 export interface PaymentAmount {
   minor: bigint;
-  /** ISO 4217, in small letters. */
   currency: string;
 }
 
@@ -169,7 +164,6 @@ export function parsePayment(written: string, currency: string): PaymentAmount |
 
 /** What a change of a payment brings about. Both are written together or not at all. */
 export interface PaymentChange {
-  /** Undefined: the payment is new. */
   before: Payment | undefined;
   after: Payment;
   grants: Grant[];
@@ -262,12 +256,10 @@ export const withSignature = (body: string, signature: string): string => `${sig
 
 interface SignedReference {
   reference: PaymentReference;
-  /** Not checked yet. */
   signature: string;
   body: string;
 }
 
-/** Undefined: it is none of our references. */
 export function parseReference(text: string): SignedReference | undefined {
   const [, signature, body, currency, minor, nonce, encoded] = form.exec(text) ?? [];
   if (!signature || !body || !currency || !minor || !nonce || !encoded) return undefined;

@@ -21,7 +21,6 @@ export type Price =
 /** Ascending by `above`. The first holds from the first token on. */
 export type Tiers = readonly [Tier, ...Tier[]];
 
-/** Prices of calls with more than `above` tokens of input. */
 export interface Tier {
   above: number;
   rates: Rates;
@@ -242,7 +241,6 @@ export interface RuleLimits {
   maxOutputTokens?: number | undefined;
   /** What one answer may have where the client sets no limit. */
   defaultOutputTokens?: number | undefined;
-  /** Input tokens of one picture. */
   imageTokens?: number | undefined;
   /** Multiplies the estimate of the input from above. At least 1. */
   inputFactor: number;

@@ -87,7 +87,6 @@ export const closeFields = {
   /** Official calls: what the call would have cost. */
   cost: 'amount',
   ...countsOf(firstCounts),
-  /** The id of the last channel that was tried. */
   channel: 'text',
   /** The channel's name of the model; missing: the model's own. */
   upstream_model: 'text',
@@ -95,7 +94,6 @@ export const closeFields = {
   first_content_ms: 'count',
   /** What the call cost the operator; missing: unknown. */
   bought: 'amount',
-  /** Why the upstream's counts were not taken. */
   flag: 'text',
   /** The price that was charged, in the format of `formatPrice`; missing: the entry's. */
   price: 'text',
@@ -117,7 +115,6 @@ interface CloseForms {
   flag: boolean;
 }
 
-/** How a reservation was closed. */
 export type CloseRecord = {
   id: string;
   kind: CloseKind;
@@ -142,7 +139,6 @@ export const emptyQuota = (account: string, part = 0): QuotaItem => ({
   last: undefined,
 });
 
-/** The total amount reserved for calls in flight. */
 export const reservedOf = ({ open }: QuotaItem): NanoYuan =>
   [...open.values()].reduce((sum, { amount }) => sum + amount, 0n);
 
@@ -152,7 +148,6 @@ export function imbalance(item: QuotaItem): NanoYuan | undefined {
   return difference === 0n ? undefined : difference;
 }
 
-/** The item that a write changes. */
 export interface PartOfAccount {
   account: string;
   /** Absent: 0, the only part of most accounts. */

@@ -4,11 +4,8 @@ import type { PlanEntry, AccountPlan } from '../wire/public-api.ts';
 
 /** The estimated size of a call, before the upstream is called. Token counts are whole. */
 export interface CallEstimate {
-  /** The best estimate of the input. */
   inputTokens: number;
-  /** An upper bound of the input. */
   inputTokensMax: number;
-  /** The number of answers that the client asks for. */
   n: number;
   /** An upper bound of the output tokens of one answer. The upstream is sent this limit. */
   outputTokensMax: number;
@@ -18,13 +15,11 @@ export interface CallEstimate {
   heldWhole: boolean;
 }
 
-/** What a call can cost if one model answers it. */
 export interface ModelCost {
   price: Price;
   estimate: CallEstimate;
 }
 
-/** What a call needs from the account's item. */
 export interface ReserveNeed extends ModelCost {
   id: string;
   /** If other models may answer the call: whichever does must be covered. Absent: none may. */
@@ -32,14 +27,10 @@ export interface ReserveNeed extends ModelCost {
   /** Plan slots that cover each model that may answer, in row order. */
   slots: readonly PlanSlot[];
   key: string;
-  /** How many calls of the key may run at once. */
   maxConcurrency?: number | undefined;
-  /** How many calls of the account may run at once. */
   accountConcurrency?: number | undefined;
-  /** The account's limits a minute. */
   accountRpm?: number | undefined;
   accountTpm?: number | undefined;
-  /** What is left of the key's budget. Absent: it has none. */
   budgetLeft?: NanoYuan | undefined;
   /** Minutes since the epoch. */
   minute: number;
@@ -55,7 +46,6 @@ export interface CallPayment {
   atLeast: NanoYuan;
   /** Output tokens per answer that the amount covers; undefined: as many as requested. */
   limitedTo?: number | undefined;
-  /** What lowered the limit. */
   limitedBy?: 'balance' | 'budget' | undefined;
 }
 
@@ -138,7 +128,6 @@ function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): C
 
 const mostOf = ({ price, estimate }: ModelCost): NanoYuan => amountOf(price, estimate);
 
-/** What the fewest tokens cost for which the call is made. */
 function leastAmount(cost: ModelCost): NanoYuan {
   const { price, estimate } = cost;
   if (outputRate(cost) === 0n) return mostOf(cost);
@@ -163,7 +152,6 @@ export const isRefusal = (plan: CallPayment | ReserveRefusal): plan is ReserveRe
 export const isOfAccount = ({ reason }: ReserveRefusal): boolean =>
   reason !== 'concurrency' && reason !== 'rate' && reason !== 'budget';
 
-/** What the balance is short of. */
 export const isForMoney = (
   refusal: ReserveRefusal,
 ): refusal is Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }> =>
@@ -192,7 +180,6 @@ export interface PlanSlot {
   resetsAtMs: number;
 }
 
-/** Whether the plan is valid at `nowMs`. */
 export const isHeld = (held: HeldPlan | undefined, nowMs: number): held is HeldPlan =>
   held !== undefined && held.since <= nowMs && (held.until === undefined || nowMs < held.until);
 
@@ -204,7 +191,6 @@ export interface SlotQuery {
   model?: string | undefined;
 }
 
-/** The slots of the held plan, in the order of the items in its row. */
 export function planSlots({ plans, held, nowMs, model }: SlotQuery): PlanSlot[] {
   if (!isHeld(held, nowMs)) return [];
   const plan = plans.find(({ level }) => level === held.level);
@@ -272,11 +258,9 @@ export function slotsOfAlias(
 }
 
 interface PlanFacts extends Omit<SlotQuery, 'model'> {
-  /** The account's counts of calls, by slot. */
   counts: ReadonlyMap<string, number>;
 }
 
-/** The plan that the account holds at `nowMs`, with its counts; null: it holds none. */
 export function accountPlan({ held, counts, plans, nowMs }: PlanFacts): AccountPlan | null {
   if (!isHeld(held, nowMs)) return null;
   return {

@@ -279,11 +279,9 @@ export function withoutPlaces(item: QuotaItem, key: string, ids: readonly string
   return { ...item, places: new Map([...item.places, [key, new Set(left)]]) };
 }
 
-/** All parts of an account, from part 0 on. */
 export type AccountParts = readonly [QuotaItem, ...QuotaItem[]];
 
 export interface WholeAccount extends QuotaItem {
-  /** What was added up. Absent: the account has one part. */
   each?: AccountParts | undefined;
 }
 

@@ -30,7 +30,6 @@ function partsOfKey({ key, maxConcurrency }: KeyLimits, parts: number): { first:
   return { first, count: Math.min(maxConcurrency, parts) };
 }
 
-/** Whether calls of the key may use the part. */
 export const usesPart = (limits: KeyLimits, { parts, part }: PartPosition): boolean => {
   const { first, count } = partsOfKey(limits, parts);
   return (part - first + parts) % parts < count;
@@ -73,6 +72,5 @@ export function pickPart(need: ReserveNeed, sums: Pick<QuotaItem, 'parts' | 'pla
   return (first + Math.floor(chance * most)) % parts;
 }
 
-/** The slots that were not seen full. */
 export const roomySlots = (slots: readonly PlanSlot[], plan: ReadonlyMap<string, number>): PlanSlot[] =>
   slots.filter(({ key, limit }) => limit === null || (plan.get(key) ?? 0) < limit);

@@ -17,7 +17,6 @@ export interface UsageBounds {
   inputMax(): number;
   /** The most that request and model allow, for all choices. */
   outputMax: number;
-  /** The answer broke off. */
   isCut: boolean;
 }
 
@@ -144,7 +143,6 @@ export const flagText = (flags: readonly UsageFlag[]): string | undefined => fla
 export const isImplausible = (flags: readonly UsageFlag[], isExpected: boolean): boolean =>
   flags.some((flag) => !flag.endsWith(':partial') && (isExpected || !flag.endsWith(':absent')));
 
-/** Estimates of a text. */
 export interface TextTokens {
   /** No tokenizer counts fewer, apart from the error that `shareMin` allows for. */
   below: number;
@@ -240,7 +238,6 @@ function bytesOf(text: string): number {
   return bytes;
 }
 
-/** The facts about an answer that decide its charge. */
 export interface AnswerOutcome {
   /** The upstream failed, refused, or was cut off before the answer was complete. */
   failed: boolean;

@@ -22,7 +22,6 @@ type Config = Pick<
 interface KnownBeside {
   /** As written, with those that are not used. Absent: none. */
   aliases?: readonly AliasSettings[] | undefined;
-  /** On and off. */
   channels: readonly ChannelRow[];
   /** References that could not be read, each with the reason. */
   unreadableSecrets: ReadonlyMap<string, string>;
@@ -163,7 +162,6 @@ const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
 const namesOf = (channels: readonly ChannelRow[]): ReadonlySet<string> =>
   new Set(channels.flatMap(({ models }) => models));
 
-/** The aliases that calls may use. `channels`: on and off. */
 export function usedAliases(
   aliases: readonly AliasSettings[],
   channels: readonly ChannelRow[],
@@ -174,13 +172,10 @@ export function usedAliases(
 
 interface WrittenAliases {
   aliases: readonly AliasSettings[];
-  /** On and off. */
   channels: readonly ChannelRow[];
-  /** The models that callers may ask for. */
   offered: ReadonlySet<string>;
 }
 
-/** The warnings of the row `aliases`. */
 function aliasWarnings({ aliases, channels, offered }: WrittenAliases): string[] {
   const taken = namesOf(channels);
   return aliases.flatMap(({ name, models }) => {

@@ -68,7 +68,6 @@ export function chargeDoubts(charge: ChargeRow, channels: readonly ChannelRow[])
   });
 }
 
-/** Of what a channel says that it pays. */
 export function costDoubts({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] {
   return Object.entries(cost).flatMap(([model, entry]) => {
     const { currency = 'yuan', rate = 1 } = entry;
@@ -90,7 +89,6 @@ const doubtOf = (model: string, limits: Limits): string =>
 interface Known {
   model: string;
   limits: Limits;
-  /** The limits follow from what a channel pays. */
   cost: boolean;
 }
 
@@ -148,7 +146,6 @@ interface ChargesAround {
   nowMs: number;
 }
 
-/** The warnings by id of the rule. */
 export function priceJumps({ charges, before, raw, nowMs }: ChargesAround): Map<number, string[]> {
   const old = new Map(before.map((rule) => [rule.id, canonicalJson(rule)]));
   const marks = new Map(

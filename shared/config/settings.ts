@@ -9,7 +9,6 @@ export interface Settings {
   contact: string;
   page: boolean;
   accountPage: boolean;
-  /** What customers are shown. */
   notices: PublicNotice[];
   corsOrigins: string[];
   /** The calendar of budgets. */
@@ -41,25 +40,19 @@ export interface Settings {
 /** What the operator says to all customers. Times in epoch milliseconds. */
 export interface PublicNotice {
   text: string;
-  /** Absent: it is shown at once. */
   fromMs?: number | undefined;
-  /** Absent: it is shown until it is taken out. */
   untilMs?: number | undefined;
-  /** The models that it is about. Absent: all. */
   models?: string[] | undefined;
 }
 
-/** Storing of responses and of results. */
 export interface StoreSettings {
   /** Keys that do not say `store` themselves may store. */
   allKeys: boolean;
-  /** How long a response is kept. */
   days: number;
   /** How long the events of a background response are kept after its end. */
   eventMinutes: number;
 }
 
-/** A public name that stands for several models. */
 export interface AliasSettings {
   name: string;
   /** In the order in which they are tried; at least one. */
@@ -78,7 +71,6 @@ export interface AlertSettings {
   keyDays: number;
 }
 
-/** Providers of payments. */
 export interface PaymentSettings {
   stripe: StripeSettings;
 }
@@ -86,7 +78,6 @@ export interface PaymentSettings {
 export interface StripeSettings {
   /** true: real payments count. false: those of the test mode. */
   live: boolean;
-  /** References, at least one. */
   webhookSecrets: string[];
   /** References, at least one. The last signs; all are accepted. */
   linkSecrets: string[];
@@ -96,14 +87,11 @@ export interface StripeSettings {
   unsigned: 'park' | 'ignore';
 }
 
-/** Web search provider settings. */
 export interface SearchSettings {
   type: 'searxng' | 'tavily';
   /** The base address, without a slash at its end; `/search` is appended to it. */
   endpoint: string;
-  /** A secret reference. */
   secret?: string | undefined;
-  /** The number of results, 1 to 10. */
   results: number;
   language?: string | undefined;
 }
@@ -124,7 +112,6 @@ export const defaultSettings: Settings = {
   store: { allKeys: false, days: 30, eventMinutes: 10 },
 };
 
-/** Used without the setting `alerts`. */
 export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };
 
 /** The notices that are shown at a time, as clients get them: with Unix seconds. */

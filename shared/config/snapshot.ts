@@ -19,7 +19,6 @@ export interface Snapshot {
   channels: ChannelRow[];
   /** Sorted by id. The first rule that names a model prices it. */
   charges: ChargeRow[];
-  /** Sorted by level. */
   plans: PlanRow[];
   settings: Settings;
   /** Every model that an enabled channel serves, once each, in the order of the channels and their lists. */

@@ -4,7 +4,6 @@ import { type AnswerIdentity, type ChatUsage, type ChatChunk, Kept } from '../wi
 import { type ErrorObject, InvalidRequest } from '../wire/invalid-request.ts';
 import type { Ending, Machine } from '../stream/machine.ts';
 
-/** The HTTP route of an endpoint. */
 export interface EndpointRoute {
   /** The name in logs and in the ledger. */
   name: string;
@@ -13,7 +12,6 @@ export interface EndpointRoute {
   path: string;
 }
 
-/** What differs between endpoints: how a request is read and how its answer is rendered. */
 export interface Endpoint extends EndpointRoute {
   /** `headers`: names in lower case. Throws InvalidRequest. */
   read(
@@ -62,14 +60,11 @@ export interface StoredReferences {
   /** `previous_response_id`. */
   previous: string | undefined;
   items: readonly ItemReference[];
-  /** The references among the items of a stored response. */
   within: (items: readonly JsonRecord[]) => readonly ItemReference[];
 }
 
-/** A reference to an item of a stored response. */
 export interface ItemReference {
   id: string;
-  /** The path of the id in the body. */
   param: string;
   /** The response that the id names. Undefined: it is no id of the relay's. */
   response: string | undefined;
@@ -96,7 +91,6 @@ export interface StoredTurn {
   /** The items that its request added. References stay references. */
   input: readonly JsonRecord[];
   output: readonly JsonRecord[];
-  /** The state of the turn, sealed. */
   seal: string | undefined;
 }
 
@@ -106,11 +100,9 @@ export interface ReferredItem {
   seal: string | undefined;
 }
 
-/** How the answer to a request is to be stored. */
 export interface StorageAsked {
   /** The items that the request adds to its conversation, each with an id that ends with `suffix`. References stay references. */
   input(suffix: string): readonly JsonRecord[];
-  /** The response that it goes on from. */
   previous: string | undefined;
   /** The call is answered at once with its id and runs by itself. */
   background: boolean;
@@ -132,7 +124,6 @@ export interface EndpointRequest {
   foreignLeftOut?: boolean | undefined;
   /** The client keeps the state of the answer, sealed, and sends it back. Absent: the relay keeps it. */
   keepsState?: boolean | undefined;
-  /** Absent: the answer is not stored. */
   storage?: StorageAsked | undefined;
   /**
    * What is still to be read: the call has the body's own part alone, checked as far as that can be done without the rest. Absent:
@@ -148,7 +139,6 @@ export interface ContentAt {
   content: unknown;
 }
 
-/** A sealed state as it came back. */
 export interface SealedState {
   text: string;
   /** The id of the item that held it; undefined: the client left it out. */
@@ -159,7 +149,6 @@ export interface SealedState {
   stored?: boolean;
 }
 
-/** What a renderer may ask while it renders. */
 export interface AnswerFacts {
   /** Unix seconds, for times that are set when the answer ends. */
   now: () => number;

@@ -125,7 +125,6 @@ function wantedText(issue: Issue | undefined): string {
 
 const article = (type: string): string => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`);
 
-/** Describes the value that was sent. Short plain values are quoted, so that a typo is visible. */
 function foundText(value: unknown): string {
   if (typeof value === 'string') return value.length <= 40 ? JSON.stringify(value) : 'a long string';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';

@@ -2,7 +2,6 @@
 export class JsonScan {
   /** The value is closed. Only objects, arrays and strings have an end of their own. */
   complete = false;
-  /** The most levels that were open at once. */
   deepest = 0;
   #depth = 0;
   #inString = false;

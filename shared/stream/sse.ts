@@ -5,7 +5,6 @@ interface SseLimits {
   lineLengthMax: number;
 }
 
-/** A line or an event is longer than its limit. */
 export class SseTooLong extends Error {
   override readonly name = 'SseTooLong';
 }

@@ -23,7 +23,6 @@ export interface CanonicalCall {
    * another system message. Absent: with the messages of the request.
    */
   readonly beginning?: readonly ChatMessage[] | undefined;
-  /** Absent: the client's form has none, or the call. */
   readonly items?: CarriedItems | undefined;
 }
 
@@ -63,7 +62,6 @@ export const ChatTool = z.looseObject({
       parameters: optional(freeMap),
     }),
   ),
-  /** A tool whose input is free text. */
   custom: z.optional(
     z.looseObject({
       name: declaredName,
@@ -156,10 +154,8 @@ export const ChatRequest = z.looseObject({
 });
 export type ChatRequest = z.infer<typeof ChatRequest>;
 
-/** The fields that the relay knows. */
 export const chatFieldNames: ReadonlySet<string> = new Set(Object.keys(ChatRequest.shape));
 
-/** Splits a checked body into the fields that the relay knows and the others. */
 export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: JsonRecord } {
   const entries = Object.entries(body);
   const unknown = entries.filter(([field]) => !chatFieldNames.has(field));

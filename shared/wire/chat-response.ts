@@ -35,7 +35,6 @@ export interface ToolCall {
   id: string;
   type: 'function' | 'custom';
   function?: { name: string; arguments: string };
-  /** A call of a tool whose input is free text. */
   custom?: { name: string; input: string };
   /** State of the upstream for clients that send it back, such as Gemini's thought signature. */
   extra_content?: unknown;
@@ -54,7 +53,6 @@ export interface ToolCallDelta {
   extra_content?: unknown;
 }
 
-/** A citation of a web page, in the form of Chat Completions. */
 export interface UrlCitation {
   type: 'url_citation';
   url_citation: { url: string; title: string; start_index: number; end_index: number };
@@ -88,7 +86,6 @@ export interface ChatDelta {
   refusal?: string;
   tool_calls?: ToolCallDelta[];
   annotations?: Annotation[];
-  /** Images in the answer, as some upstreams send them. */
   images?: unknown[];
   /** `commentary` or `final_answer`: what the text that follows is, for upstreams that say so. */
   phase?: string;
@@ -158,7 +155,6 @@ export const hasContent = (chunk: ChatChunk): boolean =>
 /** All text of a delta, including the names and arguments of tool calls. */
 export const deltaText = (delta: ChatDelta): string => visibleText(delta) + besideText(delta);
 
-/** The text of the answer itself and of its calls. */
 export function visibleText(delta: ChatDelta): string {
   const calls = (delta.tool_calls ?? []).map(
     ({ function: called, custom }) =>
@@ -215,7 +211,6 @@ export function bytesOf(value: unknown): number {
 const beyondLatin = /[\u0100-\uffff]/;
 const lengthInBytes = (text: string): number => (beyondLatin.test(text) ? 2 : 1) * text.length;
 
-/** Pieces that are joined at once. */
 const piecesMax = 1024;
 
 /**
@@ -328,7 +323,6 @@ export type PartCount = InputPart['count'];
 /** As upstreams report them, in one meaning for all. */
 export type ReportedPart = InputPart['reported'];
 
-/** A value for each part, under one of its names. */
 export const eachPart = <Key extends 'name' | 'price' | 'count', Value>(
   key: Key,
   valueOf: (part: InputPart) => Value,

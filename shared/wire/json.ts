@@ -24,7 +24,6 @@ export const textIn = (value: unknown): string => (typeof value === 'string' ? v
 export const withoutNulls = (source: object): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== null && value !== undefined));
 
-/** The value at a path inside a value; undefined if there is none. */
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return value;
@@ -32,7 +31,6 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return valueAt((value as Record<PropertyKey, unknown>)[step], rest);
 }
 
-/** Returns undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -46,7 +44,6 @@ const backslash = 0x5c;
 const comma = 0x2c;
 
 interface JsonBounds {
-  /** Maximum nesting of arrays and objects. */
   levelsMax: number;
   /** Maximum number of values, counted by brackets and commas. */
   valuesMax: number;

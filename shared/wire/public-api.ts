@@ -9,7 +9,6 @@ export interface AccountBody {
   currency: 'CNY';
   /** The amount that new calls may spend. available + reserved + spent = granted. */
   available: number;
-  /** The amount reserved for calls in flight. */
   reserved: number;
   spent: number;
   granted: number;
@@ -17,7 +16,6 @@ export interface AccountBody {
   /** When the plan that the account had ended; null: it holds one, or had none. */
   plan_ended_at: number | null;
   key: AccountKey;
-  /** What the operator says to all customers now. */
   notices: AccountNotice[];
   /** Prices that begin later, by time. */
   price_changes: AccountPriceChange[];
@@ -49,16 +47,13 @@ export interface AccountPriceChange extends PartPrices {
   tiers: AccountPriceTier[];
 }
 
-/** Prices of calls with more than `above` tokens of input. */
 export interface AccountPriceTier extends PartPrices {
   above: number;
   input: number;
   output: number;
 }
 
-/** Calls of an hour that ended with the same code. */
 export interface AccountErrors {
-  /** When the hour began. */
   hour: number;
   code: string;
   count: number;
@@ -73,7 +68,6 @@ export interface AccountDays {
 
 /** The calls of a UTC day that a model answered. They follow the ledger at once. */
 export interface AccountDay {
-  /** When the day began. */
   day: number;
   model: string;
   calls: number;
@@ -92,14 +86,12 @@ export interface AccountPlan {
 interface AccountPlanItem {
   id: string;
   name: string;
-  /** Calls counted in the current month. */
   used: number;
   /** Calls a month; -1 is unlimited. */
   value: number;
   resets_at: number;
 }
 
-/** The key that sent the request. */
 export interface AccountKey {
   hint: string;
   /** null: the key may call every model. */
@@ -116,10 +108,8 @@ export interface AccountBudget {
 
 export interface UsageList {
   object: 'list';
-  /** Newest first. */
   data: UsageEntry[];
   has_more: boolean;
-  /** The parameter `cursor` for the next page; null on the last page. */
   next_cursor: string | null;
 }
 
@@ -132,9 +122,7 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   created: number;
   kind: 'settled' | 'released' | 'expired' | 'cancelled' | 'grant';
   endpoint: string | null;
-  /** The model that answered. */
   model: string | null;
-  /** The alias that was asked for. */
   alias: string | null;
   /** First 12 hex digits of the SHA-256 of the key. */
   key: string | null;
@@ -143,9 +131,7 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   completion_tokens: number | null;
   /** true: the token counts are the relay's estimate, for input, output or both. */
   estimated: boolean;
-  /** Why the upstream's counts were not taken. */
   flag: string | null;
-  /** Milliseconds from the request's arrival to the first content. */
   first_content_ms: number | null;
   /** `completed`, `failed` or `client_gone`. */
   end: string | null;
@@ -156,9 +142,7 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   official: boolean;
   /** Official calls: what the call would have cost. */
   cost: number | null;
-  /** Top-ups: the amount added. */
   amount: number | null;
-  /** Top-ups: the reason that the operator gave. */
   reason: string | null;
 }
 

@@ -17,15 +17,12 @@ export type StatePart =
 /** Where a state came from. Encrypted state is valid only there. */
 export interface StateOrigin {
   readonly dialect: string;
-  /** The channel's id. */
   readonly channel: string;
   /** A fingerprint of the reference to the channel's secret; empty: the channel has none. */
   readonly secret: string;
-  /** The upstream's name of the model. */
   readonly model: string;
 }
 
-/** The state of one assistant turn. */
 export interface TurnState {
   readonly origin: StateOrigin;
   /** The ids of the turn's tool calls as the client saw them, by index. */

@@ -8,7 +8,6 @@ import { isoTime } from '../../wire/iso-time.ts';
 /** Everything that was read for one account: the item at `readMs`, the rows after it. */
 interface AccountRecords {
   account: string;
-  /** The sums over the account's parts. */
   item: WholeAccount;
   readMs: number;
   ledger: LedgerSums;
@@ -18,10 +17,8 @@ interface AccountRecords {
 /** The sweeper closes every expired reservation within this time after its end. */
 const overdueMs = 10 * 60_000;
 
-/** A sentence that describes a mismatch; false: no mismatch. */
 type Finding = string | false;
 
-/** Describes each mismatch in one line; empty: everything adds up. */
 export function auditAccount(records: AccountRecords): string[] {
   const { account } = records;
   const findings = [balanceFindings, ledgerFindings, openFindings, countFindings, grantFindings].flatMap(
@@ -128,7 +125,6 @@ export class LedgerSums {
   readonly all = nothing();
   /** Those without the rows that may or may not be in the item. */
   readonly sure = nothing();
-  /** Applied grants, by ledger id. */
   readonly grants = new Map<string, NanoYuan>();
   rows = 0;
   readonly #item: QuotaItem;

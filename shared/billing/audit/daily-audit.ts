@@ -40,7 +40,6 @@ export class DailyAudit {
     }
   }
 
-  /** The ids of the items that should exist. */
   get ids(): string[] {
     return [...new Set([...this.#sums.values()].map(({ key }) => key.id))];
   }
@@ -63,7 +62,6 @@ export class DailyAudit {
 
 const nameOf = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
 
-/** What has to be added to figures; undefined: nothing. */
 function missingOf(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
   const missing = addFigures(wanted, negative(found));
   return isNothing(missing) ? undefined : missing;
@@ -91,10 +89,8 @@ export function differenceWords({ key, found, missing }: DailyDifference): strin
 
 // Recomputes the sums of an account's months from its days, which a transaction writes together. Reads nothing itself.
 
-/** Figures by month: `2026-11`. */
 export type Months = ReadonlyMap<string, DailyFigures>;
 
-/** What the items of an account's days come to. */
 export function monthsOf(account: string, days: readonly DailySum[]): Months {
   const months = new Map<string, DailyFigures>();
   for (const { key, figures } of days) {
@@ -106,7 +102,6 @@ export function monthsOf(account: string, days: readonly DailySum[]): Months {
   return months;
 }
 
-/** The months whose items are not what their days come to. */
 export const monthDifferences = (account: string, wanted: Months, found: Months): DailyDifference[] =>
   [...new Set([...wanted.keys(), ...found.keys()])].flatMap((month) => {
     const is = found.get(month) ?? noFigures;

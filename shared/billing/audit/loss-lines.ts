@@ -3,7 +3,6 @@ import * as z from 'zod/mini';
 import { parseJson } from '../../wire/json.ts';
 import { closeFields, type CloseRecord, type CloseWrite } from '../quota-item.ts';
 
-/** A close that still has to be written. */
 export interface LostClose {
   account: string;
   releaseSlot: boolean;

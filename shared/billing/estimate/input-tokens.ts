@@ -9,7 +9,6 @@ import type { Inflate } from './pdf-size.ts';
 
 export type EstimatedCall = Pick<CanonicalCall, 'request' | 'unknown' | 'items'>;
 
-/** Estimates of a request's input, in whole tokens. */
 export interface InputEstimate {
   /** For the reservation: no tokenizer and no vendor's overhead exceeds it by more than 5 %. */
   above: number;
@@ -53,7 +52,6 @@ export async function mediaReaderFor(
   return mediaReader(inflate);
 }
 
-/** `media`: for requests with content beside text. */
 export function estimateInput(
   { request, unknown, items }: EstimatedCall,
   media?: MediaEstimator,
@@ -116,7 +114,6 @@ function addStructures(shape: TextShape, fields: object): void {
     if (typeof value === 'object' && value !== null) shape.cut().add(JSON.stringify(value));
 }
 
-/** Long text fields, such as `reasoning_content`. */
 function addLongTexts(shape: TextShape, fields: object): void {
   for (const value of Object.values(fields))
     if (typeof value === 'string' && value.length > longText) shape.cut().add(value);

@@ -181,14 +181,12 @@ export function isPicture(url: string): boolean {
   return bytes !== undefined && beginnings.some(([text, at]) => begins(bytes, text, at));
 }
 
-/** The size of a picture in a data URL, from its header. Undefined: unknown. */
 export function pictureSize(url: string): PictureSize | undefined {
   const bytes = bytesIn(url, encodedLengthMax);
   const size = bytes && (pngSize(bytes) ?? gifSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes));
   return size && size.width > 0 && size.height > 0 ? size : undefined;
 }
 
-/** The first bytes of a data URL. */
 function bytesIn(url: string, encodedLength: number): DataView | undefined {
   const start = /^data:[^,]{0,300};base64,/i.exec(url)?.[0].length;
   if (start === undefined) return undefined;
@@ -233,7 +231,6 @@ function gifSize(bytes: DataView): PictureSize | undefined {
   };
 }
 
-/** Three forms: lossy, lossless, extended. */
 function webpSize(bytes: DataView): PictureSize | undefined {
   if (!begins(bytes, 'RIFF') || !begins(bytes, 'WEBP', 8) || bytes.byteLength < 30) return undefined;
   if (begins(bytes, 'VP8 ', 12))
@@ -280,7 +277,6 @@ const mp3Bytes = { fewest: 1_000, usual: 8_000 };
 /** Whole samples, as integers and as floats: other forms in a WAV are compressed. */
 const wholeSamples = new Set([1, 3]);
 
-/** Undefined: the bytes do not say. */
 export function soundSeconds(bytes: string): SoundSeconds | undefined {
   const rate = bytes.startsWith('RIFF') && bytes.slice(8, 12) === 'WAVE' ? wavRate(bytes) : mp3Rate(bytes);
   return rate && { most: bytes.length / rate.fewest, usual: bytes.length / rate.usual };

@@ -25,7 +25,6 @@ const mailAddress = z
   .string(wantedMail)
   .check(z.trim(), z.maxLength(254, wantedMail), z.regex(oneAddress, wantedMail));
 
-/** A whole row of `accounts`. */
 export const AlertedRow = z.extend(AccountRow, {
   alert_below: z.optional(alertBelow),
   contact: z.optional(
@@ -45,7 +44,6 @@ export interface AlertedAccount {
   webhook?: string | undefined;
 }
 
-/** Reads a whole row of `accounts`. */
 export function readAlertedAccount(raw: unknown, rules: { local: boolean }): RowReading<AlertedAccount> {
   const reading = readRow(AlertedRow, raw);
   if ('problem' in reading) return reading;

@@ -176,7 +176,6 @@ export const ChannelRow = z.strictObject({
   models: modelList,
   /** Public model name -> the upstream's name. */
   mapper: z._default(z.record(modelName, text, wantedMapper), {}),
-  /** What the operator pays. Absent: unknown. */
   cost: channelCost,
   priority: z._default(integer, 0),
   weight: z._default(amount, 1),
@@ -279,7 +278,6 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
   return usedRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
 }
 
-/** The names in a map of dialects that the row does not serve. */
 const strangersOf = ({ dialect, models }: ChannelRow): string[] =>
   typeof dialect === 'object' ? Object.keys(dialect).filter((name) => !models.includes(name)) : [];
 
@@ -302,5 +300,4 @@ export const channelReader = (rules: EndpointRules & ReferenceRules): TableReade
   },
 });
 
-/** The references of a row as a list, in the order written. */
 export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();

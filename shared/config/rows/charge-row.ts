@@ -37,7 +37,6 @@ const Tier = z.strictObject(
 const isAscending = (tiers: readonly { above: number }[]): boolean =>
   tiers.every(({ above }, at) => above > (tiers[at - 1]?.above ?? 0));
 
-/** Prices of calls with more than `above` tokens of input. */
 export const tiers = z.optional(
   z
     .array(Tier, wantedTiers)
@@ -61,7 +60,6 @@ export const ChargeRow = z.strictObject({
   tiers,
   max_output_tokens: z.optional(positiveInteger),
   default_output_tokens: z.optional(positiveInteger),
-  /** Input tokens of one picture. */
   image_tokens: z.optional(positiveInteger),
   /** Multiplies the estimate of the input that a reservation is made of. */
   input_factor: z.optional(numberBetween(1, 4)),

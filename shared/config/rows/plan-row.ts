@@ -32,7 +32,6 @@ export const PlanRow = z.strictObject({
 });
 export type PlanRow = z.infer<typeof PlanRow>;
 
-/** Reads one row of `plans`. */
 export const readPlan = (raw: unknown): RowReading<PlanRow> => readRow(PlanRow, raw, idleItems);
 
 const idleItems = ({ items }: PlanRow): string[] =>

@@ -146,7 +146,6 @@ export const flag = z.pipe(
   toFlag,
 );
 
-/** A list of texts. read-row.ts has already converted string sets to lists. */
 export const textList = z.array(text, 'a list (or a string set) of texts');
 
 export const modelName = z.string(wantedName).check(z.trim(), z.regex(modelNamePattern, wantedName));

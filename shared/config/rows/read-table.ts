@@ -71,7 +71,6 @@ export type ConfigRows = Record<ConfigTable, unknown[]>;
 
 export const emptyRows: ConfigRows = { channels: [], charges: [], plans: [], settings: [] };
 
-/** The key attribute of each table. */
 export const keyAttributes: Record<ConfigTable, string> = {
   channels: 'id',
   charges: 'id',
@@ -87,10 +86,8 @@ export interface ValidationResult {
   warning?: string;
 }
 
-/** The tables that make up the configuration. */
 export type ConfigTable = 'channels' | 'charges' | 'plans' | 'settings';
 
-/** The validation result of one row. */
 export interface RowResult extends ValidationResult {
   table: ConfigTable;
   /** The row's key as stored in the table. */

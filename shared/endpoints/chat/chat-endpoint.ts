@@ -41,11 +41,9 @@ function usagePlace(request: ChatRequest, clientLanguage: string | undefined): C
   return clientLanguage === 'java' ? 'none' : 'finish';
 }
 
-/** What the request says about the form of its answer. */
 interface ChatAnswerForm {
   /** Where a stream has its usage: in a chunk of its own, on the finish chunk, or nowhere. */
   usage: 'chunk' | 'finish' | 'none';
-  /** The calls are sent in OpenAI's older form. */
   legacy: boolean;
 }
 
@@ -89,7 +87,6 @@ function chatStreamRenderer({ requestId, created, model }: RenderedIdentity, for
   };
 }
 
-/** Chat Completions, `stream: false`: one JSON object at the end. */
 function chatJsonRenderer({ legacy }: ChatAnswerForm): Renderer {
   const fold = new ChunksToCompletion();
   return {
@@ -133,7 +130,6 @@ const shownUsage = (usage: ChatUsage): ChatUsage => ({
   },
 });
 
-/** Whether a request asks for its answer in the older form, `function_call`. */
 const asksForFunctionCall = ({ functions, function_call: choice }: ChatRequest): boolean =>
   (functions ?? undefined) !== undefined || (choice ?? undefined) !== undefined;
 
@@ -176,7 +172,6 @@ const isLegacy = ({ role, function_call: call }: ChatMessage): boolean =>
  * without a call stays as it is, because the client contract allows it.
  */
 function convertMessages(messages: readonly ChatMessage[]): ChatMessage[] {
-  /** The ids of the calls without a result, by name. */
   const open = new Map<string, string[]>();
   return messages.map((message, i) => {
     if (message.role === 'function') return toolMessage(message, open);
@@ -199,7 +194,6 @@ function toolMessage(message: ChatMessage, open: ReadonlyMap<string, string[]>):
 
 // Answers in OpenAI's older form of function calls, which holds one call: later parallel calls are left out.
 
-/** A chunk with `function_call` in its deltas. */
 const legacyChunk = (chunk: ChatChunk): object => ({
   ...chunk,
   choices: chunk.choices.map((choice) => ({
@@ -209,7 +203,6 @@ const legacyChunk = (chunk: ChatChunk): object => ({
   })),
 });
 
-/** A completion with `function_call` in its messages. */
 const legacyCompletion = (completion: ChatCompletion): object => ({
   ...completion,
   choices: completion.choices.map(({ message, finish_reason: reason, ...choice }) => {

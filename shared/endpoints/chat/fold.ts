@@ -17,7 +17,6 @@ import {
 import { keptForAnswer } from '../endpoint.ts';
 import { listIn, recordsIn } from '../../wire/json.ts';
 
-/** Folds the canonical stream into the one object of a non-streaming answer. */
 export class ChunksToCompletion {
   readonly #choices = new Map<number, FoldedChoice>();
   readonly #kept: Kept;
@@ -57,7 +56,6 @@ export class ChunksToCompletion {
   }
 }
 
-/** What a call takes beside its text. */
 const callBytes = 512;
 
 interface FoldedCall extends Pick<ToolCall, 'id' | 'type'> {

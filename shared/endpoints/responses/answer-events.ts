@@ -32,17 +32,12 @@ const partBytes = 512;
  */
 const sealsLengthMax = 128 * 1024;
 
-/** What the request says about its answer. */
 interface AskedAnswer {
-  /** The response object at the start, without the fields that `echo` gives. */
   started: ResponseObject;
   /** The fields of the request that are repeated in the answer, as they are in force. */
   echo: (sent: SentFacts) => JsonRecord;
-  /** The declared tools, by flat name. */
   declared: ReadonlyMap<string, DeclaredTool>;
-  /** The text of the reasoning is shown as a summary. */
   summary: boolean;
-  /** The client keeps the state of the turn. */
   keepsState: boolean;
   logprobs: boolean;
 }
@@ -69,13 +64,9 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   #quota: number | undefined;
   /** Unix seconds; undefined: the items are not closed yet. */
   #endedAt: number | undefined;
-  /** By index in the canonical stream. */
   readonly #calls = new Map<number, CallWriter>();
-  /** Annotations that came before any text. */
   #annotations: Annotation[] = [];
-  /** The phase that the upstream said last. */
   #phase: string | undefined;
-  /** The kind of the part that was written last. */
   #part: 'text' | 'refusal' | undefined;
   /** The number of opaque parts that the last seal has, or will have when its item closes. */
   #sealedParts = 0;
@@ -114,7 +105,6 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return events;
   }
 
-  /** Closes the items: what comes before the last event. */
   close(): ResponsesEvent[] {
     const events = [...this.start(), ...this.#endItems()];
     this.#endedAt ??= this.#facts.now();
@@ -134,7 +124,6 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     });
   }
 
-  /** The response of a call that is answered later. */
   queued(): ResponseObject {
     return { ...this.#response(), status: 'queued' };
   }
@@ -263,12 +252,10 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return true;
   }
 
-  /** The end of the items' ids. */
   get #suffix(): string {
     return this.#asked.started.id.replace(/^resp-/, '');
   }
 
-  /** Of an item that begins now. */
   #nextIndex(): number {
     this.#kept.bytes(itemBytes);
     return this.#queue.nextIndex;

@@ -7,14 +7,12 @@ export type ResponsesEvent = { type: string } & Record<string, unknown>;
 
 type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
-/** How an item ends. */
 interface ItemEnd {
   status: ItemStatus;
   /** What a message without a phase of its own was. Absent: unknown, because the answer was cut. */
   phase?: 'commentary' | 'final_answer';
 }
 
-/** An output item that is being written. */
 abstract class ItemWriter {
   readonly outputIndex: number;
   readonly #id: string;
@@ -47,10 +45,8 @@ abstract class ItemWriter {
     return { type: `response.${type}`, item_id: this.#id, output_index: this.outputIndex, ...more };
   }
 
-  /** The events that close its last part. */
   protected abstract closing(): ResponsesEvent[];
 
-  /** The item as it is. */
   abstract item(id: string, end: ItemEnd): OutputItem;
 }
 
@@ -81,7 +77,6 @@ type MessageItem = Item<'message', { role: 'assistant'; phase?: string; content:
 
 /** A message. Its parts are written one after the other; text and refusal are parts of their own. */
 export class MessageWriter extends ItemWriter {
-  /** The phase that the upstream said. */
   readonly phase: string | undefined;
   readonly #content: PartOf<PartType>[] = [];
   /** The text of the open part, which gets it when it closes. */
@@ -137,7 +132,6 @@ export class MessageWriter extends ItemWriter {
     return this.event(type, { content_index: this.#content.length - 1, ...more });
   }
 
-  /** The open part if it is of this type, otherwise a new one. */
   #part<Type extends PartType>(type: Type): { part: PartOf<Type>; events: ResponsesEvent[] } {
     const last = this.#content.at(-1);
     if (last?.type === type) return { part: last as PartOf<Type>, events: [] };
@@ -206,14 +200,12 @@ type CallItem = { call_id: string; name: string; namespace?: string } & (
   | Item<'custom_tool_call', { input: string }>
 );
 
-/** A call of a function, or of a custom tool, whose input is free text. */
 export class CallWriter extends ItemWriter {
   readonly #callId: string;
   readonly #tool: DeclaredTool;
   readonly #scan = new JsonScan();
   readonly #input = new GrowingText();
 
-  /** `tool`: by the names that the client gave it. */
   constructor(suffix: string, outputIndex: number, callId: string, tool: DeclaredTool) {
     super(tool.kind === 'custom' ? 'ctc' : 'fc', suffix, outputIndex);
     this.#callId = callId;
@@ -259,7 +251,6 @@ export class CallWriter extends ItemWriter {
  * pieces that wait are joined.
  */
 export class ItemQueue {
-  /** The items that are done. */
   readonly output: OutputItem[] = [];
   readonly #waiting: { item: ItemWriter; events: ResponsesEvent[] }[] = [];
 
@@ -267,12 +258,10 @@ export class ItemQueue {
     return this.output.length + this.#waiting.length;
   }
 
-  /** The item that was added last, unless it is done. */
   get last(): ItemWriter | undefined {
     return this.#waiting.at(-1)?.item;
   }
 
-  /** Whether the item may still be written. */
   has(item: ItemWriter): boolean {
     return item.outputIndex >= this.output.length;
   }
@@ -309,7 +298,6 @@ export class ItemQueue {
     return events;
   }
 
-  /** Closes the open item and opens the next. */
   #close(item: ItemWriter, itemEnd: ItemEnd): ResponsesEvent[] {
     const { item: whole, events } = item.done(itemEnd);
     this.output.push(whole);

@@ -30,22 +30,17 @@ const missedNowhere = new Set([
 ]);
 
 interface ItemsContext {
-  /** A message that stands before all items. */
   first: ChatMessage | undefined;
-  /** The converted tools that items declare, with their items. */
   tools: ReadonlyMap<ChatTool, JsonRecord>;
-  /** The effort of the request itself. */
   effort: string | undefined;
 }
 
-/** The items of one request, which are found while its input is read. */
 export class ItemsFound {
   readonly #after = new Map<ChatMessage | undefined, JsonRecord[]>();
   readonly #instead = new Map<ChatMessage, JsonRecord>();
   readonly #lost = new Set<string>();
   /** What goes up of an item, by the item: its tools are known apart. */
   readonly #carried = new Map<JsonRecord, JsonRecord>();
-  /** The effort that the last update sets. */
   effort: string | undefined;
 
   /** `before`: the message that the item follows. Returns how the item is read elsewhere; nothing: it is left out. */

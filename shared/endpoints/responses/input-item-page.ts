@@ -8,12 +8,10 @@ const limitUsual = 20;
 interface PageAsked {
   limit: number;
   order: 'asc' | 'desc';
-  /** The id of the item after which the page begins. Undefined: it is the first. */
   after: string | undefined;
   included: ReadonlySet<string>;
 }
 
-/** Throws InvalidRequest. */
 export function pageAsked(query: URLSearchParams): PageAsked {
   const limit = query.get('limit') || String(limitUsual);
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > limitMax)

@@ -25,11 +25,9 @@ interface ConvertedInput {
   sealed: Map<ChatMessage, SealedState>;
   /** A sealed item of another provider was left out. A refusal would end the session, which sends it each time. */
   foreignLeftOut: boolean;
-  /** What no message can hold. */
   found: ItemsFound;
 }
 
-/** What the items stand in. */
 interface ItemContext {
   declared: ReadonlyMap<string, DeclaredTool>;
   /** Stored items that are not read yet belong to them, with calls that outputs are for and tools that calls are of. */
@@ -179,14 +177,12 @@ function unsupported(item: InputItem, param: string): InvalidRequest {
   );
 }
 
-/** An output that is not assigned to a call yet. */
 interface CallOutput {
   callId: string;
   parts: ChatContentPart[];
   param: string;
 }
 
-/** Outputs by call id. */
 type OutputQueues = ReadonlyMap<string, CallOutput[]>;
 
 /**
@@ -304,7 +300,6 @@ const missing = (param: string, wanted: string): InvalidRequest =>
     `'${param}' must be ${wanted}: the relay keeps no files.`,
   );
 
-/** The texts of the text parts, joined by line feeds. */
 const textOfParts = (parts: readonly ChatContentPart[]): string =>
   parts.flatMap((part) => (part.type === 'text' ? [part.text ?? ''] : [])).join('\n');
 

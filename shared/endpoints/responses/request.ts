@@ -68,7 +68,6 @@ const handled = new Set([
   'client_metadata',
 ]);
 
-/** The fields of the request beside its input and its tools, under their names in chat. */
 export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => ({
   ...Object.fromEntries(
     Object.entries(sameNames).flatMap(([field, fits]) =>
@@ -81,15 +80,12 @@ export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => (
   ...outputForm(request),
 });
 
-/** Whether the client asked for the log probabilities of the text. */
 export const wantsLogprobs = (request: ResponsesRequest): boolean =>
   included(request).includes(outputLogprobs) || topLogprobs(request) > 0;
 
-/** Whether the client keeps the state of the answer and sends it back. */
 export const keepsState = (request: ResponsesRequest): boolean =>
   included(request).includes(encryptedReasoning);
 
-/** The kind of summary of the reasoning that the client asked for. */
 export function summaryKind({ reasoning }: ResponsesRequest): string | undefined {
   const kind = reasoning?.['summary'] ?? reasoning?.['generate_summary'];
   return typeof kind === 'string' && kind !== 'none' && kind !== '' ? kind : undefined;

@@ -21,7 +21,6 @@ export interface ResponseObject {
   incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
   /** Official mode only, in the final response: what the call would have cost, in yuan. */
   quota?: number;
-  /** Fields of the request, or their defaults. */
   [echoed: string]: unknown;
 }
 
@@ -57,13 +56,11 @@ interface AnswerEnd {
   output: OutputItem[];
   usage: ChatUsage;
   finish: string;
-  /** Official mode only, in yuan. */
   quota: number | undefined;
   /** Unix seconds. */
   endedAt: number;
 }
 
-/** The response object at the end of an answer. */
 export function finishedResponse(started: ResponseObject, end: AnswerEnd): ResponseObject {
   const reason = incompleteReason(end.finish);
   return {

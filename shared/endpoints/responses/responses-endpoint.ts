@@ -144,7 +144,6 @@ const neverStored = {
   prompt: 'the relay keeps no prompt templates. Send their text as instructions and input',
 } as const;
 
-/** The same for keys that may not store. */
 const notForKey = {
   previous_response_id:
     'responses are not stored for this key. Send the whole conversation as input, with store: false',
@@ -174,7 +173,6 @@ const idlesPerEvent = 4;
 /** Coding agents shorten the conversation on this code; a 413 they would send again. */
 const tooLarge = { status: 400, code: 'context_length_exceeded' };
 
-/** Responses, `stream: true`: numbered events, then the stream closes. */
 function responsesStreamRenderer(events: ChatToResponses): Renderer {
   let number = 0;
   let idles = 0;
@@ -210,13 +208,11 @@ function responsesStreamRenderer(events: ChatToResponses): Renderer {
   };
 }
 
-/** For answers that are stored. */
 const asObject = (events: ChatToResponses): Pick<Renderer, 'whole' | 'queued'> => ({
   whole: (error) => events.whole(error),
   queued: () => events.queued(),
 });
 
-/** Responses, `stream: false`: the response object of the stream's last event. */
 function responsesJsonRenderer(events: ChatToResponses): Renderer {
   return {
     ...jsonAnswer,

@@ -16,10 +16,8 @@ import type {
 } from '../endpoint.ts';
 import { callTypes, itemType, outputTypes } from './input.ts';
 
-/** What brings the items of stored turns into a request. */
 const chainField = 'previous_response_id';
 
-/** The references of a body that nobody has checked yet. */
 function references(body: unknown): StoredReferences | undefined {
   const { [chainField]: sent, input } = isRecord(body) ? body : {};
   const previous = typeof sent === 'string' ? sent : undefined;
@@ -29,7 +27,6 @@ function references(body: unknown): StoredReferences | undefined {
   return previous === undefined && items.length === 0 ? undefined : { previous, items, within };
 }
 
-/** The references among the items of a stored response. */
 const within: StoredReferences['within'] = (items) => items.flatMap((item) => referenceIn(item, chainField));
 
 /** Ids of items end with the id of their request and their place in it. */

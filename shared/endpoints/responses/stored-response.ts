@@ -19,7 +19,6 @@ export function shownResponse(status: string, response: JsonRecord): JsonRecord 
   return status === 'failed' ? { ...shown, error: response['error'] ?? runLost } : shown;
 }
 
-/** A response without an answer. */
 export const failedResponse = (response: JsonRecord, error: ErrorObject): JsonRecord => ({
   ...response,
   status: 'failed',
@@ -61,7 +60,6 @@ export const framesOf = (text: string): string[] =>
     .filter((frame) => frame !== '' && !frame.startsWith(':'))
     .map((frame) => frame + frameEnd);
 
-/** After it no event follows. */
 export const isLastFrame = (frame: string): boolean =>
   lastTypes.some((type) => frame.startsWith(`event: ${type}\n`));
 

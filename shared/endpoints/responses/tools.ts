@@ -9,7 +9,6 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 
 interface ConvertedTools {
   tools: ChatTool[];
-  /** The declared tools, by flat name. */
   declared: Map<string, DeclaredTool>;
   /** Those that an item of the input declares, with their item. */
   byItem: Map<ChatTool, JsonRecord>;
@@ -20,11 +19,9 @@ interface ConvertedTools {
   dropped: number;
 }
 
-/** A tool as the client declared it, and its path for errors. */
 interface PlacedTool {
   tool: JsonRecord;
   param: string;
-  /** The item that declares it. Absent: the request does. */
   item?: JsonRecord;
 }
 
