@@ -103,9 +103,9 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S14'],
     file: 'shared/wire/canonical-call.ts',
-    find: '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(freeMap),\n    }),\n  ),\n  /** A tool',
+    find: '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(freeMap),\n    }),\n  ),\n  custom:',
     replace:
-      '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({ required: z.optional(z.array(z.string())) })),\n    }),\n  ),\n  /** A tool',
+      '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({ required: z.optional(z.array(z.string())) })),\n    }),\n  ),\n  custom:',
     test: 'test/unit/relay/between-parties.test.ts',
     name: 'goes up as it was written, whatever it says: nothing compiles, resolves or runs it',
   },

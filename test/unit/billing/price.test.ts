@@ -1,16 +1,25 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { problemOf } from '../../../shared/billing/audit/recompute.ts';
+import type { CloseRow } from '../../../shared/billing/ledger-row.ts';
 import {
+  boughtOf,
   costOf,
+  formatPrice,
   inputCost,
   mostCost,
+  parsePrice,
+  pricedModels,
+  priceOf,
+  ruleLimits,
+  ruleOf,
   tiersOf,
   type Price,
+  type PriceRule,
   type TokenCounts,
   type WrittenPrice,
-  priceOf,
-  type PriceRule,
 } from '../../../shared/billing/price.ts';
+import { chargeOf, costsNothing, type AnswerOutcome } from '../../../shared/billing/usage.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 
 const rule = (id: number, more: Partial<PriceRule>): PriceRule => ({
@@ -23,156 +32,285 @@ const rule = (id: number, more: Partial<PriceRule>): PriceRule => ({
   ...more,
 });
 const tokens = (prompt_tokens: number, completion_tokens: number) => ({ prompt_tokens, completion_tokens });
-const nowMs = Date.UTC(2026, 10, 22);
+const [december, january] = [Date.UTC(2026, 11, 1), Date.UTC(2027, 0, 1)];
 
 describe('the price of a model', () => {
   it('is that of the rule with the lowest id that names it', () => {
-    const charges = [
-      rule(1, { models: ['other'], output: 9 }),
-      rule(2, { type: 'times-billing', output: 0.5 }),
-      rule(3, { input: 1, output: 2 }),
-    ];
-    expect(priceOf(charges, 'm', nowMs)).toEqual({
-      type: 'times-billing',
-      rule: 2,
-      perCall: 500_000_000_000n,
-    });
+    const calls = rule(2, { type: 'times-billing', output: 0.5 });
+    const charges = [rule(1, { models: ['other'], output: 9 }), calls, rule(3, { input: 1 })];
+    expect(priceOf(charges, 'm', 0)).toEqual({ type: 'times-billing', rule: 2, perCall: 500_000_000_000n });
   });
 
   it('is free by a rule, with the id of the rule, even beside prices in the row', () => {
     const charges = [rule(4, { type: 'non-billing', input: 1, output: 2 }), rule(5, { output: 3 })];
-    expect(priceOf(charges, 'm', nowMs)).toEqual({ type: 'non-billing', rule: 4 });
+    expect(priceOf(charges, 'm', 0)).toEqual({ type: 'non-billing', rule: 4 });
   });
 
   it('is free without a rule, and says that there is none', () => {
-    expect(priceOf([rule(1, { models: ['M', 'm2', 'web-m'] })], 'm', nowMs)).toEqual({
-      type: 'non-billing',
-      rule: null,
-    });
+    const others = [rule(1, { models: ['M', 'm2', 'web-m'] })];
+    expect(priceOf(others, 'm', 0)).toEqual({ type: 'non-billing', rule: null });
   });
 
   it('is by tokens, in and out, to the 12th decimal', () => {
-    expect(priceOf([rule(1, { input: 0.000_000_000_001, output: 1.25 })], 'm', nowMs)).toEqual(
-      tokenPriceOf(1n, 1_250_000_000_000n),
-    );
+    const price = priceOf([rule(1, { input: 0.000_000_000_001, output: 1.25 })], 'm', 0);
+    expect(price).toEqual(tokenPriceOf(1n, 1_250_000_000_000n));
+  });
+
+  const named = (id: number, from?: number) => rule(id, { from, input: id, image_tokens: id });
+  const dated = [named(1), named(2, january), named(3, december), named(4, december), named(5)];
+  it.each([
+    [december - 1, 1],
+    [december, 3],
+    [january - 1, 3],
+    [january, 2],
+  ])(
+    'at %d is that of rule %d, and so are its limits: the latest in force, then the lowest id',
+    (nowMs, id) => {
+      expect(ruleOf(dated, 'm', nowMs)?.id).toBe(id);
+      expect(priceOf(dated, 'm', nowMs)).toMatchObject({ rule: id });
+      expect(ruleLimits(dated, 'm', nowMs)).toMatchObject({ imageTokens: id, inputFactor: 1 });
+    },
+  );
+
+  it('is none before the first comes into force', () => {
+    expect(ruleOf([named(1, january)], 'm', january - 1)).toBeUndefined();
+    const later = rule(2, { from: december, models: ['n'] });
+    expect(pricedModels([named(1, january), later], december)).toEqual(new Set(['n']));
   });
 });
 
 describe('the cost of a call', () => {
-  const cases: [string, Partial<PriceRule>, number, number, bigint][] = [
+  it.each<[string, Partial<PriceRule>, number, number, bigint]>([
     ['nothing when it is free', { type: 'non-billing', output: 5 }, 1_000_000, 1_000_000, 0n],
     ['the output price once, whatever was used', { type: 'times-billing', output: 0.3 }, 9, 0, 300_000_000n],
     ['input and output per 1,000 tokens', { input: 0.002, output: 0.006 }, 1_000, 500, 5_000_000n],
     ['a thousandth for a token', { input: 0.002, output: 0.006 }, 1, 0, 2_000n],
-    ['nothing for no tokens', { input: 0.002, output: 0.006 }, 0, 0, 0n],
     ['rounded once, not for each part', { input: 0.000_000_4, output: 0.000_000_4 }, 1, 1, 1n],
     ['rounded up from a half', { input: 0.000_000_5 }, 1, 0, 1n],
     ['rounded down below a half', { input: 0.000_000_499 }, 1, 0, 0n],
     [
-      'exact beyond what a float holds',
+      'exact beyond floats',
       { input: 0.1, output: 1e6 },
       100_000_003,
       99_999_999,
       100_000_009_000_000_300_000n,
     ],
-  ];
-  it.each(cases)('is %s', (_case, more, prompt, completion, nano) => {
-    expect(costOf(priceOf([rule(1, more)], 'm', nowMs), tokens(prompt, completion))).toBe(nano);
+  ])('is %s', (_case, more, prompt, completion, nano) => {
+    expect(costOf(priceOf([rule(1, more)], 'm', 0), tokens(prompt, completion))).toBe(nano);
   });
 });
 
 /** A call of 1,000 + 4,000 + 300 + 20 tokens of input and 100 of output. */
-const cached: TokenCounts = {
-  prompt_tokens: 5_320,
-  completion_tokens: 100,
-  prompt_tokens_details: { cached_tokens: 4_000, cache_write_tokens: 300, cache_write_1h_tokens: 20 },
-};
-const vendor: WrittenPrice = {
-  input: 0.02,
-  output: 0.1,
-  cached_input: 0.002,
-  cache_write: 0.025,
-  cache_write_1h: 0.04,
-};
+const split = { cached_tokens: 4_000, cache_write_tokens: 300, cache_write_1h_tokens: 20 };
+const cached: TokenCounts = { ...tokens(5_320, 100), prompt_tokens_details: split };
+const cache = { cached_input: 0.002, cache_write: 0.025, cache_write_1h: 0.04 };
+const vendor: WrittenPrice = { input: 0.02, output: 0.1, ...cache };
 const long = { above: 200_000, input: 0.04, output: 0.15 };
 const priced = (written: WrittenPrice): Price & { type: 'token-billing' } => ({
   type: 'token-billing',
-  rule: 1,
+  rule: 3,
   tiers: tiersOf(written),
 });
 
-describe('input that an upstream cached', () => {
-  it('is charged once, each part at its own price, the rest as input', () => {
-    // 1,000 x 0.02 + 4,000 x 0.002 + 300 x 0.025 + 20 x 0.04 + 100 x 0.1, per 1,000.
-    expect(costOf(priced(vendor), cached)).toBe(46_300_000n);
-  });
-
-  it('costs what input costs where the rule has no price for it', () => {
-    expect(costOf(priced({ input: 0.02, output: 0.1 }), cached)).toBe(116_400_000n);
-    expect(costOf(priced({ ...vendor, cached_input: undefined }), cached)).toBe(118_300_000n);
-    expect(costOf(priced({ ...vendor, cached_input: 0 }), cached)).toBe(38_300_000n);
-  });
+it.each<[string, WrittenPrice, bigint]>([
+  // 1,000 x 0.02 + 4,000 x 0.002 + 300 x 0.025 + 20 x 0.04 + 100 x 0.1, per 1,000.
+  ['each part at its own price, the rest as input', vendor, 46_300_000n],
+  ['like input where the rule has no price for it', { input: 0.02, output: 0.1 }, 116_400_000n],
+  ['like input for one part alone', { ...vendor, cached_input: undefined }, 118_300_000n],
+  ['at nothing where the rule says so', { ...vendor, cached_input: 0 }, 38_300_000n],
+])('input that an upstream cached is charged once: %s', (_case, written, nano) => {
+  expect(costOf(priced(written), cached)).toBe(nano);
 });
 
 describe('tiers', () => {
   const tiered = priced({ ...vendor, tiers: [long, { above: 500_000, input: 0.08, output: 0.3 }] });
-  const call = (read: number, uncached: number): TokenCounts => ({
-    prompt_tokens: read + uncached,
-    completion_tokens: 1_000,
-    prompt_tokens_details: { cached_tokens: read },
-  });
-
   it.each([
-    ['up to the step', call(0, 200_000), 4_100_000_000n],
-    ['one token above it, for all tokens of the call', call(0, 200_001), 8_150_040_000n],
-    ['by all input, though most of it was read from the cache', call(200_000, 1), 8_150_040_000n],
-    ['in the first, where cached input keeps its price', call(199_999, 1), 500_018_000n],
-    ['of several the highest that is passed', call(0, 500_001), 40_300_080_000n],
-  ])('price a call %s', (_case, used, nano) => {
+    ['up to the step', 0, 200_000, 4_100_000_000n],
+    ['one token above it, for all tokens of the call', 0, 200_001, 8_150_040_000n],
+    ['by all input, though most of it was read from the cache', 200_000, 1, 8_150_040_000n],
+    ['in the first, where cached input keeps its price', 199_999, 1, 500_018_000n],
+    ['of several the highest that is passed', 0, 500_001, 40_300_080_000n],
+  ])('price a call %s', (_case, read, rest, nano) => {
+    const used = { ...tokens(read + rest, 1_000), prompt_tokens_details: { cached_tokens: read } };
     expect(costOf(tiered, used)).toBe(nano);
   });
 
-  it('price the input alone in the same way', () => {
+  it('price the input alone, and count for the reserve only where the input can reach them', () => {
     expect(inputCost(tiered, 200_001)).toBe(8_000_040_000n);
     expect(inputCost({ type: 'times-billing', rule: 1, perCall: 1n }, 9)).toBe(0n);
-  });
-
-  it('count for the reserve only where the input can reach them', () => {
-    // The dearest input is what is written for an hour, 0.04; above the step the plain input costs as much.
-    expect(mostCost(tiered, 190_476, 10)).toBe(7_620_040_000n);
-    // A tokenizer may count 5 % more, and is then above the step.
-    expect(mostCost(tiered, 190_477, 10)).toBe(7_620_580_000n);
-    expect(mostCost(tiered, 200_001, 10)).toBe(8_001_540_000n);
-    expect(mostCost(tiered, 500_001, 10)).toBe(40_003_080_000n);
+    // The dearest input is what is written for an hour; above the step the plain input costs as much. A tokenizer may
+    // count 5 % more, and is then above it.
+    const most = [190_476, 190_477, 200_001, 500_001].map((input) => mostCost(tiered, input, 10));
+    expect(most).toEqual([7_620_040_000n, 7_620_580_000n, 8_001_540_000n, 40_003_080_000n]);
     expect(mostCost({ type: 'times-billing', rule: 1, perCall: 5_000n }, 9, 9)).toBe(5n);
   });
 });
 
 const yuan = fc.integer({ min: 0, max: 5_000_000 }).map((micro) => micro / 1_000_000);
-const rates = {
-  input: yuan,
-  output: yuan,
-  cached_input: fc.option(yuan, { nil: undefined }),
-  cache_write: fc.option(yuan, { nil: undefined }),
-  cache_write_1h: fc.option(yuan, { nil: undefined }),
-};
-const written: fc.Arbitrary<WrittenPrice> = fc.record({
-  ...rates,
-  tiers: fc
-    .array(fc.record({ ...rates, above: fc.integer({ min: 1, max: 4_000 }) }), { maxLength: 3 })
-    .map((tiers) => tiers.toSorted((a, b) => a.above - b.above)),
-});
+const maybe = fc.option(yuan, { nil: undefined });
+const rates = { input: yuan, output: yuan, cached_input: maybe, cache_write: maybe, cache_write_1h: maybe };
+const tier = fc.record({ ...rates, above: fc.integer({ min: 1, max: 4_000 }) });
+const tiersByStep = fc
+  .array(tier, { maxLength: 3 })
+  .map((list) => list.toSorted((a, b) => a.above - b.above));
+const anyPrice: fc.Arbitrary<Price> = fc.oneof(
+  fc.record({ ...rates, tiers: tiersByStep }).map(priced),
+  fc.record({ type: fc.constant('non-billing' as const), rule: fc.option(fc.nat()) }),
+  fc.record({
+    type: fc.constant('times-billing' as const),
+    rule: fc.nat(),
+    perCall: fc.bigInt({ min: 0n, max: 10n ** 24n }),
+  }),
+);
 const part = fc.integer({ min: 0, max: 1_000 });
+const anyCall: fc.Arbitrary<TokenCounts> = fc
+  .tuple(part, part, part, part, part)
+  .map(([plain, cached_tokens, cache_write_tokens, cache_write_1h_tokens, completion_tokens]) => ({
+    prompt_tokens: plain + cached_tokens + cache_write_tokens + cache_write_1h_tokens,
+    completion_tokens,
+    prompt_tokens_details: { cached_tokens, cache_write_tokens, cache_write_1h_tokens },
+  }));
 
 it('the most that a call can cost is never less than what it costs, however its input is split', () => {
   fc.assert(
-    fc.property(written, part, part, part, part, part, (price, a, b, c, d, output) => {
-      const prompt_tokens = a + b + c + d;
-      const details = { cached_tokens: b, cache_write_tokens: c, cache_write_1h_tokens: d };
-      const used = { prompt_tokens, completion_tokens: output, prompt_tokens_details: details };
-      const cost = costOf(priced(price), used);
-      expect(mostCost(priced(price), prompt_tokens, output) >= cost).toBe(true);
-      expect(mostCost(priced(price), prompt_tokens + 500, output + 7) >= cost).toBe(true);
+    fc.property(anyPrice, anyCall, part, (price, used, more) => {
+      const most = mostCost(price, used.prompt_tokens + more, used.completion_tokens + more);
+      expect(most >= costOf(price, used)).toBe(true);
     }),
   );
+});
+
+describe('a price in short', () => {
+  const tiered = priced({ ...vendor, tiers: [long] });
+  it.each<[Price, string, number?]>([
+    [{ type: 'non-billing', rule: null }, '-:free'],
+    [{ type: 'non-billing', rule: 7 }, '7:free'],
+    [{ type: 'times-billing', rule: 2, perCall: 500_000_000_000n }, '2:call:0.5'],
+    [tokenPriceOf(2_000_000_000n, 1n, 3), '3:tokens:0.002:0.000000000001'],
+    [tiered, '3:tokens:0.02:0.1:0.002:0.025:0.04', 200_000],
+    [tiered, '3:tokens:0.04:0.15:above=200000', 200_001],
+  ])(
+    'names the rule and its prices in yuan, of several tiers that of the tokens: %#',
+    (price, text, input = 1) => {
+      expect(formatPrice(price, tokens(input, 0))).toBe(text);
+      const read = parsePrice(text);
+      expect(read && formatPrice(read, tokens(input, 0))).toBe(text);
+    },
+  );
+
+  it('reads back as what a call cost, so that a bill can be computed again from its row alone', () => {
+    fc.assert(
+      fc.property(anyPrice, anyCall, (price, used) => {
+        const read = parsePrice(formatPrice(price, used));
+        expect(read && costOf(read, used)).toEqual(costOf(price, used));
+      }),
+    );
+  });
+
+  const bad = [
+    '',
+    'x',
+    '1',
+    '1:call',
+    '1:call:',
+    '1:call:x',
+    '-:call:1',
+    '1:call:-1',
+    '1.5:call:1',
+    'x:free',
+  ];
+  const badTokens = ['1:tokens:1', '1:tokens:1:above=5', '1:tokens:1:2:3', '1:tokens:1:2:3:4:5:6:7:8:9'];
+  it.each([...bad, ...badTokens, '1:tokens:1:2:above=0', '1:tokens:1:2:over=7'])(
+    'is not made of %j',
+    (text) => {
+      expect(parsePrice(text)).toBeUndefined();
+    },
+  );
+});
+
+describe('a ledger row is recomputed from itself', () => {
+  const row = (more: Partial<CloseRow>): CloseRow => ({
+    account: 'acme',
+    id: '01m81b5hbv5v6x8y9z0a1b2c3d',
+    at: '2026-11-22T00:00:00Z',
+    kind: 'settled',
+    model: 'm',
+    key: '6f2d3c5e8a1b',
+    charge: 46_800_000n,
+    reserved: 1_000_000_000n,
+    ...tokens(1_200, 350),
+    price: '1:tokens:0.018:0.072',
+    ...more,
+  });
+  const ofCache = { ...tokens(5_320, 100), ...split, price: '1:tokens:0.02:0.1:0.002:0.025:0.04' };
+  const longPrice = '1:tokens:0.04:0.15:above=200000';
+  const ofLong = { ...tokens(200_001, 1_000), cached_tokens: 200_000, price: longPrice };
+
+  it.each<[string, Partial<CloseRow>, string | undefined]>([
+    ['a price without parts', { cached_tokens: 1_024 }, undefined],
+    ['prices of the cache', { ...ofCache, charge: 46_300_000n }, undefined],
+    ['a higher tier', { ...ofLong, charge: 8_150_040_000n }, undefined],
+    ['an expiry, for its input', { kind: 'expired', price: longPrice, charge: 40_000n }, undefined],
+    ['an official call', { ...ofCache, official: true, charge: 0n, cost: 46_300_000n }, undefined],
+    [
+      'cached tokens charged twice',
+      { ...ofCache, charge: 54_300_000n },
+      'charges 0.0543 yuan, wanted 0.0463',
+    ],
+    ['a cache charged like other input', { ...ofCache, charge: 116_400_000n }, 'wanted 0.0463'],
+    ['a double price', { charge: 93_600_000n }, 'wanted 0.0468'],
+    ['a price for a million', { charge: 46_800n }, 'wanted 0.0468'],
+    [
+      'a tier that it does not come to',
+      { ...ofLong, prompt_tokens: 200_000 },
+      'more than 200000 input tokens',
+    ],
+  ])('%s', (_case, more, problem) => {
+    if (problem === undefined) expect(problemOf(row(more))).toBeUndefined();
+    else expect(problemOf(row(more))).toContain(problem);
+  });
+});
+
+describe('what an answer costs by tokens, per call, and free of charge', () => {
+  const outcome = (more: Partial<AnswerOutcome>) => ({
+    failed: false,
+    anyContent: true,
+    usage: tokens(100, 10),
+    ...more,
+  });
+  /** 1 and 2 nano-yuan a token. */
+  const perToken = tokenPriceOf(1_000_000n, 2_000_000n);
+  const perCall: Price = { type: 'times-billing', rule: 2, perCall: 50_000n };
+  it.each<[string, AnswerOutcome, bigint, bigint]>([
+    ['a whole answer', outcome({}), 120n, 50n],
+    ['a whole answer that the upstream calls free', outcome({ usage: tokens(0, 0) }), 0n, 50n],
+    ['a whole answer without a word in it', outcome({ anyContent: false }), 120n, 0n],
+    ['a failure before any output', outcome({ failed: true, anyContent: false }), 0n, 0n],
+    ['an answer that was cut', outcome({ failed: true }), 120n, 50n],
+    ['an answer whose client left before any of it', outcome({ leftEarly: true }), 120n, 0n],
+  ])('%s', (_case, ending, byTokens, byCall) => {
+    const prices: Price[] = [perToken, perCall, { type: 'non-billing', rule: 3 }];
+    expect(prices.map((price) => chargeOf(price, ending))).toEqual([byTokens, byCall, 0n]);
+    expect(costsNothing(ending)).toBe(ending.failed && !ending.anyContent);
+  });
+});
+
+describe('what a call cost the operator', () => {
+  const used = { ...tokens(3_000, 1_000), prompt_tokens_details: { cached_tokens: 2_000 } };
+  const plain = { input: 0.01, output: 0.02 };
+  const dollars = { input: 0.000_15, output: 0.000_6, currency: 'USD', rate: 7.123_456 };
+  it.each<[string, Parameters<typeof boughtOf>[0], bigint | undefined]>([
+    ['by the cache', { a: { ...plain, cached_input: 0.001 } }, 32_000_000n],
+    ['by tiers', { a: { ...plain, tiers: [{ above: 2_999, input: 0.1, output: 0.2 }] } }, 500_000_000n],
+    ['nothing, though others cost', { a: { input: 0, output: 0 }, '*': plain }, 0n],
+    ['that of all others', { b: { input: 0, output: 0 }, '*': plain }, 50_000_000n],
+    // (3 x 0.00015 + 0.0006) x 7.123456 = 0.0074796288
+    ['in yuan, rounded once', { a: dollars }, 7_479_629n],
+    ['by the call', { '*': { per_call: 0.05, rate: 7 } }, 350_000_000n],
+    ['by the call and by tokens', { '*': { per_call: 0.05, input: 0.01, output: 0 } }, 80_000_000n],
+    ['unknown', { b: plain }, undefined],
+    ['unknown without prices', undefined, undefined],
+  ])('%s', (_case, cost, nano) => {
+    expect(boughtOf(cost, 'a', used)).toBe(nano);
+  });
 });

@@ -7,14 +7,16 @@ import {
   type CallEstimate,
   type ReserveNeed,
 } from '../../../shared/billing/reservation.ts';
-import { costOf, inputCost, type Price } from '../../../shared/billing/price.ts';
+import { costOf, type Price } from '../../../shared/billing/price.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
+import type { QuotaItem } from '../../../shared/billing/quota-item.ts';
 import { entry, quota } from './quota-fixtures.ts';
 
 /** 1,000 nano-yuan a token in, 2,000 out. */
 const perToken = tokenPriceOf(1_000_000_000n, 2_000_000_000n);
 const perCall: Price = { type: 'times-billing', rule: 2, perCall: 5_000_000n };
 const free: Price = { type: 'non-billing', rule: 3 };
+const inputOnly = tokenPriceOf(1_000_000_000n, 0n);
 
 const slot = (itemId: string, limit: number | null): PlanSlot => ({
   itemId,
@@ -24,193 +26,185 @@ const slot = (itemId: string, limit: number | null): PlanSlot => ({
   limit,
   resetsAtMs: 0,
 });
+const usual = {
+  inputTokens: 80,
+  inputTokensMax: 100,
+  n: 1,
+  outputTokensMax: 1_000,
+  outputTokensLeast: 64,
+  heldWhole: true,
+};
 const need = (more: Partial<ReserveNeed> = {}, estimate: Partial<CallEstimate> = {}): ReserveNeed => ({
   id: 'call1',
   price: perToken,
   slots: [],
-  estimate: {
-    inputTokens: 80,
-    inputTokensMax: 100,
-    n: 1,
-    outputTokensMax: 1_000,
-    outputTokensLeast: 64,
-    heldWhole: true,
-    ...estimate,
-  },
+  estimate: { ...usual, ...estimate },
   key: 'key1',
   minute: 7,
   takesNothing: false,
   ...more,
 });
+const lowered = (estimate: Partial<CallEstimate> = {}) => need({}, { heldWhole: false, ...estimate });
 
+const fortune = 10n ** 9n;
+const rich = quota(fortune);
 /** An item with a fortune on which these plan entries were used once. */
-const use = (...used: string[]) => quota(10n ** 9n, { plan: new Map(used.map((id) => [`${id}@1`, 1])) });
-
+const use = (...used: string[]) => quota(fortune, { plan: new Map(used.map((id) => [`${id}@1`, 1])) });
+const opened = (count: number, amount = 0n) =>
+  new Map(Array.from({ length: count }, (_, index) => [`x${index}`, entry({ amount })] as const));
+const paid = (amount: bigint, atLeast = amount) => ({ amount, atLeast });
 const short = (available: bigint, amount: bigint) => ({ reason: 'quota', available, need: amount });
+const slots = [slot('a', 1), slot('b', 1), slot('c', null)];
+const full = { price: perCall, slots: [slot('a', 1), slot('b', 0)] };
+const least = { ...paid(228_000n), limitedTo: 64, limitedBy: 'balance' };
+const places = new Map([['key1', new Set(['a', 'b'])]]);
+const minute = { rate: { minute: 7, count: 2, tokens: 9 } };
+const gift = tokenPriceOf(0n, 0n);
+const budget = (budgetLeft: bigint, heldWhole = false) => need({ budgetLeft }, { heldWhole });
 
 describe('a call is paid', () => {
-  it('from the balance: input at most and all that may be answered', () => {
-    expect(planReserve(need(), quota(2_100_000n))).toEqual({ amount: 2_100_000n, atLeast: 2_100_000n });
-  });
-
-  it('from the balance for each of n answers', () => {
-    expect(planReserve(need({}, { n: 3 }), quota(10n ** 9n))).toEqual({
-      amount: 6_100_000n,
-      atLeast: 6_100_000n,
-    });
-  });
-
-  it('from the first plan entry that has room, before any balance', () => {
-    const slots = [slot('a', 1), slot('b', 1), slot('c', null)];
-    expect(planReserve(need({ slots }), use())).toEqual({ slot: slots[0], amount: 0n, atLeast: 0n });
-    expect(planReserve(need({ slots }), use('a'))).toEqual({ slot: slots[1], amount: 0n, atLeast: 0n });
-    expect(planReserve(need({ slots }), use('a', 'b', 'c'))).toEqual({
-      slot: slots[2],
-      amount: 0n,
-      atLeast: 0n,
-    });
-  });
-
-  it('from the balance when every entry is full', () => {
-    const full = quota(10_000n, { plan: new Map([['a@1', 1]]) });
-    expect(planReserve(need({ price: perCall, slots: [slot('a', 1), slot('b', 0)] }), full)).toEqual({
-      amount: 5_000n,
-      atLeast: 5_000n,
-    });
-  });
-
-  it('with nothing when it takes nothing, whatever the plan and the balance', () => {
-    expect(planReserve(need({ takesNothing: true, slots: [slot('a', 1)] }), quota(-5n))).toEqual({
-      amount: 0n,
-      atLeast: 0n,
-    });
-  });
-
-  it('with nothing when its price is 0, even below zero', () => {
-    const gift = tokenPriceOf(0n, 0n);
-    expect(planReserve(need({ price: gift }), quota(-5n))).toEqual({ amount: 0n, atLeast: 0n });
-    expect(planReserve(need({ price: free }), quota(-5n))).toEqual({ amount: 0n, atLeast: 0n });
+  it.each<[string, ReserveNeed, QuotaItem, object]>([
+    ['input at most and all that may be answered', need(), quota(2_100_000n), paid(2_100_000n)],
+    ['each of n answers', need({}, { n: 3 }), rich, paid(6_100_000n)],
+    ['from the first plan entry that has room', need({ slots }), use(), { slot: slots[0], ...paid(0n) }],
+    ['from the next one', need({ slots }), use('a'), { slot: slots[1], ...paid(0n) }],
+    ['from one without a limit', need({ slots }), use('a', 'b', 'c'), { slot: slots[2], ...paid(0n) }],
+    ['from the balance when every entry is full', need(full), use('a'), paid(5_000n)],
+    ['with nothing where it takes nothing', need({ takesNothing: true, slots }), quota(-5n), paid(0n)],
+    ['with nothing at a price of 0, even below zero', need({ price: gift }), quota(-5n), paid(0n)],
+    ['with nothing when it is free', need({ price: free }), quota(-5n), paid(0n)],
+    [
+      'beside fewer calls of the key',
+      need({ maxConcurrency: 3 }),
+      quota(fortune, { places }),
+      paid(2_100_000n),
+    ],
+    [
+      'beside others of another key',
+      need({ maxConcurrency: 2, key: 'key2' }),
+      quota(fortune, { places }),
+      paid(2_100_000n),
+    ],
+    ['in a minute with room', need({ accountRpm: 3 }), quota(fortune, minute), paid(2_100_000n)],
+    ['in the next minute', need({ accountRpm: 2, minute: 8 }), quota(fortune, minute), paid(2_100_000n)],
+  ])('%s', (_case, asked, item, payment) => {
+    expect(planReserve(asked, item)).toEqual(payment);
   });
 });
 
 describe('a call is refused', () => {
-  it('when the balance is short of a price per call, by whatever it is short', () => {
-    expect(planReserve(need({ price: perCall }), quota(4_999n))).toEqual(short(4_999n, 5_000n));
-  });
-
-  it('when the balance does not cover the input and the fewest tokens', () => {
-    expect(planReserve(need(), quota(227_999n))).toEqual(short(227_999n, 228_000n));
-    expect(planReserve(need(), quota(-1n))).toEqual(short(-1n, 228_000n));
-  });
-
-  it('for now when running calls hold what it needs', () => {
-    const open = new Map([['other', entry({ amount: 227_000n })]]);
-    const held = quota(1_000n, { open });
-    expect(planReserve(need(), held)).toEqual({ reason: 'reserved', available: 1_000n, need: 228_000n });
-    expect(planReserve(need(), quota(999n, { open }))).toMatchObject({ reason: 'quota' });
-  });
-
-  it('when only input is paid for and the balance does not cover it: no limit could help', () => {
-    const inputOnly = tokenPriceOf(1_000_000_000n, 0n);
-    expect(planReserve(need({ price: inputOnly }), quota(99_999n))).toEqual(short(99_999n, 100_000n));
-  });
-
-  it('when as many calls of the account are open as can be', () => {
-    const open = new Map(Array.from({ length: 100 }, (_, index) => [`x${index}`, entry()] as const));
-    expect(planReserve(need({ takesNothing: true, accountConcurrency: 100 }), quota(1n, { open }))).toEqual({
-      reason: 'open_entries',
-    });
-  });
-
-  it("when the key has all its calls under way, and not for another key's", () => {
-    const item = quota(10n ** 9n, { places: new Map([['key1', new Set(['a', 'b'])]]) });
-    expect(planReserve(need({ maxConcurrency: 2 }), item)).toEqual({ reason: 'concurrency' });
-    expect(planReserve(need({ maxConcurrency: 3 }), item)).toMatchObject({ amount: 2_100_000n });
-    expect(planReserve(need({ maxConcurrency: 2, key: 'key2' }), item)).toMatchObject({ amount: 2_100_000n });
-  });
-
-  it('when the account has made all its calls of the minute, and not in the next', () => {
-    const item = quota(10n ** 9n, { rate: { minute: 7, count: 2, tokens: 9 } });
-    expect(planReserve(need({ accountRpm: 2 }), item)).toEqual({ reason: 'account_rpm' });
-    expect(planReserve(need({ accountRpm: 2, minute: 6 }), item)).toEqual({ reason: 'account_rpm' });
-    expect(planReserve(need({ accountRpm: 3 }), item)).toMatchObject({ amount: 2_100_000n });
-    expect(planReserve(need({ accountRpm: 2, minute: 8 }), item)).toMatchObject({ amount: 2_100_000n });
-  });
-});
-
-describe('a limit that the client asked for', () => {
-  it('is held whole when the balance covers it', () => {
-    expect(planReserve(need(), quota(2_100_000n))).toEqual({ amount: 2_100_000n, atLeast: 2_100_000n });
-  });
-
-  it('is lowered to half of a balance that does not', () => {
-    expect(planReserve(need(), quota(1_000_000n))).toEqual({
-      amount: 500_000n,
-      atLeast: 1_000_000n,
-      limitedTo: 200,
-      limitedBy: 'balance',
-    });
+  it.each<[string, ReserveNeed, QuotaItem, object]>([
+    ['short of a price per call', need({ price: perCall }), quota(4_999n), short(4_999n, 5_000n)],
+    ['short of the input and the fewest tokens', need(), quota(227_999n), short(227_999n, 228_000n)],
+    ['below zero', need(), quota(-1n), short(-1n, 228_000n)],
+    [
+      'short of the input, when only that is paid',
+      need({ price: inputOnly }),
+      quota(99_999n),
+      short(99_999n, 100_000n),
+    ],
+    [
+      'for now when running calls hold what it needs',
+      need(),
+      quota(1_000n, { open: opened(1, 227_000n) }),
+      { reason: 'reserved', available: 1_000n, need: 228_000n },
+    ],
+    ['for good when they do not', need(), quota(999n, { open: opened(1, 227_000n) }), short(999n, 228_000n)],
+    [
+      'when as many calls of the account are open as can be',
+      need({ takesNothing: true, accountConcurrency: 100 }),
+      quota(1n, { open: opened(100) }),
+      { reason: 'open_entries' },
+    ],
+    [
+      'beside all calls of the key',
+      need({ maxConcurrency: 2 }),
+      quota(fortune, { places }),
+      { reason: 'concurrency' },
+    ],
+    [
+      'after all calls of the minute',
+      need({ accountRpm: 2 }),
+      quota(fortune, minute),
+      { reason: 'account_rpm' },
+    ],
+    [
+      'in a minute that is over',
+      need({ accountRpm: 2, minute: 6 }),
+      quota(fortune, minute),
+      { reason: 'account_rpm' },
+    ],
+    [
+      'after all tokens of the minute',
+      need({ accountTpm: 9 }),
+      quota(fortune, minute),
+      { reason: 'account_tpm' },
+    ],
+    ['beyond its budget', budget(227_999n), rich, { reason: 'budget', left: 227_999n, need: 228_000n }],
+  ])('%s', (_case, asked, item, refusal) => {
+    expect(planReserve(asked, item)).toEqual(refusal);
   });
 });
 
-describe('the usual limit', () => {
-  const usual = { heldWhole: false };
-  it('is held when that leaves half of the balance to others', () => {
-    const plan = planReserve(need({}, usual), quota(4_200_000n));
-    expect(plan).toEqual({ amount: 2_100_000n, atLeast: 4_200_000n });
+describe('a limit that the client asked for, or the usual one', () => {
+  it.each<[string, ReserveNeed, bigint, object]>([
+    [
+      'is lowered to half of a balance that does not',
+      need(),
+      1_000_000n,
+      { ...paid(500_000n, 1_000_000n), limitedTo: 200, limitedBy: 'balance' },
+    ],
+    [
+      'is held when that leaves half of the balance to others',
+      lowered(),
+      4_200_000n,
+      paid(2_100_000n, 4_200_000n),
+    ],
+    [
+      'is lowered to half of the balance',
+      lowered(),
+      4_000_000n,
+      { ...paid(2_000_000n, 4_000_000n), limitedTo: 950, limitedBy: 'balance' },
+    ],
+    [
+      'is divided among n answers',
+      lowered({ n: 2 }),
+      2_000_000n,
+      { ...paid(1_000_000n, 2_000_000n), limitedTo: 225, limitedBy: 'balance' },
+    ],
+    ['is lowered to the fewest tokens', lowered(), 228_000n, least],
+    ['and then needs no more than these cost', lowered(), 400_000n, least],
+    [
+      'is never lowered below what the client asked for',
+      lowered({ outputTokensMax: 20 }),
+      140_000n,
+      paid(140_000n),
+    ],
+    [
+      'is lowered by a budget, as by the balance',
+      budget(4_000_000n),
+      fortune,
+      { ...paid(2_000_000n, 4_000_000n), limitedTo: 950, limitedBy: 'budget' },
+    ],
+    ['takes a budget whole that covers it', budget(2_100_000n, true), fortune, paid(2_100_000n)],
+    [
+      'names the balance when that is the smaller one',
+      budget(4_000_000n),
+      1_000_000n,
+      { ...paid(500_000n, 1_000_000n), limitedTo: 200, limitedBy: 'balance' },
+    ],
+    [
+      'asks the budget for nothing that a plan pays',
+      need({ slots, budgetLeft: 0n }),
+      fortune,
+      { slot: slots[0], ...paid(0n) },
+    ],
+  ])('%s', (_case, asked, available, payment) => {
+    expect(planReserve(asked, quota(available))).toEqual(payment);
   });
 
-  it('is lowered to half of the balance', () => {
-    const plan = planReserve(need({}, usual), quota(4_000_000n));
-    expect(plan).toEqual({ amount: 2_000_000n, atLeast: 4_000_000n, limitedTo: 950, limitedBy: 'balance' });
-  });
-
-  it('is divided among n answers', () => {
-    const plan = planReserve(need({}, { ...usual, n: 2 }), quota(2_000_000n));
-    expect(plan).toEqual({ amount: 1_000_000n, atLeast: 2_000_000n, limitedTo: 225, limitedBy: 'balance' });
-  });
-
-  it('is lowered to the fewest tokens, and then needs no more than these cost', () => {
-    const fewest = { amount: 228_000n, atLeast: 228_000n, limitedTo: 64, limitedBy: 'balance' };
-    expect(planReserve(need({}, usual), quota(228_000n))).toEqual(fewest);
-    expect(planReserve(need({}, usual), quota(400_000n))).toEqual(fewest);
-    expect(planReserve(need({}, usual), quota(10n ** 9n), { lastTry: true })).toEqual(fewest);
-  });
-
-  it('is never lowered below what the client asked for', () => {
-    const estimate = { ...usual, outputTokensMax: 20 };
-    expect(planReserve(need({}, estimate), quota(140_000n))).toEqual({ amount: 140_000n, atLeast: 140_000n });
-    expect(planReserve(need({}, estimate), quota(139_999n))).toMatchObject({ reason: 'quota' });
-  });
-});
-
-describe("a key's budget", () => {
-  const rich = quota(10n ** 9n);
-  it('lowers the limit to half of what is left, as the balance does', () => {
-    const plan = planReserve(need({ budgetLeft: 4_000_000n }, { heldWhole: false }), rich);
-    expect(plan).toEqual({ amount: 2_000_000n, atLeast: 4_000_000n, limitedTo: 950, limitedBy: 'budget' });
-  });
-
-  it('is taken whole by a limit that the client asked for, if it covers that', () => {
-    expect(planReserve(need({ budgetLeft: 2_100_000n }), rich)).toEqual({
-      amount: 2_100_000n,
-      atLeast: 2_100_000n,
-    });
-  });
-
-  it('refuses what it does not cover, whatever the balance covers', () => {
-    const plan = planReserve(need({ budgetLeft: 227_999n }), rich);
-    expect(plan).toEqual({ reason: 'budget', left: 227_999n, need: 228_000n });
-  });
-
-  it('is asked for nothing by calls that a plan pays', () => {
-    const slots = [slot('a', 1)];
-    expect(planReserve(need({ slots, budgetLeft: 0n }), rich)).toMatchObject({ amount: 0n });
-  });
-
-  it('is not named when the balance is the smaller one', () => {
-    const plan = planReserve(need({ budgetLeft: 4_000_000n }, { heldWhole: false }), quota(1_000_000n));
-    expect(plan).toMatchObject({ amount: 500_000n, limitedBy: 'balance' });
+  it('is the least at the last try', () => {
+    expect(planReserve(lowered(), rich, { lastTry: true })).toEqual(least);
   });
 });
 
@@ -238,11 +232,5 @@ describe('what is held', () => {
         expect('reason' in plan && available >= amountOf(price, estimate)).toBe(false);
       }),
     );
-  });
-});
-
-describe('the input', () => {
-  it('costs its tokens, and nothing where only calls are paid for', () => {
-    expect([perToken, perCall, free].map((price) => inputCost(price, 80))).toEqual([80_000n, 0n, 0n]);
   });
 });

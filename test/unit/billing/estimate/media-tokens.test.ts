@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { estimateInput, hasMedia } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { zlibInflate } from '../../../../shared/adapters/system/node-ports.ts';
 import { mediaReader, pictureSize } from '../../../../shared/billing/estimate/media-tokens.ts';
+import type { ChatContentPart } from '../../../../shared/wire/canonical-call.ts';
 import { base64, dataUrl, printed, savedAgain } from '../../../support/pdf-files.ts';
 
 const encoded = (type: string, bytes: number[]): string =>
@@ -21,44 +22,30 @@ const jpeg = (...segments: number[]): string =>
 /** An extension of a GIF. */
 const note = [0x21, 0xfe, 2, 7, 7, 0];
 
+const small = [0xff, 0xc0, 0, 8, 8, 0, 1, 0, 1, 0];
+const largeFrame = [0x2c, 0, 1, 0, 1, 0, 3, 0, 2];
+const smallScreen = [1, 0, 1, 0, 0x80, 0, 0, ...Array<number>(6).fill(9)];
+const webp = (head: string, ...size: number[]): string =>
+  encoded('webp', [...text(`RIFF....WEBP${head}....`), ...size]);
+
 describe('the size of a picture', () => {
   it.each([
     ['PNG', png(1024, 768)],
     ['GIF', encoded('gif', [...text('GIF89a'), 0, 4, 0, 3, 0, 0, 0, 0x2c])],
     ['JPEG', jpeg(0xff, 0xe0, 0, 4, 1, 2, ...frame)],
     ['JPEG with fill bytes', jpeg(0xff, 0xff, 0xff, 0xe0, 0, 4, 1, 2, ...fill, ...frame)],
-    ['JPEG with a small frame before the large one', jpeg(0xff, 0xc0, 0, 8, 8, 0, 1, 0, 1, 0, ...frame)],
-    ['JPEG with a small frame behind the large one', jpeg(...frame, 0xff, 0xc0, 0, 8, 8, 0, 1, 0, 1, 0)],
+    ['JPEG with a small frame before the large one', jpeg(...small, ...frame)],
+    ['JPEG with a small frame behind the large one', jpeg(...frame, ...small)],
     ['JPEG with a picture of its own kind in it', jpeg(0xff, 0xe1, 0, 12, ...frame, ...frame)],
     ['JPEG with what is no marker', jpeg(0, 1, 2, ...frame)],
     ['JPEG with markers alone', jpeg(0xff, 0xd0, 0xff, 1, ...frame)],
     [
-      'GIF whose first frame is larger than its screen',
-      encoded('gif', [
-        ...text('GIF89a'),
-        1,
-        0,
-        1,
-        0,
-        0x80,
-        0,
-        0,
-        ...Array<number>(6).fill(9),
-        ...note,
-        0x2c,
-        0,
-        1,
-        0,
-        1,
-        0,
-        3,
-        0,
-        2,
-      ]),
+      'GIF whose first frame is larger',
+      encoded('gif', [...text('GIF89a'), ...smallScreen, ...note, ...largeFrame]),
     ],
-    ['lossy WebP', encoded('webp', [...text('RIFF....WEBPVP8 ....'), 0, 0, 0, 0x9d, 1, 0x2a, 0, 4, 0, 3])],
-    ['lossless WebP', encoded('webp', [...text('RIFF....WEBPVP8L....'), 0x2f, 0xff, 0xc3, 0xbf, 0])],
-    ['extended WebP', encoded('webp', [...text('RIFF....WEBPVP8X....'), 0, 0, 0, 0, 0xff, 3, 0, 0xff, 2, 0])],
+    ['lossy WebP', webp('VP8 ', 0, 0, 0, 0x9d, 1, 0x2a, 0, 4, 0, 3)],
+    ['lossless WebP', webp('VP8L', 0x2f, 0xff, 0xc3, 0xbf, 0)],
+    ['extended WebP', webp('VP8X', 0, 0, 0, 0, 0xff, 3, 0, 0xff, 2, 0)],
   ])('is read from the header of a %s', (_format, url) => {
     expect(pictureSize(url)).toEqual({ width: 1024, height: 768 });
   });
@@ -99,79 +86,43 @@ describe('content beside text', () => {
   const mp3 = (second: string) =>
     sound(`ID3\u0004\0\0\0\0\0\u0002__\u00ff\u00fb${second}${'x'.repeat(63_985)}`, 'mp3');
   const window = 1_050_000;
-  it.each([
-    ['a picture: the largest formula, and tiles', picture(png(1024, 1024)), undefined, 1659, 765],
-    [
-      'a picture at low detail: vendors without detail count all of it',
-      picture(png(1024, 1024), 'low'),
-      undefined,
-      1659,
-      85,
-    ],
-    [
-      'a picture of unknown size: the most of any vendor',
-      picture('https://a.example.com/x'),
-      undefined,
-      4784,
-      765,
-    ],
-    ['a picture where the rule says it', picture(png(9, 9)), 1_000, 1000, 1000],
-    ['a PDF by its pages', file(dataUrl(printed(3, 'words '.repeat(300)))), undefined, 3 * 4600, 3 * 2000],
-    [
-      'a PDF under another name',
-      file(dataUrl(printed(3, 'words'), 'text/plain')),
-      undefined,
-      3 * 4600,
-      3 * 2000,
-    ],
+  const pdf = dataUrl(printed(3, 'words'));
+  const threePages = [3 * 4_600, 3 * 2_000] as const;
+  it.each<[string, ChatContentPart, above: number, unbiased: number, imageTokens?: number]>([
+    ['a picture: the largest formula, and tiles', picture(png(1024, 1024)), 1659, 765],
+    ['a picture at low detail: vendors without it count all', picture(png(1024, 1024), 'low'), 1659, 85],
+    ['a picture of unknown size: the most of any vendor', picture('https://a.example.com/x'), 4784, 765],
+    ['a picture where the rule says it', picture(png(9, 9)), 1000, 1000, 1_000],
+    ['a PDF by its pages', file(pdf), ...threePages],
+    ['a PDF under another name', file(dataUrl(printed(3, 'words'), 'text/plain')), ...threePages],
     [
       'a PDF that is called a picture',
       picture(dataUrl(printed(3, 'words'), 'image/png')),
+      ...threePages,
       765,
-      3 * 4600,
-      3 * 2000,
     ],
-    [
-      'a PDF behind other bytes',
-      file(dataUrl(`${'x'.repeat(1_000)}${printed(3, 'words')}`)),
-      undefined,
-      3 * 4600,
-      3 * 2000,
-    ],
-    [
-      'a PDF in lines',
-      file(dataUrl(printed(3, 'words')).replaceAll(/(.{70})/g, '$1\r\n')),
-      undefined,
-      3 * 4600,
-      3 * 2000,
-    ],
-    ['a PDF of 600 pages in 2 KB', file(dataUrl(savedAgain(600))), undefined, window, window],
-    ['a PDF that cannot be read', file(dataUrl('%PDF-1.7 nothing')), undefined, window, 200_000],
+    ['a PDF behind other bytes', file(dataUrl(`${'x'.repeat(1_000)}${printed(3, 'words')}`)), ...threePages],
+    ['a PDF in lines', file(pdf.replaceAll(/(.{70})/g, '$1\r\n')), ...threePages],
+    ['a PDF of 600 pages in 2 KB', file(dataUrl(savedAgain(600))), window, window],
+    ['a PDF that cannot be read', file(dataUrl('%PDF-1.7 nothing')), window, 200_000],
     [
       'base64 that some read and some do not',
       file(dataUrl('%PDF-1.7').replace('JV', 'J-V')),
-      undefined,
       window,
       200_000,
     ],
-    ['a text', file(dataUrl('a,b\n'.repeat(250), 'text/csv')), undefined, 2_300, 1_000],
-    ['a text that is not encoded', file(`data:text/plain,${'word '.repeat(200)}`), undefined, 2_300, 1_000],
-    [
-      'an archive',
-      file(dataUrl('PK\u0003\u0004'.repeat(100), 'application/zip')),
-      undefined,
-      440_000,
-      200_000,
-    ],
-    ['a file of another server', file_url, undefined, window, 200_000],
-    ['sound by the rate in its header', sound(wav(16_000)), undefined, 320, 100],
-    ['sound of one sample a second', sound(wav(1)), undefined, window, window],
-    ['sound whose rates differ', sound(wav(8_000, { said: 4_000_000, block: 200 })), undefined, 640, 200],
-    ['sound that is compressed', sound(wav(16_000, { form: 0x55 })), undefined, window, 200_000],
-    ['sound under another name', sound(`OggS${'\0'.repeat(96)}`, 'mp3'), undefined, 110_000, 110_000],
-    ['MP3 by its bytes', mp3('\u0090'), undefined, 64 * 32, 80],
-    ['MP3 whose frames do not say their rate', mp3('\0'), undefined, window, 200_000],
-  ])('%s', (_name, part, imageTokens, above, unbiased) => {
+    ['a text', file(dataUrl('a,b\n'.repeat(250), 'text/csv')), 2_300, 1_000],
+    ['a text that is not encoded', file(`data:text/plain,${'word '.repeat(200)}`), 2_300, 1_000],
+    ['an archive', file(dataUrl('PK\u0003\u0004'.repeat(100), 'application/zip')), 440_000, 200_000],
+    ['a file of another server', file_url, window, 200_000],
+    ['sound by the rate in its header', sound(wav(16_000)), 320, 100],
+    ['sound of one sample a second', sound(wav(1)), window, window],
+    ['sound whose rates differ', sound(wav(8_000, { said: 4_000_000, block: 200 })), 640, 200],
+    ['sound that is compressed', sound(wav(16_000, { form: 0x55 })), window, 200_000],
+    ['sound under another name', sound(`OggS${'\0'.repeat(96)}`, 'mp3'), 110_000, 110_000],
+    ['MP3 by its bytes', mp3('\u0090'), 64 * 32, 80],
+    ['MP3 whose frames do not say their rate', mp3('\0'), window, 200_000],
+  ])('%s', (_name, part, above, unbiased, imageTokens) => {
     expect(mediaEstimator(imageTokens)(part)).toEqual({ above, unbiased });
   });
 
