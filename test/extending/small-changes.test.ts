@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { CopiedTree } from './copied-tree.ts';
 
-/** An option of a stage, an alarm, a command and a page of the console, done: each diff is what it takes and nothing else. */
+/** An option of a stage, an alarm, a command, a page of the console and a dialect, done: each diff is what it takes and nothing else. */
 it.each([
   {
     fixture: 'trial-option.patch',
@@ -38,6 +38,21 @@ it.each([
     tests: ['test/console/plans.test.ts'],
     passes:
       'plans.test.ts lists plans on a page of their own, a section of its own, with what is wrong and no text of such a row',
+  },
+  {
+    fixture: 'trial-dialect.patch',
+    files: [
+      'shared/upstreams/dialects/dialects.ts',
+      'shared/upstreams/dialects/trial/events.ts',
+      'shared/upstreams/dialects/trial/request.ts',
+    ],
+    tests: [
+      'test/golden/upstream.test.ts',
+      'test/tidy.test.ts',
+      'test/unit/upstreams',
+      'test/unit/config/tables-doc.test.ts',
+    ],
+    passes: 'trial-dialect.test.ts serves a chat client, billed by its counts (stream: true)',
   },
 ])(
   '$fixture touches four files of the product at most, and works',
