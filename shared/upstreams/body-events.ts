@@ -69,12 +69,8 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
       this.#document.push(text);
       return [];
     }
-    return this.#decode(text).flatMap(readEvent);
-  }
-
-  #decode(text: string): string[] {
     try {
-      return this.#sse.push(text);
+      return this.#sse.push(text).flatMap(readEvent);
     } catch (error) {
       if (error instanceof SseTooLong) throw new UpstreamFailure('too_large');
       throw error;

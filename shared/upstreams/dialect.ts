@@ -144,19 +144,16 @@ const shown = /^call_([0-9a-z]{4})[0-9a-z]*_([A-Za-z0-9_-]+)$/;
 /** Letters, digits and signs, without a number at the end that only counts the calls of a turn, as in `search:0`. */
 const unique = /^(?!.*:\d{1,4}$)[\x21-\x7e]+$/;
 
-interface CallIdMark {
-  /** The channel's id: an id is the vendor's own only where it came from. */
-  channel: string;
-  /** The request's id; its last characters make an id unique. */
-  requestId: string;
-}
-
 /** Shows and reads ids for one request to one channel. */
 export class CallIds {
   readonly #channel: string;
   readonly #unique: string;
 
-  constructor({ channel, requestId }: CallIdMark) {
+  /**
+   * `channel`: its id, since an id is the vendor's own only where it came from. The last characters of the request's id make
+   * an id unique.
+   */
+  constructor({ channel, requestId }: Record<'channel' | 'requestId', string>) {
     this.#channel = fingerprint(channel).slice(-4);
     this.#unique = requestId.slice(-10).replaceAll(/[^0-9a-z]/g, '0');
   }

@@ -1,5 +1,4 @@
 /** Decides which addresses a channel may call: public https, so that no row leads into our own network. */
-import { ipv4Number, isLoopbackAddress, isPublicAddress } from './channel-type.ts';
 
 export interface EndpointRules {
   /** true on the local stack: http and https on loopback are allowed too. */
@@ -69,4 +68,61 @@ function isPublicName(host: string): boolean {
     host.includes('.') &&
     !/\.(local|localdomain|internal|lan|home|corp|intranet|private|home\.arpa)$/.test(host)
   );
+}
+
+// Which IP addresses are public. Checked in rows, and at connect time for resolved host names.
+
+/**
+ * IPv4 networks without public hosts. Source: IANA's registry of special-purpose addresses, and multicast.
+ */
+const reservedNetworks: [network: number, bits: number][] = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10', // carrier-grade NAT
+  '127.0.0.0/8',
+  '169.254.0.0/16', // link-local, includes the metadata services
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24', // 6to4 relays
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+].map((text) => {
+  const [network = '', bits] = text.split('/');
+  return [ipv4Number(network) ?? 0, Number(bits)];
+});
+
+/** Takes an address as a resolver gives it, IPv6 without brackets. An unreadable address is not public. */
+export function isPublicAddress(address: string): boolean {
+  const ipv4 = ipv4Number(address);
+  if (ipv4 === undefined) return isPublicIpv6(address);
+  return !reservedNetworks.some(([network, bits]) => ipv4 >>> (32 - bits) === network >>> (32 - bits));
+}
+
+export const isLoopbackAddress = (address: string): boolean =>
+  address === '::1' || (ipv4Number(address) !== undefined && address.startsWith('127.'));
+
+/** Reads only four decimals, because URL converts every other spelling (hex, octal, one number) to them. */
+function ipv4Number(address: string): number | undefined {
+  const parts = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(address)?.slice(1).map(Number);
+  if (!parts || parts.some((part) => part > 255)) return undefined;
+  return parts.reduce((number, part) => number * 256 + part, 0);
+}
+
+/**
+ * Only 2000::/3 is globally routed. Within it, 6to4 and 2001::/23 (Teredo and others) are refused because they
+ * contain or represent other addresses, and two networks because they are for documentation. Mapped IPv4, NAT64
+ * and zones are outside 2000::/3.
+ */
+function isPublicIpv6(address: string): boolean {
+  if (!/^[0-9a-f:]+$/i.test(address)) return false;
+  const [first = '', second = ''] = address.split(':');
+  const group = Number.parseInt(first, 16);
+  const next = Number.parseInt(second || '0', 16);
+  if (!(group >= 0x2000 && group <= 0x3fff) || group === 0x2002) return false;
+  if (group === 0x2001) return next >= 0x0200 && next !== 0x0db8;
+  return !(group === 0x3fff && next < 0x1000);
 }

@@ -151,24 +151,16 @@ export interface UpstreamError {
   reasons?: readonly string[];
 }
 
-interface RefusedRequest {
-  status: number;
-  /** As the upstream sent it; not for clients or logs. */
-  raw: UpstreamError;
-  message: string;
-  param: string | null;
-  code: string;
-}
-
 /** The upstream refused the request itself, so another channel would refuse it too. Texts are scrubbed. */
 export class CallerFault extends Error {
   override readonly name = 'CallerFault';
   readonly status: number;
   readonly param: string | null;
   readonly code: string;
+  /** As the upstream sent it; not for clients or logs. */
   readonly raw: UpstreamError;
 
-  constructor({ status, message, param, code, raw }: RefusedRequest) {
+  constructor({ status, message, param, code, raw }: Omit<CallerFault, 'name' | 'cause' | 'stack'>) {
     super(message);
     this.status = status;
     this.param = param;

@@ -15,10 +15,8 @@ import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
 import { callersTools, limitNames } from './quirks.ts';
 
-/**
- * The names of fields that go up only where the channel's row allows them, by what they do. Fields are named by their path;
- * names are compared without case, `_` and `-`, as some servers read them.
- */
+// The names of those fields, by what they do. Fields are named by their path; names are compared without case, `_` and `-`,
+// as some servers read them.
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
 
@@ -210,15 +208,13 @@ class Gate {
   /** The paths of what was left out. */
   readonly dropped: string[] = [];
   readonly #allowed: ReadonlySet<string>;
-  /** `folded`, once for each name: contents of some thousand parts have the same few names. */
-  readonly #folded = new Map<string, string>();
 
   constructor(allow: readonly string[]) {
     this.#allowed = new Set(allow.map(folded));
   }
 
   allows(name: string): boolean {
-    return this.#allowed.has(this.#fold(name));
+    return this.#allowed.has(folded(name));
   }
 
   readonly permit = (path: string, value: unknown): unknown => {
@@ -249,11 +245,11 @@ class Gate {
       }
     } else if (isRecord(value)) {
       const { type } = value;
-      if (typeof type === 'string' && partTypes.has(this.#fold(type)) && !this.allows(type)) return '.type';
+      if (typeof type === 'string' && partTypes.has(folded(type)) && !this.allows(type)) return '.type';
       for (const [field, inner] of Object.entries(value)) {
         // Most of the members of a large body are neither.
         if (typeof inner !== 'string' && typeof inner !== 'object') continue;
-        const name = this.#fold(field);
+        const name = folded(field);
         if (idNames.has(name) && isId(inner) && !this.allows(field)) return `.${field}`;
         // Its id may have any name.
         const isFile = name === 'source' && isRecord(inner) && inner['type'] === 'file';
@@ -264,14 +260,6 @@ class Gate {
       }
     }
     return undefined;
-  }
-
-  #fold(name: string): string {
-    const known = this.#folded.get(name);
-    if (known !== undefined) return known;
-    const now = folded(name);
-    this.#folded.set(name, now);
-    return now;
   }
 }
 

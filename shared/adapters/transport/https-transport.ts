@@ -18,7 +18,7 @@ import {
   type UpstreamRequest,
   type ConnectFault,
 } from '../../upstreams/exchange.ts';
-import { isLoopbackAddress, isPublicAddress } from '../../upstreams/channel-type.ts';
+import { isLoopbackAddress, isPublicAddress } from '../../upstreams/endpoint-rules.ts';
 import type { RequestSigner } from '../aws/aws-calls.ts';
 
 /**

@@ -1,11 +1,5 @@
 /** Anthropic's own API. Its OpenAI-compatible endpoint is for rows that choose that dialect. */
-import {
-  apiVersionAttribute,
-  type ChannelSetup,
-  bearer,
-  type ChannelType,
-  readModelPage,
-} from '../channel-type.ts';
+import { apiVersionAttribute, type ChannelSetup, type ChannelType, readModelPage } from '../channel-type.ts';
 
 /** From this version on, keys are bearer tokens. */
 const bearerSince = '2026-10-21';
@@ -15,7 +9,9 @@ const keyHeader = (secret: string): Record<string, string> => ({ 'x-api-key': se
 export const anthropic: ChannelType<'api_version'> = {
   dialect: () => 'messages',
   credentials: (secret, { api_version: version = '' }, dialect) =>
-    dialect === 'messages' && version < bearerSince ? keyHeader(secret) : bearer(secret),
+    dialect === 'messages' && version < bearerSince
+      ? keyHeader(secret)
+      : { authorization: `Bearer ${secret}` },
   apiVersion: ({ api_version: version }) => version,
   limitField: () => 'max_tokens',
   quirks: () => ({ sampling: 'one' }),

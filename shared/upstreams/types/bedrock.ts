@@ -1,12 +1,8 @@
 /**
  * Amazon Bedrock's runtime, in all dialects. The function's own role signs requests; there is no secret.
  */
-import {
-  type ChannelSetup,
-  type ChannelAttributes,
-  type ChannelType,
-  isLoopbackAddress,
-} from '../channel-type.ts';
+import type { ChannelSetup, ChannelAttributes, ChannelType } from '../channel-type.ts';
+import { isLoopbackAddress } from '../endpoint-rules.ts';
 
 /** The geography of an inference profile may come first: `us.anthropic.claude-...`. */
 const claude = /^(?:[a-z-]{2,6}\.)?anthropic\./;

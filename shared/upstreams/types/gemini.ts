@@ -1,5 +1,5 @@
 /** Google's Gemini API through its OpenAI-compatible endpoint. */
-import { type ChannelSetup, bearer, type ChannelType, readModelPage } from '../channel-type.ts';
+import { type ChannelSetup, type ChannelType, readModelPage } from '../channel-type.ts';
 
 /** Gemini refuses any other field with a 400 `Unknown name ...: Cannot find field`. */
 const knownFields: ReadonlySet<string> = new Set(
@@ -22,7 +22,7 @@ const keyReasons: ReadonlySet<string> = new Set(
 );
 
 export const gemini: ChannelType = {
-  credentials: bearer,
+  credentials: (secret) => ({ authorization: `Bearer ${secret}` }),
   limitField: () => 'max_tokens',
   quirks: (_channel, model) => ({
     fields: knownFields,

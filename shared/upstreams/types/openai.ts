@@ -1,7 +1,6 @@
 /** Any endpoint with a known dialect: a bearer token, and the path after the base address. */
 import {
   type ChannelSetup,
-  bearer,
   type ChannelAttributes,
   type ChannelType,
   plainModelList,
@@ -12,8 +11,10 @@ const isOpenai = ({ endpoint }: ChannelAttributes): boolean =>
 
 export const openai: ChannelType = {
   // Compatible servers of Anthropic's API read the key from either header.
-  credentials: (secret, _channel, dialect) =>
-    dialect === 'messages' ? { ...bearer(secret), 'x-api-key': secret } : bearer(secret),
+  credentials: (secret, _channel, dialect) => ({
+    authorization: `Bearer ${secret}`,
+    ...(dialect === 'messages' && { 'x-api-key': secret }),
+  }),
   // Some of OpenAI's models refuse tools elsewhere.
   alsoSpeaks: ['responses'],
   // OpenAI's reasoning models refuse `max_tokens`; most other upstreams accept only `max_tokens`.

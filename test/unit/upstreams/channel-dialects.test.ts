@@ -184,28 +184,6 @@ describe('an address goes by the dialect', () => {
   });
 });
 
-describe('the header of a key', () => {
-  const key = { 'x-api-key': 'k' };
-  const token = { authorization: 'Bearer k' };
-  it.each([
-    [{ type: 'anthropic', secret }, 'messages', key],
-    [{ type: 'anthropic', api_version: '2023-06-01', secret }, 'messages', key],
-    [{ type: 'anthropic', api_version: '2026-10-21', secret }, 'messages', token],
-    [{ type: 'anthropic', secret }, 'chat', token],
-    [openai, 'chat', token],
-    [openai, 'messages', { ...key, ...token }],
-  ])('%j in %s', (attributes, dialect, headers) => {
-    const row = rowOf(attributes);
-    const type: ChannelType<OwnAttributeName> = channelTypes[row.type];
-    expect(type.credentials('k', row, dialect)).toEqual(headers);
-  });
-
-  it('comes with the version that the row names', () => {
-    const row = rowOf({ type: 'anthropic', api_version: '2026-10-21', secret });
-    expect(channelTypes.anthropic.apiVersion?.(row)).toBe('2026-10-21');
-  });
-});
-
 describe('errors under a status of the caller’s fault', () => {
   const words = 'API key not valid. Your credit balance is too low. DeploymentNotFound AccessDeniedException';
 
@@ -251,37 +229,6 @@ describe('what a probe found', () => {
       warning: expect.stringMatching(warning) as unknown,
     });
     expect(reading({ ...openai, ...row })).not.toHaveProperty('warning');
-  });
-
-  it('is read as rows are: flags may be texts', () => {
-    const _can = { tools: 'false', images: ' TRUE ', model: 'm' };
-    expect(rowOf({ ...openai, _can }).can).toEqual({ tools: false, images: true, model: 'm' });
-    expect(reading({ ...openai, _can })).not.toHaveProperty('warning');
-  });
-
-  it.each([
-    [{ tool: true }, /^_can.tool: is not known here$/],
-    [{ tools: 'maybe' }, /^_can.tools: cannot be read, wanted true or false$/],
-    ['{"tools":1,"efforts":"low"}', /^_can.tools: .*; _can.efforts: cannot be read, wanted a list of texts$/],
-    [{ tools: true, model: 7 }, /^_can.model: cannot be read/],
-    ['text', /^_can: cannot be read, wanted a map/],
-    [[], /^_can: cannot be read/],
-  ])('that cannot be read is a warning, and breaks no row: %j', (_can, warning) => {
-    expect(reading({ ...openai, _can })).toMatchObject({
-      row: { id: rowOf(openai).id },
-      warning: expect.stringMatching(warning) as unknown,
-    });
-  });
-
-  it('is compared for the model that was asked alone', () => {
-    const row = { ...openai, models: ['a', 'b'], dialect: { a: 'responses', b: 'chat' } };
-    const found = (model: string) => ({ ...row, _can: { model, dialects: ['responses'] } });
-    expect(reading(found('a'))).not.toHaveProperty('warning');
-    expect(reading(found('gone'))).not.toHaveProperty('warning');
-    expect(reading(found('b'))).toHaveProperty(
-      'warning',
-      'dialect: is chat, but the probe found responses alone',
-    );
   });
 });
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { namesLike, type UpstreamModelList } from '../../../shared/upstreams/channel-type.ts';
-import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { channelSetups, type ChannelTypeName } from '../../../shared/upstreams/types/channel-types.ts';
 
 function listOf(type: ChannelTypeName): UpstreamModelList {
@@ -85,12 +84,5 @@ describe('what init asks', () => {
     ['gemini', {}, []],
   ] as const)('for %s with %j', (type, answers, attributes) => {
     expect(asked(type, answers)).toEqual(attributes);
-  });
-
-  it('is an address where the type has none of its own', () => {
-    for (const type of channelTypeNames) {
-      const hasOwn = 'ownEndpoint' in channelSetups[type];
-      expect(hasOwn || asked(type, {}).includes('endpoint')).toBe(true);
-    }
   });
 });

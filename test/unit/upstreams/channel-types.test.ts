@@ -130,10 +130,6 @@ describe('usage of a stream', () => {
       expect(sent({ ...azure, api_version: version }, asked).body).not.toHaveProperty('stream_options');
     },
   );
-
-  it('is not asked where the row says so', () => {
-    expect(sent({ ...gemini, params: { include_usage: false } }).body).not.toHaveProperty('stream_options');
-  });
 });
 
 describe('fields that an upstream refuses', () => {
@@ -166,31 +162,11 @@ describe('fields that an upstream refuses', () => {
     });
   });
 
-  it('are what a row says all the same: its params.set comes last', () => {
-    expect(sent({ ...gemini, params: { set: { seed: 7 } } }, { seed: 1 }).body).toMatchObject({ seed: 7 });
-    const set = { temperature: 0.5, top_p: 0.5 };
-    expect(sent({ ...anthropic, params: { set } }).body).toMatchObject(set);
-  });
-
   it('on Anthropic: top_p goes where there is a temperature, and stays where there is none', () => {
     const both = sent(anthropic, { temperature: 0, top_p: 0.5 }).body;
     expect(both).toMatchObject({ temperature: 0 });
     expect(both).not.toHaveProperty('top_p');
     expect(sent(anthropic, { top_p: 0.5 }).body).toMatchObject({ top_p: 0.5 });
     expect(sent(anthropic, { top_p: 0.5, temperature: null }).body).toMatchObject({ top_p: 0.5 });
-  });
-
-  it('on Bedrock: max_tokens goes under its newer name, which wins when both are there', () => {
-    expect(sent(bedrock, { max_tokens: 7 }, 5).body).toMatchObject({ max_completion_tokens: 5 });
-    const both = sent(bedrock, { max_tokens: 7, max_completion_tokens: 3 }).body;
-    expect(both).toMatchObject({ max_completion_tokens: 3 });
-    expect(both).not.toHaveProperty('max_tokens');
-  });
-
-  it('leave the client’s own request as it was', () => {
-    const request = { max_tokens: 7, temperature: 1, top_p: 1, seed: 1 };
-    const before = structuredClone(request);
-    for (const row of [openai, bedrock, anthropic, gemini]) sent(row, request);
-    expect(request).toEqual(before);
   });
 });

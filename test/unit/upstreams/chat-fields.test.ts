@@ -17,25 +17,6 @@ const few = { fields: new Set(['model', 'messages', 'tools']) };
 
 describe('fields that an upstream does not know', () => {
   it.each([
-    ['user', 'me'],
-    ['metadata', { a: 'b' }],
-    ['safety_identifier', 'x'],
-    ['prompt_cache_key', 'x'],
-    ['seed', 1],
-    ['logprobs', true],
-    ['top_logprobs', 2],
-    ['temperature', 1],
-    ['verbosity', 'low'],
-    ['unheard_of', 1],
-    ['n', 1],
-    ['stop', []],
-    ['response_format', { type: 'text' }],
-  ])('are left out and named: %s', (field, value) => {
-    const { body, dropped } = send({ [field]: value }, few);
-    expect([Object.keys(body), dropped]).toEqual([['model', 'messages'], [field]]);
-  });
-
-  it.each([
     ['response_format', { type: 'json_object' }],
     ['stop', 'END'],
     ['n', 2],
@@ -46,62 +27,6 @@ describe('fields that an upstream does not know', () => {
     expect(() => send({ [field]: value }, few)).toThrow(
       expect.objectContaining({ name: 'CannotCarry', param: field }),
     );
-  });
-
-  it('move a limit to the field that it knows first', () => {
-    const { body } = send(
-      { max_completion_tokens: 5 },
-      { fields: new Set(['max_tokens']), limitFields: ['max_tokens'] },
-    );
-    expect(body).toMatchObject({ max_tokens: 5 });
-  });
-
-  it('of a client that did not write chat are left out and named', () => {
-    const call = chatCall({ model: 'm', messages: [{ role: 'user', content: 'hi' }], truncation: 'auto' });
-    const { body, dropped } = chatBody({ ...call, form: 'responses' }, settingsWith());
-    expect([body['truncation'], dropped]).toEqual([undefined, ['truncation']]);
-    expect(chatBody(call, settingsWith()).body['truncation']).toBe('auto');
-  });
-});
-
-describe('what a channel says of a request', () => {
-  it.each([
-    ['a replaced field is not', { seed: 1 }, {}, { set: { seed: 2 } }, []],
-    [
-      'one of two sampling fields is named',
-      { temperature: 1, top_p: 1 },
-      { sampling: 'one' } as const,
-      {},
-      ['top_p'],
-    ],
-    ['sampling of a reasoning model is named', { top_p: 0.5 }, { sampling: 'none' } as const, {}, ['top_p']],
-  ])('%s', (_case, request, quirks, more, expected) => {
-    expect(send(request, quirks, more).dropped).toEqual(expected);
-  });
-
-  it.each([
-    ['a known effort is sent', 'low', 'low', undefined, []],
-    ['an unknown one becomes the nearest lower', 'max', 'high', 'high', []],
-    ['an unknown none is the lowest', 'none', 'low', 'low', []],
-  ])('%s', (_case, asked, inBody, effort, dropped) => {
-    const sent = send({ reasoning_effort: asked }, { efforts: ['low', 'high'] });
-    expect([sent.body['reasoning_effort'], sent.effort, sent.dropped]).toEqual([inBody, effort, dropped]);
-  });
-
-  it('the limit that is sent is reported, and a repeat without it sends none', () => {
-    const limits = { outputTokensLimit: 50, maxOutputTokens: 40 };
-    expect(send({ max_tokens: 90 }, {}, limits)).toMatchObject({
-      outputTokensMax: 40,
-      body: { max_tokens: 40 },
-    });
-    expect(send({}, {}, limits).outputTokensMax).toBe(40);
-    expect(send({}).outputTokensMax).toBeUndefined();
-    const { body, outputTokensMax } = send(
-      { max_tokens: 90 },
-      {},
-      { ...limits, without: new Set(['limit'] as const) },
-    );
-    expect([Object.keys(body), outputTokensMax]).toEqual([['model', 'messages'], undefined]);
   });
 });
 

@@ -60,33 +60,6 @@ describe('the messages for an upstream', () => {
     ]);
   });
 
-  it('have the images of results in a message after the last result of the turn', () => {
-    const results = [
-      result('a', [{ type: 'text', text: 'see' }, picture]),
-      result('b', [picture]),
-      result('c'),
-    ];
-    const transcript = [user, called('a', 'b', 'c'), ...results, user];
-    expect(sent(transcript, settingsWith(), 'responses')).toEqual([
-      user,
-      called('a', 'b', 'c'),
-      result('a', 'see'),
-      result('b', ''),
-      result('c'),
-      { role: 'user', content: [picture, picture] },
-      user,
-    ]);
-    expect(sent(transcript)).toMatchObject([
-      {},
-      {},
-      { content: [{ type: 'text', text: 'see' }] },
-      {},
-      {},
-      {},
-      {},
-    ]);
-  });
-
   it('have no file by URL: another candidate may take it', () => {
     const content = [{ type: 'file', file: { file_url: 'https://example.com/a.pdf' } }];
     expect(() => sent([user, { role: 'user', content }])).toThrow(
@@ -96,21 +69,6 @@ describe('the messages for an upstream', () => {
       { type: 'file', file: { file_data: 'data:application/pdf;base64,AA==', filename: 'a.pdf' } },
     ];
     expect(sent([{ role: 'user', content: inline }])).toEqual([{ role: 'user', content: inline }]);
-  });
-
-  it('have no phase, and no index of calls where echoes are refused', () => {
-    const indexed = [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }];
-    const echoed: ChatMessage = { ...called('a'), phase: 'commentary', tool_calls: indexed };
-    expect(sent([user, echoed])).toEqual([user, { ...called('a'), tool_calls: indexed }]);
-    expect(sent([user, echoed], settingsOf({ echoes: [] }))).toEqual([user, called('a')]);
-  });
-
-  it('leave the legacy form of a call as it is', () => {
-    const legacy: ChatMessage[] = [
-      { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
-      { role: 'function', name: 'f', content: 'ok' },
-    ];
-    expect(sent([user, ...legacy])).toEqual([user, ...legacy]);
   });
 });
 

@@ -3,7 +3,7 @@ import type { ReaderContext } from '../../../shared/upstreams/dialect.ts';
 import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
 import { noQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatChunk, ToolCallDelta } from '../../../shared/wire/chat-response.ts';
-import { callIds, readerContext } from '../../support/dialect-parts.ts';
+import { readerContext } from '../../support/dialect-parts.ts';
 
 interface Answer {
   reader: ChatReader;
@@ -31,33 +31,6 @@ const call = (id: string, text = '{"a":1}', more: object = {}): object => ({
 });
 
 describe('what an answer says beside text', () => {
-  const url = { url: 'https://example.com', title: 'Example', start_index: 1, end_index: 5 };
-  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
-  it.each<[string, object, object]>([
-    [
-      'annotations, without what the upstream adds',
-      {
-        annotations: [{ type: 'url_citation', url_citation: { ...url, content: 'long' } }, { type: 'file' }],
-      },
-      { annotations: [{ type: 'url_citation', url_citation: url }] },
-    ],
-    ['images', { images: [{ ...image, index: 0 }, { type: 'image_url' }] }, { images: [image] }],
-    ['a refusal', { refusal: 'no' }, { refusal: 'no' }],
-    ['reasoning in either field', { reasoning_content: '', reasoning: 'so' }, { reasoning_content: 'so' }],
-    [
-      'reasoning details',
-      { reasoning_details: [{ type: 'reasoning.text', text: 'so' }] },
-      { reasoning_details: [{ type: 'reasoning.text', text: 'so' }] },
-    ],
-    [
-      'the state of a call',
-      { tool_calls: [call('a-long-id-of-a-vendor', '{}', { extra_content: { google: { x: 1 } } })] },
-      { tool_calls: [{ extra_content: { google: { x: 1 } } }] },
-    ],
-  ])('is carried: %s', (_case, said, expected) => {
-    expect(deltasOf(read([delta(said)]))[0]).toMatchObject({ role: 'assistant', ...expected });
-  });
-
   it('is the service tier, if it is a word', () => {
     expect(read([{ ...delta({ content: 'x' }), service_tier: 'flex' }]).reader.report().serviceTier).toBe(
       'flex',
@@ -86,22 +59,6 @@ describe('what an answer says beside text', () => {
     ];
     expect(texts(read(mirrored, { quirks }))).toEqual(['so on', 'hi']);
     expect(texts(read(events.slice(0, 2), { quirks }))).toEqual(['so', '']);
-  });
-});
-
-describe('the ids of calls', () => {
-  it('are unique for the client and hold the vendor’s own', () => {
-    const calls = callsOf(read([delta({ tool_calls: [call('search:0', '{"a":1}', { index: 0 })] })]));
-    expect(calls[0]?.id).not.toBe('search:0');
-    expect(callIds.vendorId(calls[0]?.id ?? '')).toBe('search:0');
-  });
-
-  it('differ, although the upstream repeats them within and between choices', () => {
-    const id = 'an-id-of-more-than-twenty';
-    const calls = [call(id, '{"a":1}', { index: 0 }), call(id, '{"b":1}', { index: 1 })];
-    const choices = [0, 1].map((index) => ({ index, delta: { tool_calls: calls }, finish_reason: 'stop' }));
-    const ids = callsOf(read([{ choices }])).map((each) => each.id);
-    expect([ids.length, new Set(ids).size]).toEqual([4, 4]);
   });
 });
 
@@ -149,32 +106,6 @@ describe('an error in an answer', () => {
 
   it('means nothing once every choice is finished', () => {
     expect(finishOf(read([delta({ content: 'x' }, 'stop'), { error: { message: 'late' } }]))).toBe('stop');
-  });
-});
-
-describe('the counts of an answer', () => {
-  const counts = { prompt_tokens: 3, completion_tokens: 4 };
-  it.each([
-    ['beside the choices', { choices: [], usage: counts }],
-    ['in the first choice', delta({}, 'stop', { usage: counts })],
-    ['under x_groq', { ...delta({}, 'stop'), x_groq: { id: 'x', usage: counts } }],
-  ])('are read %s', (_case, event) => {
-    const { reader, chunks } = read([delta({ content: 'x' }), event]);
-    expect(reader.report().usage).toMatchObject({ input: 3, output: 4 });
-    expect(chunks.every(({ usage }) => usage === null)).toBe(true);
-  });
-
-  it('are the larger of each, however often they come', () => {
-    const events = [
-      { choices: [], usage: { ...counts, prompt_tokens_details: { cached_tokens: 2 } } },
-      { choices: [], usage: { prompt_tokens: 3, completion_tokens: 9, prompt_tokens_details: null } },
-      { choices: [], usage: { prompt_tokens: 0, completion_tokens: 0 } },
-    ];
-    expect(read([delta({ content: 'x' }, 'stop'), ...events]).reader.report().usage).toMatchObject({
-      input: 3,
-      output: 9,
-      cached: 2,
-    });
   });
 });
 

@@ -24,19 +24,9 @@ describe('a call that comes more than once', () => {
       [['f', '{"a":1}']],
     ],
     [
-      'whole, without id',
-      [[piece('f', '', at(0, 'x'))], [piece(undefined, '{"a":1}', at(0))], [piece('f', '{"a":1}', at(0))]],
-      [['f', '{"a":1}']],
-    ],
-    [
       'written with other white space and order',
       [[piece('f', '{"a":1,"b":2}', at(0, 'x'))], [piece('f', '{ "b": 2, "a": 1 }', at(0, 'x'))]],
       [['f', '{"a":1,"b":2}']],
-    ],
-    [
-      'its arguments alone',
-      [[piece('f', '{"a":1}', at(0, 'x'))], [piece(undefined, '{"a":1}', at(0))]],
-      [['f', '{"a":1}']],
     ],
     [
       'whole, after its beginning',
@@ -75,33 +65,11 @@ describe('a call that comes more than once', () => {
       [[piece('f', '{}', at(0, 'x'))], [piece(undefined, '{"a"', at(0))], [piece(undefined, ':1}', at(0))]],
       [['f', '{"a":1}']],
     ],
-    [
-      'an empty object twice',
-      [[piece('f', '{}', at(0, 'x'))], [piece('f', '{}', at(0, 'x'))]],
-      [['f', '{}']],
-    ],
-    [
-      'a custom call',
-      [
-        [{ index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input: 'a' } }],
-        [{ index: 0, custom: { input: 'b' } }],
-        [{ index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input: 'ab' } }],
-      ],
-      [['patch', 'ab']],
-    ],
   ])('is one call: %s', (_case, deltas, expected, setting) => {
     expect(wholeCalls(deltas, setting)).toEqual(expected);
   });
 
   it.each<Case>([
-    [
-      'with ids of their own',
-      [[piece('f', '{"a":1}', at(0, 'x'))], [piece('f', '{"a":1}', at(0, 'y'))]],
-      [
-        ['f', '{"a":1}'],
-        ['f', '{"a":1}'],
-      ],
-    ],
     [
       'in one delta',
       [[piece('f', '{"a":1}'), piece('f', '{"a":1}')]],
@@ -156,24 +124,6 @@ describe('the name of a call', () => {
       { declared },
     ],
     [
-      'the same each time',
-      [[piece('get', '', at(0, 'x'))], [piece('get', '', at(0))], [piece('get', '{"a":1}', at(0))]],
-      [['get', '{"a":1}']],
-      { declared },
-    ],
-    [
-      'interleaved',
-      [
-        [piece('get_', '', at(0, 'x')), piece('get_', '', at(1, 'y'))],
-        [piece('time', '', at(0)), piece('weather', '', at(1))],
-      ],
-      [
-        ['get_time', '{}'],
-        ['get_weather', '{}'],
-      ],
-      { declared },
-    ],
-    [
       'of a tool that was not declared',
       [[piece('other', '', at(0, 'x'))], [piece(undefined, '{}', at(0))]],
       [['other', '{}']],
@@ -203,12 +153,6 @@ describe('the name of a call', () => {
     expect(first).toMatchObject({ index: 0, id: 'x', type: 'function', function: { name: 'get_time' } });
   });
 
-  it('is sent at once when no other tool is called so', () => {
-    const machine = machineWith({ declared: ['get_time', 'other'] });
-    expect(machine.push([piece('other', '', at(0, 'x'))])).toHaveLength(1);
-    expect(machine.push([piece('get_', '', at(1, 'y'))])).toEqual([]);
-  });
-
   it('ends the answer when it is longer than any', () => {
     const machine = machineWith({ declared: ['n'.repeat(64)] });
     expect(() => machine.push([piece('n'.repeat(65), '{}', at(0, 'x'))])).toThrow('too_large');
@@ -221,22 +165,6 @@ describe('the name of a call', () => {
 });
 
 describe('a custom call', () => {
-  const custom = { index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input: '*** ' } };
-  it('is carried as custom', () => {
-    expect(deltasOf([[custom], [{ index: 0, custom: { input: 'Begin' } }]])).toEqual([
-      custom,
-      { index: 0, custom: { input: 'Begin' } },
-    ]);
-  });
-
-  it('is none where an empty key stands beside a function', () => {
-    const [first, second] = deltasOf([
-      [piece('f', '', { index: 0, id: 'x', custom: {} })],
-      [piece(undefined, '{}1', { index: 0, custom: {} })],
-    ]);
-    expect([first, second]).toMatchObject([{ type: 'function', function: { name: 'f' } }, { function: {} }]);
-  });
-
   const wrapped = { wrapped: ['patch'], declared: ['patch', 'f'] };
   const cut = (text: string): object[][] => [
     [piece('patch', '', at(0, 'x'))],

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { ChatReader } from '../../../shared/upstreams/dialects/chat/events.ts';
@@ -67,55 +66,9 @@ describe('the state of an answer', () => {
       [{ opaque: { reasoning_content: 'so what' } }, { text: 2 }, { call: 0 }],
     ],
     [
-      'is reasoning under the name that it came under',
-      [{ reasoning: 'so' }, { tool_calls: [call()] }],
-      [{ opaque: { reasoning: 'so' } }, { call: 0 }],
-    ],
-    [
-      'is the signature of a call',
-      [{ tool_calls: [call({ extra_content: signature('s') })] }],
-      [{ call: 0 }, { opaque: { call: 0, extra_content: signature('s') } }],
-    ],
-    [
-      'is a signature on a trailing piece without an index',
-      [{ tool_calls: [call({ index: 0 })] }, { tool_calls: [{ extra_content: signature('s') }] }],
-      [{ call: 0 }, { opaque: { call: 0, extra_content: signature('s') } }],
-    ],
-    [
-      'is a trailing signature of parallel calls, which is the first’s',
-      [
-        { tool_calls: [call({ index: 0 }), call({ index: 1, id: 'y' })] },
-        { tool_calls: [{ function: { arguments: '' }, extra_content: signature('s') }] },
-      ],
-      [{ call: 0 }, { opaque: { call: 0, extra_content: signature('s') } }, { call: 1 }],
-    ],
-    [
       'is the signature of a text turn',
       [{ content: 'hi' }, { extra_content: signature('s') }],
       [{ text: 2 }, { opaque: { extra_content: signature('s') } }],
-    ],
-    [
-      'is reasoning details, their pieces joined, with or without calls',
-      [
-        { reasoning: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'a', index: 0 }] },
-        {
-          reasoning: 'b',
-          reasoning_details: [{ type: 'reasoning.text', text: 'b', index: 0, signature: 's' }],
-        },
-        { reasoning_details: [{ type: 'reasoning.encrypted', data: 'e', index: 1 }] },
-        { reasoning_details: [{ type: 'reasoning.encrypted', data: 'f', index: 1 }] },
-      ],
-      [
-        {
-          opaque: {
-            reasoning_details: [
-              { type: 'reasoning.text', text: 'ab', index: 0, signature: 's' },
-              { type: 'reasoning.encrypted', data: 'e', index: 1 },
-              { type: 'reasoning.encrypted', data: 'f', index: 1 },
-            ],
-          },
-        },
-      ],
     ],
   ])('%s', (_case, deltas, expected) => {
     expect(stateOf(...deltas)).toEqual(expected);
@@ -135,13 +88,6 @@ describe('a turn that goes up again', () => {
       reasoning_content: 'kept',
       tool_calls: [{ extra_content: signature('kept') }, {}],
     });
-  });
-
-  it('has what the client sent back rather than what was kept', () => {
-    const echoed = turn(1, { reasoning_content: 'own' });
-    const [own] = echoed.tool_calls ?? [];
-    const message = { ...echoed, tool_calls: [{ ...own, extra_content: signature('own') }] };
-    expect(sent(message, {}, parts)).toEqual(message);
   });
 
   it('has empty reasoning where it was lost and is wanted, beside calls alone', () => {
@@ -189,29 +135,5 @@ describe('a turn that goes up again', () => {
     const message = turn(1);
     const settings = settingsWith({ without, states: new Map([[message, parts]]) });
     expect(chatBody(chatCall({ model: 'm', messages: [message] }), settings).dropped).toEqual(['reasoning']);
-  });
-
-  it('has the reasoning and the signatures byte for byte, however they were cut', () => {
-    const text = fc.array(fc.string({ unit: 'binary', minLength: 1 }), { minLength: 1, maxLength: 6 });
-    fc.assert(
-      fc.property(
-        text,
-        fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 }),
-        (pieces, signatures) => {
-          const calls = signatures.map((each, index) =>
-            call({ index, id: `id-${index}`, extra_content: signature(each) }),
-          );
-          const state = stateOf(...pieces.map((piece) => ({ reasoning_content: piece })), {
-            tool_calls: calls,
-          });
-          // The state is stored as JSON in between.
-          const kept = JSON.parse(JSON.stringify(state)) as StatePart[];
-          expect(sent(turn(signatures.length), {}, kept)).toMatchObject({
-            reasoning_content: JSON.parse(JSON.stringify(pieces.join(''))),
-            tool_calls: signatures.map((each) => ({ extra_content: signature(each) })),
-          });
-        },
-      ),
-    );
   });
 });

@@ -4,7 +4,6 @@ import { chatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { noQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 
-const custom = (name: string, more: object = {}): object => ({ type: 'custom', custom: { name, ...more } });
 const plain = (name: string): object => ({ type: 'function', function: { name, strict: true } });
 const send = (
   request: object,
@@ -16,55 +15,6 @@ const send = (
   const call = { ...chatCall({ model: 'm', messages, ...request }), form };
   return chatBody(call, settingsWith({ allow, quirks: { ...noQuirks, ...quirks } }));
 };
-const grammar = { type: 'grammar', grammar: { definition: 'start: "a"', syntax: 'lark' } };
-
-describe('custom tools', () => {
-  const tools = [plain('f'), custom('patch', { description: 'Patches.', format: grammar })];
-  const history = {
-    role: 'assistant' as const,
-    content: null,
-    tool_calls: [{ id: 'c1', type: 'custom', custom: { name: 'patch', input: 'a "b"' } }],
-  };
-
-  it.each([
-    ['the upstream knows them', { customTools: true }, 'chat'],
-    ['the upstream knows them and the client wrote another form', { customTools: true }, 'responses'],
-  ])('stay custom where %s', (_case, quirks, form) => {
-    const { body, wrapped } = send({ tools }, quirks, form);
-    expect([body['tools'], wrapped.size]).toEqual([tools, 0]);
-  });
-
-  it.each([
-    ['nothing is known of the upstream', {}, 'chat'],
-    ['nothing is known and the client wrote another form', {}, 'responses'],
-    ['the upstream knows none', { customTools: false }, 'chat'],
-  ])('become functions with one input where %s', (_case, quirks, form) => {
-    const messages = [{ role: 'user' as const, content: 'hi' }, history];
-    const choice = { type: 'custom', custom: { name: 'patch' } };
-    const { body, wrapped } = send({ tools, messages, tool_choice: choice }, quirks, form);
-    expect(body['tools']).toMatchObject([
-      plain('f'),
-      {
-        type: 'function',
-        function: {
-          name: 'patch',
-          description: 'Patches.\n\nThe input must match this grammar (lark):\nstart: "a"',
-          parameters: { required: ['input'], additionalProperties: false },
-        },
-      },
-    ]);
-    expect(body['messages']).toMatchObject([
-      {},
-      {
-        tool_calls: [
-          { id: 'c1', type: 'function', function: { name: 'patch', arguments: '{"input":"a \\"b\\""}' } },
-        ],
-      },
-    ]);
-    expect(body['tool_choice']).toEqual({ type: 'function', function: { name: 'patch' } });
-    expect([...wrapped]).toEqual(['patch']);
-  });
-});
 
 describe('the choice among tools', () => {
   const tools = [plain('f'), plain('g')];

@@ -74,23 +74,6 @@ describe('an answer in the frames of AWS', () => {
     },
   );
 
-  it('may hold JSON without a wrapper, and headers of every kind', async () => {
-    const headers = {
-      ':message-type': 'event',
-      yes: Buffer.of(0),
-      short: Buffer.of(3, 0, 1),
-      time: Buffer.of(8, 0, 0, 0, 0, 0, 0, 0, 1),
-      bytes: Buffer.of(6, 0, 2, 1, 2),
-      ':event-type': 'x',
-    };
-    expect((await read([frame(headers, '{"a":1}')])).events).toEqual([{ kind: 'value', value: { a: 1 } }]);
-  });
-
-  it('skips what is no JSON', async () => {
-    const events = [frame({}, ''), frame({}, '{"bytes":"%%%"}'), frame({}, 'text'), chunk(1)];
-    expect((await read(events)).events).toEqual([{ kind: 'value', value: 1 }]);
-  });
-
   it('is not guessed where the content type does not say so', async () => {
     expect((await read([stream], 'text/event-stream')).events).toEqual([]);
   });
@@ -120,13 +103,6 @@ describe('an exception in the stream', () => {
     expect(failureInAnswer(error.error, [])).toMatchObject({ status: 400, code: 'context_length_exceeded' });
     expect((await read([exception('somethingNew')])).error).toMatchObject({
       error: { type: 'somethingNew' },
-    });
-  });
-
-  it('without a name is an error in the answer', async () => {
-    const headers = { ':message-type': 'error', ':error-code': 'Odd', ':error-message': 'words' };
-    expect((await read([frame(headers, '')])).error).toMatchObject({
-      error: { type: 'Odd', message: 'words' },
     });
   });
 });

@@ -31,11 +31,6 @@ const use = (id: string, input: object = {}, name = 'f'): JsonRecord => ({
   name,
   input,
 });
-const answer = (id: string, ...content: JsonRecord[]): JsonRecord => ({
-  type: 'tool_result',
-  tool_use_id: id,
-  content,
-});
 const filler = turn('user', text('Continue.'));
 const image = (url: string): object => ({ type: 'image_url', image_url: { url } });
 
@@ -68,52 +63,6 @@ describe('turns', () => {
       [filler, turn('assistant', text('b')), turn('user', text('c'))],
     ],
     [
-      'without text are left out',
-      [user('a'), { role: 'assistant', content: ' ' }, user('\n')],
-      [turn('user', text('a'))],
-    ],
-    [
-      'with refusals have them as text',
-      [
-        user('a'),
-        { role: 'assistant', content: [{ type: 'refusal', refusal: 'no' }] },
-        { role: 'user', content: 'b' },
-      ],
-      [turn('user', text('a')), turn('assistant', text('no')), turn('user', text('b'))],
-    ],
-    [
-      'hold results before all else',
-      [
-        user('a'),
-        calling(call('1'), call('2')),
-        user('b'),
-        result('2'),
-        result('1', [text('x'), image('data:image/png;base64,AA')]),
-      ],
-      [
-        turn('user', text('a')),
-        turn('assistant', use('1'), use('2')),
-        turn(
-          'user',
-          answer('2', text('r')),
-          answer('1', text('x'), {
-            type: 'image',
-            source: { type: 'base64', media_type: 'image/png', data: 'AA' },
-          }),
-          text('b'),
-        ),
-      ],
-    ],
-    [
-      'hold an empty result',
-      [user('a'), calling(call('1')), result('1', '')],
-      [
-        turn('user', text('a')),
-        turn('assistant', use('1')),
-        turn('user', { type: 'tool_result', tool_use_id: '1' }),
-      ],
-    ],
-    [
       'hold arguments as objects',
       [
         user('a'),
@@ -137,11 +86,6 @@ describe('turns', () => {
       [user('a'), calling({ id: '1', type: 'custom', custom: { name: 'p', input: 'x y' } }), user('b')],
       [turn('user', text('a')), turn('assistant', use('1', { input: 'x y' }, 'p')), turn('user', text('b'))],
     ],
-    [
-      'keep a later instruction in its place',
-      [user('a'), { role: 'developer', content: 'be brief' }],
-      [turn('user', text('a'), text('<system_instruction>\nbe brief\n</system_instruction>'))],
-    ],
   ])('%s', (_case, messages, expected) => {
     expect(send(messages).messages).toEqual(expected);
   });
@@ -163,26 +107,11 @@ describe('turns', () => {
   });
   it.each<[string, object, object]>([
     ['an inline image', image('data:image/png;base64,AAAA'), png],
-    [
-      'an image by address',
-      image('https://a.b/c.png'),
-      { type: 'image', source: { type: 'url', url: 'https://a.b/c.png' } },
-    ],
-    [
-      'an inline PDF',
-      { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBERi0x', filename: 'a.pdf' } },
-      pdf('a.pdf'),
-    ],
     ['a PDF without its data URL', { type: 'file', file: { file_data: 'JVBERi0x' } }, pdf()],
     [
       'a PDF by address',
       { type: 'file', file: { file_url: 'https://a.b/c.pdf' } },
       { type: 'document', source: { type: 'url', url: 'https://a.b/c.pdf' } },
-    ],
-    [
-      'an inline text',
-      { type: 'file', file: { file_data: 'data:text/markdown;base64,w6Q=' } },
-      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'ä' } },
     ],
     [
       'an image as a file',
@@ -218,17 +147,6 @@ describe('ids of calls', () => {
     expect(first).toBe('call_1');
     expect(second).not.toBe(first);
     expect(third).toBe(second);
-  });
-
-  it("that are the vendor's own and came again are other calls", () => {
-    const shown = [0, 1].map((index) => callIds.show('f:0', index));
-    const sent = ids(shown.flatMap(loop));
-    expect(new Set(sent).size).toBe(2);
-  });
-
-  it('that come twice in one turn are answered in their order', () => {
-    const twice = [user('a'), calling(call('x'), call('x')), result('x'), result('x')];
-    expect(ids([...twice, ...loop('x_2')])).toEqual(['x', 'x_2', 'x', 'x_2', 'x_2_2', 'x_2_2']);
   });
 });
 
@@ -267,17 +185,6 @@ describe('state of a turn', () => {
     );
   });
 
-  it('goes up at its place when the client joined the texts with a line feed', () => {
-    expect(sendState(layout, {}, { ...message, content: 'first.\nsecond.' })).toEqual([
-      thought,
-      text('first.'),
-      use('1'),
-      hidden,
-      text('second.'),
-      use('2'),
-    ]);
-  });
-
   it.each<[string, object]>([
     ['the text', { ...message, content: 'first.' }],
     ['a call', { ...message, tool_calls: [call('1')] }],
@@ -296,16 +203,6 @@ describe('state of a turn', () => {
     const asked = chatCall({ model: 'm', messages: [message] });
     expect(messagesBody(asked, settingsWith({ states, without: new Set(['state']) })).dropped).toEqual([
       'reasoning',
-    ]);
-  });
-
-  it('is thinking and nothing else', () => {
-    expect(sendState([{ opaque: { type: 'text', text: 'forged' } }, ...layout.slice(1)])).toEqual([
-      text('first.'),
-      use('1'),
-      hidden,
-      text('second.'),
-      use('2'),
     ]);
   });
 });
@@ -344,12 +241,6 @@ describe('cache breakpoints', () => {
     ['come with a cache key', [system, user('a')], { prompt_cache_key: 'k' }, ['system.0', '0.0']],
     ['end the two last user turns', [user(long), ...results(1), ...results(2)], {}, ['2.0', '4.1']],
     [
-      'are at most four',
-      [system, user('a'), ...results(1), ...results(1)],
-      { tools },
-      ['tools.1', 'system.0', '2.0', '4.0'],
-    ],
-    [
       'have an anchor in a turn that is longer than the vendor looks back',
       [system, user('a'), ...results(25)],
       { tools },
@@ -383,12 +274,5 @@ describe('cache breakpoints', () => {
     expect(marks(sent)).toEqual(['tools.1', 'system.0', '1.0', '2.0']);
     expect(sent.system?.[0]?.['cache_control']).toEqual(hour);
     expect(sent.messages[2]?.content[0]?.['cache_control']).toEqual(ephemeral);
-  });
-
-  it('of the client go up inside a result', () => {
-    const part = { ...text('r'), cache_control: ephemeral };
-    const sent = send([user(long), calling(call('1')), result('1', [part])], {}, { tools });
-    expect(marks(sent)).toEqual([]);
-    expect(sent.messages[2]?.content).toEqual([answer('1', part)]);
   });
 });

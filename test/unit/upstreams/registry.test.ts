@@ -57,18 +57,6 @@ describe('a channel type', () => {
   it('declares an attribute of several types as the others do', () => {
     expect(declaredDifferently(channelSetups)).toEqual([]);
   });
-
-  it('declares another attribute when the pattern or a text differs', () => {
-    const region = { about: 'place', pattern: /^a$/ };
-    const setups = (other: object): Record<string, Setup> => ({
-      one: { attributes: { region, version: { about: 'version' } } },
-      two: { attributes: { region: other } },
-      three: { attributes: {} },
-    });
-    expect(declaredDifferently(setups({ about: 'place', pattern: /^a$/ }))).toEqual([]);
-    expect(declaredDifferently(setups({ about: 'place', pattern: /^b$/ }))).toEqual(['two: region']);
-    expect(declaredDifferently(setups({ about: 'country', pattern: /^a$/ }))).toEqual(['two: region']);
-  });
 });
 
 describe('a dialect', () => {

@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
 import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
-import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
-import { chatCall, settingsWith } from '../../support/dialect-parts.ts';
 import type { ResponsesReader } from '../../../shared/upstreams/dialects/responses/events.ts';
 import {
   type Value,
@@ -10,7 +7,6 @@ import {
   readerOf,
   read,
   callA,
-  callB,
   delta,
   argumentsDelta,
   added,
@@ -47,27 +43,12 @@ describe('an answer that is not whole', () => {
 
   it.each<[string, Value, object]>([
     [
-      'an error event',
-      { type: 'error', code: 'server_error', message: 'm', param: 'p' },
-      { code: 'server_error', message: 'm', param: 'p' },
-    ],
-    [
-      'an error event with an object',
-      { type: 'error', error: { type: 't', code: 'c', message: 'm' } },
-      { type: 't', code: 'c', message: 'm' },
-    ],
-    [
       'a failed response',
       {
         type: 'response.failed',
         response: { status: 'failed', error: { code: 'context_length_exceeded', message: 'm' } },
       },
       { code: 'context_length_exceeded', message: 'm' },
-    ],
-    [
-      'a failed response as JSON',
-      { object: 'response', status: 'failed', error: { code: 'c', message: 'm' }, output: [] },
-      { code: 'c', message: 'm' },
     ],
     ['an error as JSON', { error: { code: 'c', message: 'm' } }, { code: 'c', message: 'm' }],
   ])('throws the error of %s', (_case, value, expected) => {
@@ -125,54 +106,6 @@ it('an answer may have 1,024 calls', () => {
 });
 
 describe('the state of a turn', () => {
-  it('goes back up byte for byte, in its place', () => {
-    const items = [
-      {
-        id: 'rs_1',
-        type: 'reasoning',
-        encrypted_content: 'gAAA\u2028\ud83d\ude00/+==',
-        summary: [],
-        extra: { b: 1, a: [1.5] },
-      },
-      message('Let me see.', { phase: 'commentary' }),
-      called(callA, '{"a":1}'),
-      {
-        id: 'rs_2',
-        type: 'reasoning',
-        summary: [{ type: 'summary_text', text: 's' }],
-        encrypted_content: 'gBBB',
-      },
-      called(callB, '{"a":2}'),
-    ];
-    const reader = readerOf();
-    push(reader, [...items.map((item, i) => done(item, at(i))), completed()]);
-    const turn: ChatMessage = {
-      role: 'assistant',
-      content: 'Let me see.',
-      tool_calls: [callA, callB].map((id, i) => ({
-        id,
-        type: 'function',
-        function: { name: 'f', arguments: `{"a":${i + 1}}` },
-      })),
-    };
-    const states = new Map([[turn, reader.report().state ?? []]]);
-    const { body } = responsesBody(chatCall({ model: 'm', messages: [turn] }), settingsWith({ states }));
-    expect(JSON.stringify(body['input'])).toBe(
-      JSON.stringify([
-        items[0],
-        {
-          type: 'message',
-          role: 'assistant',
-          phase: 'commentary',
-          content: [{ type: 'output_text', text: 'Let me see.' }],
-        },
-        items[2],
-        items[3],
-        items[4],
-      ]),
-    );
-  });
-
   it('is kept at the place where its item began, however late the item ends', () => {
     const reader = readerOf();
     const item = { id: 'rs_1', type: 'reasoning', encrypted_content: 'gAAA', summary: [] };
@@ -207,20 +140,5 @@ describe('the usage of a Responses upstream', () => {
   };
   it.each(['a b', 'x'.repeat(33), 7])('has no service tier that is not one short word: %j', (tier) => {
     expect(usageOf({}, tier).report().serviceTier).toBeUndefined();
-  });
-
-  it('has what was read from and written to the cache, and reasoning', () => {
-    const reader = usageOf({
-      input_tokens: 100,
-      input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
-      output_tokens: 20,
-      output_tokens_details: { reasoning_tokens: 8 },
-    });
-    expect(reader.report().usage).toEqual({ input: 100, output: 20, cached: 60, written: 30, reasoning: 8 });
-    expect(reader.report().serviceTier).toBe('flex');
-  });
-
-  it('is none where there is no count', () => {
-    expect(usageOf({}).report().usage).toBeUndefined();
   });
 });

@@ -26,41 +26,6 @@ describe('content that a Responses upstream sends in its own way', () => {
   it.each<[string, Value[], Partial<Answer>]>([
     ['a whole text alone', [done(message('x')), completed()], { content: 'x' }],
     [
-      'only the list of the whole response',
-      [completed(message('x'), called(callA, '{}'))],
-      { content: 'x', calls: [`${callA} f {}`], finish: 'tool_calls' },
-    ],
-    [
-      'pieces without a start',
-      [delta('x', at(3, 'm')), delta('y', at(3, 'm')), completed()],
-      { content: 'xy' },
-    ],
-    [
-      'pieces, then the whole three times',
-      [
-        delta('x', at(0, 'm')),
-        { type: 'response.output_text.done', text: 'xy', ...at(0, 'm') },
-        done(message('xyz', { id: 'm' }), at(0)),
-        completed(message('xyz', { id: 'm' })),
-      ],
-      { content: 'xyz' },
-    ],
-    [
-      'pieces again after the whole',
-      [
-        delta('x', at(0, 'm')),
-        { type: 'response.output_text.done', text: 'x', ...at(0, 'm') },
-        delta('x', at(0, 'm')),
-        completed(),
-      ],
-      { content: 'x' },
-    ],
-    [
-      'the same item ended twice, without an id',
-      [done(message('x'), at(0)), done(message('x'), at(0)), completed(message('x'))],
-      { content: 'x' },
-    ],
-    [
       'ids that change with every event',
       [
         added(message('', { id: 'a', content: [] }), at(0)),
@@ -81,16 +46,6 @@ describe('content that a Responses upstream sends in its own way', () => {
       { content: 'xx' },
     ],
     [
-      'one id for two items, of which the list alone has one',
-      [delta('x', at(0, 'm')), completed(message('x', { id: 'm' }), message('x', { id: 'm' }))],
-      { content: 'xx' },
-    ],
-    [
-      'one index for two messages, one after the other',
-      [delta('x', at(0, 'm')), done(message('x', { id: 'm' }), at(0)), delta('y', at(0, 'n')), completed()],
-      { content: 'xy' },
-    ],
-    [
       'one index for two messages at a time',
       [
         added(message('', { id: 'm' }), at(0)),
@@ -104,17 +59,6 @@ describe('content that a Responses upstream sends in its own way', () => {
       { content: 'xxyz' },
     ],
     [
-      'one id and one index for two calls that are started',
-      [
-        added(called(callA, '', { id: 'x' }), at(0)),
-        argumentsDelta('{"a":1}', at(0, 'x')),
-        added(called(callB, '', { id: 'x' }), at(0)),
-        argumentsDelta('{"a":1}', at(0, 'x')),
-        completed(),
-      ],
-      { calls: twoCalls, finish: 'tool_calls' },
-    ],
-    [
       'one index for two calls',
       [
         added(called(callA, '', { id: 'a' }), at(0)),
@@ -124,15 +68,6 @@ describe('content that a Responses upstream sends in its own way', () => {
         argumentsDelta(':1}', at(0, 'a')),
         argumentsDelta(':1}', at(0, 'b')),
         completed(called(callA, '{"a":1}', { id: 'a' }), called(callB, '{"a":1}', { id: 'b' })),
-      ],
-      { calls: twoCalls, finish: 'tool_calls' },
-    ],
-    [
-      'one id and one index for two calls, one after the other',
-      [
-        done(called(callA, '{"a":1}', { id: 'x' }), at(0)),
-        done(called(callB, '{"a":1}', { id: 'x' }), at(0)),
-        completed(),
       ],
       { calls: twoCalls, finish: 'tool_calls' },
     ],
@@ -237,36 +172,12 @@ describe('content that a Responses upstream sends in its own way', () => {
       { reasoning: 'short\n\nmore' },
     ],
     [
-      'a refusal in pieces and as a whole',
-      [
-        { type: 'response.refusal.delta', delta: 'no', content_index: 0, ...at(0, 'm') },
-        { type: 'response.refusal.done', refusal: 'no', content_index: 0, ...at(0, 'm') },
-        completed({ type: 'message', id: 'm', content: [{ type: 'refusal', refusal: 'no' }] }),
-      ],
-      { refusal: 'no' },
-    ],
-    [
       'a phase that is known only at the end of a text in one piece',
       [done(message('x', { phase: 'final_answer' }), at(0)), completed()],
       { content: 'x', phases: ['final_answer'] },
     ],
-    [
-      'items and events of other kinds',
-      [
-        added({ type: 'mcp_list_tools' }, at(0)),
-        { type: 'response.new_thing.delta', delta: 'x' },
-        { choices: [] },
-        completed({ type: 'other' }),
-      ],
-      {},
-    ],
     ['a limit', [delta('x'), incomplete('max_output_tokens')], { content: 'x', finish: 'length' }],
     ['a filter', [delta('x'), incomplete('content_filter')], { content: 'x', finish: 'content_filter' }],
-    [
-      'another reason to stop early',
-      [delta('x'), incomplete('new_reason')],
-      { content: 'x', finish: 'length' },
-    ],
     [
       'more after its end mark',
       [delta('x'), completed(), delta('y'), { type: 'error', message: 'late' }],
@@ -282,30 +193,6 @@ describe('content that a Responses upstream sends in its own way', () => {
     expect(chunks.flatMap(({ choices }) => choices.flatMap(({ delta: { images } }) => images ?? []))).toEqual(
       [{ type: 'image_url', image_url: { url: 'data:image/webp;base64,AAAA' } }],
     );
-  });
-
-  it('cites by places in the whole visible text', () => {
-    const note = { type: 'url_citation', url: 'https://a', title: 'A', start_index: 1, end_index: 2 };
-    const chunks = push(readerOf(), [
-      delta('12345', at(0, 'm')),
-      delta('abc', at(1, 'n')),
-      {
-        type: 'response.output_text.annotation.added',
-        annotation: note,
-        annotation_index: 0,
-        content_index: 0,
-        ...at(1, 'n'),
-      },
-      done(
-        { type: 'message', id: 'n', content: [{ type: 'output_text', text: 'abc', annotations: [note] }] },
-        at(1),
-      ),
-    ]);
-    expect(
-      chunks.flatMap(({ choices }) => choices.flatMap(({ delta: { annotations } }) => annotations ?? [])),
-    ).toEqual([
-      { type: 'url_citation', url_citation: { url: 'https://a', title: 'A', start_index: 6, end_index: 7 } },
-    ]);
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { responsesBody } from '../../../shared/upstreams/dialects/responses/request.ts';
-import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { type RequestSettings } from '../../../shared/upstreams/dialect.ts';
 import { noQuirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage, ChatToolCall } from '../../../shared/wire/canonical-call.ts';
 import type { StatePart } from '../../../shared/wire/turn-state.ts';
@@ -110,43 +110,11 @@ describe('the items of messages', () => {
       ],
     ],
     [
-      'a turn is a message and its calls, and results follow',
-      [assistant('t', call('call_1'), call('call_2')), result('call_2'), result('call_1')],
-      [
-        sentText('t'),
-        sentCall('call_1'),
-        sentCall('call_2'),
-        { type: 'function_call_output', call_id: 'call_2', output: 'ok' },
-        { type: 'function_call_output', call_id: 'call_1', output: 'ok' },
-      ],
-    ],
-    [
       'custom calls and their results have items of their own',
       [assistant(null, customCall('call_1')), result('call_1')],
       [
         { type: 'custom_tool_call', call_id: 'call_1', name: 'c', input: 'x' },
         { type: 'custom_tool_call_output', call_id: 'call_1', output: 'ok' },
-      ],
-    ],
-    [
-      'images of a result stay in it',
-      [
-        assistant(null, call('call_1')),
-        result('call_1', [
-          { type: 'text', text: 'a' },
-          { type: 'image_url', image_url: { url: 'data:,' } },
-        ]),
-      ],
-      [
-        sentCall('call_1'),
-        {
-          type: 'function_call_output',
-          call_id: 'call_1',
-          output: [
-            { type: 'input_text', text: 'a' },
-            { type: 'input_image', image_url: 'data:,', detail: 'auto' },
-          ],
-        },
       ],
     ],
     [
@@ -186,20 +154,6 @@ describe('the items of messages', () => {
       },
       sentUser('b'),
     ]);
-  });
-
-  it('have the ids that the upstream gave, and short ones for those of others, in calls and results', () => {
-    const ours = callIds.show('f:0', 3);
-    const long = 'x'.repeat(70);
-    const sent = itemsOf([assistant(null, call(ours), call(long)), result(ours), result(long)]) as {
-      call_id: string;
-    }[];
-    const [own, foreign, ...results] = sent.map((item) => item.call_id);
-    expect(own).toBe('f:0');
-    expect(foreign).toMatch(/^\w{1,64}$/);
-    expect(results).toEqual([own, foreign]);
-    const elsewhere = new CallIds({ channel: 'other', requestId: 'r2' });
-    expect(JSON.stringify(itemsOf([assistant(null, call(ours))], { callIds: elsewhere }))).toContain(ours);
   });
 
   it('of custom calls are functions where the upstream has no custom tools', () => {

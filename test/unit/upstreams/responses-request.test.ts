@@ -21,16 +21,7 @@ const ownForm = (unknown: JsonRecord, request: object = {}, more: Partial<Reques
   );
 
 const functionTool = { type: 'function', function: { name: 'f', parameters: { type: 'object' } } };
-const customTool = {
-  type: 'custom',
-  custom: { name: 'c', format: { type: 'grammar', grammar: { definition: 'start: "x"', syntax: 'lark' } } },
-};
 const sentFunction = { type: 'function', name: 'f', parameters: { type: 'object' }, strict: false };
-const sentCustom = {
-  type: 'custom',
-  name: 'c',
-  format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' },
-};
 
 describe('the fields of a Responses request', () => {
   it.each<[string, object, Partial<RequestSettings>, object]>([
@@ -42,12 +33,6 @@ describe('the fields of a Responses request', () => {
       { include: undefined },
     ],
     ['do not stream where the channel cannot', { stream: true }, { stream: false }, { stream: undefined }],
-    [
-      'have one limit, the lowest',
-      { max_tokens: 900, max_completion_tokens: 800 },
-      { maxOutputTokens: 500 },
-      { max_output_tokens: 500 },
-    ],
     ['have the limit that the balance covers', {}, { outputTokensLimit: 40 }, { max_output_tokens: 40 }],
     ['have no limit that nobody set', {}, { maxOutputTokens: 500 }, {}],
     ['have no limit where it was refused', { max_tokens: 900 }, { without: new Set(['limit'] as const) }, {}],
@@ -56,17 +41,6 @@ describe('the fields of a Responses request', () => {
       { response_format: { type: 'json_object' } },
       {},
       { text: { format: { type: 'json_object' } } },
-    ],
-    [
-      'say the schema',
-      {
-        response_format: {
-          type: 'json_schema',
-          json_schema: { name: 's', schema: { a: 1 }, strict: true, description: null },
-        },
-      },
-      {},
-      { text: { format: { type: 'json_schema', name: 's', schema: { a: 1 }, strict: true } } },
     ],
     ['say the verbosity', { verbosity: 'low' }, {}, { text: { verbosity: 'low' } }],
     ['say the effort', { reasoning_effort: 'high' }, {}, { reasoning: { effort: 'high' } }],
@@ -77,83 +51,15 @@ describe('the fields of a Responses request', () => {
       quirks({ efforts: ['low'] }),
       { reasoning: { effort: 'low' } },
     ],
-    [
-      'send the lowest for an unknown none',
-      { reasoning_effort: 'none' },
-      quirks({ efforts: ['low'] }),
-      { reasoning: { effort: 'low' } },
-    ],
-    [
-      'ask for probabilities',
-      { logprobs: true, top_logprobs: 3 },
-      {},
-      { top_logprobs: 3, include: [...include, 'message.output_text.logprobs'] },
-    ],
-    [
-      'have the names of the client',
-      {
-        user: 'u',
-        metadata: { a: 'b' },
-        safety_identifier: 's',
-        prompt_cache_key: 'k',
-        temperature: 1,
-        top_p: 0.5,
-      },
-      {},
-      {
-        user: 'u',
-        metadata: { a: 'b' },
-        safety_identifier: 's',
-        prompt_cache_key: 'k',
-        temperature: 1,
-        top_p: 0.5,
-      },
-    ],
     ['have a tier', { service_tier: 'flex' }, {}, { service_tier: 'flex' }],
     ['have what the row sets', { temperature: 1 }, { set: { temperature: 0 } }, { temperature: 0 }],
     ['lack what the row drops', { temperature: 1 }, { drop: ['temperature'] }, {}],
     ['have no choice without tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}, {}],
     [
-      'have tools',
-      { tools: [functionTool, customTool], parallel_tool_calls: false, tool_choice: 'required' },
-      {},
-      { tools: [sentFunction, sentCustom], parallel_tool_calls: false, tool_choice: 'required' },
-    ],
-    [
-      'choose a function',
-      { tools: [functionTool], tool_choice: functionTool },
-      {},
-      { tools: [sentFunction], tool_choice: { type: 'function', name: 'f' } },
-    ],
-    [
-      'choose a custom tool',
-      { tools: [customTool], tool_choice: { type: 'custom', custom: { name: 'c' } } },
-      {},
-      { tools: [sentCustom], tool_choice: { type: 'custom', name: 'c' } },
-    ],
-    [
       'choose nothing that is not sent',
       { tools: [functionTool], tool_choice: { type: 'function', function: { name: 'other' } } },
       {},
       { tools: [sentFunction], tool_choice: 'auto' },
-    ],
-    [
-      'allow some of the tools',
-      {
-        tools: [functionTool, customTool],
-        tool_choice: {
-          type: 'allowed_tools',
-          allowed_tools: {
-            mode: 'required',
-            tools: [functionTool, { type: 'function', function: { name: 'gone' } }],
-          },
-        },
-      },
-      {},
-      {
-        tools: [sentFunction, sentCustom],
-        tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'f' }] },
-      },
     ],
     [
       'allow no tool if none of the allowed ones is sent',
@@ -166,22 +72,6 @@ describe('the fields of a Responses request', () => {
     ],
   ])('%s', (_case, request, more, expected) => {
     expect(sent(request, more).body).toEqual({ ...base, ...expected });
-  });
-
-  it('report the choice of a tool that is not sent', () => {
-    const choice = { tool_choice: { type: 'function', function: { name: 'other' } } };
-    expect(sent({ tools: [functionTool], ...choice }).toolChoice).toBe('auto');
-    expect(sent({ tools: [functionTool], tool_choice: 'auto' }).toolChoice).toBeUndefined();
-    expect(sent({ tools: [functionTool] }).toolChoice).toBeUndefined();
-  });
-
-  it('begin with what the next turn begins with', () => {
-    const tools = [functionTool];
-    const turn = JSON.stringify(sent({ tools, temperature: 1 }).body);
-    const next = JSON.stringify(sent({ tools, temperature: 0, messages: [...messages, ...messages] }).body);
-    const prefix = turn.slice(0, turn.indexOf(']}],"store') + 2);
-    expect(prefix).toContain('"tools"');
-    expect(next.startsWith(prefix)).toBe(true);
   });
 
   it('report a limit that the vendor would refuse as too low, and the raised one', () => {
@@ -233,37 +123,6 @@ describe('what a Responses upstream cannot be sent', () => {
       {},
       ['seed', 'top_k', 'presence_penalty', 'frequency_penalty', 'repetition_penalty'],
     ],
-    [
-      'unknown fields of another form',
-      { logit_bias: { 1: 1 }, reasoning: { effort: 'low' }, nothing: null },
-      {},
-      ['logit_bias', 'reasoning'],
-    ],
-    [
-      'hosted tools of another form',
-      { tools: [{ type: 'web_search' }] },
-      { allow: ['web_search'] },
-      ['tools'],
-    ],
-    ['a second sampling field', { temperature: 1, top_p: 1 }, quirks({ sampling: 'one' }), ['top_p']],
-    [
-      'sampling that a reasoning model refuses',
-      { temperature: 0.5, top_p: 1 },
-      quirks({ sampling: 'none' }),
-      ['temperature'],
-    ],
-    [
-      'no sampling of a model that does not reason now',
-      { temperature: 0.5, reasoning_effort: 'none' },
-      quirks({ sampling: 'none' }),
-      [],
-    ],
-    [
-      'fields that the model does not take',
-      { temperature: 1, user: 'u' },
-      quirks({ fields: new Set(['user']) }),
-      ['temperature'],
-    ],
   ])('is dropped and named: %s', (_case, request, more, dropped) => {
     const { body, ...rest } = sent(request, more);
     expect(rest.dropped).toEqual(dropped);
@@ -289,21 +148,6 @@ describe('the fields of a client that wrote Responses', () => {
     expect(dropped).toContain('previous_response_id');
   });
 
-  it('keep what they say of summary, text and include', () => {
-    const fields = {
-      reasoning: { summary: 'auto', generate_summary: null },
-      text: { other: 1 },
-      include: ['web_search_call.action.sources', 'reasoning.encrypted_content'],
-    };
-    const { body, dropped } = ownForm(fields, { reasoning_effort: 'low', verbosity: 'high' });
-    expect(body).toMatchObject({
-      reasoning: { summary: 'auto', effort: 'low' },
-      text: { other: 1, verbosity: 'high' },
-      include: ['reasoning.encrypted_content', 'web_search_call.action.sources'],
-    });
-    expect(dropped).toEqual([]);
-  });
-
   it('may hold hosted tools where the row allows them', () => {
     const tools = [{ type: 'web_search', filters: {} }, functionTool];
     const choice = { tool_choice: { type: 'web_search' } };
@@ -321,16 +165,5 @@ describe('the fields of a client that wrote Responses', () => {
     expect(ownForm({}, { tools: [functionTool] }).body['tools']).toEqual([
       { type: 'function', name: 'f', parameters: { type: 'object' } },
     ]);
-  });
-});
-
-describe('a custom tool for an upstream without such tools', () => {
-  it('goes up as a function with one text', () => {
-    const { body, wrapped } = sent({ tools: [customTool] }, quirks({ customTools: false }));
-    expect([...wrapped]).toEqual(['c']);
-    expect(body['tools']).toMatchObject([
-      { type: 'function', name: 'c', parameters: { required: ['input'] } },
-    ]);
-    expect(JSON.stringify(body['tools'])).toContain('start: ');
   });
 });

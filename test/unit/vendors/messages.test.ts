@@ -2,7 +2,6 @@ import { EventStreamCodec } from '@smithy/core/event-streams';
 import { describe, expect, test } from 'vitest';
 import { messagesTool, user } from './examples.ts';
 import { doubleOf, jsonOf, send, textOf, type Json, type Sent } from './rig.ts';
-import { eventsOf } from './streams.ts';
 
 const tools = [messagesTool];
 const opus = (said: string, more: Json = {}): Sent => ({
@@ -74,85 +73,9 @@ describe('thinking of Anthropic', () => {
     const reply = await secondTurn({ body: { tools: [{ ...messagesTool, ...mark }] } });
     expect(reply.status).toBe(200);
   });
-
-  test('may be left out, which is noted', async () => {
-    const reply = await secondTurn({ content: (blocks) => blocks.filter(({ type }) => type !== 'thinking') });
-    expect({ status: reply.status, notes: reply.notes }).toEqual({
-      status: 200,
-      notes: ['calls without the thinking of their turn'],
-    });
-  });
-
-  test('is empty unless asked for, and redacted on demand', async () => {
-    const block = async (sent: Sent) => contentOf(jsonOf(await send(doubleOf('anthropic'), sent)))[0];
-    expect(await block(opus('hello'))).toMatchObject({
-      type: 'thinking',
-      thinking: '',
-      signature: expect.any(String),
-    });
-    expect(await block(opus('hello', shown))).toMatchObject({ thinking: expect.stringContaining('Step 1') });
-    expect(await block(opus('redacted'))).toMatchObject({
-      type: 'redacted_thinking',
-      data: expect.any(String),
-    });
-  });
 });
 
 describe('answers of Anthropic', () => {
-  test.each([
-    ['refuse', 'refusal'],
-    ['pause', 'pause_turn'],
-    ['overflow', 'model_context_window_exceeded'],
-  ])('end at the word %s with %s', async (word, reason) => {
-    expect(jsonOf(await send(doubleOf('anthropic'), opus(word)))['stop_reason']).toBe(reason);
-  });
-
-  test('end before a stop sequence, and name it', async () => {
-    const reply = jsonOf(await send(doubleOf('anthropic'), opus('one END two', { stop_sequences: ['END'] })));
-    expect(reply).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'END' });
-    expect(contentOf(reply).at(-1)).toMatchObject({ text: 'You said: "one ' });
-  });
-
-  test.each([1, 3, 9, 12, 20])('stop at max_tokens: %s', async (limit) => {
-    const reply = await send(
-      doubleOf('anthropic'),
-      opus('long explain', { tools, max_tokens: limit, ...shown }),
-    );
-    const { stop_reason: reason, usage } = jsonOf(reply);
-    const { output_tokens: tokens } = usage as { output_tokens: number };
-    expect(tokens).toBeLessThanOrEqual(limit);
-    expect(reason).toBe(limit < 20 ? 'max_tokens' : reason);
-  });
-
-  test.each([
-    ['overload', 529, /overloaded_error/],
-    ['quota', 400, /credit balance is too low/],
-    ['throttle', 429, /rate_limit_error/],
-    ['window', 400, /prompt is too long/],
-  ])('fail at the word %s with %s', async (word, status, says) => {
-    const reply = await send(doubleOf('anthropic'), opus(word));
-    expect({ status: reply.status, text: textOf(reply) }).toEqual({
-      status,
-      text: expect.stringMatching(says),
-    });
-  });
-
-  test('start a stream well and fail with its first event', async () => {
-    const events = eventsOf(await send(doubleOf('anthropic'), opus('overlong', { stream: true })));
-    expect(events).toMatchObject([
-      { type: 'error', error: { message: expect.stringContaining('prompt is too long') } },
-    ]);
-  });
-
-  test('stream with pings, and may be cut by an error', async () => {
-    const whole = eventsOf(await send(doubleOf('anthropic'), opus('hello', { stream: true })));
-    expect(whole.map(({ type }) => type)).toEqual(
-      expect.arrayContaining(['message_start', 'ping', 'message_stop']),
-    );
-    const cut = eventsOf(await send(doubleOf('anthropic'), opus('cut', { stream: true })));
-    expect(cut.at(-1)).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } });
-  });
-
   test('refuse sampling as an unknown field since 2026-10-21', async () => {
     const reply = await send(doubleOf('anthropic'), {
       body: { ...(opus('hello').body as Json), model: 'claude-haiku-4-5', temperature: 1 },
@@ -233,19 +156,5 @@ describe('Bedrock', () => {
     expect(last?.headers[':message-type']?.value).toBe('exception');
     expect(last?.headers[':exception-type']?.value).toBe('internalServerException');
     expect(jsonIn(last!.body)['message']).toContain('unexpected error');
-  });
-
-  test('streams events that are sent by the server otherwise', async () => {
-    const reply = await send(doubleOf('bedrock'), asked('hello', '*/*'));
-    expect(eventsOf(reply)[0]).toMatchObject({ type: 'message_start' });
-  });
-
-  test('serves the forms of OpenAI below its own path', async () => {
-    const body = { model: 'openai.gpt-5.6', input: 'hello' };
-    expect((await send(doubleOf('bedrock'), { path: '/openai/v1/responses', body })).status).toBe(200);
-    const chat = { model: 'qwen.qwen3-coder-480b', messages: [user('hello')], tools: [] };
-    expect(
-      (await send(doubleOf('bedrock'), { path: '/openai/v1/chat/completions', body: chat })).status,
-    ).toBe(200);
   });
 });

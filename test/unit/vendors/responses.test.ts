@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { responsesTool, user } from './examples.ts';
 import { doubleOf, jsonOf, send, type Json } from './rig.ts';
-import { eventsOf } from './streams.ts';
 
 const include = ['reasoning.encrypted_content'];
 const asked = (said: string, more: Json = {}, key = 'Bearer sk-one') => ({
@@ -64,70 +63,6 @@ test('encrypted content comes only where the request includes it, a summary only
   expect(shown[0]).toMatchObject({
     summary: [{ type: 'summary_text' }],
     encrypted_content: expect.any(String),
-  });
-});
-
-test('custom and namespaced tools are called as such', async () => {
-  const custom = { type: 'custom', name: 'run' };
-  expect(
-    outputOf(jsonOf(await send(doubleOf('openai'), asked('run', { tools: [custom] })))).at(-1),
-  ).toMatchObject({
-    type: 'custom_tool_call',
-    input: expect.stringContaining('\n'),
-  });
-  const namespace = { type: 'namespace', name: 'mcp', tools: [responsesTool] };
-  expect(
-    outputOf(jsonOf(await send(doubleOf('openai'), asked('go', { tools: [namespace] })))).at(-1),
-  ).toMatchObject({
-    type: 'function_call',
-    namespace: 'mcp',
-  });
-});
-
-test('a text before calls is commentary', async () => {
-  const output = outputOf(
-    jsonOf(await send(doubleOf('openai'), asked('explain', { tools: [responsesTool] }))),
-  );
-  expect(output.map(({ type, phase }) => phase ?? type)).toEqual([
-    'reasoning',
-    'commentary',
-    'function_call',
-  ]);
-});
-
-test('refusals, annotations and limits have their events', async () => {
-  const types = async (said: string, more: Json = {}) =>
-    eventsOf(await send(doubleOf('openai'), asked(said, { stream: true, ...more }))).map(({ type }) => type);
-  expect(await types('refuse')).toEqual(
-    expect.arrayContaining(['response.refusal.delta', 'response.refusal.done']),
-  );
-  expect(await types('cite')).toContain('response.output_text.annotation.added');
-  const cut = await types('long', { max_output_tokens: 16 });
-  expect(cut.at(-1)).toBe('response.incomplete');
-  expect((await types('cut')).at(-1)).toBe('error');
-});
-
-test('a stream fails with its first event where the context is too long', async () => {
-  const events = eventsOf(await send(doubleOf('openai'), asked('overlong', { stream: true })));
-  expect(events).toMatchObject([
-    { type: 'response.failed', response: { status: 'failed', error: { code: 'context_length_exceeded' } } },
-  ]);
-});
-
-test('events are numbered', async () => {
-  const events = eventsOf(await send(doubleOf('openai'), asked('hello', { stream: true })));
-  expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
-});
-
-test('usage says what was read from the cache and written to it', async () => {
-  const double = doubleOf('openai');
-  const sent = asked('hello', { instructions: 'x'.repeat(8000) });
-  const usage = async () => jsonOf(await send(double, sent))['usage'];
-  expect(await usage()).toMatchObject({
-    input_tokens_details: { cached_tokens: 0, cache_write_tokens: expect.any(Number) },
-  });
-  expect(await usage()).toMatchObject({
-    input_tokens_details: { cached_tokens: expect.any(Number), cache_write_tokens: 0 },
   });
 });
 

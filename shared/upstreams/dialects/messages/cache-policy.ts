@@ -22,17 +22,15 @@ import type { MessagesConversation } from './conversation.ts';
 const breakpointsMax = 4;
 const lookbackBlocks = 20;
 
-export interface Prompt extends MessagesConversation {
+interface Prompt extends MessagesConversation {
   tools: JsonRecord[];
 }
 
-export interface CacheFacts {
-  hasCacheKey: boolean;
-  cachedTokensMin: number;
-}
-
 /** Throws CannotCarry for more than four breakpoints of the client. */
-export function withBreakpoints(prompt: Prompt, { hasCacheKey, cachedTokensMin }: CacheFacts): Prompt {
+export function withBreakpoints(
+  prompt: Prompt,
+  { hasCacheKey, cachedTokensMin }: { hasCacheKey: boolean; cachedTokensMin: number },
+): Prompt {
   const count = clientsBreakpoints(prompt);
   if (count > breakpointsMax) {
     throw new CannotCarry(
@@ -43,7 +41,14 @@ export function withBreakpoints(prompt: Prompt, { hasCacheKey, cachedTokensMin }
   const { tools, turns } = prompt;
   const isReadAgain = hasCacheKey || tools.length > 0 || turns.some(({ role }) => role === 'assistant');
   if (count > 0 || !isReadAgain || !isAtLeast(cachedTokensMin, prompt)) return prompt;
-  return marked(prompt, new Set(chosenBlocks(prompt)));
+  const chosen = new Set(chosenBlocks(prompt));
+  const mark = (blocks: JsonRecord[]): JsonRecord[] =>
+    blocks.map((block) => (chosen.has(block) ? { ...block, cache_control: { type: 'ephemeral' } } : block));
+  return {
+    tools: mark(tools),
+    system: mark(prompt.system),
+    turns: turns.map(({ role, content }) => ({ role, content: mark(content) })),
+  };
 }
 
 /** The blocks that end a part that is worth caching, at most four, in the order of their worth. */
@@ -59,16 +64,6 @@ function chosenBlocks({ tools, system, turns }: Prompt): JsonRecord[] {
     tools.at(-1),
   ];
   return [...new Set(ends.filter((block) => block !== undefined))].slice(0, breakpointsMax);
-}
-
-function marked({ tools, system, turns }: Prompt, chosen: ReadonlySet<JsonRecord>): Prompt {
-  const mark = (blocks: JsonRecord[]): JsonRecord[] =>
-    blocks.map((block) => (chosen.has(block) ? { ...block, cache_control: { type: 'ephemeral' } } : block));
-  return {
-    tools: mark(tools),
-    system: mark(system),
-    turns: turns.map(({ role, content }) => ({ role, content: mark(content) })),
-  };
 }
 
 const blocksOf = ({ tools, system, turns }: Prompt): JsonRecord[] => [
@@ -105,10 +100,7 @@ function tokensOf(value: unknown, most: number): number {
   if (Array.isArray(value)) return value.reduce((sum: number, each) => sum + tokensOf(each, most), 0);
   if (!isRecord(value)) return 0;
   if (value['type'] === 'image' || value['type'] === 'document') return mediaTokens;
-  return Object.entries(value).reduce(
-    (sum, [name, each]) => sum + tokensOf(name, most) + tokensOf(each, most),
-    0,
-  );
+  return tokensOf(Object.entries(value).flat(), most);
 }
 
 function tokensOfText(text: string): number {

@@ -5,7 +5,7 @@ import { wrappedTool } from '../../request-parts.ts';
 import { grammarSchema } from './grammar-schema.ts';
 import { cacheControlOf } from './conversation.ts';
 
-export interface ToolFields {
+interface ToolFields {
   tools: JsonRecord[];
   /** Undefined: the field is not sent, which means auto. */
   choice: JsonRecord | undefined;
@@ -15,19 +15,16 @@ export interface ToolFields {
   dropped: string[];
 }
 
-export interface ToolFacts {
-  /** Tools that run at the upstream and are sent nevertheless, by type. */
-  allow: readonly string[];
-  /** The model accepts a choice that forces a call. */
-  forcesCalls: boolean;
-}
-
 /**
  * A forced choice that is refused becomes `auto`; where it names a tool, that tool alone is sent, since a client that
  * names one can often read no other answer. That changes the prefix of the conversation: the call misses the cache, and
  * thinking that is bound to its prefix is dropped by the vendor (`block_binding`). Where any tool will do, all stay.
+ * `allow`: tools that run at the upstream and are sent nevertheless, by type. `forcesCalls`: the model accepts such a choice.
  */
-export function toolFields(request: ChatRequest, { allow, forcesCalls }: ToolFacts): ToolFields {
+export function toolFields(
+  request: ChatRequest,
+  { allow, forcesCalls }: { allow: readonly string[]; forcesCalls: boolean },
+): ToolFields {
   const choice = readChoice(request.tool_choice);
   const known = (request.tools ?? []).filter(
     (tool) => nameOf(tool) !== undefined || allow.includes(tool.type),
@@ -100,7 +97,7 @@ function nameOf(tool: ChatTool): string | undefined {
 const strictMost = { tools: 20, optionalProperties: 24, unions: 16 };
 
 /** The tools as they go up. One that cannot be strict goes up as a plain one. */
-function strictTools(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped: string[] } {
+function strictTools(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped: Set<string> } {
   const dropped = new Set<string>();
   const left = { ...strictMost };
   const sent = tools.map((tool) => {
@@ -122,7 +119,7 @@ function strictTools(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped
     for (const keyword of grammar.moved) dropped.add(`tools.${keyword}`);
     return { ...plain, input_schema: grammar.schema, strict: true };
   });
-  return { tools: sent, dropped: [...dropped] };
+  return { tools: sent, dropped };
 }
 
 function toolToUpstream(tool: ChatTool): JsonRecord {

@@ -36,6 +36,11 @@ const relaysFields = new Set(
   ).split(' '),
 );
 
+/** What of these is taken over from a client of Responses. */
+const takenOver = new Set(['include', 'reasoning', 'text']);
+/** Those of the cache, which both forms have. */
+const cacheFields = new Set(['prompt_cache_options', 'prompt_cache_retention']);
+
 /**
  * Nothing is stored upstream, so reasoning is asked for in its encrypted form and goes up again with its turn. Fields
  * that the relay does not know are sent if the client wrote Responses, those of the cache, which both forms have, anyway. Throws
@@ -51,11 +56,10 @@ export function responsesBody(call: CanonicalCall, settings: RequestSettings): S
   const { sent, dropped } = droppable(request, settings);
   const tools = sentTools({ ...call, items: carried }, settings, ownForm);
   if (tools.droppedHosted) dropped.push('tools');
-  const { prompt_cache_options: cache, prompt_cache_retention: retention } = unknown;
-  const passed = ownForm
-    ? passedFields(unknown)
-    : withoutNulls({ prompt_cache_options: cache, prompt_cache_retention: retention });
-  dropped.push(...unsentFields(unknown, ownForm ? { ...passed, ...ownUnknown(unknown) } : passed));
+  const isPassed = (field: string): boolean => (ownForm ? !relaysFields.has(field) : cacheFields.has(field));
+  const passed = Object.fromEntries(Object.entries(unknown).filter(([field]) => isPassed(field)));
+  const isTakenOver = (field: string): boolean => ownForm && takenOver.has(field);
+  dropped.push(...Object.keys(unknown).filter((field) => !isPassed(field) && !isTakenOver(field)));
   const hasState = [...settings.states.values()].some((parts) => parts.some((part) => 'opaque' in part));
   if (hasState && settings.without.has('state')) dropped.push('reasoning');
 
@@ -131,17 +135,6 @@ function droppable(
   }
   return { sent, dropped };
 }
-
-/** The client's fields that go up as they are. */
-const passedFields = (unknown: JsonRecord): JsonRecord =>
-  Object.fromEntries(Object.entries(unknown).filter(([field]) => !relaysFields.has(field)));
-
-/** The names of unknown fields that are not sent. */
-const unsentFields = (unknown: JsonRecord, sent: JsonRecord): string[] =>
-  Object.keys(unknown).filter((field) => !Object.hasOwn(sent, field));
-
-/** What of the relay's fields is taken over from the client. */
-const ownUnknown = ({ include, reasoning, text }: JsonRecord): JsonRecord => ({ include, reasoning, text });
 
 function included(sent: JsonRecord, own: JsonRecord, { without }: RequestSettings): string[] | undefined {
   const asked = Array.isArray(own['include'])

@@ -1,10 +1,10 @@
 /** Converts tools and the choice among them to the form of Responses. */
 import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
-import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, isRecord, recordsIn, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
 import { toolName, wrappedTool } from '../../request-parts.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
-export interface SentTools {
+interface SentTools {
   /** Undefined: no tool is left, so that no choice is sent either. */
   tools: JsonRecord[] | undefined;
   /** The fields beside them. */
@@ -19,12 +19,10 @@ export interface SentTools {
   itemTools: Map<JsonRecord, JsonRecord[]>;
 }
 
-type ToolSettings = Pick<RequestSettings, 'allow' | 'quirks'>;
-
 /** `ownForm`: the client wrote Responses, so that hosted tools are in the form of this upstream. */
 export function sentTools(
   { request, items }: CanonicalCall,
-  settings: ToolSettings,
+  settings: Pick<RequestSettings, 'allow' | 'quirks'>,
   ownForm: boolean,
 ): SentTools {
   const wraps = settings.quirks.customTools === false;
@@ -45,18 +43,14 @@ export function sentTools(
     else droppedHosted = true;
   }
   const tools = own.length > 0 ? own : undefined;
-  const left = { droppedHosted, wrapped, itemTools, tools, changedChoice: undefined };
+  const left = { droppedHosted, wrapped, itemTools, tools };
   const all = [...own, ...[...itemTools.values()].flat()];
-  if (all.length === 0) return { ...left, choice: {} };
-  const asked = request.tool_choice;
+  if (all.length === 0) return { ...left, choice: {}, changedChoice: undefined };
+  const { tool_choice: asked, parallel_tool_calls: parallel } = request;
   const choice = toolChoice(asked, all);
-  const parallel = request.parallel_tool_calls;
   return {
     ...left,
-    choice: {
-      ...(choice !== undefined && { tool_choice: choice }),
-      ...(typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
-    },
+    choice: withoutNulls({ tool_choice: choice, parallel_tool_calls: parallel }),
     changedChoice: choice === 'auto' && asked !== 'auto' ? 'auto' : undefined,
   };
 }
