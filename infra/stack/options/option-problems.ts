@@ -15,94 +15,85 @@ interface FieldProblem {
   problem: string;
 }
 
-type Check = (options: StageOptions) => FieldProblem | undefined | false;
+/** The field that a problem is named by, and what is wrong with it. */
+type Check = [field: string, problem: (options: StageOptions) => string | false | undefined];
 
-const needs =
-  (field: OptionName, needed: OptionName): Check =>
-  (options) =>
-    options[field] !== undefined &&
-    options[needed] === undefined && { field, problem: `needs ${needed} beside it` };
+const needs = (field: OptionName, needed: OptionName): Check => [
+  field,
+  (options) => options[field] !== undefined && options[needed] === undefined && `needs ${needed} beside it`,
+];
 
 /** Things that the stack uses in its own region alone. */
-const inOwnRegion =
-  (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check =>
-  ({ region, ...options }) => {
-    const found = options[field];
-    return (
-      found !== undefined &&
-      region !== undefined &&
-      regionOf(found) !== region && {
-        field,
-        problem: `is in ${regionOf(found)}, wanted one in ${region}, the region of the stage`,
-      }
-    );
-  };
-
-const edgeIsKnown =
-  (field: 'webAcl' | 'edgeAlarms'): Check =>
-  (options) =>
-    options[field] === true || (field === 'edgeAlarms' && typeof options[field] === 'string')
-      ? needs(field, 'region')(options)
-      : undefined;
-
-/** Where the region is not known, `edgeIsKnown` has said so. */
-const edgeAlarmsReachSomebody: Check = ({ edgeAlarms, region, alarmEmail, alarmTopicArn }) =>
-  edgeAlarms === true &&
-  region !== undefined &&
-  alarmEmail === undefined &&
-  (region !== 'us-east-1' || alarmTopicArn === undefined) && {
-    field: 'edgeAlarms',
-    problem: 'nobody would hear of it: needs alarmEmail beside it, or the ARN of a topic in us-east-1',
-  };
-
-const logsGoElsewhere: Check = ({ accessLog, region }) =>
-  accessLog === true &&
-  region !== undefined &&
-  withoutEdgeLogs.has(region) && {
-    field: 'accessLog',
-    problem: `CloudFront delivers no log to a bucket in ${region}: name one in another region`,
-  };
+const inOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
+  field,
+  ({ region, [field]: found }) =>
+    found !== undefined &&
+    region !== undefined &&
+    regionOf(found) !== region &&
+    `is in ${regionOf(found)}, wanted one in ${region}, the region of the stage`,
+];
 
 const checks: readonly Check[] = [
   needs('domain', 'certificateArn'),
   needs('certificateArn', 'domain'),
   needs('hostedZone', 'domain'),
-  ({ domain = '', hostedZone }) =>
-    hostedZone !== undefined &&
-    domain !== '' &&
-    !`.${domain}`.endsWith(`.${hostedZone.name}`) && {
-      field: 'hostedZone.name',
-      problem: `the domain ${domain} is not in the zone ${hostedZone.name}`,
-    },
+  [
+    'hostedZone.name',
+    ({ domain = '', hostedZone }) =>
+      hostedZone !== undefined &&
+      domain !== '' &&
+      !`.${domain}`.endsWith(`.${hostedZone.name}`) &&
+      `the domain ${domain} is not in the zone ${hostedZone.name}`,
+  ],
   inOwnRegion('alarmTopicArn'),
   inOwnRegion('encryptionKeyArn'),
-  edgeIsKnown('webAcl'),
-  edgeIsKnown('edgeAlarms'),
-  edgeAlarmsReachSomebody,
-  logsGoElsewhere,
-  ({ webAcl, webAclRequestsPerMinute }) =>
-    webAclRequestsPerMinute !== undefined &&
-    webAcl !== true && {
-      field: 'webAclRequestsPerMinute',
-      problem: 'is the rate of an ACL that the stack makes: needs webAcl true beside it',
-    },
-  ({ budget, alarmEmail }) =>
-    budget !== undefined &&
-    (budget.email ?? budget.topicArn ?? alarmEmail) === undefined && {
-      field: 'budget',
-      problem: 'nobody would hear of it: needs email or topicArn in it, or alarmEmail beside it',
-    },
-  ({ limits, reservedConcurrency }) =>
-    reservedConcurrency !== undefined &&
-    Number(limits?.account_concurrency) > reservedConcurrency && {
-      field: 'limits.account_concurrency',
-      problem: `more than reservedConcurrency, which is ${reservedConcurrency}, so it would limit nobody`,
-    },
+  ['webAcl', ({ webAcl, region }) => webAcl === true && region === undefined && 'needs region beside it'],
+  ['edgeAlarms', ({ edgeAlarms, region }) => edgeAlarms && region === undefined && 'needs region beside it'],
+  [
+    'edgeAlarms',
+    ({ edgeAlarms, region, alarmEmail, alarmTopicArn }) =>
+      edgeAlarms === true &&
+      region !== undefined &&
+      alarmEmail === undefined &&
+      (region !== 'us-east-1' || alarmTopicArn === undefined) &&
+      'nobody would hear of it: needs alarmEmail beside it, or the ARN of a topic in us-east-1',
+  ],
+  [
+    'accessLog',
+    ({ accessLog, region = '' }) =>
+      accessLog === true &&
+      withoutEdgeLogs.has(region) &&
+      `CloudFront delivers no log to a bucket in ${region}: name one in another region`,
+  ],
+  [
+    'webAclRequestsPerMinute',
+    ({ webAcl, webAclRequestsPerMinute }) =>
+      webAclRequestsPerMinute !== undefined &&
+      webAcl !== true &&
+      'is the rate of an ACL that the stack makes: needs webAcl true beside it',
+  ],
+  [
+    'budget',
+    ({ budget, alarmEmail }) =>
+      budget !== undefined &&
+      (budget.email ?? budget.topicArn ?? alarmEmail) === undefined &&
+      'nobody would hear of it: needs email or topicArn in it, or alarmEmail beside it',
+  ],
+  [
+    'limits.account_concurrency',
+    ({ limits, reservedConcurrency }) =>
+      reservedConcurrency !== undefined &&
+      Number(limits?.account_concurrency) > reservedConcurrency &&
+      `more than reservedConcurrency, which is ${reservedConcurrency}, so it would limit nobody`,
+  ],
 ];
 
 /** What is wrong between options. */
 export const optionChecks = (options: StageOptions): FieldProblem[] =>
-  checks.flatMap((check) => check(options) || []);
+  checks.flatMap(([field, problemOf]) => {
+    const problem = problemOf(options);
+    return problem ? [{ field, problem }] : [];
+  });
 
 // Why the value of a field is not used: field, found, wanted.
 
