@@ -2,7 +2,6 @@
  * Bundles every file of `functions/` into `dist/<name>/index.mjs`, and the server into `dist/server/index.mjs`. The local
  * stack, the tests and the deployment use the same bundle. Builds are reproducible: an unchanged function is not deployed again.
  */
-import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Metafile } from 'esbuild';
@@ -78,6 +77,7 @@ const inParts = {
   chunkNames: 'chunk-[hash]',
   // Lets a function outside the project, such as one of a test, resolve the project's packages.
   nodePaths: [join(projectFolder, 'node_modules')],
+  plugins: [withBuiltPages, builtinsWithoutFacade],
 } satisfies BuildOptions;
 
 async function buildFunction(
@@ -90,25 +90,16 @@ async function buildFunction(
     ...inParts,
     entryPoints: { index: join(functionsFolder, `${name}.ts`) },
     alias: startAliases,
-    plugins: [withBuiltPages, builtinsWithoutFacade],
   });
-  const result = await oneFirstFile(split, options);
-  return writeBundle(name, outputFolder, result);
+  return writeBundle(name, outputFolder, await oneFirstFile(split, options));
 }
 
 /** With the SDK as it is: a process that starts once needs no short start, and finds its credentials by any provider. */
-const buildServer = async (entry: string, outputFolder: string): Promise<BuiltFunction> =>
-  writeBundle(
-    serverName,
-    outputFolder,
-    await build({
-      ...bundleOptions,
-      ...inParts,
-      outdir: join(outputFolder, serverName),
-      entryPoints: { index: entry },
-      plugins: [withBuiltPages, builtinsWithoutFacade],
-    }),
-  );
+async function buildServer(entry: string, outputFolder: string): Promise<BuiltFunction> {
+  const outdir = join(outputFolder, serverName);
+  const built = await build({ ...bundleOptions, ...inParts, outdir, entryPoints: { index: entry } });
+  return writeBundle(serverName, outputFolder, built);
+}
 
 function writeBundle(name: string, outputFolder: string, result: Bundle): BuiltFunction {
   const target = join(outputFolder, name);
@@ -140,49 +131,37 @@ function refuseDynamicRequire(name: string, result: Bundle): void {
  * run at once.
  */
 function replaceFolder(target: string, result: Bundle): boolean {
-  const files = result.outputFiles.map((file) => ({
-    name: relative(target, file.path),
-    contents: file.contents,
-  }));
-  const wanted = digest(files);
-  if (digest(filesOnDisk(target)) === wanted) return false;
+  const wanted = new Map(result.outputFiles.map(({ path, contents }) => [relative(target, path), contents]));
+  if (holds(target, wanted)) return false;
   const fresh = `${target}.${process.pid}.new`;
   const old = `${target}.${process.pid}.old`;
-  for (const file of files) {
-    mkdirSync(dirname(join(fresh, file.name)), { recursive: true });
-    writeFileSync(join(fresh, file.name), file.contents);
+  for (const [name, contents] of wanted) {
+    mkdirSync(dirname(join(fresh, name)), { recursive: true });
+    writeFileSync(join(fresh, name), contents);
   }
   try {
     if (existsSync(target)) renameSync(target, old);
     renameSync(fresh, target);
   } catch (error) {
     // Another build has replaced the folder first. That is no error when its files are identical.
-    if (digest(filesOnDisk(target)) !== wanted) throw error;
+    if (!holds(target, wanted)) throw error;
   } finally {
     for (const folder of [fresh, old]) rmSync(folder, { recursive: true, force: true });
   }
   return true;
 }
 
-interface NamedContents {
-  name: string;
-  contents: Uint8Array;
-}
-
-function filesOnDisk(folder: string): NamedContents[] {
+/** Whether the folder has these files and no others. */
+function holds(folder: string, files: ReadonlyMap<string, Uint8Array>): boolean {
   try {
-    return readdirSync(folder).map((name) => ({ name, contents: readFileSync(join(folder, name)) }));
+    const names = readdirSync(folder);
+    return (
+      names.length === files.size &&
+      names.every((name) => files.has(name) && readFileSync(join(folder, name)).equals(files.get(name)!))
+    );
   } catch {
-    return [];
+    return false;
   }
-}
-
-function digest(files: NamedContents[]): string {
-  const hash = createHash('sha256');
-  for (const file of files.toSorted((a, b) => a.name.localeCompare(b.name))) {
-    hash.update(`${file.name}\0${file.contents.byteLength}\0`).update(file.contents);
-  }
-  return hash.digest('hex');
 }
 
 function stableMeta(metafile: Metafile, target: string): Metafile {

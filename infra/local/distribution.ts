@@ -8,6 +8,7 @@ import {
 import { StartError } from './host/messages.ts';
 import type { UrlReply, FunctionUrl } from './lambda/function-url.ts';
 import { closeServer, listenOnLoopback } from './host/loopback.ts';
+import { patternExpression } from '../stack/constructs/function-descriptions.ts';
 
 /** The origin that receives the requests of one behaviour. */
 interface Origin {
@@ -84,18 +85,6 @@ function readOrigin(properties: OriginProperties): Origin {
       ...(completion !== undefined && { completionTimeoutMs: completion * 1000 }),
     },
   };
-}
-
-/**
- * Converts a CloudFront path pattern: `*` matches any text, `?` any character; the leading slash is optional.
- */
-export function patternExpression(pattern: string): RegExp {
-  const body = pattern
-    .replace(/^\//, '')
-    .replace(/[.+^${}()|[\]\\]/g, String.raw`\$&`)
-    .replaceAll('*', '.*')
-    .replaceAll('?', '.');
-  return new RegExp(`^/${body}$`, 's');
 }
 
 // Emulates how CloudFront sends an answer, including its time-outs: 504 before the first byte, a cut

@@ -13,7 +13,7 @@ import {
 import type { HostedHandle, RelayResponse } from '../../shared/relay/http/http.ts';
 import { Arrivals, ByteBudget, type Claim, readBody, type BodyFault, Turns } from './request-body.ts';
 import type { ServerOptions } from './server-options.ts';
-import { defaultFunction, routes } from '../stack/constructs/function-descriptions.ts';
+import { defaultFunction, patternExpression, routes } from '../stack/constructs/function-descriptions.ts';
 import { writeBody } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { refusalResponse, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 
@@ -229,16 +229,12 @@ export function routing(handles: Partial<Handles>): (path: string) => Route {
     if (!hosted) throw new Error(`a route leads to ${name}, which the server does not have`);
     return { hosted, isSigned: name === signed };
   };
-  const known = routes.map(({ path, function: name }) => ({ matches: matcher(path), route: routeTo(name) }));
+  const known = routes.map(({ path, function: name }) => ({
+    pattern: patternExpression(path),
+    route: routeTo(name),
+  }));
   const others = routeTo(defaultFunction);
-  return (path) => known.find(({ matches }) => matches(path))?.route ?? others;
-}
-
-/** Of CloudFront's path patterns, those that end with `*` and those without. */
-function matcher(pattern: string): (path: string) => boolean {
-  if (!pattern.endsWith('*')) return (path) => path === pattern;
-  const prefix = pattern.slice(0, -1);
-  return (path) => path.startsWith(prefix);
+  return (path) => known.find(({ pattern }) => pattern.test(path))?.route ?? others;
 }
 
 // Node's request in the terms that all hosts share.

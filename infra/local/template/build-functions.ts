@@ -55,49 +55,40 @@ export function buildFunctions(
 function functionSettings(
   id: string,
   references: LocalReferences,
-  options: LocalFunctionOptions,
+  { environment, localEnvironment, environmentsMax }: LocalFunctionOptions,
 ): FunctionSettings {
   const { template } = references;
-  const properties = references.resolve(runnable(template.resources[id]?.Properties)) as FunctionProperties;
-  const asset = template.asset(properties.Code.S3Key);
-  const variables = Object.entries(properties.Environment?.Variables ?? {});
+  // Other properties refer to roles and log groups, which cannot be resolved.
+  const { Code, Handler, Timeout, MemorySize, Environment, FunctionName, LoggingConfig } = (template
+    .resources[id]?.Properties ?? {}) as unknown as FunctionProperties;
+  const properties = references.resolve({ Code, Handler, Timeout, MemorySize, Environment, FunctionName });
+  const resolved = properties as FunctionProperties;
+  const asset = template.asset(resolved.Code.S3Key);
+  const variables = Object.entries(resolved.Environment?.Variables ?? {});
   const fixed = Object.fromEntries(variables.map(([name, value]) => [name, String(value)]));
+  // Node takes several options in one variable, and the last one counts: those of the caller stay beside the template's.
+  const nodeOptions = [environment, fixed].flatMap(({ NODE_OPTIONS }) => NODE_OPTIONS || []).join(' ');
   const hasVersion = resourcesOf(template, 'AWS::Lambda::Version').some(
     ([, version]) => functionOf(version.Properties?.['FunctionName']) === id,
   );
   return {
     // The first that is published. A URL of the function itself, which AWS would serve from $LATEST, has it here too.
     version: hasVersion ? '1' : '$LATEST',
-    name: properties.FunctionName ?? shortName(asset.displayName) ?? id,
+    name: resolved.FunctionName ?? shortName(asset.displayName) ?? id,
     arn: String(references.attribute(id, 'Arn')),
     folder: asset.folder,
-    handler: properties.Handler,
-    timeoutMs: (properties.Timeout ?? 3) * 1000,
-    memoryMegabytes: properties.MemorySize ?? 128,
+    handler: resolved.Handler,
+    timeoutMs: (resolved.Timeout ?? 3) * 1000,
+    memoryMegabytes: resolved.MemorySize ?? 128,
     environment: {
-      ...options.environment,
+      ...environment,
       ...fixed,
-      ...nodeOptions(options.environment, fixed),
-      ...(properties.LoggingConfig?.LogFormat === 'JSON' && { AWS_LAMBDA_LOG_FORMAT: 'JSON' }),
-      ...options.localEnvironment,
+      ...(nodeOptions !== '' && { NODE_OPTIONS: nodeOptions }),
+      ...(LoggingConfig?.LogFormat === 'JSON' && { AWS_LAMBDA_LOG_FORMAT: 'JSON' }),
+      ...localEnvironment,
     },
-    environmentsMax: options.environmentsMax,
+    environmentsMax,
   };
-}
-
-/** Node takes several options in one variable, and the last one counts: those of the caller stay beside the template's. */
-function nodeOptions(
-  ...environments: Record<string, string>[]
-): { NODE_OPTIONS: string } | Record<string, never> {
-  const all = environments.flatMap(({ NODE_OPTIONS: options }) => (options ? [options] : []));
-  return all.length > 0 ? { NODE_OPTIONS: all.join(' ') } : {};
-}
-
-/** Keeps the properties used locally. Others refer to roles and log groups, which cannot be resolved. */
-function runnable(properties: Record<string, unknown> = {}): Record<string, unknown> {
-  const { Code, Handler, Timeout, MemorySize, Environment, FunctionName } = properties;
-  const { LogFormat } = (properties['LoggingConfig'] ?? {}) as { LogFormat?: string };
-  return { Code, Handler, Timeout, MemorySize, Environment, FunctionName, LoggingConfig: { LogFormat } };
 }
 
 /** Shortens `Functions/chat/Function/Code` to `chat`. */

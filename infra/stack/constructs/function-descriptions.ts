@@ -282,3 +282,13 @@ export const routes: readonly Route[] = [
 
 /** Answers all other paths: `/` with the page, unknown paths with a helpful 404. */
 export const defaultFunction: FunctionName = 'catalog';
+
+/** A CloudFront path pattern: `*` matches any text, `?` any character; the leading slash is optional. */
+export function patternExpression(pattern: string): RegExp {
+  const body = pattern
+    .replace(/^\//, '')
+    .replace(/[.+^${}()|[\]\\]/g, String.raw`\$&`)
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^/${body}$`, 's');
+}
