@@ -193,7 +193,7 @@ const safe = (grant: WrittenGrant): WrittenGrant => ({
 });
 
 /**
- * View: grants, those that are not applied first, then the newest, of all accounts or of one. Holds few more than it shows.
+ * View: grants, those that are not applied first, then the newest, of all accounts or of one.
  * @param onProgress called with the number of further rows that were read
  */
 export async function listGrants(
@@ -201,18 +201,12 @@ export async function listGrants(
   { account, open = false, limit }: GrantsWanted,
   onProgress: (count: number) => void,
 ): Promise<GrantList> {
-  const firstOf = (grants: WrittenGrant[]): WrittenGrant[] => grants.toSorted(byApplied).slice(0, limit);
-  let kept: WrittenGrant[] = [];
-  let count = 0;
+  const found: WrittenGrant[] = [];
   for await (const page of ledger.grants(account)) {
     onProgress(page.length);
-    const found = page.filter(({ applied }) => !open || applied === undefined);
-    count += found.length;
-    kept.push(...found);
-    // Not after each page: with a high limit, that would sort the same rows again and again.
-    if (kept.length > 2 * limit) kept = firstOf(kept);
+    found.push(...page.filter(({ applied }) => !open || applied === undefined));
   }
-  return { grants: firstOf(kept).map(safe), count };
+  return { grants: found.toSorted(byApplied).slice(0, limit).map(safe), count: found.length };
 }
 
 const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>

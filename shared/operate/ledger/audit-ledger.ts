@@ -13,7 +13,7 @@ import {
   type Months,
 } from '../../billing/audit/daily-audit.ts';
 import { problemOf } from '../../billing/audit/recompute.ts';
-import { noFigures, type DailySum } from '../../billing/daily-figures.ts';
+import type { DailySum } from '../../billing/daily-figures.ts';
 import { accountId, dayOf, servedId } from '../../billing/daily-keys.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
@@ -50,18 +50,19 @@ interface Outcome {
   corrected: number;
 }
 
-/** The audit of one account. */
 interface AccountOutcome extends Outcome {
   rows: number;
   closesWithoutRow: number;
 }
 
-export interface LedgerAudit extends AccountOutcome {
+interface LedgerAudit extends AccountOutcome {
   accounts: number;
 }
 
-/** What an audit does to sums of days. */
-interface DailyAuditing {
+/** What all steps of an audit need. */
+interface Auditing {
+  ports: OperatorPorts;
+  progress: AuditProgress;
   /** Only days before this one are final. */
   daysBefore: string;
   rebuild: boolean;
@@ -69,28 +70,32 @@ interface DailyAuditing {
 
 /** Rows of the stream come this late at most, so the sums of a day are final this long after its end. */
 const finalAfterMs = 13 * 60 * 60_000;
+const pauseMs = 2000;
 
 export async function auditLedger(
   ports: OperatorPorts,
-  { account: only, from = '', waitMs, rebuildDaily = false }: AuditInput,
+  { account: only, from = '', waitMs, rebuildDaily: rebuild = false }: AuditInput,
   progress: AuditProgress,
 ): Promise<LedgerAudit> {
-  const startMs = ports.clock.now();
-  const auditing = { daysBefore: utcDay(startMs - finalAfterMs), rebuild: rebuildDaily };
-  const accounts = only === undefined ? await knownAccounts(ports, from, progress) : [only];
+  const { clock } = ports;
+  const startMs = clock.now();
+  const auditing = { ports, progress, daysBefore: utcDay(startMs - finalAfterMs), rebuild };
+  const accounts = only === undefined ? await knownAccounts(auditing, from) : [only];
+  // The sums of channels and of what was served are those of all accounts' rows.
+  const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === servedId;
   const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
-  const all = { findings: [] as string[], rows: 0, closesWithoutRow: 0, corrected: 0 };
-  const add = (more: Partial<AccountOutcome> & Outcome): void => {
-    all.findings.push(...more.findings);
-    all.rows += more.rows ?? 0;
-    all.closesWithoutRow += more.closesWithoutRow ?? 0;
-    all.corrected += more.corrected;
-  };
+  const outcomes: (Outcome & Partial<AccountOutcome>)[] = [];
   for (const account of accounts) {
     progress.auditing(account);
     try {
-      const task = { account, untilMs: startMs + waitMs, auditing, channels };
-      add(await auditUntil(ports, task, progress));
+      let seen = await auditAccountOnce(auditing, account, channels);
+      // Ledger rows are written seconds after the close.
+      while (seen.findings.length > 0 && clock.now() + pauseMs <= startMs + waitMs) {
+        progress.waitingFor(account);
+        await clock.sleep(pauseMs);
+        seen = await auditAccountOnce(auditing, account);
+      }
+      outcomes.push(seen);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const exitCode = error instanceof Failure ? error.exitCode : 1;
@@ -98,61 +103,38 @@ export async function auditLedger(
     }
   }
   for (const id of channels?.ids ?? [])
-    add(await auditDaily(ports, auditing, { id, audit: channels, items: await readDaily(ports, id) }));
-  return { accounts: accounts.length, ...all };
+    outcomes.push(await auditDaily(auditing, { id, audit: channels, items: await readDaily(ports, id) }));
+  return {
+    accounts: accounts.length,
+    findings: outcomes.flatMap(({ findings }) => findings),
+    rows: outcomes.reduce((sum, { rows = 0 }) => sum + rows, 0),
+    closesWithoutRow: outcomes.reduce((sum, { closesWithoutRow: count = 0 }) => sum + count, 0),
+    corrected: outcomes.reduce((sum, { corrected }) => sum + corrected, 0),
+  };
 }
 
-/** The sums of channels and of what was served are those of all accounts' rows. */
-const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === servedId;
-
-const dailyAudit = ({ daysBefore }: DailyAuditing, isWanted: (id: string) => boolean): DailyAudit =>
+const dailyAudit = ({ daysBefore }: Auditing, isWanted: (id: string) => boolean): DailyAudit =>
   new DailyAudit((key) => isWanted(key.id) && (dayOf(key) ?? daysBefore) < daysBefore);
 
 /** Every account that has an item, a grant or a ledger row, sorted. */
-async function knownAccounts(
-  { ledger }: OperatorPorts,
-  from: string,
-  { rowsRead }: AuditProgress,
-): Promise<string[]> {
+async function knownAccounts({ ports: { ledger }, progress }: Auditing, from: string): Promise<string[]> {
   const accounts = new Set<string>();
   for await (const page of ledger.accounts()) for (const account of page) accounts.add(account);
   for await (const page of ledger.grants()) for (const { account } of page) accounts.add(account);
   for await (const page of ledger.ledgerAccounts()) {
     for (const account of page) accounts.add(account);
-    rowsRead(page.length);
+    progress.rowsRead(page.length);
   }
   return [...accounts].filter((account) => account >= from).toSorted(compareCodeUnits);
 }
 
-const pauseMs = 2000;
-
-interface AccountTask {
-  account: string;
-  untilMs: number;
-  auditing: DailyAuditing;
-  /** Takes the rows of the account, once. */
-  channels: DailyAudit | undefined;
-}
-
-/** Repeats an audit with findings until the time is over, because ledger rows are written seconds after the close. */
-async function auditUntil(
-  ports: OperatorPorts,
-  task: AccountTask,
-  progress: AuditProgress,
+/** @param channels takes the rows of the account, once */
+async function auditAccountOnce(
+  auditing: Auditing,
+  account: string,
+  channels?: DailyAudit,
 ): Promise<AccountOutcome> {
-  for (let channels = task.channels; ; channels = undefined) {
-    const seen = await auditOnce(ports, { ...task, channels }, progress);
-    if (seen.findings.length === 0 || ports.clock.now() + pauseMs > task.untilMs) return seen;
-    progress.waitingFor(task.account);
-    await ports.clock.sleep(pauseMs);
-  }
-}
-
-async function auditOnce(
-  ports: OperatorPorts,
-  { account, auditing, channels }: AccountTask,
-  { rowsRead }: AuditProgress,
-): Promise<AccountOutcome> {
+  const { ports, progress } = auditing;
   const { ledger, clock } = ports;
   const readMs = clock.now();
   const reading = await ledger.quota(account);
@@ -173,14 +155,14 @@ async function auditOnce(
       const problem = problemOf(row);
       if (problem !== undefined) findings.push(`${row.account}: ledger row ${row.id}: ${problem}`);
     }
-    rowsRead(page.length);
+    progress.rowsRead(page.length);
   }
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
   const records = { account, item, readMs, ledger: sums, grants };
   // Nothing can be compared with an item that cannot be read.
   if (!(reading && 'problem' in reading)) findings.push(...auditAccount(records));
-  const daily = await auditDaily(ports, auditing, { id, audit, items });
-  const months = await auditMonths(ports, { account, days: items, rebuild: auditing.rebuild });
+  const daily = await auditDaily(auditing, { id, audit, items });
+  const months = await auditMonths(auditing, account, items);
   return {
     findings: [...findings, ...daily.findings, ...months.findings],
     rows: sums.rows,
@@ -200,87 +182,62 @@ interface DailyTask {
 }
 
 /** Compares the daily sums of one account, of one channel or of what was served with those of the ledger rows. */
-async function auditDaily(
-  ports: OperatorPorts,
-  { rebuild }: DailyAuditing,
-  { id, audit, items }: DailyTask,
-): Promise<Outcome> {
+async function auditDaily({ ports, rebuild }: Auditing, { id, audit, items }: DailyTask): Promise<Outcome> {
   const { rows: sums, problems } = readingsOf(items);
   const differences = audit?.differences(id, sums) ?? [];
-  const { corrected, left } = rebuild
-    ? await correct(ports, differences)
-    : { corrected: 0, left: differences };
+  const left = rebuild ? await correct(ports, differences) : differences;
+  const corrected = differences.length - left.length;
   return { findings: [...problems, ...left.map(differenceWords)], corrected };
 }
 
-interface Corrected {
-  corrected: number;
-  /** Of sums that changed meanwhile. */
-  left: DailyDifference[];
-}
-
+/** @returns those that were not corrected, because their sums changed meanwhile */
 async function correct(
   { ledger }: OperatorPorts,
   differences: readonly DailyDifference[],
-): Promise<Corrected> {
+): Promise<DailyDifference[]> {
   const left: DailyDifference[] = [];
   for (const difference of differences) if (!(await ledger.addToDaily(difference))) left.push(difference);
-  return { corrected: differences.length - left.length, left };
-}
-
-interface MonthTask {
-  account: string;
-  /** The account's items of days, as they were read before. */
-  days: readonly Reading<DailySum>[];
-  rebuild: boolean;
-}
-
-/**
- * Compares the sums of an account's months with those of its days. The running month is compared too: what adds to a day adds
- * to its month in the same transaction, so a month that did not change while the days were read is of the same moment as they
- * are.
- */
-async function auditMonths(ports: OperatorPorts, { account, days, rebuild }: MonthTask): Promise<Outcome> {
-  const { rows, problems: unread } = readingsOf(rebuild ? await readDaily(ports, accountId(account)) : days);
-  // What cannot be read is a finding of the days.
-  if (unread.length > 0) return { findings: [], corrected: 0 };
-  const months = monthsOf(account, rows);
-  const { found, problems } = await readMonths(ports, account, months);
-  if (problems.length > 0) return { findings: problems, corrected: 0 };
-  if (!rebuild && monthDifferences(account, months, found).length === 0)
-    return { findings: [], corrected: 0 };
-  const { corrected, left } = rebuild
-    ? await rebuildMonths(ports, account, months)
-    : { corrected: 0, left: await settledDifferences(ports, account, months) };
-  return { findings: left.map(differenceWords), corrected };
+  return left;
 }
 
 /** A correction that meets another write is made again at most so often. */
 const triesMax = 5;
 
-async function rebuildMonths(ports: OperatorPorts, account: string, known: Months): Promise<Corrected> {
-  let corrected = 0;
-  for (let tries = 1; ; tries += 1) {
-    const made = await correct(ports, await differencesNow(ports, account, known));
-    corrected += made.corrected;
-    if (made.left.length === 0 || tries === triesMax) return { corrected, left: made.left };
-  }
-}
-
-/** Those of months that did not change while the days were read. */
-async function settledDifferences(
-  ports: OperatorPorts,
+/**
+ * Compares the sums of an account's months with those of its days. The running month is compared too: what adds to a day adds
+ * to its month in the same transaction, so a month that did not change while the days were read is of the same moment as they
+ * are.
+ * @param days as they were read before
+ */
+async function auditMonths(
+  { ports, rebuild }: Auditing,
   account: string,
-  known: Months,
-): Promise<DailyDifference[]> {
-  const differences = await differencesNow(ports, account, known);
-  if (differences.length === 0) return [];
-  const { found: after } = await readMonths(ports, account, known);
-  return differences.filter(({ key, found }) => {
-    const month = key.id.slice(-7);
-    const [is, was] = [new Map([[month, after.get(month) ?? noFigures]]), new Map([[month, found]])];
-    return monthDifferences(account, is, was).length === 0;
-  });
+  days: readonly Reading<DailySum>[],
+): Promise<Outcome> {
+  const { rows, problems } = readingsOf(days);
+  // What cannot be read is a finding of the days.
+  if (problems.length > 0) return { findings: [], corrected: 0 };
+  const known = monthsOf(account, rows);
+  const first = await readMonths(ports, account, known);
+  if (first.problems.length > 0) return { findings: first.problems, corrected: 0 };
+  if (!rebuild) {
+    if (monthDifferences(account, known, first.found).length === 0) return { findings: [], corrected: 0 };
+    const [before, after] = [
+      await differencesNow(ports, account, known),
+      (await differencesNow(ports, account, known)).map(differenceWords),
+    ];
+    const findings = before.map(differenceWords).filter((words) => after.includes(words));
+    return { findings, corrected: 0 };
+  }
+  let corrected = 0;
+  let left: DailyDifference[] = [];
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    const differences = await differencesNow(ports, account, known);
+    left = await correct(ports, differences);
+    corrected += differences.length - left.length;
+    if (left.length === 0) break;
+  }
+  return { findings: left.map(differenceWords), corrected };
 }
 
 /** The months are read before the days: a correction is made if its month is still as it was then. */

@@ -34,8 +34,6 @@ export interface Edit {
   before: EditedConfig;
   after: EditedConfig;
   served: readonly ServedDay[];
-  /** Whether the price of before was that of all these days, so that what was charged is what it comes to. */
-  isKnown: (model: string) => boolean;
   /** The prices of then are compared. */
   atMs: number;
 }
@@ -109,11 +107,10 @@ const isOffered = (config: EditedConfig, model: string, atMs: number): boolean =
   config.models.includes(model) &&
   (!needsPrice(config, model) || pricedModels(config.charges, atMs).has(model));
 
-function modelEffect({ before, after, isKnown, atMs }: Edit, model: string, items: ServedDay[]): ModelEffect {
+function modelEffect({ before, after, atMs }: Edit, model: string, items: ServedDay[]): ModelEffect {
   const prices = {
     before: priceOf(before.charges, model, atMs),
     after: priceOf(after.charges, model, atMs),
-    isKnown: isKnown(model),
   };
   const isLost = !after.models.includes(model) && before.models.includes(model);
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
@@ -225,25 +222,24 @@ const paidUsage = (figures: DailyFigures): Usage => {
   return usageOf(addFigures(figures, { counts: less, amounts: {} }));
 };
 
-interface PricesAround {
-  before: Price;
-  after: Price;
-  isKnown: boolean;
-}
-
-/** At another price, by tokens. Calls that expired were charged their input, of which no count says how much: they are left out. */
-function revenueAround({ before, after, isKnown }: PricesAround, figures: DailyFigures): Around {
-  const usage = paidUsage(figures);
+/**
+ * What was charged where the price stays; else what both prices come to by tokens. Calls that expired were charged their input, of
+ * which no count says how much: they are left out.
+ */
+function revenueAround(prices: { before: Price; after: Price }, figures: DailyFigures): Around {
+  const { before, after } = prices;
   const charged = figures.amounts.charged ?? 0n;
-  const known = isKnown ? exactly(charged) : chargeBounds(before, usage);
-  if (isSamePrice(before, after)) return { before: known, after: known };
-  const paidCalls =
-    isKnown && before.type === 'times-billing' ? callsPaid(before.perCall, charged) : undefined;
-  return { before: known, after: chargeBounds(after, usage, paidCalls) };
+  if (isSamePrice(before, after)) return { before: exactly(charged), after: exactly(charged) };
+  const usage = paidUsage(figures);
+  const paidCalls = before.type === 'times-billing' ? callsPaid(before.perCall, charged) : undefined;
+  return {
+    before: chargeBounds(before, usage, paidCalls),
+    after: chargeBounds(after, usage, paidCalls),
+  };
 }
 
 /** Apart from the id of their rules. */
-export const isSamePrice = (a: Price, b: Price): boolean => contentOf(a) === contentOf(b);
+const isSamePrice = (a: Price, b: Price): boolean => contentOf(a) === contentOf(b);
 
 const contentOf = (price: Price): string =>
   JSON.stringify({ ...price, rule: 0 }, (_, value: unknown) =>

@@ -1,10 +1,9 @@
 /** Reads what an edit would have made of the last days: the rows of a file, or of a form, put over those of the tables. */
-import { larger, largestFirst, type NanoYuan, priceOf } from '../../billing/price.ts';
+import { larger, largestFirst, type NanoYuan } from '../../billing/price.ts';
 import { accountId } from '../../billing/daily-keys.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
-import { snapshotFormat } from '../../config/snapshot.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import {
@@ -17,7 +16,7 @@ import {
 } from '../config/row-changes.ts';
 import { rowsIn } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
-import { editEffects, isSamePrice, middleOf, type EditEffects, type ModelEffect } from './edit-effects.ts';
+import { editEffects, middleOf, type EditEffects, type ModelEffect } from './edit-effects.ts';
 
 /** Today is one of them. */
 const dayCount = 7;
@@ -52,17 +51,13 @@ export async function whatIf(
   const { clock, config, ledger, target } = ports;
   const nowMs = clock.now();
   const days = { from: utcDay(nowMs - (dayCount - 1) * dayMs), to: utcDay(nowMs) };
-  const fromMs = Date.parse(`${days.from}T00:00:00Z`);
   const newest = await config.newest();
   const earlier = newest && (await config.rows(newest));
   const options = { local: target.local, publishedAt: Math.floor(nowMs / 1000), ...(earlier && { earlier }) };
   const [before, after] = [compileSnapshot(edit.before, options), compileSnapshot(edit.after, options)];
-  const inUse = await chargesSince(ports, fromMs);
   const { rows: served, problems: unreadable } = await rowsIn(ledger.served(days));
-  const { charges } = before.snapshot;
-  const atMs = comparedAt(charges, after.snapshot.charges, nowMs);
-  const isKnown = (model: string): boolean => isPriceKnown(inUse, { charges, atMs, model, fromMs, nowMs });
-  const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, isKnown, atMs });
+  const atMs = comparedAt(before.snapshot.charges, after.snapshot.charges, nowMs);
+  const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, atMs });
   const old = new Set(before.results.map(textOf));
   return {
     ...effects,
@@ -84,40 +79,6 @@ function comparedAt(before: readonly ChargeRow[], after: readonly ChargeRow[], n
   const old = new Set(before.map((rule) => canonicalJson(rule)));
   const edited = after.filter((rule) => !old.has(canonicalJson(rule)));
   return Math.max(nowMs, ...edited.map(({ from = nowMs }) => from));
-}
-
-const versionsMax = 10;
-
-/** The rules that were in use one after the other. Undefined: nobody knows all of them. */
-type ChargesInUse = readonly (readonly ChargeRow[])[] | undefined;
-
-/** Of the version in force at `fromMs`, and of those after it. */
-async function chargesSince({ config }: OperatorPorts, fromMs: number): Promise<ChargesInUse> {
-  const kept = await config.versions({ sinceMs: fromMs });
-  const first = kept.findIndex(({ publishedAt }) => publishedAt * 1000 <= fromMs);
-  // Before the first version of all there were no calls.
-  const used = first >= 0 ? kept.slice(0, first + 1) : kept.at(-1)?.version === 1 ? kept : undefined;
-  if (!used || used.length > versionsMax || used.some(({ format }) => format !== snapshotFormat))
-    return undefined;
-  return Promise.all(used.map(async (version) => (await config.snapshot(version)).charges));
-}
-
-interface PriceAsked {
-  charges: readonly ChargeRow[];
-  atMs: number;
-  model: string;
-  fromMs: number;
-  nowMs: number;
-}
-
-/** Whether a model cost at any time since `fromMs` what these rules say of `atMs`. */
-function isPriceKnown(inUse: ChargesInUse, { charges, atMs, model, fromMs, nowMs }: PriceAsked): boolean {
-  const compared = priceOf(charges, model, atMs);
-  const isKnownBy = (rules: readonly ChargeRow[]): boolean => {
-    const begun = rules.flatMap(({ from = 0 }) => (from > fromMs && from <= nowMs ? [from] : []));
-    return [fromMs, ...begun, nowMs].every((each) => isSamePrice(priceOf(rules, model, each), compared));
-  };
-  return inUse?.every(isKnownBy) === true;
 }
 
 export interface SoonerEmpty {

@@ -102,15 +102,11 @@ const configOf = (charges: readonly ChargeText[]) =>
     charges: [...charges],
   }).snapshot;
 
-const run = (
-  calls: Call[],
-  { before, after, isKnown }: { before: ChargeText[]; after: ChargeText[]; isKnown: boolean },
-) =>
+const run = (calls: Call[], { before, after }: { before: ChargeText[]; after: ChargeText[] }) =>
   editEffects({
     before: configOf(before),
     after: configOf(after),
     served: servedBy(calls.map((each, at) => rowOf(each, at, dueOf(before, each)))),
-    isKnown: () => isKnown,
     atMs,
   });
 
@@ -125,11 +121,7 @@ describe('what an edit makes of calls of which only the sums are known', () => {
   it('is of an unchanged configuration exactly what was charged', () => {
     fc.assert(
       fc.property(fc.array(call), list, (calls, rules) => {
-        const {
-          total,
-          models: effects,
-          ...marks
-        } = run(calls, { before: rules, after: rules, isKnown: true });
+        const { total, models: effects, ...marks } = run(calls, { before: rules, after: rules });
         const due = sumOver(calls, rules);
         expect(total.revenue.after).toEqual({ low: due, high: due });
         expect(total.revenue.before).toEqual(total.revenue.after);
@@ -145,21 +137,11 @@ describe('what an edit makes of calls of which only the sums are known', () => {
     );
   });
 
-  it('has within its bounds what was charged, where it is computed from tokens alone', () => {
-    fc.assert(
-      fc.property(fc.array(call), list, (all, rules) => {
-        const calls = withoutExpired(all);
-        const { total } = run(calls, { before: rules, after: rules, isKnown: false });
-        expect(isBetween(sumOver(calls, rules), total.revenue.after)).toBe(true);
-      }),
-    );
-  });
-
   it('has within its bounds what the same calls cost by other rules', () => {
     fc.assert(
-      fc.property(fc.array(call), list, list, fc.boolean(), (all, before, after, isKnown) => {
+      fc.property(fc.array(call), list, list, (all, before, after) => {
         const calls = withoutExpired(all);
-        const { models: effects } = run(calls, { before, after, isKnown });
+        const { models: effects } = run(calls, { before, after });
         for (const { model, revenue } of effects) {
           const own = calls.filter((each) => each.model === model);
           expect(isBetween(sumOver(own, before), revenue.before)).toBe(true);
@@ -186,7 +168,7 @@ describe('what an edit makes of calls of which only the sums are known', () => {
     fc.assert(
       fc.property(fc.array(call), (all) => {
         const calls = withoutExpired(all);
-        const { revenue } = run(calls, { before, after, isKnown: false }).total;
+        const { revenue } = run(calls, { before, after }).total;
         const due = sumOver(calls, after);
         expect(revenue.after).toEqual({ low: due, high: due });
       }),
