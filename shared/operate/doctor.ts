@@ -25,7 +25,6 @@ export type Options = Readonly<Record<string, unknown>>;
 export interface StageFile {
   /** `relay.json`, or `relay.<stage>.json`. */
   name: string;
-  /** The command that deploys it. */
   deploy: string;
   /** Undefined: there is no such file here, or it has a problem. */
   options: Options | undefined;
@@ -50,7 +49,6 @@ interface Known extends Examination {
   channels: readonly ChannelRow[];
 }
 
-/** In the order of the checks. */
 export async function examineAccount(
   { tables, target }: OperatorPorts,
   examination: Examination,

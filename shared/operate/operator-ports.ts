@@ -108,7 +108,6 @@ export interface RowTables {
   writeTogether(writes: RowWrite[]): Promise<void>;
 }
 
-/** Tables of which a page shows a part. */
 type PagedTable = 'accounts' | 'keys';
 
 export interface RowsWanted {
@@ -155,7 +154,6 @@ export type Reading<Row> = { row: Row } | { key: string; problem: string };
 /** What an account did in a month, in UTC: calls, failures, plan calls, tokens, charges and grants. */
 export interface AccountMonth {
   account: string;
-  /** `2026-11` */
   month: string;
   figures: DailyFigures;
 }
@@ -215,7 +213,6 @@ export interface LedgerReader extends SumReader {
   accounts(): AsyncIterable<string[]>;
   /** Within an account, requests come first, sorted by time, then grants. */
   ledger(selection: LedgerSelection): AsyncIterable<Reading<LedgerRow>[]>;
-  /** The row of a request of any account. */
   request(id: string): Promise<Reading<LedgerRow> | undefined>;
   grants(account?: string): AsyncIterable<WrittenGrant[]>;
   /** The accounts of ledger rows, page by page, one for each row. Rows of the last second may be missing. */
@@ -234,19 +231,15 @@ export type PublishedVersion = KeptVersion;
 
 /** Reads the configuration tables and the published versions. */
 export interface ConfigVersions {
-  /** The current rows of the tables. */
   tables(): Promise<ConfigRows>;
-  /** The version that serves requests; undefined: none has been published. */
   newest(): Promise<PublishedVersion | undefined>;
   /** The retained versions, newest first. May go on where it may end. */
   versions(wanted?: HistoryWanted): Promise<PublishedVersion[]>;
   version(number: number): Promise<PublishedVersion>;
-  /** The rows that a version was compiled from. */
   rows(version: PublishedVersion): Promise<ConfigRows>;
   snapshot(version: PublishedVersion): Promise<Snapshot>;
 }
 
-/** An item of the table `responses`. */
 export interface StoredRow {
   id: string;
   /** Of its content as it is stored, compressed. Of an item that is a part of another: 0. */
@@ -266,33 +259,26 @@ export interface ResponseRows {
   rows(account: string): AsyncIterable<StoredRow[]>;
 }
 
-/** All must hold. */
 export type LogCondition =
   | { field: string; isOneOf: readonly string[] }
   /** `startsWith` has letters and digits alone. */
   | { field: string; startsWith: string }
-  /** A number. */
   | { field: string; above: number };
 
 export interface LogSearch {
   fromMs: number;
-  /** Inclusive. */
   toMs: number;
   conditions: readonly LogCondition[];
-  /** Lines at most, the newest ones. */
   limit: number;
 }
 
 export interface LoggedLine {
   atMs: number;
-  /** As the function wrote it. */
   fields: Readonly<Record<string, unknown>>;
 }
 
 export interface FoundLines {
-  /** Oldest first. */
   lines: LoggedLine[];
-  /** What the search read. */
   scannedBytes: number;
 }
 
@@ -304,7 +290,6 @@ export interface LogSource {
 
 /** Searches the log of the functions that answer calls. Lines have no text of clients or upstreams. */
 export interface CallLog {
-  /** What a search reads. Undefined: this relay has no log that is known. */
   source(): Promise<LogSource | undefined>;
   search(search: LogSearch): Promise<FoundLines>;
 }
@@ -320,7 +305,6 @@ export interface SecretWrite {
 /** Stores and reads the secrets that channel rows name. No message contains a value. */
 export interface SecretWriter {
   put(write: SecretWrite, value: string): Promise<void>;
-  /** The value behind a reference of a row. */
   read(reference: string): Promise<string>;
   /** The value of an environment variable that the operator named. */
   variable(name: string): Promise<string>;
@@ -337,12 +321,10 @@ export interface AwsAccount {
   /** Models that the region lists; a region that has none of them is an empty list. */
   models(region: string): Promise<ListedModel[]>;
   modelAccess(region: string, model: string): Promise<ModelAccess>;
-  /** The region of the tables. */
   region(): Promise<string>;
 }
 
 export interface DeployedStack {
-  /** In CloudFormation's words. */
   status: string;
   outputs: ReadonlyMap<string, string>;
 }
@@ -362,7 +344,6 @@ export interface TableLimits {
 
 export interface ListedModel {
   id: string;
-  /** Whether its answers stream. */
   streams: boolean;
   /** False: AWS will remove it. */
   isActive: boolean;

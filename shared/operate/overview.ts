@@ -24,7 +24,6 @@ export interface OverviewView {
   findings: Finding[];
   /** Undefined: nothing was published, so nothing is served. */
   served: PublishedVersion | undefined;
-  /** Sums that could not be read. */
   problems: string[];
 }
 

@@ -12,7 +12,6 @@ import { Failure, deniedExitCode, usageFailure } from './plan.ts';
 
 export interface ReconcileInput {
   channel: string;
-  /** `2026-10`, in UTC. */
   month: string;
   text: InvoiceText;
   /** Yuan for one unit of the invoice's currency, a decimal as text. */
@@ -24,7 +23,6 @@ export interface ReconcileInput {
 }
 
 interface InvoiceText {
-  /** Between cells. */
   delimiter: string;
   /** `number` as in the file, from 1. */
   lines: { number: number; cells: string[] }[];
@@ -37,7 +35,6 @@ export interface ReconciledModel {
   bought: NanoYuan;
   /** Undefined: the invoice has no such line. */
   invoiced: NanoYuan | undefined;
-  /** Invoiced less bought. */
   difference: NanoYuan;
   /** Of what was bought, such as `4.2`. Undefined: nothing was. */
   percent: string | undefined;
@@ -148,9 +145,7 @@ function costWarnings({ counts }: DailyFigures): string[] {
 }
 
 interface Invoice {
-  /** By model. Amounts are in 10^-12 of the invoice's currency. */
   lines: Map<string, bigint>;
-  /** As the file names them. */
   columns: { model: string; amount: string };
   decimal: '.' | ',';
   /** The numbers of the lines that add others up. */

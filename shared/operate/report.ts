@@ -35,18 +35,13 @@ export interface ReportView {
   madeMs: number;
   period: ReportPeriod;
   whole: DailyFigures;
-  /** Of the days before. */
   before: DailyFigures;
   /** All days of the period, by date, those without calls too. */
   days: ServedGroup[];
-  /** The most charged first. */
   models: ServedGroup[];
-  /** The slowest first. */
   channels: ReportedChannel[];
-  /** The emptiest first. */
   nearEmpty: NearEmptyAccount[];
   marks: Finding[];
-  /** What could not be read, and is missing in the figures. */
   problems: string[];
 }
 
@@ -167,18 +162,15 @@ export function firstContentWithin(figures: DailyFigures, share: number): number
 interface ReportPeriod extends DayRange {
   /** `November 2026`, `16 to 22 November 2026`. */
   title: string;
-  /** Each day of it, in order. */
   days: string[];
   /** How many of them have come: all, unless it is running. */
   come: number;
   /** As many days from the start of the week or month before, so that a running one is not compared with a whole one. */
   before: DayRange;
-  /** Its last day is not over. */
   isRunning: boolean;
 }
 
 interface AskedPeriod {
-  /** `2026-11` */
   month?: string | undefined;
   /** A day of the week: `2026-11-18`. Weeks begin on Monday. */
   week?: string | undefined;

@@ -12,7 +12,6 @@ import { Failure, usable, usageFailure, type Plan } from './plan.ts';
 
 /**
  * Carries out the writes in order and throws at the first write that fails with a `conflict`.
- * @param onProgress called with the number of further writes that were tried
  * @returns the writes that were made; failed writes without a `conflict` are left out
  */
 export async function carryOutWrites(

@@ -15,7 +15,6 @@ import type { AccountMonth, OperatorPorts } from './operator-ports.ts';
 import { Failure, usageFailure } from './plan.ts';
 
 export interface StatementDay {
-  /** `2026-10-07`, in UTC. */
   day: string;
   model: string;
   figures: DailyFigures;
@@ -23,20 +22,15 @@ export interface StatementDay {
 
 export interface Statement {
   account: string;
-  /** `2026-10`, in UTC. */
   month: string;
   opening: NanoYuan;
   granted: NanoYuan;
   charged: NanoYuan;
   /** Opening + granted - charged. */
   closing: NanoYuan;
-  /** Applied in the month, by time. */
   grants: WrittenGrant[];
-  /** Sorted by day, then model. */
   days: StatementDay[];
-  /** The sum of the days. */
   sum: DailyFigures;
-  /** The month is not over. */
   isRunning: boolean;
   /** What does not add up; empty: everything does. */
   problems: string[];
@@ -121,9 +115,7 @@ interface ComparedSums {
   item: WholeAccount;
   months: readonly AccountMonth[];
   month: string;
-  /** Of the days of the month. */
   sum: DailyFigures;
-  /** Applied in the month. */
   grants: readonly WrittenGrant[];
 }
 

@@ -38,7 +38,6 @@ export interface ChannelInput {
 type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
 export interface AddChannelPlan extends Plan<RowWrite> {
-  /** The relay's warnings about the new row. */
   warnings: string[];
 }
 
@@ -136,16 +135,13 @@ async function planStop(ports: OperatorPorts, raw: RawRow): Promise<ConfigPlan> 
 
 interface SecretInput {
   name: string;
-  /** Store in Secrets Manager instead of SSM. */
   managed: boolean;
-  /** Overwrite an existing value. */
   replace: boolean;
   /** The secret is the key of a channel that is being set up. Its name is the channel's id. */
   isOfNewChannel?: boolean;
 }
 
 export interface StoreSecretPlan extends Plan<SecretWrite> {
-  /** The reference to write into rows. */
   reference: string;
 }
 

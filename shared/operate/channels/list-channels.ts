@@ -16,7 +16,6 @@ import type { DayRange, OperatorPorts, RawRow, ServedDay } from '../operator-por
 import { Failure, usageFailure } from '../plan.ts';
 
 interface FoundChannel {
-  /** The row as read from the table. */
   raw: RawRow;
   channel: ChannelRow;
   warnings: string[];
@@ -122,7 +121,6 @@ export interface ActivityView {
   since: string | undefined;
   channels: Map<string, ChannelActivity>;
   served: ServedDay[];
-  /** Sums that cannot be read. */
   problems: string[];
 }
 

@@ -37,18 +37,14 @@ import {
 interface ProbePlan extends Plan<{ endpoint: string }> {
   /** Holds the secret, so it must not be shown. */
   probed: CalledDirectly;
-  /** The row as read. */
   raw: RawRow;
 }
 
 export interface ProbeResult {
-  /** As written. An absent field could not be decided. */
   can: Capabilities;
-  /** Calls that were sent. */
   sent: number;
   /** Efforts that no call was left for. */
   unasked: string[];
-  /** The relay's warnings about the row as it is now. */
   warnings: string[];
 }
 
@@ -153,7 +149,6 @@ function asksForUsage(channel: ChannelRow): boolean {
 interface ProbeAnswer {
   kind: 'answered';
   text: string;
-  /** The number of tool calls. */
   calls: number;
   /** true: the limit on output tokens ended the answer. */
   isCut: boolean;
@@ -317,11 +312,8 @@ function decided(outcome: ProbeOutcome, decide: ProbeQuestion['decide']): boolea
 interface ProbeQuestion {
   capability: 'tools' | 'json_schema' | 'images' | 'system_anywhere';
   fields?: Partial<ChatRequest>;
-  /** Messages before the last one. */
   before?: ChatMessage[];
-  /** Parts of the last message, before its text. */
   parts?: ChatContentPart[];
-  /** The text of the last message. */
   text?: string;
   /** Undefined: the answer does not show it. */
   decide: (answer: ProbeAnswer) => boolean | undefined;

@@ -16,9 +16,7 @@ export interface SyncInput {
   id: string;
   /** Names of models to add; `*` matches any characters. */
   only?: string[];
-  /** Remove no models. */
   keep?: boolean;
-  /** See `channelSecret`. */
   secretEnv?: string;
 }
 
@@ -27,9 +25,7 @@ interface SyncPlan extends Plan<RowWrite> {
   added: string[];
   removed: string[];
   models: string[];
-  /** Warnings about the upstream's list. */
   listWarnings: string[];
-  /** The relay's warnings about the updated row. */
   warnings: string[];
 }
 
@@ -89,7 +85,6 @@ const timeoutMs = 20_000;
 const pagesMax = 20;
 
 interface UpstreamModels {
-  /** Sorted. */
   names: string[];
   warnings: string[];
 }

@@ -28,14 +28,11 @@ import { channelSecret, findChannel, refuseRoleSigned, servedModel } from './lis
 
 export interface TestInput {
   id: string;
-  /** Public name; absent: the channel's first model. */
   model?: string;
-  /** See `channelSecret`. */
   secretEnv?: string;
 }
 
 interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
-  /** The relay's warnings about the row. */
   warnings: string[];
   /** Contains the secret, so it must not be shown. */
   call: DirectCall;
@@ -94,7 +91,6 @@ export async function carryOutChannelTest(
 
 export interface CalledDirectly {
   channel: ChannelRow;
-  /** The public name. */
   model: string;
   secret: string | undefined;
 }

@@ -32,7 +32,6 @@ import {
 } from './row-changes.ts';
 
 export interface CheckedRows {
-  /** Number of rows read. */
   rows: number;
   problems: Finding[];
   warnings: Finding[];
@@ -138,7 +137,6 @@ const validated = (
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;
 
 export interface ConfigDiff {
-  /** Such as `version 11`. */
   from: string;
   /** Such as `version 12` or `the tables`. */
   to: string;
@@ -176,7 +174,6 @@ export async function diffConfig(
 interface ExportedRows {
   /** Rows and their attributes are sorted, so that the lines of an unchanged row do not move. */
   text: string;
-  /** Number of rows in the text. */
   rows: number;
   /** The rows that are left out. One of them may have a secret in a wrong attribute. */
   problems: Finding[];

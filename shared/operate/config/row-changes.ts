@@ -99,7 +99,6 @@ export function rowsByKey(table: ConfigTable, rows: unknown[]): Map<string | num
 /** `problem`: why the row, or this version of it, is not used. */
 export interface Finding {
   table: string;
-  /** The key as text. */
   key: string;
   problem?: string | undefined;
   warning?: string | undefined;
@@ -144,14 +143,12 @@ export function findingsInTables(rows: ConfigRows, ports: OperatorPorts, compare
   return [...findings.filter((finding) => !names.has(nameOf(finding))), ...marked];
 }
 
-/** Channels that the running stack refused because of their variable. */
 export const variableMarks = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
   channels.flatMap((raw): Finding[] => {
     const problem = markOfVariable(raw, rules);
     return problem === undefined ? [] : [{ table: 'channels', key: String(attributeOf(raw, 'id')), problem }];
   });
 
-/** For example `channels openai`. */
 export const nameOf = ({ table, key }: { table: string; key: string | number }): string => `${table} ${key}`;
 
 export const problemsOf = (findings: Finding[]): Finding[] =>
@@ -160,7 +157,6 @@ export const problemsOf = (findings: Finding[]): Finding[] =>
 export const warningsOf = (findings: Finding[]): Finding[] =>
   findings.filter(({ warning }) => warning !== undefined);
 
-/** The names of the rows with a problem. */
 export const badRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));
 
 /** Of the rows as they stand in the tables now. */
@@ -177,7 +173,6 @@ export async function channelWarnings(ports: OperatorPorts, row: RawRow): Promis
 
 /** `{"channels": [{...}], ...}`. Messages never quote it: it may contain secrets. */
 export interface RowsFile {
-  /** The file's name in messages. */
   name: string;
   text: string;
 }

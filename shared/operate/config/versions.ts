@@ -9,9 +9,7 @@ import { configTables } from './row-changes.ts';
 import { isPublished } from './write-rows.ts';
 
 export interface ListedVersions {
-  /** The version that serves requests; undefined: none has been published. */
   served: number | undefined;
-  /** Newest first. */
   versions: (PublishedVersion & { rows: Record<ConfigTable, number> })[];
   /** Number of retained versions, including those that are not listed. */
   kept: number;
@@ -19,10 +17,7 @@ export interface ListedVersions {
   edited: boolean;
 }
 
-/**
- * @param limit maximum number of versions to list
- * @param onProgress called with the number of further versions that were read
- */
+/** @param limit maximum number of versions to list */
 export async function listVersions(
   ports: OperatorPorts,
   limit: number,
@@ -48,7 +43,6 @@ export async function listVersions(
 /** Three requests. */
 export const publishedMax = 100;
 
-/** The newest versions alone, without what is in them. */
 export async function publishedVersions({
   config,
 }: OperatorPorts): Promise<Pick<ListedVersions, 'served'> & { versions: PublishedVersion[] }> {
@@ -61,7 +55,6 @@ const countRows = (rows: ConfigRows): Record<ConfigTable, number> =>
 
 export interface ShownVersion {
   snapshot: Snapshot;
-  /** Values as written in the rows. */
   settings: { name: string; value: unknown }[];
 }
 

@@ -34,11 +34,9 @@ import {
 export interface ConfigPlan extends Plan<RowWrite> {
   /** The differences in a form that is safe to show. */
   differences: RowDifference[];
-  /** About all rows of the planned configuration. */
   warnings: string[];
   /** Problems of rows that are not `written` exist in the tables already and do not prevent the writes. */
   problems: { finding: Finding; written: boolean }[];
-  /** All rows as they are, and as they would be. */
   edit: ConfigEdit;
 }
 
@@ -194,7 +192,6 @@ export async function planSetRow(
 /** As it would be read from a file: what is undefined is left out, at any depth. */
 export const jsonRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
 
-/** Deletes the row. A rollback brings it back. */
 export async function planRemoveRow(ports: OperatorPorts, name: RowName): Promise<ConfigPlan> {
   const before = await ports.config.tables();
   const found = rowIn(before, name);
@@ -234,7 +231,6 @@ export interface ShownRow {
   at?: string | undefined;
 }
 
-/** Sorted by key. */
 export async function listRows(ports: OperatorPorts, table: ConfigTable): Promise<ShownRow[]> {
   const rows = await ports.config.tables();
   const found = new Map(findingsInTables(rows, ports).map((finding) => [nameOf(finding), finding]));
@@ -254,7 +250,6 @@ export async function listRows(ports: OperatorPorts, table: ConfigTable): Promis
     .toSorted((a, b) => Number(a.key) - Number(b.key) || compareCodeUnits(String(a.key), String(b.key)));
 }
 
-/** Throws a Failure if there is no such row. */
 export async function showRow(ports: OperatorPorts, name: RowName): Promise<ShownRow> {
   const found = (await listRows(ports, name.table)).find((each) => each.key === name.key);
   if (!found) throw noRow(name);

@@ -31,19 +31,15 @@ export interface ListedCustomer {
 
 export interface CustomerPage {
   customers: ListedCustomer[];
-  /** `2026-11`, in UTC. */
   month: string;
   /** All that fit. Undefined: the table goes on after what was looked at. */
   count: number | undefined;
-  /** Where the next page begins. Undefined: there is none. */
   next: string | undefined;
   problems: string[];
 }
 
 interface CustomersWanted {
-  /** Part of a name. */
   name?: string | undefined;
-  /** `next` of the page before. */
   after?: string | undefined;
   limit: number;
 }

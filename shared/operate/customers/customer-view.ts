@@ -23,9 +23,7 @@ import { Failure, usageFailure } from '../plan.ts';
 /** Amounts of `item` and `use` are nano-yuan, those of grants yuan as they were written. */
 export interface CustomerView {
   account: string;
-  /** All its keys are refused. */
   isOff: boolean;
-  /** The sums over the account's parts. */
   item: WholeAccount;
   /** The plan that covers calls now, with its counts; times in Unix seconds. null: no plan does. */
   plan: AccountPlan | null;

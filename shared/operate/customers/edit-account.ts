@@ -59,12 +59,9 @@ export async function planEditAccount(
 export interface SetPlanInput {
   account: string;
   level?: number | undefined;
-  /** ISO 8601. */
   since?: string | undefined;
   until?: string | undefined;
-  /** Remove the plan. */
   none?: boolean | undefined;
-  /** Create the account if it does not exist. */
   new?: boolean | undefined;
   /** `rowMark` of the plan as it was looked at. Absent: it is not compared. */
   seen?: string | undefined;
@@ -145,7 +142,6 @@ export interface CloseAccountPlan extends Plan<RowWrite> {
   available: NanoYuan;
   /** What calls under way still hold. */
   reserved: NanoYuan;
-  /** Keys that are refused from then on. */
   keys: number;
   /** What to do about the balance, in order. */
   next: string[];

@@ -17,7 +17,6 @@ export interface GrantInput {
   reason?: string | undefined;
   /** Id of the grant: grants with the same id are applied once. Default: a new id. */
   id?: string | undefined;
-  /** Create the account if it does not exist. */
   new?: boolean | undefined;
 }
 
@@ -192,10 +191,7 @@ const safe = (grant: WrittenGrant): WrittenGrant => ({
   amount: parseYuan(grant.amount) === undefined ? '?' : grant.amount,
 });
 
-/**
- * View: grants, those that are not applied first, then the newest, of all accounts or of one.
- * @param onProgress called with the number of further rows that were read
- */
+/** View: grants, those that are not applied first, then the newest, of all accounts or of one. */
 export async function listGrants(
   { ledger }: OperatorPorts,
   { account, open = false, limit }: GrantsWanted,
@@ -212,7 +208,6 @@ export async function listGrants(
 const byApplied = (a: WrittenGrant, b: WrittenGrant): number =>
   compareCodeUnits(b.applied ?? '~', a.applied ?? '~') || compareCodeUnits(b.grantId, a.grantId);
 
-/** Throws a Failure if there is none. */
 export async function showGrant(
   ports: OperatorPorts,
   { account, id }: { account: string; id: string },

@@ -192,7 +192,6 @@ interface Welcome {
   secretKey: string;
   /** Ends in `/v1`. Undefined: it is not known. */
   baseUrl: string | undefined;
-  /** Yuan, as text. Undefined: nothing was granted. */
   amount: string | undefined;
   /** Put a link into it that opens the account page with the key. */
   isLinked: boolean;

@@ -29,12 +29,10 @@ export interface NewKeyInput {
 /** `makeKey` adds hash and hint to the key's row when the plan is carried out. */
 export interface NewKeyPlan extends Plan<RowWrite> {
   account: string;
-  /** What the key may do, in words. */
   rights: string;
 }
 
 export interface MadeKey {
-  /** The key. It cannot be shown again. */
   secretKey: string;
   hash: string;
   hint: string;
@@ -117,9 +115,7 @@ const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
 
 interface RotateKeyPlan extends NewKeyPlan {
-  /** The old key's name in messages. */
   oldName: string;
-  /** ISO 8601. */
   oldWorksUntil: string;
 }
 
@@ -174,7 +170,6 @@ export async function carryOutRotateKey(ports: OperatorPorts, plan: RotateKeyPla
 }
 
 export interface EditKeyPlan extends Plan<RowWrite> {
-  /** The key's name in messages. */
   name: string;
   /** What it may do afterwards, in words. */
   rights: string;
@@ -230,7 +225,6 @@ function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attribu
 }
 
 interface DisableKeyPlan extends Plan<RowWrite> {
-  /** The key's name in messages. */
   name: string;
 }
 

@@ -30,7 +30,6 @@ interface LeakedKeyInput {
   written: string;
   /** Epoch milliseconds. Default: a day before, or before it was refused. */
   sinceMs?: number | undefined;
-  /** Make no successor. */
   alone?: boolean | undefined;
 }
 
@@ -83,7 +82,6 @@ export async function planLeakedKey(
 
 /** What an earlier answer did, for whoever asks again: its reply was lost, or somebody else was quicker. */
 interface EarlierLeak {
-  /** ISO 8601. */
   at: string;
   successor: (Pick<KeyView, 'state'> & { hash: string; hint: string }) | undefined;
 }
@@ -98,7 +96,6 @@ async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey): Promi
   return { at, successor: found && { state: found.state, hash: of('hash'), hint: of('hint') } };
 }
 
-/** Sentences: what is done, and what remains. */
 function earlierLeakWords(name: string, { at, successor }: EarlierLeak): string[] {
   const hash = successor?.hash.slice(0, 12);
   return [
@@ -111,13 +108,11 @@ function earlierLeakWords(name: string, { at, successor }: EarlierLeak): string[
 
 export interface LeakedKeyMade {
   successor: MadeKey | undefined;
-  /** Undefined: it could not be read. */
   use: KeyUse | undefined;
   problem?: string;
 }
 
 interface LeakWatch {
-  /** Called with the number of further ledger rows that were read. */
   onProgress: (count: number) => void;
   /** Called before they are read, which may take long: whoever stops it there has the key. */
   onMade?: (successor: MadeKey) => void;
@@ -149,13 +144,11 @@ export interface KeyUse {
   sum: DailyFigures;
   /** Of its charges, what refunds of single calls returned. */
   refunded: NanoYuan;
-  /** A sentence for each row that cannot be read. */
   problems: string[];
 }
 
 interface KeyUseWanted {
   account: string;
-  /** Of the whole key. */
   hash: string;
   sinceMs: number;
 }
@@ -163,7 +156,6 @@ interface KeyUseWanted {
 /** Ledger rows have so many digits of the hash. */
 const digitsOfHash = 12;
 
-/** @param onProgress called with the number of further rows that were read */
 export async function viewKeyUse(
   ports: OperatorPorts,
   { account, hash, sinceMs }: KeyUseWanted,
@@ -235,7 +227,6 @@ export const leakedGrantId = (key: string): string => `leaked-${key}`;
 /** What the grant of `account grant` is to have. */
 export interface LeakedRefund {
   account: string;
-  /** Yuan. */
   amount: string;
   id: string;
   reason: string;

@@ -52,7 +52,6 @@ interface KeysWanted {
   limit: number;
 }
 
-/** A page at a time. */
 export async function findKeys(
   { clock, pages }: OperatorPorts,
   { text, after, limit }: KeysWanted,
@@ -75,7 +74,6 @@ function whereOf(text: string): RowsWanted['where'] {
 
 export interface FoundKey {
   hash: string;
-  /** The key's name in messages. */
   name: string;
   /** Of the row; empty if it is no text. */
   hint: string;
@@ -158,7 +156,6 @@ export interface KeyCheck {
   name?: string;
 }
 
-/** @param written the whole key */
 export async function checkKey({ tables, clock }: OperatorPorts, written: string): Promise<KeyCheck> {
   const secretKey = written.trim();
   if (secretKey === '') throw usageFailure('no key was given, neither as argument nor on standard input');

@@ -23,7 +23,6 @@ import { Failure } from '../plan.ts';
 import { readingsOf } from './ledger.ts';
 
 interface AuditInput {
-  /** Audit only this account. */
   account?: string | undefined;
   /** Audit only this account and those that sort after it: an audit that was interrupted goes on. */
   from?: string | undefined;
@@ -34,7 +33,6 @@ interface AuditInput {
 }
 
 interface AuditProgress {
-  /** Called with the number of further ledger rows that were read. */
   rowsRead: (count: number) => void;
   /** Called before an account is audited: an audit that ends here can go on from there. */
   auditing: (account: string) => void;

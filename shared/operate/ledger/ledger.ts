@@ -30,7 +30,6 @@ export interface LedgerFilter extends LedgerSelection {
 
 export type LedgerPage = ReadRows<LedgerRow>;
 
-/** @param onProgress called with the number of further rows that were read */
 export async function* selectRows(
   { ledger }: OperatorPorts,
   { account, fromMs, toMs, model }: LedgerFilter,
@@ -51,10 +50,7 @@ export interface LedgerList extends LedgerPage {
   count: number;
 }
 
-/**
- * The newest first.
- * @param onProgress called with the number of further rows that were read
- */
+/** The newest first. */
 export async function listLedger(
   ports: OperatorPorts,
   { limit, ...filter }: LedgerFilter & { limit: number },
@@ -99,10 +95,7 @@ export interface LedgerTotals {
   problems: string[];
 }
 
-/**
- * Exact sums.
- * @param onProgress called with the number of further rows that were read
- */
+/** Exact sums. */
 export async function totalLedger(
   ports: OperatorPorts,
   { by, ...filter }: LedgerFilter & { by: Grouping[] },

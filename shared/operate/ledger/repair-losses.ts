@@ -15,7 +15,6 @@ interface RepairPlan extends Plan<LostClose> {
   closes: CloseWrite[];
 }
 
-/** The result of repairing one lost close. */
 export type LossOutcome =
   | { outcome: 'closed' | 'closed before' | 'charged late'; account: string; id: string; charge: NanoYuan }
   | { outcome: 'not closed'; finding: string };

@@ -15,7 +15,6 @@ import { nextId, readCharges } from './list-charges.ts';
 interface AnnouncedPrice {
   /** The rule whose attributes the new one begins with. */
   id: number;
-  /** ISO 8601. */
   from: string;
   attributes: RawRow;
 }

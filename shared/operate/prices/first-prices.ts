@@ -10,7 +10,6 @@ import { Failure, usable, usageFailure, type Plan } from '../plan.ts';
 import { planImport, type ImportInput } from './import-charges.ts';
 import { nextId, readCharges, serviceGaps } from './list-charges.ts';
 
-/** Yuan per 1,000 tokens. */
 export interface TypedPrice {
   input: number;
   output: number;
@@ -26,7 +25,6 @@ export interface FirstPrices {
 }
 
 export interface FirstPricesPlan extends Plan<RowWrite> {
-  /** Models whose calls will be refused. */
   unpriced: string[];
 }
 

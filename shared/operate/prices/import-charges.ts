@@ -27,7 +27,6 @@ export interface ImportInput {
   list: PriceSource;
   /** Yuan per US dollar, a decimal as text. */
   rate: string;
-  /** Percent, a decimal as text. */
   markup: string;
   /** Import only models that a channel serves, under their public names. */
   onlyServed?: boolean;

@@ -22,9 +22,7 @@ import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
 
 interface ReadCharges {
-  /** Sorted by id. */
   charges: ChargeRow[];
-  /** A sentence for each row that cannot be read. */
   problems: string[];
 }
 

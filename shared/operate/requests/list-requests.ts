@@ -10,7 +10,6 @@ export interface ListedRequest {
   account: string;
   model: string;
   channel: string;
-  /** HTTP status. */
   status: string;
   code: string;
   reason: string;
@@ -52,7 +51,6 @@ interface AskedRequests {
   account?: string | undefined;
   model?: string | undefined;
   channel?: string | undefined;
-  /** Undefined: all requests. */
   status?: RequestStatus | undefined;
   /** Only those that took longer in all. Undefined: all. */
   slowerThanMs?: number | undefined;

@@ -51,7 +51,6 @@ export interface Around {
 
 interface EffectSums {
   calls: number;
-  /** What was charged on these days. */
   charged: NanoYuan;
   revenue: Around;
   bought: Around;
@@ -71,7 +70,6 @@ export interface EditEffects {
   /** Those that were called, sorted by name. */
   models: ModelEffect[];
   total: EffectSums;
-  /** Models that lose their last channel. */
   lost: string[];
   /** Models that cost something before and nothing after. */
   free: string[];
@@ -135,7 +133,6 @@ function modelEffect({ before, after, atMs }: Edit, model: string, items: Served
   return { model, ...sums.reduce(addSums, noSums), isPriceChanged, isLost };
 }
 
-/** Whether the edit does anything to the calls of a model. */
 export const hasEffect = ({ revenue, bought, isLost, isPriceChanged }: ModelEffect): boolean =>
   isLost ||
   isPriceChanged ||
@@ -191,7 +188,6 @@ export function certaintyOf(...all: Bounds[]): string {
   return worst === undefined ? 'unknown' : `within ${worst} %`;
 }
 
-/** What of a day's calls prices are applied to. */
 interface Usage {
   calls: number;
   tokens: TokenCounts;

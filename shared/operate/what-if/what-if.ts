@@ -29,7 +29,6 @@ export interface WhatIf extends EditEffects {
   accounts: RunningEmpty;
   /** Rows of the edit that would not be used. */
   problems: Finding[];
-  /** What could not be read. */
   unreadable: string[];
 }
 
@@ -94,9 +93,7 @@ interface RunningEmpty {
   looked: number;
   /** All with a call or a grant in these months. */
   accounts: number;
-  /** Those that run empty first come first. */
   sooner: SoonerEmpty[];
-  /** Items that cannot be read. */
   problems: string[];
 }
 
