@@ -144,24 +144,6 @@ describe('channel test', () => {
     expect(call.body).toMatchObject({ model: 'vendor/b', stream: true, max_tokens: 64 });
   });
 
-  it('follows the settings of the row', async () => {
-    await put({
-      id: 'tuned',
-      endpoint: upstream.endpoint,
-      models: ['a'],
-      max_tokens_field: 'max_completion_tokens',
-      params: { set: { temperature: 0 }, drop: ['max_completion_tokens'], stream: false },
-    });
-    upstream.script((_call, reply) => {
-      reply.json(200, { model: 'a-1', choices: [{ message: { content: 'ready' }, finish_reason: 'stop' }] });
-    });
-    const run = await ops(['test', 'tuned']);
-    expect(run.output).toContain('answer (a-1): ready');
-    const call = await upstream.nextRequest();
-    expect(call.headers['authorization']).toBeUndefined();
-    expect(call.body).toEqual({ model: 'a', messages: call.body['messages'], temperature: 0 });
-  });
-
   it('shows what an upstream says against it, without the secret', async () => {
     await add('refused', '--models', 'a', '--secret', 'env:UPSTREAM_KEY');
     upstream.script((_call, reply) => {
@@ -252,22 +234,6 @@ describe('channel probe', () => {
     expect(run.output).toMatch(/tools +no\nparallel_tools +unknown\njson_schema +yes/);
     expect(run.output).toMatch(/efforts +none\ndialects +chat\n/);
     expect(run.output).toContain(`${asked.length} calls were sent.`);
-  });
-
-  it('warns of what the row asks for and the upstream cannot do', async () => {
-    await put({ id: 'odd', endpoint: upstream.endpoint, models: ['a'], params: { efforts: ['low'] } });
-    const { run } = await requestsDuring(['probe', 'odd', '--yes']);
-    expect(run.errors).toContain('warning: params.efforts: has low, but the probe found none alone');
-  });
-
-  it('writes nothing when the upstream refuses the key, and does not show it', async () => {
-    await add('barred', '--models', 'a', '--secret', 'env:UPSTREAM_KEY');
-    upstream.script((_call, reply) => reply.json(401, { error: { message: `bad key ${secret}` } }));
-    const run = await ops(['probe', 'barred', '--yes']);
-    expect(run.code).toBe(1);
-    expect(run.errors).toContain('nothing was written: the upstream refuses the key');
-    expect(run.output + run.errors).not.toContain(secret);
-    expect(await rowOf('barred')).not.toHaveProperty('_can');
   });
 });
 

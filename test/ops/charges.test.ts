@@ -87,13 +87,6 @@ describe('charge import', () => {
     expect(await rowOf(8)).toBeUndefined();
   });
 
-  it('asks before it writes', async () => {
-    const run = await charge('import', file('prices.json'), '--rate', '7.2');
-    expect(run.code).toBe(2);
-    expect(run.errors).toContain('repeat with --yes');
-    expect(await rowOf(8)).toBeUndefined();
-  });
-
   it('writes what channels serve under their public names, then has nothing more to write', async () => {
     const words = ['import', file('prices.json'), '--rate', '7.2', '--only-served', '--yes'];
     const run = await charge(...words);

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutNewCustomer, planNewCustomer } from '../../shared/operate/customers/new-customer.ts';
 import { listSpending } from '../../shared/operate/customers/customer-list.ts';
-import { runOpsAttended } from './run-ops.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;
@@ -217,18 +216,6 @@ describe('customer disable, enable, note and close', () => {
     await rig.applyGrants();
     expect((await rig.item('leaving'))?.available).toBe(0n);
     expect((await rig.ops(['customer', 'close', 'leaving'])).output).toContain('closed already');
-  });
-
-  it('close asks a person first, and a no changes nothing', async () => {
-    await rig.ops(['customer', 'new', 'staying', '--yes']);
-    const endpoint = await rig.ports().then(({ target }) => String(target.endpoint));
-    const run = await runOpsAttended(
-      ['customer', 'close', 'staying'],
-      { AWS_ENDPOINT_URL_DYNAMODB: endpoint },
-      [['[y/N]', 'n']],
-    );
-    expect(run).toMatchObject({ code: 1 });
-    expect(await rig.row('accounts', { account: 'staying' })).not.toHaveProperty('enabled');
   });
 });
 

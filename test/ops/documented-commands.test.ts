@@ -3,14 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runOps } from './run-ops.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
-const pages = [
-  'README.md',
-  'AGENTS.md',
-  'docs/tables.md',
-  'docs/operate.md',
-  'docs/deploy.md',
-  'docs/billing.md',
-];
+const pages = 'README.md AGENTS.md docs/tables.md docs/operate.md docs/deploy.md docs/billing.md'.split(' ');
 
 /** `npx --no relay-ops key list --stack relay` becomes its words; `...` stands for any command. */
 const documented = pages
@@ -19,20 +12,9 @@ const documented = pages
   .filter((command) => !command.endsWith('...'));
 
 /** Commands without a group. */
-const lone = new Set([
-  'help',
-  'statement',
-  'reconcile',
-  'report',
-  'request',
-  'requests',
-  'audit',
-  'check',
-  'console',
-  'doctor',
-  'init',
-  'what-if',
-]);
+const lone = new Set(
+  'help statement reconcile report request requests audit check console doctor init what-if'.split(' '),
+);
 
 /** The words that name the command. */
 function commandOf(line: string): string {

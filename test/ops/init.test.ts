@@ -164,19 +164,10 @@ describe('init', () => {
   });
 
   describe('of a deployed stack', () => {
-    const words = [
-      'init',
-      '--stack',
-      'relay',
-      '--models',
-      'gpt-4o-mini',
-      '--price',
-      'gpt-4o-mini=1.1/4.4',
-      '--account',
-      'them',
-      '--amount',
-      '5',
-    ];
+    const words =
+      'init --stack relay --models gpt-4o-mini --price gpt-4o-mini=1.1/4.4 --account them --amount 5'.split(
+        ' ',
+      );
     beforeEach(() => {
       // The tool itself knows of no endpoint: for it these are tables in AWS.
       for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);

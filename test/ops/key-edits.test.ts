@@ -41,13 +41,6 @@ describe('the limits of a key', () => {
     expect(row['max_concurrency']).toBe(5);
   });
 
-  it('show what they would be with --dry-run, and write nothing', async () => {
-    const { hash } = await made('dry');
-    const run = await rig.ops(['key', 'limits', hash, '--rpm', '7', '--dry-run']);
-    expect(run.output).toContain('every model; 7 a minute');
-    expect(await rowOf(hash)).not.toHaveProperty('rpm');
-  });
-
   it.each([
     [['budget', 'many'], 'budget.amount'],
     [['budget', '5', '--per', 'year'], 'wanted "day" or "month"'],

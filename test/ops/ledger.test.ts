@@ -93,13 +93,10 @@ describe('ledger list', () => {
 describe('ledger total', () => {
   it('adds up exactly by account, model and day', async () => {
     const run = await rig.ops(['ledger', 'total', '--by', 'account,day', '--csv']);
-    const shown = [
-      'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted,cached_tokens,cache_write_tokens,cache_write_1h_tokens,bought,bought_calls,bought_charged,margin',
-      'acme,2026-11-10,2,24,80,0.003096,0,0,7,3,2,0.002,1,0.003096,0.001096',
-      'acme,2026-11-11,3,12,40,0.018,0.003096,100,0,0,0,0,0,0,',
-      'other,2026-11-10,1,0,0,0.01,0,0,0,0,0,0,0,0,',
-      'other,2026-11-11,0,0,0,0,0,1,0,0,0,0,0,0,',
-    ];
+    const shown =
+      'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted,cached_tokens,cache_write_tokens,cache_write_1h_tokens,bought,bought_calls,bought_charged,margin acme,2026-11-10,2,24,80,0.003096,0,0,7,3,2,0.002,1,0.003096,0.001096 acme,2026-11-11,3,12,40,0.018,0.003096,100,0,0,0,0,0,0, other,2026-11-10,1,0,0,0.01,0,0,0,0,0,0,0,0, other,2026-11-11,0,0,0,0,0,1,0,0,0,0,0,0,'.split(
+        ' ',
+      );
     // Columns that come later go to the end.
     const lines = run.output.trimEnd().split('\n');
     expect(lines.map((line, at) => line.slice(0, shown[at]?.length))).toEqual(shown);

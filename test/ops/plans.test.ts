@@ -1,22 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  carryOutGrant,
-  carryOutGrantAmount,
-  planGrantAmount,
-} from '../../shared/operate/customers/grants.ts';
+import { carryOutGrant, planGrantAmount } from '../../shared/operate/customers/grants.ts';
 import { planSetPlan } from '../../shared/operate/customers/edit-account.ts';
-import {
-  carryOutCreateKey,
-  planCreateKey,
-  planDisableKey,
-  carryOutRotateKey,
-  planRotateKey,
-} from '../../shared/operate/keys/edit-key.ts';
-import { carryOutRepairLosses, planRepairLosses } from '../../shared/operate/ledger/repair-losses.ts';
+import { carryOutCreateKey, planCreateKey } from '../../shared/operate/keys/edit-key.ts';
 import { Failure } from '../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../shared/operate/rows.ts';
-import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
+import { LedgerRig } from './ledger-rig.ts';
 
 let rig: LedgerRig;
 let ports: OperatorPorts;
@@ -69,42 +58,6 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     expect(await rig.row('accounts', { account: 'sold' })).not.toHaveProperty('plan');
   });
 
-  it('when a key is rotated or disabled', async () => {
-    const { hash } = await carryOutCreateKey(ports, await planCreateKey(reading, { account: 'turned' }));
-    const graceless = await planRotateKey(reading, { written: hash, graceHours: 0 });
-    expect(graceless.questions).toEqual([expect.stringMatching(/^Refuse sk-.* at once\?$/)]);
-    const plan = await planRotateKey(reading, { written: hash, graceHours: 1 });
-    expect(plan).toMatchObject({
-      changes: [{ kind: 'create' }, { kind: 'update', key: { hash } }],
-      questions: [expect.stringMatching(/^Let sk-.* end at .*\?$/)],
-    });
-    const made = await carryOutRotateKey(ports, plan);
-    expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ account: 'turned', _replaces: hash });
-
-    const disabling = await planDisableKey(reading, made.hash);
-    expect(disabling.questions).toEqual([`Disable ${disabling.name}?`]);
-    await carryOutWrites(ports, disabling);
-    expect(await rig.row('keys', { hash: made.hash })).toMatchObject({ enabled: false });
-  });
-
-  it('when an account is granted an amount, and when it gets a plan', async () => {
-    const grant = { account: 'granted', amount: '123456789012.123456789', id: 'first', new: true };
-    const plan = await planGrantAmount(reading, grant);
-    expect(plan.effect).toEqual([
-      'account granted is new',
-      'account granted is granted 123456789012.123456789 yuan, once, as first',
-    ]);
-    expect(plan).toMatchObject({ account: 'granted', grantId: 'first', amount: yuan(grant.amount) });
-    expect(await carryOutGrantAmount(ports, plan)).toEqual(plan.changes);
-    expect(await carryOutGrantAmount(ports, plan)).toEqual([]);
-
-    const held = await planSetPlan(reading, { account: 'granted', level: 2, since: '2026-11-01' });
-    expect(held).toMatchObject({ effect: ['account granted holds plan 2'], questions: [] });
-    expect(held.warnings).toHaveLength(2);
-    await carryOutWrites(ports, held);
-    expect(await rig.row('accounts', { account: 'granted' })).toMatchObject({ plan: { level: 2 } });
-  });
-
   it('of a grant, whose outcome is said to be open, or known, when the store stops answering', async () => {
     await rig.put('accounts', { account: 'unsure' });
     const plan = await planGrantAmount(reading, { account: 'unsure', amount: '7' });
@@ -135,25 +88,5 @@ describe('a plan only reads, says what it is going to do, and returns what it di
       tables: { ...ports.tables, write: () => Promise.reject(new Failure('not allowed', 3)) },
     };
     await expect(carryOutGrant(denied, plan, 0)).rejects.toThrow(/^not allowed$/);
-  });
-
-  it('when a plan for a new account cannot be: then the account is not made either', async () => {
-    const wrong = { account: 'unmade', level: 9, new: true };
-    await expect(planSetPlan(reading, wrong)).rejects.toThrow('nothing was written: plan.level');
-    expect(await rig.row('accounts', { account: 'unmade' })).toBeUndefined();
-  });
-
-  it('when a lost close is written after all', async () => {
-    const id = idAt('2026-11-11T10:00:00Z');
-    await rig.grant('lost', '1');
-    await rig.reserve('lost', id);
-    const line = { message: 'settle_lost', request_id: id, account: 'lost', give_back: false };
-    const close = { kind: 'settled', charge_nano: '1000', at: 1_795_000_000 };
-    const plan = await planRepairLosses(reading, JSON.stringify({ ...line, ...close }));
-    expect(plan.effect).toEqual([`lost: request ${id} is closed and charged 0.000001 yuan`]);
-    expect(await carryOutRepairLosses(ports, plan)).toEqual([
-      { outcome: 'closed', account: 'lost', id, charge: 1000n },
-    ]);
-    expect((await rig.item('lost'))?.open.size).toBe(0);
   });
 });

@@ -46,12 +46,6 @@ describe('response show', () => {
     },
   );
 
-  it('as JSON has no content either', async () => {
-    const { output } = await rig.ops(['response', 'show', running, '--json']);
-    expect(JSON.parse(output)).toMatchObject({ status: 'in_progress', background: { streamed: true } });
-    expect(output).not.toMatch(secrets);
-  });
-
   it('finds one without a ledger row where the account is named', async () => {
     expect((await rig.ops(['response', 'show', free])).code).toBe(1);
     expect((await rig.ops(['response', 'show', free, '--account', 'acme'])).code).toBe(0);

@@ -80,27 +80,6 @@ describe('the sums of a month', () => {
     expect(long).toMatchObject([{ row: { account: 'account 1' } }]);
   });
 
-  it('of 5,000 accounts are read with few requests and little traffic, which the ports count', async () => {
-    const items = Array.from({ length: 5000 }, (_, at) => ({
-      id: 'month#2026-11',
-      period: `account#customer-${at}`,
-      calls: 12_345,
-      failures: 12,
-      prompt_tokens: 123_456_789,
-      completion_tokens: 12_345_678,
-      charged: 1234.567891234,
-      granted: 5000,
-    }));
-    await putMany(items);
-    const before = ports.traffic();
-    expect(await rows(ports.ledger.monthAccounts('2026-11'))).toHaveLength(5000);
-    const after = ports.traffic();
-    expect(after.requests - before.requests).toBeLessThanOrEqual(2);
-    expect(after.bytes - before.bytes).toBeGreaterThan(500_000);
-    // As they arrive: some 240 bytes a row.
-    expect(after.bytes - before.bytes).toBeLessThan(1_300_000);
-  });
-
   it('that cannot be read are said, beside the others', async () => {
     await putMany([
       { id: 'month#2026-11', period: 'account#bad', calls: 1.5 },

@@ -110,18 +110,7 @@ describe('a deployed stack is named in one way on every command', () => {
   });
 
   it('but where --region is the upstream of a channel, it is not the region of the relay', async () => {
-    const words = [
-      'channel',
-      'add',
-      '--id',
-      'b',
-      '--type',
-      'bedrock',
-      '--region',
-      'us-west-2',
-      '--models',
-      'm',
-    ];
+    const words = 'channel add --id b --type bedrock --region us-west-2 --models m'.split(' ');
     const run = await runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' });
     expect(firstLine(run.output)).toBe('local tables at http://127.0.0.1:1 (relay-*)');
   });

@@ -4,7 +4,7 @@
  * refund at once.
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
-import { grantLedgerId, latePrefix, type CloseRow } from '../../billing/ledger-row.ts';
+import { grantLedgerId, type CloseRow } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { leakedGrantId } from '../keys/leaked-key.ts';
 import { lateCharge } from '../ledger/ledger.ts';
@@ -30,8 +30,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const grants = (await Array.fromAsync(ports.ledger.grants(account))).flat();
   const written: WrittenAmounts = new Map(grants.map(({ grantId, amount }) => [grantId, amount]));
   const earlier = await earlierParts(ports, id, written);
-  const late = await earlierParts(ports, latePrefix + id, written);
-  const left = [...earlier, ...late].reduce((sum, part) => sum - part.amount, charge);
+  const left = earlier.reduce((sum, part) => sum - part.amount, charge);
   const before = left === charge ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
   const charged = `request ${id} (${model}) was charged ${formatYuan(charge)} yuan${before}`;
   if (left <= 0n) throw new Failure(`${charged}: nothing is left to refund`);

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  planAddChannel,
-  planNewChannel,
-  carryOutStoreSecret,
-  planStoreSecret,
-} from '../../../shared/operate/channels/edit-channel.ts';
+import { planAddChannel } from '../../../shared/operate/channels/edit-channel.ts';
 import { planSync } from '../../../shared/operate/channels/sync-models.ts';
 import { carryOutChannelTest, planChannelTest } from '../../../shared/operate/channels/test-channel.ts';
-import { planImport } from '../../../shared/operate/prices/import-charges.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { TransportError } from '../../../shared/upstreams/exchange.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
@@ -25,26 +19,6 @@ describe('the plan to add a channel', () => {
       message: expect.stringContaining('there is a channel a already'),
       exitCode: 2,
     });
-  });
-
-  it('says which of its models no rule prices', async () => {
-    expect(await planNewChannel(operatorRig({}).ports, input, 'refuse')).toMatchObject({
-      warnings: ['models: no row of charges prices m, so calls are free'],
-    });
-  });
-
-  it('asks before it writes over a row', async () => {
-    const plan = await planAddChannel(operatorRig({ rows: { channels: [row] } }).ports, input, 'replace');
-    expect(plan).toMatchObject({ changes: [{ kind: 'replace' }], questions: [expect.any(String)] });
-  });
-
-  it('leaves an identical row of an interrupted run as it is, and refuses any other', async () => {
-    const { ports } = operatorRig({ rows: { channels: [{ ...row, _warning: 'unpriced' }] } });
-    expect(await planAddChannel(ports, input, 'keep-same')).toMatchObject({ changes: [] });
-    await expect(planAddChannel(ports, { ...input, models: ['other'] }, 'keep-same')).rejects.toThrow(
-      'there is a channel a already; choose another --id',
-    );
-    await expect(planAddChannel(ports, input, 'refuse')).rejects.toThrow('or add --replace');
   });
 });
 
@@ -65,17 +39,6 @@ describe('the plan to sync a channel', () => {
     expect(plan.models).toHaveLength(2);
     expect(await carryOutWrites(ports, plan)).toHaveLength(1);
     expect(writes).toEqual(['update channels a']);
-  });
-
-  it('is refused when no model would be left', async () => {
-    const { ports, writes } = operatorRig({
-      rows: { channels: [row] },
-      reply: { status: 200, body: '{"data":[]}' },
-    });
-    const plan = await planSync(ports, { id: 'a' });
-    expect(plan).toMatchObject({ removed: ['m'], models: [] });
-    await expect(carryOutWrites(ports, plan)).rejects.toThrow('no model would be left');
-    expect(writes).toEqual([]);
   });
 });
 
@@ -143,18 +106,6 @@ describe('the test of a channel', () => {
     expect(await read('<html>')).toBeUndefined();
   });
 
-  it('reports what came back when that is no answer', async () => {
-    const { ports } = operatorRig({
-      rows: { channels: [anthropic] },
-      reply: { status: 401, body: `bad key ${secret}\u001b[31m` },
-    });
-    expect(await carryOutChannelTest(ports, await planChannelTest(ports, { id: 'a' }))).toMatchObject({
-      status: 401,
-      answer: undefined,
-      body: 'bad key (secret) [31m',
-    });
-  });
-
   it('ends at the time-out of the channel', async () => {
     const { ports } = operatorRig({ rows: { channels: [{ ...row, total_seconds: 30 }] } });
     const plan = await planChannelTest(ports, { id: 'a' });
@@ -177,55 +128,5 @@ describe('the test of a channel', () => {
     const bedrock = { id: 'a', type: 'bedrock', region: 'us-east-1', models: ['m'], state: true };
     const { ports } = operatorRig({ rows: { channels: [bedrock] } });
     await expect(planChannelTest(ports, { id: 'a' })).rejects.toThrow("the functions' own role");
-  });
-});
-
-describe('the plan to store a secret', () => {
-  const wanted = { name: 'openai', managed: false, replace: false };
-
-  it('names the reference, and holds no value', async () => {
-    const { ports, writes } = operatorRig({ local: false });
-    const plan = planStoreSecret(ports, wanted);
-    expect(plan.reference).toBe('ssm:/relay/relay/openai');
-    expect(planStoreSecret(ports, { ...wanted, managed: true }).reference).toBe(
-      'secretsmanager:relay/openai',
-    );
-    await expect(carryOutStoreSecret(ports, plan, 'two words')).rejects.toThrow('has blanks');
-    expect(writes).toEqual([]);
-    expect(await carryOutStoreSecret(ports, plan, 'sk-1')).toBe('ssm:/relay/relay/openai');
-    expect(writes).toHaveLength(1);
-  });
-
-  it('fails beside local tables before anybody is asked for the value', () => {
-    expect(() => planStoreSecret(operatorRig({}).ports, wanted)).toThrow(
-      'write env:OPENAI_API_KEY in the row',
-    );
-  });
-});
-
-describe('the plan to import prices', () => {
-  it('makes one rule for each price, under the next free ids, for models without a rule', async () => {
-    const { ports, writes } = operatorRig({
-      rows: { charges: [{ id: 4, type: 'non-billing', models: ['free'] }] },
-    });
-    const list = [
-      ['model', 'input_cost_per_token', 'output_cost_per_token'],
-      ['free', '1', '1'],
-      ['b', '0.000001', '0.000002'],
-      ['a', '0.000001', '0.000002'],
-    ];
-    const plan = await planImport(ports, { list, rate: '7', markup: '0', onlyServed: false });
-    expect(plan.changes).toMatchObject([
-      {
-        kind: 'create',
-        table: 'charges',
-        row: { id: 5, type: 'token-billing', models: ['a', 'b'], input: 0.007, output: 0.014 },
-      },
-    ]);
-    expect(plan.effect[1]).toContain('2 models in 1 rules; 1 are priced already');
-    expect(writes).toEqual([]);
-    const counted: number[] = [];
-    expect(await carryOutWrites(ports, plan, (count) => counted.push(count))).toHaveLength(1);
-    expect(counted).toEqual([1]);
   });
 });

@@ -31,6 +31,18 @@ const able: Answering = (asked) => {
   return text(has(asked, 'response_format') ? '{"status":"fine"}' : 'ready');
 };
 
+const where =
+  (isAsked: (asked: Asked) => boolean, reply: Reply): Answering =>
+  (asked) =>
+    isAsked(asked) ? reply : able(asked);
+const withoutUsage: Answering = (asked) => {
+  const { body, ...reply } = able(asked);
+  return { ...reply, body: typeof body === 'object' ? { ...body, usage: undefined } : body };
+};
+const toolsIn = (asked: Asked): boolean => has(asked, 'tools') && isChat(asked);
+const schemaIn = (asked: Asked): boolean => has(asked, 'response_format');
+const oneCall = (finish: string): Reply => answer({ content: null, tool_calls: [call('a')] }, finish);
+
 /** Probes an upstream that answers so. */
 function probed(
   answering: Answering,
@@ -83,95 +95,21 @@ describe('a probe', () => {
   });
 
   it.each([
-    [
-      'no usage in its answers',
-      'usage_streaming',
-      false,
-      (asked) => {
-        const { body } = able(asked);
-        return typeof body === 'object' ? { body: { ...body, usage: undefined } } : able(asked);
-      },
-    ],
-    [
-      'a text where a tool was to be called',
-      'tools',
-      false,
-      (asked) => (has(asked, 'tools') && isChat(asked) ? text('no') : able(asked)),
-    ],
-    [
-      'thinking up to the limit where a tool was to be called',
-      'tools',
-      undefined,
-      (asked) => (has(asked, 'tools') && isChat(asked) ? text('', 'length') : able(asked)),
-    ],
-    ['a refusal of tools', 'tools', false, (asked) => (has(asked, 'tools') ? refusal() : able(asked))],
-    [
-      'one call where three were to be made',
-      'parallel_tools',
-      false,
-      (asked) =>
-        has(asked, 'tools') && isChat(asked)
-          ? answer({ content: null, tool_calls: [call('a')] }, 'tool_calls')
-          : able(asked),
-    ],
-    [
-      'one call, cut by the limit',
-      'parallel_tools',
-      undefined,
-      (asked) =>
-        has(asked, 'tools') && isChat(asked)
-          ? answer({ content: null, tool_calls: [call('a')] }, 'length')
-          : able(asked),
-    ],
-    [
-      'a text in place of the JSON',
-      'json_schema',
-      false,
-      (asked) => (has(asked, 'response_format') ? text('fine') : able(asked)),
-    ],
-    [
-      'JSON of another schema',
-      'json_schema',
-      false,
-      (asked) => (has(asked, 'response_format') ? text('{"state":1}') : able(asked)),
-    ],
-    [
-      'JSON that is cut',
-      'json_schema',
-      undefined,
-      (asked) => (has(asked, 'response_format') ? text('{"sta', 'length') : able(asked)),
-    ],
-    [
-      'a refusal of the schema',
-      'json_schema',
-      false,
-      (asked) => (has(asked, 'response_format') ? refusal(422) : able(asked)),
-    ],
-    ['a refusal of the picture', 'images', false, (asked) => (imageIn(asked) ? refusal() : able(asked))],
-    [
-      'a refusal of the picture as unknown',
-      'images',
-      false,
-      (asked) => (imageIn(asked) ? refusal(404) : able(asked)),
-    ],
-    [
-      'a failure at the picture',
-      'images',
-      undefined,
-      (asked) => (imageIn(asked) ? refusal(500) : able(asked)),
-    ],
-    [
-      'a broken answer to the picture',
-      'images',
-      undefined,
-      (asked) => (imageIn(asked) ? { body: 'odd' } : able(asked)),
-    ],
-    [
-      'an error in the answer to the picture',
-      'images',
-      undefined,
-      (asked) => (imageIn(asked) ? { body: { error: { message: 'no' } } } : able(asked)),
-    ],
+    ['no usage in its answers', 'usage_streaming', false, withoutUsage],
+    ['a text where a tool was to be called', 'tools', false, where(toolsIn, text('no'))],
+    ['thinking up to the limit at a tool', 'tools', undefined, where(toolsIn, text('', 'length'))],
+    ['a refusal of tools', 'tools', false, where((asked) => has(asked, 'tools'), refusal())],
+    ['one call instead of three', 'parallel_tools', false, where(toolsIn, oneCall('tool_calls'))],
+    ['one call, cut by the limit', 'parallel_tools', undefined, where(toolsIn, oneCall('length'))],
+    ['a text in place of the JSON', 'json_schema', false, where(schemaIn, text('fine'))],
+    ['JSON of another schema', 'json_schema', false, where(schemaIn, text('{"state":1}'))],
+    ['JSON that is cut', 'json_schema', undefined, where(schemaIn, text('{"sta', 'length'))],
+    ['a refusal of the schema', 'json_schema', false, where(schemaIn, refusal(422))],
+    ['a refusal of the picture', 'images', false, where(imageIn, refusal())],
+    ['a refusal of the picture as unknown', 'images', false, where(imageIn, refusal(404))],
+    ['a failure at the picture', 'images', undefined, where(imageIn, refusal(500))],
+    ['a broken answer to the picture', 'images', undefined, where(imageIn, { body: 'odd' })],
+    ['an error in the answer', 'images', undefined, where(imageIn, { body: { error: { message: 'no' } } })],
   ] satisfies [string, string, boolean | undefined, Answering][])(
     'takes %s as %s: %s, and nothing else as lacking',
     async (_case, capability, value, answering) => {
@@ -217,11 +155,7 @@ describe('a probe', () => {
   });
 
   it('does not say that usage is missing where the row does not ask for it', async () => {
-    const bare: Answering = (asked) => {
-      const { body, ...reply } = able(asked);
-      return { ...reply, body: typeof body === 'object' ? { ...body, usage: undefined } : body };
-    };
-    const { can } = await probed(bare, { attributes: { params: { include_usage: false } } }).run();
+    const { can } = await probed(withoutUsage, { attributes: { params: { include_usage: false } } }).run();
     expect(can).not.toHaveProperty('usage_streaming');
     expect(can.tools).toBe(true);
   });

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { nextStep } from '../../../shared/operate/requests/next-step.ts';
+import type { RequestLine } from '../../../shared/operate/requests/explain-request.ts';
+
+const refused = (said?: string) => ({
+  code: 'upstream_unavailable',
+  reason: 'upstream_account upstream_secret',
+  attempts: [{ channel: 'second', at: 3, outcome: 'upstream_secret', ms: 4, ...(said && { code: said }) }],
+});
+
+it.each<[RequestLine, string]>([
+  [{ code: 'insufficient_quota', reason: 'quota_insufficient' }, 'relay-ops account grant acme AMOUNT'],
+  [refused(), 'the secret of second is not there or cannot be read'],
+  [refused('other'), 'our account or key at the upstream of second is refused or empty'],
+  // The code of the upstream is one of the relay's as well.
+  [{ code: 'model_not_found', reason: 'upstream_refused_404' }, 'second has no such address, or no model'],
+  [
+    { code: 'model_not_found', reason: 'upstream_status_404' },
+    'mapper of m; npx --no relay-ops channel sync',
+  ],
+  [{ code: 'model_not_found', reason: 'unknown' }, 'no enabled channel serves m, or it has no price'],
+  [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'prices the model, so its calls are refused'],
+  [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'models=MODEL input=YUAN'],
+  [{ code: 'other', reason: 'other' }, 'the error that it got names the field'],
+  [{ FirstContentMs: 60_000 }, 'requests --channel second --status slow --since 1h shows'],
+])('after %j says what to do', (fields, words) => {
+  const line = { account: 'acme', model: 'm', channel: 'second', ...fields };
+  expect(nextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] })).toContain(words);
+});
