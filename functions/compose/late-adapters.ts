@@ -23,22 +23,11 @@ export function lazily<Port extends object>(load: () => Promise<Port>): Port {
   return new Proxy({} as Port, { get: (_, name) => (name === 'then' ? undefined : method(name)) });
 }
 
-/**
- * The first call composes the handle, around ports that note what they do. Where that fails the call is answered without
- * a trace, and the next one tries again.
- */
+/** The first call composes the handle, around ports that note what they do. */
 export function lateTracing(parts: TracingParts): Handle {
-  const { ports, handleOf } = parts;
-  let traced: Promise<Handle> | undefined;
-  const load = async (requestId: string): Promise<Handle> => {
-    try {
-      const { tracedHandle } = await import('../../shared/adapters/tracing/traced.ts');
-      return tracedHandle(parts);
-    } catch (error) {
-      traced = undefined;
-      ports.log.fault(requestId, error);
-      return handleOf(ports);
-    }
-  };
-  return async (request) => (await (traced ??= load(request.id)))(request);
+  const traced = lazily(async () => {
+    const { tracedHandle } = await import('../../shared/adapters/tracing/traced.ts');
+    return { handle: tracedHandle(parts) };
+  });
+  return (request) => traced.handle(request);
 }

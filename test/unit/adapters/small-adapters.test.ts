@@ -4,10 +4,6 @@ import { keyHash } from '../../../shared/wire/ids.ts';
 import { steeredClock } from './steered-clock.ts';
 
 describe('the system clock', () => {
-  test('counts milliseconds since the epoch', () => {
-    expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1000);
-  });
-
   test('sleeps, and wakes at once when the signal aborts or was aborted before', async () => {
     await systemClock.sleep(1);
     const stop = new AbortController();
@@ -19,13 +15,6 @@ describe('the system clock', () => {
 });
 
 describe('request ids', () => {
-  test('have 26 characters of 0-9 and a-z, and differ within one millisecond', () => {
-    const ids = timeSortedIds(steeredClock());
-    const made = Array.from({ length: 1000 }, () => ids.next());
-    for (const id of made) expect(id).toMatch(/^[0-9a-z]{26}$/);
-    expect(new Set(made).size).toBe(1000);
-  });
-
   test('sort by time of creation, also where the last time digit carries over', () => {
     const clock = steeredClock(32 ** 6 - 40);
     const ids = timeSortedIds(clock);

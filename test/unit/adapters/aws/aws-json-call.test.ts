@@ -8,9 +8,9 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, createServer as createSecureServer } from 'node:https';
 import { createServer as createRawServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { buffer, text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
-import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import {
@@ -164,35 +164,6 @@ describe('a signed request', () => {
       );
       expect({ host, ...headers, ...added }).toEqual(signed.headers);
     }
-  });
-
-  test('has the body that the SDK sends', async () => {
-    const bodies: string[] = [];
-    const endpoint = await listen(
-      createServer((request, response) => {
-        void text(request).then((body) => {
-          bodies.push(body);
-          response.end('{}');
-        });
-      }),
-    );
-    const input = {
-      TableName: 'relay-quotas',
-      Key: { account: { S: 'ä "quoted" \u{1F600}' } },
-      UpdateExpression: 'SET #a = :0',
-      ConditionExpression: undefined,
-      ExpressionAttributeNames: { '#a': 'a' },
-      ExpressionAttributeValues: {
-        ':0': { L: [{ N: '1' }, { SS: ['x'] }, { M: { inner: { BOOL: false } } }] },
-      },
-      ReturnValues: 'ALL_NEW' as const,
-    };
-    await callsTo(endpoint).call('UpdateItem', input);
-    const client = new DynamoDBClient({ region, endpoint, credentials });
-    await client.send(new UpdateItemCommand(input));
-    client.destroy();
-    expect(JSON.parse(bodies[0] ?? '')).toEqual(JSON.parse(bodies[1] ?? ''));
-    expect(bodies[0]?.length).toBe(bodies[1]?.length);
   });
 
   test('takes the service’s clock after one refusal, and asks no second time', async () => {

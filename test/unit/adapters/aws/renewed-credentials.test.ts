@@ -68,13 +68,6 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('credentials that end', () => {
-  test('are asked for once while they last', async () => {
-    const { calls, asked } = await callsSignedBy(given('first', 60 * minutes));
-    for (let call = 0; call < 3; call += 1) await read(calls);
-    expect(ids).toEqual(['first', 'first', 'first']);
-    expect(asked).toEqual([false]);
-  });
-
   test('are replaced beside the calls, minutes before their end', async () => {
     const { calls, asked } = await callsSignedBy(given('first', 4 * minutes), given('second', 60 * minutes));
     await read(calls);
@@ -94,14 +87,6 @@ describe('credentials that end', () => {
     pass(2_000);
     for (let call = 0; call < 4; call += 1) await read(calls);
     expect(ids).toEqual(Array.from({ length: 5 }, () => 'first'));
-    expect(asked).toEqual([false, true]);
-  });
-
-  test('are asked for again after a while also where they do not say when they end', async () => {
-    const { calls, asked } = await callsSignedBy(given('first'), given('second'));
-    await read(calls);
-    pass(16 * minutes);
-    while (ids.at(-1) !== 'second') await read(calls);
     expect(asked).toEqual([false, true]);
   });
 

@@ -217,30 +217,6 @@ describe('the published configuration', () => {
     expect((await passTime(clock, open().current())).models).toEqual(['gpt-4o']);
   });
 
-  test('that must not be old is read again, for two seconds at most, however long the environment slept', async () => {
-    await publish('first');
-    const config = open();
-    const before = await config.current();
-    await publish('second', 'first');
-    clock.advance(7_900);
-    expect(await config.notOlderThan(8_000)).toBe(before);
-    clock.advance(3_600_000);
-    const { reached, release, remove } = holdReads();
-    // The store takes a second, so what a request serves is old, and what it refuses by is not.
-    const served = config.current();
-    await reached;
-    clock.advance(300);
-    expect(await served).toBe(before);
-    const renewed = config.notOlderThan(8_000);
-    clock.advance(700);
-    release();
-    expect((await renewed).models).toContain('second');
-    remove();
-    clock.advance(8_000);
-    await emulator.stop();
-    await expect(passTime(clock, config.notOlderThan(8_000))).rejects.toBeInstanceOf(StoreUnavailable);
-  });
-
   test('is read in parts that may be old, and consistently only where such a read misses one', async () => {
     await publish('gpt-4o');
     const reads: (boolean | undefined)[] = [];
@@ -267,22 +243,6 @@ describe('the published configuration', () => {
     const config = dynamoConfigSource({ client: tablesOn(store.client), clock, log, stack: 'other' });
     await expect(config.current()).rejects.toBeInstanceOf(StoreUnavailable);
     expect(log.faults).toMatchObject([{ error: { name: 'ResourceNotFoundException' } }]);
-  });
-});
-
-describe('the learned facts', () => {
-  test('are read with the pointer, in one call, and say when', async () => {
-    await compiler.compile();
-    await compiler.store.put('runtime', { id: 'learned', 'keeps_state|main|m': 5 });
-    const view = open();
-    expect(view.learned()).toEqual({ item: undefined, readAtMs: -Infinity });
-    store.calls.length = 0;
-    await view.refresh();
-    expect(view.learned()).toEqual({
-      item: { id: 'learned', 'keeps_state|main|m': 5 },
-      readAtMs: clock.now(),
-    });
-    expect(store.calls.filter((call) => call.startsWith('BatchGetItem')).length).toBeLessThanOrEqual(2);
   });
 });
 

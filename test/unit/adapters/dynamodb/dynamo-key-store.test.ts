@@ -37,17 +37,6 @@ describe('the key store', () => {
     });
   });
 
-  test('reads a key that is refused again after 5 seconds, so that one that was enabled works', async () => {
-    const keys = open();
-    await store.put('keys', rowOf('sk-paused', { enabled: false }));
-    expect(await keys.find('sk-paused')).toMatchObject({ row: { enabled: false } });
-    await store.put('keys', rowOf('sk-paused'));
-    clock.advance(4_999);
-    expect(await keys.find('sk-paused')).toMatchObject({ row: { enabled: false } });
-    clock.advance(1);
-    expect(await keys.find('sk-paused')).toMatchObject({ row: { enabled: true } });
-  });
-
   test('does not take a key from a read that was under way when the environment was frozen', async () => {
     const keys = open();
     await store.put('keys', rowOf('sk-revoked'));
@@ -69,20 +58,6 @@ describe('the key store', () => {
     thaw();
     await before;
     expect(await keys.find('sk-revoked')).toMatchObject({ row: { enabled: false } });
-  });
-
-  test('ignores notes and marks in a row', async () => {
-    await store.put('keys', rowOf('sk-noted', { _note: { any: 'thing' }, _warning: 'x' }));
-    expect(await open().find('sk-noted')).toHaveProperty('row');
-  });
-
-  test("brings the row of the key's account along, and none when that does not fit", async () => {
-    await store.put('keys', rowOf('sk-planned', { account: 'planned' }));
-    await store.put('accounts', { account: 'planned', plan: { level: 1, since: '2026-01-31' } });
-    await store.put('keys', rowOf('sk-odd', { account: 'odd' }));
-    await store.put('accounts', { account: 'odd', plan: 'gold' });
-    expect(await open().find('sk-planned')).toMatchObject({ account: { plan: { level: 1 } } });
-    expect(await open().find('sk-odd')).toMatchObject({ row: { account: 'odd' }, account: undefined });
   });
 
   test.each([
@@ -125,12 +100,6 @@ describe('the key store', () => {
       parts: undefined,
     });
     expect(await open().find('sk-plain')).toMatchObject({ parts: undefined });
-  });
-
-  test('tells an unknown key from a row that does not fit', async () => {
-    await store.put('keys', rowOf('sk-typo', { modles: ['a'] }));
-    expect(await open().find('sk-typo')).toEqual({ missing: 'invalid_row' });
-    expect(await open().find('sk-nobody')).toEqual({ missing: 'unknown' });
   });
 
   test('reads a key once in 30 seconds, and once for concurrent requests', async () => {

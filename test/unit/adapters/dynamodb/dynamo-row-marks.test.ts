@@ -1,6 +1,5 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { publishConfiguration } from '../../../../infra/local/start-stack.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
@@ -82,17 +81,4 @@ test('a store that does not answer for one row is reported after all others were
   await expect(marking).rejects.toBeInstanceOf(MarksLost);
   for (const id of later) expect(await readRow(store, 'channels', id)).toMatchObject({ _problem: problem });
   expect(log.events).toEqual([]);
-});
-
-test('a local start goes on without marks, and not without a configuration', async () => {
-  const failing = (errorType: string) => ({
-    settings: { name: 'config' },
-    call: () => Promise.reject(Object.assign(new Error(`config: ${errorType}: why`), { errorType })),
-  });
-  const printed: string[] = [];
-  const marksLost = new MarksLost('why').name;
-  await publishConfiguration(new Map([['Config', failing(marksLost)]]), (line) => printed.push(line));
-  expect(printed).toEqual(['[start] config: MarksLost: why']);
-  const unpublished = new Map([['Config', failing('StoreUnavailable')]]);
-  await expect(publishConfiguration(unpublished, () => {})).rejects.toMatchObject({ name: 'StartError' });
 });

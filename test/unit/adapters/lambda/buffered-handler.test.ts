@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { bufferedHandler } from '../../../../shared/adapters/entry/lambda-handlers.ts';
-import type { Handle, HostedHandle, RelayRequest } from '../../../../shared/relay/http/http.ts';
+import type { Handle, HostedHandle } from '../../../../shared/relay/http/http.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { steeredClock } from '../steered-clock.ts';
 import { invocation, urlEvent } from './url-event.ts';
@@ -48,22 +48,5 @@ describe('the buffered handler', () => {
       headers: { 'content-type': 'text/plain', 'x-request-id': 'id-1' },
       body: 'hello',
     });
-  });
-
-  test('hands on the time that the invocation has left as a deadline', async () => {
-    const handled: RelayRequest[] = [];
-    const { hosted, clock } = hostedWith(async (request) => {
-      handled.push(request);
-      return hello();
-    });
-    await bufferedHandler(hosted)(urlEvent({ headers }), invocation(30_000));
-    expect(handled).toMatchObject([{ hostDeadlineMs: clock.now() + 30_000 }]);
-  });
-
-  test('answers an event of another kind with 500', async () => {
-    const { hosted, log } = hostedWith(async () => hello());
-    const result = await bufferedHandler(hosted)({ canary: true } as never, invocation());
-    expect(result).toMatchObject({ statusCode: 500, headers: { 'x-request-id': 'id-1' } });
-    expect(log.faults).toEqual([{ requestId: 'id-1', error: expect.any(TypeError) }]);
   });
 });

@@ -58,11 +58,6 @@ describe('a notice', () => {
     });
   });
 
-  it('that AWS does not take is tried again', async () => {
-    const { sender } = rig({ topic }, 403);
-    expect(await sender.send({ kind: 'topic' }, notice)).toBe('status_403');
-  });
-
   it('goes nowhere that the deployment does not offer', async () => {
     const { sender, requests } = rig({});
     expect(sender.offers).toEqual({ topic: false, mail: false });

@@ -88,30 +88,6 @@ describe('the secret store', () => {
     await expect(open().read('sk-typed-into-the-row')).rejects.toThrow(/^(?!.*sk-typed)/);
   });
 
-  test('asks a throttled store again until it answers', async () => {
-    server.failure = { status: 400, type: 'ThrottlingException' };
-    const reading = open({ random: { next: () => 0.5 } }).read('ssm:/relay/relay-beta/openai');
-    await expect.poll(() => server.calls.length).toBe(1);
-    server.failure = undefined;
-    expect(await passTime(clock, reading)).toBe('sk-upstream');
-    expect(server.calls).toHaveLength(2);
-  });
-
-  test('keeps values for times that differ from one environment to the next', async () => {
-    const environments = [0, 0.25, 0.5, 0.999].map((chance) => open({ random: { next: () => chance } }));
-    const readAll = () =>
-      Promise.all(environments.map((secrets) => secrets.read('ssm:/relay/relay-beta/openai')));
-    await readAll();
-    const readAnew: number[] = [];
-    for (const laterMs of [150_000, 38_000, 38_000, 37_000, 37_000]) {
-      clock.advance(laterMs);
-      server.calls.length = 0;
-      await readAll();
-      readAnew.push(server.calls.length);
-    }
-    expect(readAnew).toEqual([0, 1, 1, 1, 1]);
-  });
-
   test('reads the value anew once for calls that are refused one after the other', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
@@ -142,17 +118,6 @@ describe('the secret store', () => {
     clock.advance(30_000);
     server.failure = { status: 400, type: 'ParameterNotFound' };
     await expect(secrets.read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);
-  });
-
-  test('tells a secret that is missing from a store that does not answer', async () => {
-    server.failure = { status: 400, type: 'ThrottlingException' };
-    const startedMs = clock.now();
-    const reading = open({ random: { next: () => 0.5 } }).read('ssm:/relay/relay-beta/openai');
-    const refused = await passTime(clock, reading).catch((error: unknown) => error);
-    expect(clock.now() - startedMs).toBeLessThanOrEqual(5_000);
-    expect(refused).not.toBeInstanceOf(SecretUnusable);
-    server.failure = { status: 400, type: 'AccessDeniedException' };
-    await expect(open().read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);
   });
 
   test('says after reading anew whether the value is another than the one that was used', async () => {

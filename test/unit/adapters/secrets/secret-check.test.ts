@@ -63,16 +63,6 @@ describe('a secret that cannot be used', () => {
     ]);
   });
 
-  test('by its reference is reported as malformed, without a call', async () => {
-    expect(await unusable(['ssm:/relay/other/openai', 'env:OPENAI_API_KEY'])).toEqual(
-      new Map([
-        ['ssm:/relay/other/openai', 'malformed: this stack reads secrets under /relay/relay/ only'],
-        ['env:OPENAI_API_KEY', 'malformed: env: works on the local stack only'],
-      ]),
-    );
-    expect(server.calls).toEqual([]);
-  });
-
   test.each(['ThrottlingException', 'InternalServerError'])(
     'is not reported while the store answers %s',
     async (type) => {

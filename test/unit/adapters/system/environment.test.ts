@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import {
-  readDefaultLimits,
   readEnvironment,
   readSealKeys,
   readTracing,
@@ -28,28 +27,8 @@ describe('the environment', () => {
     });
   });
 
-  test('passes a session token on', () => {
-    const { aws } = readEnvironment({ ...complete, AWS_SESSION_TOKEN: 'token' });
-    expect(aws.credentials).toMatchObject({ sessionToken: 'token' });
-  });
-
-  test('leaves credentials to a host that gets them elsewhere', () => {
-    const { AWS_ACCESS_KEY_ID: _id, AWS_SECRET_ACCESS_KEY: _secret, ...others } = complete;
-    const credentials = {
-      current: () => ({ accessKeyId: 'id', secretAccessKey: 'secret' }),
-      drop: () => false,
-    };
-    const { aws } = readEnvironment(others, { credentials, connectionsMax: 7 });
-    expect(aws).toEqual({ region: 'eu-central-1', credentials, connectionsMax: 7 });
-  });
-
   test.each(Object.keys(complete))('names %s when it is missing', (name) => {
     expect(() => readEnvironment({ ...complete, [name]: undefined })).toThrow(name);
-  });
-
-  test('accepts an empty list of origin secrets, which then refuses everything', () => {
-    expect(readEnvironment({ ...complete, ORIGIN_SECRETS: '' }).originSecrets).toEqual([]);
-    expect(readEnvironment({ ...complete, ORIGIN_SECRETS: ' , ' }).originSecrets).toEqual([]);
   });
 
   test('has numbered seal keys, the newest last', () => {
@@ -79,23 +58,9 @@ describe('the environment', () => {
     expect(first?.secret).toMatch(/^[0-9a-f-]{36}$/);
     expect(first?.secret).not.toBe(second?.secret);
   });
-
-  test.each([
-    ['1', true],
-    ['true', false],
-    ['0', false],
-  ])('RELAY_LOCAL=%s makes local %s', (value, local) => {
-    expect(readEnvironment({ ...complete, RELAY_LOCAL: value }).local).toBe(local);
-  });
 });
 
 describe('where traces go', () => {
-  test('is nowhere unless an address says so', () => {
-    expect(readTracing({})).toBeUndefined();
-    expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: '' })).toBeUndefined();
-    expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: 'no address' })).toBeUndefined();
-  });
-
   test.each([
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example.com' }, 'https://otlp.example.com/v1/traces'],
     [
@@ -161,17 +126,5 @@ describe('what is traced', () => {
     ['x-line=a%0Ab', { 'x-line': 'a\nb' }],
   ])('is sent with the headers of %j', (text, headers) => {
     expect(readTracing({ ...on, OTEL_EXPORTER_OTLP_HEADERS: text })?.headers).toEqual(headers);
-  });
-
-  test('is a part of the environment that a host gives', () => {
-    expect(readEnvironment({ ...complete, ...on }).tracing?.url).toBe('https://otlp.example.com/v1/traces');
-    expect(readEnvironment(complete).tracing).toBeUndefined();
-  });
-});
-
-describe('limits of the deployment', () => {
-  test('are JSON, and none without the variable', () => {
-    expect(readDefaultLimits({ RELAY_LIMITS: '{"account_rpm":60}' })).toEqual({ account_rpm: 60 });
-    expect(readDefaultLimits({})).toBeUndefined();
   });
 });

@@ -15,17 +15,6 @@ function countedCache(entriesMax: number) {
 }
 
 describe('the expiring cache', () => {
-  test('loads a value once in its lifetime, and again after it', async () => {
-    const { get, loads, clock } = countedCache(10);
-    expect(await get('a')).toBe('value of a');
-    clock.advance(999);
-    await get('a');
-    expect(loads).toEqual(['a']);
-    clock.advance(1);
-    expect(await get('a')).toBe('value of a');
-    expect(loads).toEqual(['a', 'a']);
-  });
-
   test('lets concurrent calls for one key share one load', async () => {
     const { get, loads } = countedCache(10);
     await Promise.all([get('a'), get('a'), get('b')]);

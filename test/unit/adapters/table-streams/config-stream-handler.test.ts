@@ -1,14 +1,12 @@
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { configStreamHandler } from '../../../../shared/adapters/entry/table-streams.ts';
-import { configMetrics } from '../../../../shared/adapters/telemetry/log.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { dynamoAccountRows } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import { emptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { rowMarker } from '../../../../shared/relay/background/config-publisher.ts';
 import { MarksLost } from '../../../../shared/relay/ports/config-store.ts';
-import { linesOf, metricsOf } from '../../../support/embedded-metrics.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { deleteRow, readRow } from '../../relay/background/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
@@ -83,11 +81,6 @@ describe('an event of a table that operators edit', () => {
     expect(badRows).toEqual([]);
   });
 
-  test('compiles when something was learned about channels', async () => {
-    await handle({ Records: [record('runtime', { id: { S: 'learned' } })] });
-    expect(compiles).toBe(1);
-  });
-
   test('marks a key and an account with mistakes, and unmarks them', async () => {
     const image = {
       models: { SS: ['m'] },
@@ -134,30 +127,6 @@ describe('an event of a table that operators edit', () => {
     expect(store.calls.filter((call) => !call.startsWith('BatchGet'))).toEqual([]);
   });
 
-  test('says of a key which of its models nobody served and that its account had no row', async () => {
-    await store.put('keys', { hash, account: 'nobody' });
-    const image = { hash: { S: hash }, account: { S: 'nobody' }, models: { L: [{ S: 'm' }, { S: 'gone' }] } };
-    await handle({ Records: [record('keys', { hash: { S: hash } }, image)] });
-    const { _warning } = (await readRow(store, 'keys', hash)) ?? {};
-    expect(_warning).toBe(
-      'account: had no row when this was looked up, so the key has no plan and no limits of an account; ' +
-        'models: no channel that is on served gone when this was looked up',
-    );
-    store.calls.length = 0;
-    const marked = { ...image, _warning: { S: String(_warning) } };
-    await handle({ Records: [record('keys', { hash: { S: hash } }, marked)] });
-    expect(store.calls).toEqual([expect.stringMatching(/^BatchGet/)]);
-  });
-
-  test('reads the accounts of 250 keys with three requests', async () => {
-    const names = Array.from({ length: 250 }, (_, at) => `account ${at}`);
-    await store.put('accounts', { account: 'account 3' });
-    store.calls.length = 0;
-    const found = await dynamoAccountRows(tablesOn(store.client), 'relay').existing(names);
-    expect([...found]).toEqual(['account 3']);
-    expect(store.calls).toHaveLength(3);
-  });
-
   test('validates the newest of several images of a row, and recreates no deleted row', async () => {
     await store.put('keys', { hash, account: 'a' });
     store.calls.length = 0;
@@ -178,22 +147,4 @@ describe('an event of a table that operators edit', () => {
     await expect(handle({ Records: [keyRecord({ rpm: { N: '0' } })] })).rejects.toBeInstanceOf(MarksLost);
     expect(failed).toBe(1);
   });
-});
-
-test('the metrics that alarms watch are on the log', async () => {
-  const metrics = configMetrics('relay-test');
-  const lines = await linesOf(() => {
-    metrics.compiled({ badRows: 2, warnedRows: 1, unpricedModels: 3 });
-    metrics.badRows(4);
-    metrics.failed();
-  });
-  // What needs a person is counted once more, for the one alarm of all such causes.
-  const named = lines.flatMap(metricsOf).filter(({ name }) => name !== 'NeedsAPerson');
-  expect(named).toMatchObject([
-    { name: 'BadRows', value: 5, dimensions: { stack: 'relay-test' } },
-    { name: 'WarnedRows', value: 1 },
-    { name: 'UnpricedModels', value: 3 },
-    { name: 'BadRows', value: 4 },
-    { name: 'ConfigCompileFailed', value: 1, dimensions: { stack: 'relay-test' } },
-  ]);
 });

@@ -124,14 +124,6 @@ describe('the line of a request', () => {
     expect(values.find(({ name }) => name === 'CallFailed')?.value).toBe(failed);
   });
 
-  test('claims no number that is not known, and counts refusals on no channel', async () => {
-    const values = metricsOf(await lineOf(refused));
-    expect(named(byDimensions(values, 'stack'))).toEqual({ Requests: 1, Refusals: 1 });
-    expect(byDimensions(values, 'stack', 'channel', 'outcome')).toMatchObject([
-      { dimensions: { stack: 'relay-beta', channel: 'none', outcome: 'refused' } },
-    ]);
-  });
-
   test('never makes a dimension of an account, a key or a model', async () => {
     for (const entry of [answered, refused]) {
       const text = JSON.stringify(metricsOf(await lineOf(entry)));
@@ -158,11 +150,6 @@ test.each<[string, Partial<RequestLog>]>([
   expect(outcomeOf({ ...refused, code: undefined, ...entry })).toBe(outcome);
 });
 
-test('a failure without its attempt’s end counts no attempt as failed', async () => {
-  const attempts = [{ channel: 'first', outcome: 'under_way' }];
-  expect(named(metricsOf(await lineOf({ ...refused, attempts })))).not.toHaveProperty('FailedAttempts');
-});
-
 test('an event that needs a person is a metric too, and any other is a line', async () => {
   const log = jsonLog('1.2.3', requestMetrics('relay-beta'));
   const [lost = '', late = ''] = await linesOf(() => {
@@ -186,14 +173,6 @@ test('oddities add up to ten, and a configuration that is not known is ten at on
   });
   const oddities = lines.map((line) => metricsOf(line).filter(({ name }) => name === 'Oddities'));
   expect(oddities).toMatchObject([1, 10, 1].map((value) => [{ value, dimensions: { stack: 'relay-beta' } }]));
-});
-
-test('a log without metrics writes none, and all that is known', async () => {
-  const lines = await linesOf(() => jsonLog('1.2.3').request(answered));
-  expect(lines.flatMap(metricsOf)).toEqual([]);
-  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
-    { ...answered, service: 'relay', timestamp: expect.stringMatching(/Z$/) as string },
-  ]);
 });
 
 test('the background jobs of money and configuration write each count as a metric of the stack', async () => {

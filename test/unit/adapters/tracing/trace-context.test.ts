@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readTraceParent, traceParentOf } from '../../../../shared/adapters/tracing/call-trace.ts';
+import { readTraceParent } from '../../../../shared/adapters/tracing/call-trace.ts';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const spanId = 'b7ad6b7169203331';
@@ -24,13 +24,4 @@ it.each([
   ['of the forbidden version', `ff-${traceId}-${spanId}-01`],
 ])('a header that is %s begins a trace of its own', (_how, header) => {
   expect(readTraceParent(header)).toBeUndefined();
-});
-
-it('what is written can be read', () => {
-  for (const sampled of [true, false])
-    expect(readTraceParent(traceParentOf({ traceId, spanId, sampled }))).toEqual({
-      traceId,
-      spanId,
-      sampled,
-    });
 });

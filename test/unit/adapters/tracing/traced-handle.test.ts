@@ -40,21 +40,6 @@ describe.each([
     expect(rig.item?.available).toBe(yuan);
   });
 
-  it('and leaves before it has read anything is waited for no longer', async () => {
-    const { rig, response, reads } = await opened(answer, composed);
-    const endsMs = rig.clock.now();
-    await reads.return?.();
-    await rig.clock.run(response.done);
-    expect(rig.clock.now()).toBe(endsMs);
-    expect(rig.events).toEqual([]);
-  });
-
-  it('and stays has the whole answer and pays for it', async () => {
-    const rig = new BillingRig({ charges: [byCall], composed }).granted(yuan).upstream({ steps: answer });
-    expect((await rig.call(stream)).text).toContain('[DONE]');
-    expect(rig.logged).toMatchObject([{ end: 'completed', charge: '0.5' }]);
-  });
-
   it('and has an answer that is cut at its deadline says so', async () => {
     const { rig, response } = await opened([delta('a'), hang], composed);
     const said: string[] = [];

@@ -8,7 +8,6 @@ import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
-import { BillingRig, small } from '../../../support/billing-rig.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 
 /** A reply through a traced transport, from an upstream that never ends it. */
@@ -83,58 +82,3 @@ test('an answer that breaks rejects the read, and its span has the failure', asy
   await expect(read()).rejects.toMatchObject({ kind: 'reset' });
   expect(span()).toMatchObject({ endMs: expect.any(Number), error: 'TransportError' });
 });
-
-/** A port whose methods say by what they were called, with what. */
-const noted = (port: object, calls: unknown[][]): object => {
-  const prototype: unknown = Object.getPrototypeOf(port);
-  const inherited = prototype === Object.prototype ? [] : Object.getOwnPropertyNames(prototype ?? {});
-  const methods = [...Object.keys(port), ...inherited].filter(
-    (name) => name !== 'constructor' && typeof Reflect.get(port, name) === 'function',
-  );
-  return Object.fromEntries(methods.map((name) => [name, (...given: unknown[]) => void calls.push(given)]));
-};
-
-test.each(['recorded', 'not recorded'])(
-  'a port passes all that its methods are given, more than they declare too, where a trace is %s',
-  async (state) => {
-    let real: ChatPorts | undefined;
-    const rig = new BillingRig({
-      composed: (ports, handleOf) => {
-        real = ports;
-        return handleOf(ports);
-      },
-    });
-    await rig.call(small);
-    const calls: unknown[][] = [];
-    const ports = Object.entries(real ?? {}).map(([name, port]: [string, unknown]) => [
-      name,
-      typeof port === 'object' && port !== null ? noted(port, calls) : port,
-    ]);
-    const stored = { startRun: async (...given: unknown[]) => void calls.push(given) };
-    const trace = new CallTrace(systemClock, { traceId: newTraceId(), sampled: true });
-    const traced = tracedPorts({ ...Object.fromEntries(ports), stored }, () =>
-      state === 'recorded' ? trace : undefined,
-    );
-    const names: string[] = [];
-    for (const [name, port] of Object.entries(traced) as [string, object | null][])
-      for (const method of Object.keys(typeof port === 'object' ? (port ?? {}) : {})) {
-        // Of what goes out, a header says the trace.
-        const request = { url: 'https://a.example/', headers: {} };
-        const call = Reflect.get(port ?? {}, method) as (...given: unknown[]) => unknown;
-        // The transport's double has no reply whose body a span could end with.
-        await Promise.resolve(Reflect.apply(call, undefined, [request, 2, 3, 4, 5])).catch(() => undefined);
-        names.push(`${name}.${method}`);
-        expect([names.at(-1), calls.pop()]).toEqual([names.at(-1), [expect.anything(), 2, 3, 4, 5]]);
-      }
-    expect(names).toEqual(
-      expect.arrayContaining([
-        'keys.find',
-        'quotas.reserve',
-        'quotas.read',
-        'secrets.refresh',
-        'transport.send',
-        'stored.startRun',
-      ]),
-    );
-  },
-);

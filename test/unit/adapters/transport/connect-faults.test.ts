@@ -83,8 +83,3 @@ test('a certificate that nobody trusts, that has expired, or that is for another
     'upstream_connect_tls_host',
   );
 });
-
-test('an address that may not be called: address', async () => {
-  expect(await reasonAt('https://169.254.169.254/')).toBe('upstream_connect_address');
-  expect(await reasonAt('http://example.com/')).toBe('upstream_connect_address');
-});
