@@ -1,4 +1,4 @@
-import { eachPart, partCounts, type PartCount } from '../wire/chat-response.ts';
+import { eachPart, partCounts } from '../wire/chat-response.ts';
 import type { NanoYuan } from './price.ts';
 import { latePrefix, type CloseRow, type GrantLedgerRow, type LedgerRow } from './ledger-row.ts';
 import { type DailyKey, isMonth, servedId, dailyKeys, minutePeriod, minutesId } from './daily-keys.ts';
@@ -20,12 +20,7 @@ export const firstContentBucket = (milliseconds: number): FirstContentBucket =>
  * What of the calls and tokens no price was applied to: of calls on a plan, of official mode, and of calls that were
  * released or expired. The rest comes to `charged`, by the prices.
  */
-const unpaidNames = [
-  'unpaid_calls',
-  'unpaid_prompt_tokens',
-  'unpaid_completion_tokens',
-  ...partCounts.map((name): `unpaid_${PartCount}` => `unpaid_${name}`),
-] as const;
+const unpaidNames = ['calls', 'prompt_tokens', 'completion_tokens', ...partCounts] as const;
 
 export const countNames = [
   'calls',
@@ -40,7 +35,7 @@ export const countNames = [
   ...partCounts,
   'grants',
   ...firstContentBuckets,
-  ...unpaidNames,
+  ...unpaidNames.map((name): `unpaid_${typeof name}` => `unpaid_${name}`),
 ] as const;
 
 /** `bought_charged`: the charges of the calls whose cost is known, so that a margin compares like with like. */
@@ -89,12 +84,8 @@ function callFigures(row: CloseRow): DailyFigures {
     },
   };
   if (row.first_content_ms !== undefined) figures.counts[firstContentBucket(row.first_content_ms)] = 1;
-  if (isUnpaid(row)) {
-    figures.counts.unpaid_calls = one;
-    figures.counts.unpaid_prompt_tokens = tokens.prompt_tokens;
-    figures.counts.unpaid_completion_tokens = tokens.completion_tokens;
-    for (const name of partCounts) figures.counts[`unpaid_${name}`] = tokens[name];
-  }
+  if (isUnpaid(row))
+    for (const name of unpaidNames) figures.counts[`unpaid_${name}`] = { calls: one, ...tokens }[name];
   return figures;
 }
 
@@ -122,43 +113,22 @@ export function addFigures(a: DailyFigures, b: DailyFigures): DailyFigures {
   return sum;
 }
 
-type CountName = (typeof countNames)[number];
-type AmountName = (typeof amountNames)[number];
-interface Kept {
-  counts: ReadonlySet<CountName>;
-  amounts: ReadonlySet<AmountName>;
-}
-
-const all: Kept = { counts: new Set(countNames), amounts: new Set(amountNames) };
-const withoutUnpaid: Kept = {
-  counts: new Set(countNames.filter((name) => !name.startsWith('unpaid_'))),
-  amounts: all.amounts,
-};
-const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'] as const;
-
+const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];
 /** A page lists the items of 5,000 accounts at once, so they are small. */
-const ofMonth: Kept = {
-  counts: new Set([...volume, 'plan_calls', 'grants']),
-  amounts: new Set(['charged', 'granted']),
-};
-const ofMinute: Kept = {
-  counts: new Set([...volume, ...firstContentBuckets]),
-  amounts: new Set(['charged', 'bought', 'bought_charged']),
-};
+const ofMonth = new Set([...volume, 'plan_calls', 'grants', 'charged', 'granted']);
+const ofMinute = new Set([...volume, ...firstContentBuckets, 'charged', 'bought', 'bought_charged']);
 
-const keptIn = (key: DailyKey): Kept => {
-  if (isMonth(key)) return ofMonth;
-  if (key.period.startsWith('minute#')) return ofMinute;
-  return key.id === servedId ? all : withoutUnpaid;
-};
+function isKept(key: DailyKey, name: string): boolean {
+  if (isMonth(key)) return ofMonth.has(name);
+  if (key.period.startsWith('minute#')) return ofMinute.has(name);
+  return key.id === servedId || !name.startsWith('unpaid_');
+}
 
 /** Those of the figures that an item with this key has. */
 export function figuresIn(key: DailyKey, { counts, amounts }: DailyFigures): DailyFigures {
-  const kept = keptIn(key);
-  const figures: DailyFigures = { counts: {}, amounts: {} };
-  for (const name of kept.counts) if (counts[name] !== undefined) figures.counts[name] = counts[name];
-  for (const name of kept.amounts) if (amounts[name] !== undefined) figures.amounts[name] = amounts[name];
-  return figures;
+  const kept = <Figures extends object>(figures: Figures) =>
+    Object.fromEntries(Object.entries(figures).filter(([name]) => isKept(key, name))) as Figures;
+  return { counts: kept(counts), amounts: kept(amounts) };
 }
 
 export interface DailySum {
@@ -201,7 +171,7 @@ export function inTransactions<Row extends LedgerRow>(rows: readonly Row[], writ
 const budgetOf = (row: LedgerRow): string[] =>
   row.kind === 'grant' || row.budget === undefined ? [] : [`${row.key} ${row.budget}`];
 
-const keyText = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
+export const keyText = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
 
 /** Rows of one batch closed within seconds; only after an outage they are of many minutes. */
 const minutesMax = 10;

@@ -10,6 +10,7 @@ import {
   dailySums,
   type DailySum,
   figuresIn,
+  keyText,
 } from '../daily-figures.ts';
 import { type DailyKey, dayOf, monthKey } from '../daily-keys.ts';
 import type { LedgerRow } from '../ledger-row.ts';
@@ -34,7 +35,7 @@ export class DailyAudit {
   add(row: LedgerRow): void {
     for (const { key, figures } of dailySums([row])) {
       if (dayOf(key) === undefined || !this.#isWanted(key)) continue;
-      const name = nameOf(key);
+      const name = keyText(key);
       const before = this.#sums.get(name)?.figures ?? noFigures;
       this.#sums.set(name, { key, figures: addFigures(before, figures) });
     }
@@ -46,7 +47,7 @@ export class DailyAudit {
 
   /** @param items those of one id; those of hours are ignored */
   differences(id: string, items: readonly DailySum[]): DailyDifference[] {
-    const present = new Map(items.map((sum) => [nameOf(sum.key), sum]));
+    const present = new Map(items.map((sum) => [keyText(sum.key), sum]));
     const own = [...this.#sums].filter(([, { key }]) => key.id === id);
     const names = new Set([...present.keys(), ...own.map(([name]) => name)]);
     return [...names].flatMap((name) => {
@@ -59,8 +60,6 @@ export class DailyAudit {
     });
   }
 }
-
-const nameOf = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
 
 function missingOf(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
   const missing = addFigures(wanted, negative(found));

@@ -29,7 +29,7 @@ const usual: PictureSize = { width: 1_024, height: 1_024 };
  * From above: the largest of the vendors' formulas, because a model's name does not say whose formula holds. Unbiased:
  * OpenAI's tiles. Sources: OpenAI's and Anthropic's pages on vision, November 2026.
  */
-export function pictureTokens(size: KnownSize, detail: string | undefined): MediaTokens {
+function pictureTokens(size: KnownSize, detail: string | undefined): MediaTokens {
   const unbiased = detail === 'low' ? lowDetail : tileTokens(size ?? usual);
   if (!size) return { above: areaTokensMax, unbiased };
   return { above: Math.max(tileTokens(size), patchTokens(size), areaTokens(size)), unbiased };
@@ -134,11 +134,7 @@ function bytesOf(data: string): string | undefined {
   if (head !== '' && !/;base64,$/i.test(head)) return written.includes('%') ? undefined : written;
   const encoded = /\s/.test(written) ? written.replace(/\s+/g, '') : written;
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(encoded)) return undefined;
-  try {
-    return atob(encoded);
-  } catch {
-    return undefined;
-  }
+  return decoded(encoded);
 }
 
 function soundTokens({ data, format }: Record<string, unknown>): MediaTokens | undefined {
@@ -161,115 +157,98 @@ export interface PictureSize {
 /** How much of a picture is decoded. The size stands in the first bytes, but in a JPEG after what a camera adds. */
 const encodedLengthMax = 400_000;
 
-/** How pictures of all usual kinds begin: the bytes, and where. */
-const beginnings: readonly (readonly [text: string, at: number])[] = [
-  ['\u0089PNG', 0],
-  ['GIF8', 0],
-  ['WEBP', 8],
-  ['\u00ff\u00d8\u00ff', 0],
-  ['BM', 0],
-  ['II*\0', 0],
-  ['MM\0*', 0],
-  ...['heic', 'heix', 'hevc', 'heim', 'heis', 'mif1', 'msf1', 'avif', 'avis'].map(
-    (brand) => [`ftyp${brand}`, 4] as const,
-  ),
-];
+/** How pictures of all usual kinds begin. */
+const beginnings =
+  /^(\u0089PNG|GIF8|\u00ff\u00d8\u00ff|BM|II\*\0|MM\0\*|.{8}WEBP|.{4}ftyp(hei[cxms]|hevc|mif1|msf1|avi[fs]))/s;
 
 /** Whether the bytes of a data URL are those of a picture, whatever it says. */
-export function isPicture(url: string): boolean {
-  const bytes = bytesIn(url, 64);
-  return bytes !== undefined && beginnings.some(([text, at]) => begins(bytes, text, at));
-}
+const isPicture = (url: string): boolean => beginnings.test(firstBytes(url, 64));
 
-export function pictureSize(url: string): PictureSize | undefined {
-  const bytes = bytesIn(url, encodedLengthMax);
-  const size = bytes && (pngSize(bytes) ?? gifSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes));
+/** The size of a picture in a data URL, from its header. */
+export function pictureSize(url: string): KnownSize {
+  const bytes = firstBytes(url, encodedLengthMax);
+  const size = pngSize(bytes) ?? gifSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes);
   return size && size.width > 0 && size.height > 0 ? size : undefined;
 }
 
-function bytesIn(url: string, encodedLength: number): DataView | undefined {
-  const start = /^data:[^,]{0,300};base64,/i.exec(url)?.[0].length;
-  if (start === undefined) return undefined;
+/** Of a data URL, a character each; none of what cannot be decoded. */
+function firstBytes(url: string, encodedLength: number): string {
+  const start = /^data:[^,]{0,300};base64,/i.exec(url)?.[0].length ?? url.length;
   const encoded = url.slice(start, start + encodedLength).replace(/\s+/g, '');
-  return pictureSizeBytesOf(encoded.slice(0, encoded.length - (encoded.length % 4)));
+  return decoded(encoded.slice(0, encoded.length - (encoded.length % 4))) ?? '';
 }
 
-function pictureSizeBytesOf(encoded: string): DataView | undefined {
+function decoded(encoded: string): string | undefined {
   try {
-    const text = atob(encoded);
-    return new DataView(Uint8Array.from(text, (character) => character.charCodeAt(0)).buffer);
+    return atob(encoded);
   } catch {
     return undefined;
   }
 }
 
-const begins = (bytes: DataView, text: string, at = 0): boolean =>
-  bytes.byteLength >= at + text.length &&
-  Array.from(text).every((character, index) => bytes.getUint8(at + index) === character.charCodeAt(0));
+const stands = (text: string, bytes: string, at: number): boolean => bytes.startsWith(text, at);
 
-function pngSize(bytes: DataView): PictureSize | undefined {
-  if (!begins(bytes, '\u0089PNG') || !begins(bytes, 'IHDR', 12) || bytes.byteLength < 24) return undefined;
-  return { width: bytes.getUint32(16), height: bytes.getUint32(20) };
-}
+/** Numbers of some bytes, behind the end zeros: the lowest byte first, or the highest one. */
+const low = (bytes: string, at: number, length: number): number =>
+  length === 0 ? 0 : (bytes.charCodeAt(at) || 0) + 256 * low(bytes, at + 1, length - 1);
+const high = (bytes: string, at: number, length: number): number =>
+  length === 0 ? 0 : 256 * high(bytes, at, length - 1) + (bytes.charCodeAt(at + length - 1) || 0);
+
+const pngSize = (bytes: string): KnownSize =>
+  stands('\u0089PNG', bytes, 0) && stands('IHDR', bytes, 12)
+    ? { width: high(bytes, 16, 4), height: high(bytes, 20, 4) }
+    : undefined;
 
 /** A first frame beyond the screen makes the picture larger. */
-function gifSize(bytes: DataView): PictureSize | undefined {
-  if (!begins(bytes, 'GIF8')) return undefined;
-  const byte = (at: number): number => (at < bytes.byteLength ? bytes.getUint8(at) : 0);
-  const two = (at: number): number => byte(at) + byte(at + 1) * 256;
-  const table = byte(10);
+function gifSize(bytes: string): KnownSize {
+  if (!stands('GIF8', bytes, 0)) return undefined;
+  const table = low(bytes, 10, 1);
   let at = 13 + (table & 0x80 ? 3 * 2 ** ((table & 7) + 1) : 0);
-  while (byte(at) === 0x21) {
+  while (low(bytes, at, 1) === 0x21) {
     at += 2;
-    while (byte(at) > 0) at += byte(at) + 1;
+    while (low(bytes, at, 1) > 0) at += low(bytes, at, 1) + 1;
     at += 1;
   }
-  if (byte(at) !== 0x2c) return undefined;
+  if (low(bytes, at, 1) !== 0x2c) return undefined;
   return {
-    width: Math.max(two(6), two(at + 1) + two(at + 5)),
-    height: Math.max(two(8), two(at + 3) + two(at + 7)),
+    width: Math.max(low(bytes, 6, 2), low(bytes, at + 1, 2) + low(bytes, at + 5, 2)),
+    height: Math.max(low(bytes, 8, 2), low(bytes, at + 3, 2) + low(bytes, at + 7, 2)),
   };
 }
 
-function webpSize(bytes: DataView): PictureSize | undefined {
-  if (!begins(bytes, 'RIFF') || !begins(bytes, 'WEBP', 8) || bytes.byteLength < 30) return undefined;
-  if (begins(bytes, 'VP8 ', 12))
-    return { width: bytes.getUint16(26, true) & 0x3fff, height: bytes.getUint16(28, true) & 0x3fff };
-  if (begins(bytes, 'VP8L', 12)) {
-    const bits = bytes.getUint32(21, true);
+/** Lossy, lossless, extended. */
+function webpSize(bytes: string): KnownSize {
+  if (!stands('RIFF', bytes, 0) || !stands('WEBP', bytes, 8) || bytes.length < 30) return undefined;
+  if (stands('VP8 ', bytes, 12))
+    return { width: low(bytes, 26, 2) & 0x3fff, height: low(bytes, 28, 2) & 0x3fff };
+  if (stands('VP8L', bytes, 12)) {
+    const bits = low(bytes, 21, 4);
     return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
   }
-  const threeBytes = (at: number): number => bytes.getUint16(at, true) + bytes.getUint8(at + 2) * 0x10000;
-  return begins(bytes, 'VP8X', 12) ? { width: threeBytes(24) + 1, height: threeBytes(27) + 1 } : undefined;
+  if (!stands('VP8X', bytes, 12)) return undefined;
+  return { width: low(bytes, 24, 3) + 1, height: low(bytes, 27, 3) + 1 };
 }
 
 /** Walks the segments up to the picture's data. Of several frame headers the largest counts. */
-function jpegSize(bytes: DataView): PictureSize | undefined {
-  if (!begins(bytes, '\u00ff\u00d8')) return undefined;
+function jpegSize(bytes: string): KnownSize {
+  if (!stands('\u00ff\u00d8', bytes, 0)) return undefined;
   const size = { width: 0, height: 0 };
-  for (let at = 2; at + 9 < bytes.byteLength;) {
-    const marker = bytes.getUint8(at + 1);
+  for (let at = 2; at + 9 < bytes.length;) {
+    const marker = low(bytes, at + 1, 1);
     // Decoders skip what is no marker. Any number of fill bytes may stand before one.
-    if (bytes.getUint8(at) !== 0xff || marker === 0xff || marker === 0) at += 1;
+    if (low(bytes, at, 1) !== 0xff || marker === 0xff || marker === 0) at += 1;
     else if (marker === 0xda) return size;
     // Markers without a segment.
     else if (marker === 1 || (marker >= 0xd0 && marker <= 0xd8)) at += 2;
     else {
       if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) {
-        size.width = Math.max(size.width, bytes.getUint16(at + 7));
-        size.height = Math.max(size.height, bytes.getUint16(at + 5));
+        size.width = Math.max(size.width, high(bytes, at + 7, 2));
+        size.height = Math.max(size.height, high(bytes, at + 5, 2));
       }
-      at += 2 + Math.max(2, bytes.getUint16(at + 2));
+      at += 2 + Math.max(2, high(bytes, at + 2, 2));
     }
   }
   return undefined;
-}
-
-/** How long a recording is, from its bytes: by the rate in its header, and where that has none by the lowest there is. */
-
-export interface SoundSeconds {
-  most: number;
-  usual: number;
 }
 
 /** Bytes of a second of MP3: no rate of its frames has fewer. */
@@ -277,39 +256,33 @@ const mp3Bytes = { fewest: 1_000, usual: 8_000 };
 /** Whole samples, as integers and as floats: other forms in a WAV are compressed. */
 const wholeSamples = new Set([1, 3]);
 
-export function soundSeconds(bytes: string): SoundSeconds | undefined {
+/** How long a recording is: by the rate in its header, and where that has none by the lowest there is. */
+function soundSeconds(bytes: string): { most: number; usual: number } | undefined {
   const rate = bytes.startsWith('RIFF') && bytes.slice(8, 12) === 'WAVE' ? wavRate(bytes) : mp3Rate(bytes);
   return rate && { most: bytes.length / rate.fewest, usual: bytes.length / rate.usual };
 }
 
-const u16 = (bytes: string, at: number): number => bytes.charCodeAt(at) + bytes.charCodeAt(at + 1) * 256;
-const u32 = (bytes: string, at: number): number => u16(bytes, at) + u16(bytes, at + 2) * 65_536;
-
 /** The bytes of a second by the chunk `fmt `. Of what it says in several ways the lowest counts, since decoders differ. */
 function wavRate(bytes: string): { fewest: number; usual: number } | undefined {
-  const formats: number[] = [];
-  for (
-    let at = 12;
-    at + 24 <= bytes.length && formats.length < 8;
-    at += 8 + u32(bytes, at + 4) + (u32(bytes, at + 4) % 2)
-  ) {
-    if (bytes.slice(at, at + 4) === 'fmt ') formats.push(at + 8);
+  const rates: number[] = [];
+  for (let at = 12; at + 24 <= bytes.length && rates.length < 8;) {
+    const length = low(bytes, at + 4, 4);
+    if (stands('fmt ', bytes, at)) rates.push(rateOf(bytes, at + 8));
     // What a recording has behind its sound is not its form.
-    if (bytes.slice(at, at + 4) === 'data') break;
+    if (stands('data', bytes, at)) break;
+    at += 8 + length + (length % 2);
   }
-  const rates = formats.map((at) => {
-    // In the extensible form the code of the samples stands further behind.
-    const form = u16(bytes, at) === 0xfffe ? u16(bytes, at + 24) : u16(bytes, at);
-    const [channels, samples, said, block, bits] = [at + 2, at + 4, at + 8, at + 12, at + 14];
-    const perSecond = [
-      u32(bytes, said),
-      u32(bytes, samples) * u16(bytes, block),
-      (u32(bytes, samples) * u16(bytes, channels) * u16(bytes, bits)) / 8,
-    ];
-    return wholeSamples.has(form) ? Math.min(...perSecond) : 0;
-  });
   const rate = Math.min(...rates);
   return rates.length > 0 && rate > 0 ? { fewest: rate, usual: rate } : undefined;
+}
+
+function rateOf(bytes: string, at: number): number {
+  const form = low(bytes, at, 2);
+  // In the extensible form the code of the samples stands further behind.
+  if (!wholeSamples.has(form === 0xfffe ? low(bytes, at + 24, 2) : form)) return 0;
+  const [channels, samples, said] = [low(bytes, at + 2, 2), low(bytes, at + 4, 4), low(bytes, at + 8, 4)];
+  const [block, bits] = [low(bytes, at + 12, 2), low(bytes, at + 14, 2)];
+  return Math.min(said, samples * block, (samples * channels * bits) / 8);
 }
 
 /** Behind its tag a frame begins. One whose rate is not said (`free`) may be of any length. */

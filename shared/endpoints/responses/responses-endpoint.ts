@@ -16,20 +16,18 @@ import {
   streamedAnswer,
   type ContentAt,
   type Endpoint,
-  type EndpointRequest,
   type PlacedItem,
   type Renderer,
-  type SealedState,
   type SentFacts,
   type StorageAtHand,
 } from '../endpoint.ts';
 import { endpointRoutes } from '../routes.ts';
-import type { ChatMessage, ChatRequest, CanonicalCall } from '../../wire/canonical-call.ts';
+import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord } from '../../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { responsesInputToChat } from './input.ts';
 import { chosenTools, placedTools, responsesToolsToChat, plainTool } from './tools.ts';
-import type { DeclaredTool, ResponsesEvent } from './answer-items.ts';
+import type { ResponsesEvent } from './answer-items.ts';
 import { commentFrame, eventFrame, eventPieces } from '../../stream/sse.ts';
 
 /** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
@@ -62,23 +60,11 @@ export const responsesEndpoint: Endpoint = {
   },
 };
 
-type ConvertedRequest = Pick<
-  EndpointRequest,
-  'outputTokensMax' | 'droppedTools' | 'foreignLeftOut' | 'storage' | 'unread'
-> &
-  Pick<CanonicalCall, 'beginning' | 'items'> & {
-    chat: ChatRequest;
-    declared: Map<string, DeclaredTool>;
-    sealed: Map<ChatMessage, SealedState>;
-    /** The whole conversation, the items of stored turns first. */
-    placed: readonly PlacedItem[];
-  };
-
 /**
  * Converts a Responses request to the equivalent chat request. Throws InvalidRequest.
  * @param storage undefined: the key may not store
  */
-export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHand): ConvertedRequest {
+export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHand) {
   refuseStored(request, storage);
   if (typeof request.n === 'number' && request.n > 1)
     throw new InvalidRequest(
@@ -89,11 +75,12 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   const own = itemsOf(request.input);
   const inBody = own.map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
   const unread = storage?.stored ? undefined : storage?.reading.references(request);
+  /** The whole conversation, the items of stored turns first. */
   const placed = storage ? storage.reading.placed(inBody, storage.stored) : inBody;
   const converted = responsesToolsToChat(placedTools(request.tools ?? [], placed));
   const { declared, dropped: droppedTools } = converted;
   const input = responsesInputToChat(placed, { declared, isPart: unread !== undefined });
-  const { messages: conversation, sealed, foreignLeftOut, found } = input;
+  const { messages: conversation, found, ...state } = input;
   const messages = instructed(request.instructions, conversation);
   const [first] = storage?.stored?.earlier ?? [];
   if (messages.length === 0 && !unread)
@@ -116,19 +103,8 @@ export function responsesToChat(request: ResponsesRequest, storage?: StorageAtHa
   });
   const beginning = first && instructed(first.instructions, conversation);
   const outputTokensMax = request.max_output_tokens ?? undefined;
-  const stored = { storage: storage?.reading.asked(request, own), unread };
-  return {
-    chat,
-    beginning,
-    items,
-    declared,
-    placed,
-    outputTokensMax,
-    droppedTools,
-    sealed,
-    foreignLeftOut,
-    ...stored,
-  };
+  const storing = { storage: storage?.reading.asked(request, own), unread };
+  return { chat, beginning, items, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
 }
 
 const itemsOf = (input: ResponsesRequest['input']): readonly JsonRecord[] =>
