@@ -123,21 +123,11 @@ export const positiveNumber = numberThat('a number of more than 0', (value) => v
 export const numberBetween = (least: number, most: number) =>
   numberThat(`a number from ${least} to ${most}`, (value) => value >= least && value <= most);
 
-/** A duration in seconds: more than 0, at most `most`. */
-export function secondsUpTo(most: number) {
-  return numberThat(
-    `a number of seconds, more than 0 and at most ${most}`,
-    (value) => value > 0 && value <= most,
-  );
-}
-
-/** A duration in days: more than 0, at most `most`. */
-export function daysUpTo(most: number) {
-  return numberThat(
-    `a number of days, more than 0 and at most ${most}`,
-    (value) => value > 0 && value <= most,
-  );
-}
+/** A duration: more than 0, at most `most`. */
+const durationUpTo = (unit: string) => (most: number) =>
+  numberThat(`a number of ${unit}, more than 0 and at most ${most}`, (value) => value > 0 && value <= most);
+export const secondsUpTo = durationUpTo('seconds');
+export const daysUpTo = durationUpTo('days');
 
 const wantedFlag = 'true or false';
 const toFlag = z.transform((value: boolean | string) => String(value).trim().toLowerCase() === 'true');
