@@ -52,43 +52,41 @@ const tierFactor = 2;
 /** Nobody sells at a hundred times what it costs; a price per million is a thousand times as high. */
 const costFactor = 100;
 
-type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers'>;
-
 /** Of one billing rule. `channels`: those that are on. */
-export function chargeDoubts(charge: ChargeRow, channels: readonly ChannelRow[]): string[] {
-  if (charge.type !== 'token-billing') return [];
-  const known = charge.models.map((model) => knownOf(model, channels));
-  return pricesOf(charge).flatMap(({ attribute, kind, price, factor }) => {
-    const found = known.find(({ limits }) => price >= limits[kind] * factor);
+export const chargeDoubts = (charge: ChargeRow, channels: readonly ChannelRow[]): string[] =>
+  charge.type === 'token-billing'
+    ? doubtsOf(
+        charge,
+        charge.models.map((model) => knownOf(model, channels)),
+      )
+    : [];
+
+export const costDoubts = ({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] =>
+  Object.entries(cost).flatMap(([model, entry]) =>
+    doubtsOf(entry, [{ model, limits: limitsOf([model]), cost: false }], `cost.${model}.`),
+  );
+
+type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers' | 'rate'> & { currency?: string | undefined };
+
+function doubtsOf(prices: Prices, known: readonly Known[], prefix = ''): string[] {
+  const { currency = 'yuan', rate = 1 } = prices;
+  return pricesOf(prices).flatMap(({ attribute, kind, price, factor }) => {
+    const found = known.find(({ limits }) => price * rate >= limits[kind] * factor);
     if (!found) return [];
-    const why = found.cost
-      ? `is over ${costFactor} times the cost of ${found.model} and looks like a price per million tokens`
-      : doubtOf(found.model, found.limits);
-    return [`${attribute}: ${price} yuan per 1,000 tokens ${why}; that would be ${thousandth(price)} here`];
+    const { model, limits } = found;
+    const isSmall = !found.cost && limits.input < usual.input;
+    const over = found.cost ? `is over ${costFactor} times the cost of ${model} and ` : '';
+    const here = Number((price / 1000).toPrecision(12));
+    return [
+      `${prefix}${attribute}: ${price} ${currency} per 1,000 tokens ${over}looks like a price per million tokens${isSmall ? ` for ${model}` : ''}; that would be ${here} here`,
+    ];
   });
 }
-
-export function costDoubts({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] {
-  return Object.entries(cost).flatMap(([model, entry]) => {
-    const { currency = 'yuan', rate = 1 } = entry;
-    const limits = limitsOf([model]);
-    return pricesOf(entry)
-      .filter(({ kind, price, factor }) => price * rate >= limits[kind] * factor)
-      .map(
-        ({ attribute, price }) =>
-          `cost.${model}.${attribute}: ${price} ${currency} per 1,000 tokens ${doubtOf(model, limits)}; that would be ${thousandth(price)} here`,
-      );
-  });
-}
-
-const thousandth = (price: number): number => Number((price / 1000).toPrecision(12));
-
-const doubtOf = (model: string, limits: Limits): string =>
-  `looks like a price per million tokens${limits.input < usual.input ? ` for ${model}` : ''}`;
 
 interface Known {
   model: string;
   limits: Limits;
+  /** The limits follow from what a channel pays. */
   cost: boolean;
 }
 

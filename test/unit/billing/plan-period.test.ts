@@ -11,13 +11,10 @@ describe('the month of a plan', () => {
     ['ends just before the next', '2026-03-15', '2026-04-14T23:59:59.999Z', '2026-03-15', '2026-04-15'],
     ['turns at its end', '2026-03-15', '2026-04-15', '2026-04-15', '2026-05-15'],
     ['goes over the turn of a year', '2025-12-20', '2026-01-05', '2025-12-20', '2026-01-20'],
-    ['is counted over years', '2020-05-10', '2026-11-21', '2026-11-10', '2026-12-10'],
     ['from the 31st ends with a short month', '2026-01-31', '2026-02-10', '2026-01-31', '2026-02-28'],
     ['from the 31st starts on the last of February', '2026-01-31', '2026-03-01', '2026-02-28', '2026-03-31'],
     ['from the 31st comes back to the 31st', '2026-01-31', '2026-04-01', '2026-03-31', '2026-04-30'],
     ['from the 31st in a leap year', '2024-01-31', '2024-03-01', '2024-02-29', '2024-03-31'],
-    ['from the 30th', '2026-01-30', '2026-02-28', '2026-02-28', '2026-03-30'],
-    ['from the 29th of a leap year', '2024-02-29', '2025-03-01', '2025-02-28', '2025-03-29'],
     ['from the 29th in another leap year', '2024-02-29', '2028-02-29', '2028-02-29', '2028-03-29'],
     ['that was 1900 had no leap day', '1899-12-31', '1900-03-01', '1900-02-28', '1900-03-31'],
     ['lies before a first day in the future', '2026-12-10', '2026-11-21', '2026-11-10', '2026-12-10'],
@@ -33,13 +30,6 @@ describe('the month of a plan', () => {
     const after = planPeriod(since, at('2026-02-28T15:30:00.250Z'));
     expect(iso(before.endMs)).toBe('2026-02-28T15:30:00.250Z');
     expect([periodKey(before), periodKey(after)]).toEqual(['2026-01-31', '2026-02-28']);
-  });
-
-  it('before it is the one that ends where it starts', () => {
-    const since = at('2026-01-31');
-    const march = planPeriod(since, at('2026-03-10'));
-    const january = previousPeriod(since, march);
-    expect([iso(january.startMs), iso(january.endMs)]).toEqual(['2026-01-31', '2026-02-28']);
   });
 
   it('holds its moment, is as long as a month, and meets its neighbours, whenever it began', () => {

@@ -64,35 +64,19 @@ describe('the entries of a plan', () => {
     ]);
   });
 
-  it('keep their count over a renewal', () => {
+  it('keep their count over a renewal, count anew each month, and name the count that can go', () => {
     expect(keys(held(1, { until: now + day }))).toEqual(keys(held(1, { until: now + 30 * day })));
-  });
-
-  it('count anew each month, and say when', () => {
     const [november] = planSlots({ plans, held: held(1), nowMs: now, model: 'm' });
-    expect(november?.resetsAtMs).toBe(Date.UTC(2026, 11, 10));
+    expect(november).toMatchObject({ resetsAtMs: Date.UTC(2026, 11, 10), staleKey: 'small@2026-09-10' });
     expect(keys(held(1), november?.resetsAtMs)).toEqual(['small@2026-12-10']);
-  });
-
-  it('name the count of two months ago as one that can go', () => {
-    const [slot] = planSlots({ plans, held: held(1), nowMs: now, model: 'm' });
-    expect(slot?.staleKey).toBe('small@2026-09-10');
   });
 
   it('may be unlimited, and are counted all the same; 0 is a limit', () => {
     const slots = planSlots({ plans, held: held(3), nowMs: now, model: 'm' });
-    expect(slots.map(({ itemId, limit, key }) => [itemId, limit, key])).toEqual([
-      ['endless', null, 'endless@2026-11-10'],
-      ['none', 0, 'none@2026-11-10'],
-      ['unnamed', 1, 'unnamed@2026-11-10'],
-    ]);
-  });
-
-  it('are called by their name, else by their id', () => {
-    expect(planSlots({ plans, held: held(3), nowMs: now, model: 'm' }).map((slot) => slot.name)).toEqual([
-      'name of endless',
-      'name of none',
-      'unnamed',
+    expect(slots.map(({ itemId, name, limit, key }) => [itemId, name, limit, key])).toEqual([
+      ['endless', 'name of endless', null, 'endless@2026-11-10'],
+      ['none', 'name of none', 0, 'none@2026-11-10'],
+      ['unnamed', 'unnamed', 1, 'unnamed@2026-11-10'],
     ]);
   });
 });

@@ -17,69 +17,60 @@ const read = (more: object) => chatEndpoint.read({ model: 'm', messages: [hi], .
 const requestOf = (more: object) => read(more).call.request;
 const look = { name: 'look', description: 'Looks.', parameters: { type: 'object' } };
 
-describe('the older form of functions in a request', () => {
-  it('becomes tools, for every dialect', () => {
-    const { call } = read({ functions: [look], function_call: 'auto' });
-    expect(call).toEqual({
-      form: 'chat',
-      request: {
-        model: 'm',
-        messages: [hi],
-        tools: [{ type: 'function', function: look }],
-        tool_choice: 'auto',
-      },
-      unknown: {},
-    });
-  });
+const tool = { type: 'function', function: look };
+const called = (name: string) => ({
+  role: 'assistant',
+  content: null,
+  function_call: { name, arguments: '{}' },
+});
+const result = (name: string, content: string) => ({ role: 'function', name, content });
+const toolCall = (i: number, name: string) => ({
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id: `call_function_${i}`, type: 'function', function: { name, arguments: '{}' } }],
+});
+const toolResult = (i: number, content: string) => ({
+  role: 'tool',
+  tool_call_id: `call_function_${i}`,
+  content,
+});
+const bare = { role: 'assistant', content: 'ho', function_call: null, tool_calls: null };
 
-  it.each([
+describe('the older form of functions in a request', () => {
+  it.each<[unknown, unknown]>([
     ['none', 'none'],
     ['auto', 'auto'],
     [{ name: 'look' }, { type: 'function', function: { name: 'look' } }],
     [null, undefined],
-  ])('function_call %j is the tool choice %j', (choice, expected) => {
-    expect(requestOf({ functions: [look], function_call: choice }).tool_choice).toEqual(expected);
+  ])('becomes tools, for every dialect, and function_call %j the tool choice %j', (choice, expected) => {
+    const request = {
+      model: 'm',
+      messages: [hi],
+      tools: [tool],
+      ...(expected !== undefined && { tool_choice: expected }),
+    };
+    const { call } = read({ functions: [look], function_call: choice });
+    expect(call).toEqual({ form: 'chat', request, unknown: {} });
   });
 
   it.each([
     [{ functions: [look], function_call: 'odd' }, 'function_call'],
-    [{ functions: [look], tools: [{ type: 'function', function: look }] }, 'functions'],
+    [{ functions: [look], tools: [tool] }, 'functions'],
     [{ functions: [{}] }, 'functions[0].name'],
   ])('%j is refused with the field at fault', (more, param) => {
     expect(() => read(more)).toThrow(expect.objectContaining({ name: 'InvalidRequest', param }));
   });
 
-  it('calls and results in messages become tool calls and tool messages, each result with its call', () => {
-    const called = (name: string) => ({
-      role: 'assistant',
-      content: null,
-      function_call: { name, arguments: '{}' },
-    });
-    const result = (name: string, content: string) => ({ role: 'function', name, content });
-    const messages = [hi, called('a'), result('a', '1'), called('b'), result('b', '2'), called('a')];
-    const tool = (i: number, name: string) => ({
-      role: 'assistant',
-      content: null,
-      tool_calls: [{ id: `call_function_${i}`, type: 'function', function: { name, arguments: '{}' } }],
-    });
-    expect(requestOf({ messages }).messages).toEqual([
-      hi,
-      tool(1, 'a'),
-      { role: 'tool', tool_call_id: 'call_function_1', content: '1' },
-      tool(3, 'b'),
-      { role: 'tool', tool_call_id: 'call_function_3', content: '2' },
-      tool(5, 'a'),
-    ]);
-  });
-
-  it('a result without a call stays as it is', () => {
-    const result = { role: 'function', name: 'look', content: 'x', function_call: { name: 'look' } };
-    expect(requestOf({ messages: [hi, result] }).messages).toEqual([hi, result]);
-  });
-
-  it('a null function_call, as clients send it back, changes nothing', () => {
-    const message = { role: 'assistant', content: 'ho', function_call: null, tool_calls: null };
-    expect(requestOf({ messages: [hi, message] }).messages[1]).toEqual(message);
+  it.each<[string, object[], object[]]>([
+    [
+      'calls and results in messages become tool calls and tool messages, each result with its call',
+      [called('a'), result('a', '1'), called('b'), result('b', '2'), called('a')],
+      [toolCall(1, 'a'), toolResult(1, '1'), toolCall(3, 'b'), toolResult(3, '2'), toolCall(5, 'a')],
+    ],
+    ['a result without a call stays as it is', [result('look', 'x')], [result('look', 'x')]],
+    ['a null function_call, as clients send it back, changes nothing', [bare], [bare]],
+  ])('%s', (_name, messages, expected) => {
+    expect(requestOf({ messages: [hi, ...messages] }).messages).toEqual([hi, ...expected]);
   });
 });
 
@@ -108,7 +99,7 @@ function rendered(body: object, deltas: ChatDelta[], { headers = {}, finish }: R
   return [...texts, ...renderer.end()].flat().join('');
 }
 
-const called = [
+const pieces = [
   piece(0, { id: 'c0', type: 'function', function: { name: 'look', arguments: '' } }),
   piece(0, { function: { arguments: '{"at":' } }),
   piece(1, { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }),
@@ -117,7 +108,7 @@ const called = [
 
 describe('the answer to a request in the older form', () => {
   it('has function_call and its finish reason, in a stream', () => {
-    const all = chunksIn(rendered({ functions: [look], stream: true }, called));
+    const all = chunksIn(rendered({ functions: [look], stream: true }, pieces));
     const choices = all.flatMap((chunk) => chunk.choices);
     expect(choices).toMatchObject([
       { delta: { function_call: { name: 'look', arguments: '' } }, finish_reason: null },
@@ -130,7 +121,7 @@ describe('the answer to a request in the older form', () => {
   });
 
   it('has function_call and its finish reason, as one object', () => {
-    expect(JSON.parse(rendered({ function_call: 'auto', functions: [look] }, called))).toMatchObject({
+    expect(JSON.parse(rendered({ function_call: 'auto', functions: [look] }, pieces))).toMatchObject({
       choices: [
         {
           message: { tool_calls: null, function_call: { name: 'look', arguments: '{"at":1}' } },
@@ -141,8 +132,7 @@ describe('the answer to a request in the older form', () => {
   });
 
   it('keeps the newer form where the request had it', () => {
-    const tools = [{ type: 'function', function: look }];
-    expect(JSON.parse(rendered({ tools }, called))).toMatchObject({
+    expect(JSON.parse(rendered({ tools: [tool] }, pieces))).toMatchObject({
       choices: [{ message: { tool_calls: [{}, {}] }, finish_reason: 'tool_calls' }],
     });
   });
@@ -209,37 +199,21 @@ describe('the content of a chat answer', () => {
 });
 
 describe('usage of a chat answer', () => {
-  const usages = (body: object, headers: Record<string, string>): unknown[] =>
-    chunksIn(rendered({ ...body, stream: true }, [{ content: 'x' }], { headers, finish: 'stop' })).map(
-      (chunk) => chunk.usage,
-    );
   const whole = {
     ...usage,
     prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0 },
   };
+  const asked = { stream_options: { include_usage: true } };
+  const java = { 'x-stainless-lang': 'java' };
 
-  it.each([
+  it.each<[string, object, Record<string, string>, unknown[]]>([
     ['on the finish chunk', {}, {}, [null, whole]],
-    [
-      'in a chunk of its own where asked',
-      { stream_options: { include_usage: true } },
-      {},
-      [null, null, whole],
-    ],
-    [
-      "nowhere for OpenAI's client for Java, which would miss the finish reason",
-      {},
-      { 'x-stainless-lang': 'java' },
-      [null, null],
-    ],
-    [
-      'where that client asked',
-      { stream_options: { include_usage: true } },
-      { 'x-stainless-lang': 'java' },
-      [null, null, whole],
-    ],
+    ['in a chunk of its own where asked', asked, {}, [null, null, whole]],
+    ["nowhere for OpenAI's client for Java, which would miss the finish reason", {}, java, [null, null]],
+    ['where that client asked', asked, java, [null, null, whole]],
   ])('stands %s', (_where, body, headers, expected) => {
-    expect(usages(body, headers)).toEqual(expected);
+    const text = rendered({ ...body, stream: true }, [{ content: 'x' }], { headers, finish: 'stop' });
+    expect(chunksIn(text).map((chunk) => chunk.usage)).toEqual(expected);
   });
 });

@@ -7,7 +7,7 @@ import {
   firstContentBucket,
 } from '../../../../shared/billing/daily-figures.ts';
 import { dailyKeys, dayOf, expiryOf } from '../../../../shared/billing/daily-keys.ts';
-import type { CloseRow, GrantLedgerRow } from '../../../../shared/billing/ledger-row.ts';
+import type { CloseRow, GrantLedgerRow, LedgerRow } from '../../../../shared/billing/ledger-row.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';
 
 const idAt = (iso: string, end = '0'): string => timeText(Date.parse(iso)).padEnd(26, end);
@@ -37,44 +37,45 @@ const grant: GrantLedgerRow = {
 };
 
 describe('a row is counted', () => {
-  it('on the UTC day and in the hour in which its call began, for its account, its channel and its model, and in the month', () => {
-    expect(dailyKeys(row({ channel: 'openai', upstream_model: 'm-2026' }))).toEqual([
-      { id: 'account#acme', period: 'day#2026-11-21#m' },
-      { id: 'account#acme', period: 'hour#2026-11-21T23#m' },
-      { id: 'channel#openai', period: 'day#2026-11-21#m-2026' },
-      { id: 'served', period: 'day#2026-11-21#m#openai' },
-      { id: 'month#2026-11', period: 'account#acme' },
-    ]);
-  });
-
-  it('for no channel when none was tried', () => {
-    expect(dailyKeys(row())).toEqual([
-      { id: 'account#acme', period: 'day#2026-11-21#m' },
-      { id: 'account#acme', period: 'hour#2026-11-21T23#m' },
-      { id: 'served', period: 'day#2026-11-21#m#' },
-      { id: 'month#2026-11', period: 'account#acme' },
-    ]);
-  });
-
-  it('nowhere when it is a tombstone’s', () => {
-    expect(dailyKeys(row({ kind: 'cancelled' }))).toEqual([]);
-  });
-
-  it('by the time of its application when it is a grant', () => {
-    expect(dailyKeys(grant)).toEqual([
-      { id: 'account#acme', period: 'day#2026-11-22#(grants)' },
-      { id: 'month#2026-11', period: 'account#acme' },
-    ]);
-    expect(figuresOf(grant)).toEqual({ counts: { grants: 1 }, amounts: { granted: 5n } });
+  it.each<[string, LedgerRow, string[]]>([
+    [
+      'on the UTC day and in the hour in which its call began, for account, channel and model, and in the month',
+      row({ channel: 'openai', upstream_model: 'm-2026' }),
+      [
+        'account#acme day#2026-11-21#m',
+        'account#acme hour#2026-11-21T23#m',
+        'channel#openai day#2026-11-21#m-2026',
+        'served day#2026-11-21#m#openai',
+        'month#2026-11 account#acme',
+      ],
+    ],
+    [
+      'for no channel when none was tried',
+      row(),
+      [
+        'account#acme day#2026-11-21#m',
+        'account#acme hour#2026-11-21T23#m',
+        'served day#2026-11-21#m#',
+        'month#2026-11 account#acme',
+      ],
+    ],
+    ["nowhere when it is a tombstone's", row({ kind: 'cancelled' }), []],
+    [
+      'by the time of its application when it is a grant',
+      grant,
+      ['account#acme day#2026-11-22#(grants)', 'month#2026-11 account#acme'],
+    ],
+  ])('%s', (_case, counted, keys) => {
+    expect(dailyKeys(counted).map(({ id, period }) => `${id} ${period}`)).toEqual(keys);
   });
 
   test('and an hour’s item goes three days later, a day’s never', () => {
-    const [day, hour] = dailyKeys(row());
-    expect(day && [dayOf(day), expiryOf(day)]).toEqual(['2026-11-21', undefined]);
-    expect(hour && [dayOf(hour), expiryOf(hour)]).toEqual([
-      undefined,
-      Date.parse('2026-11-24T23:00:00Z') / 1000,
+    const [day, hour] = dailyKeys(row()).map((key) => [dayOf(key), expiryOf(key)]);
+    expect([day, hour]).toEqual([
+      ['2026-11-21', undefined],
+      [undefined, Date.parse('2026-11-24T23:00:00Z') / 1000],
     ]);
+    expect(figuresOf(grant)).toEqual({ counts: { grants: 1 }, amounts: { granted: 5n } });
   });
 });
 
