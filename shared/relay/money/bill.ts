@@ -21,7 +21,6 @@ import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import {
   planSlots,
   slotsOfAlias,
-  type PlanSlot,
   type SlotQuery,
   type ModelCost,
   type ReserveNeed,
@@ -125,7 +124,7 @@ export class Bill {
     ports: BillPorts,
     { call, reservation }: { call: BillableCall; reservation: Reservation | undefined },
   ): Promise<Bill> {
-    const { costs } = await costsOf(ports, call, call.startedMs);
+    const costs = await costsOf(ports, call);
     return new Bill({ reservations, clock: ports.clock, call, costs, reservation });
   }
 
@@ -138,7 +137,6 @@ export class Bill {
     return this.#of.reservation;
   }
 
-  /** Of the model that answers. Undefined: the call's own. */
   #costIf(answering: string | undefined): CallCost {
     const { costs } = this.#of;
     return costs.find(({ model }) => model === answering) ?? costs[0];
@@ -149,7 +147,7 @@ export class Bill {
     return this.reserved?.payment.limitedTo;
   }
 
-  /** What lowered the limit. Undefined: nothing did. */
+  /** What lowered the limit. */
   get limitedBy(): 'balance' | 'budget' | undefined {
     return this.limitedTo === undefined ? undefined : (this.reserved?.payment.limitedBy ?? 'balance');
   }
@@ -254,23 +252,14 @@ async function priced(
   call: BillableCall,
   nowMs: number,
 ): Promise<{ costs: Costs; request: ReservationRequest | undefined }> {
-  const costed = await costsOf(ports, call, nowMs);
-  return { costs: costed.costs, request: reservationRequestOf({ call, nowMs, ...costed }) };
+  const costs = await costsOf(ports, call);
+  return { costs, request: reservationRequestOf(call, costs, nowMs) };
 }
 
-async function costsOf(
-  { inflate }: BillPorts,
-  call: BillableCall,
-  nowMs: number,
-): Promise<Pick<ReservedCall, 'costs' | 'slots'>> {
+async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Costs> {
   const reader = await mediaReaderFor(call.request, inflate);
-  const first = costOfModel(call, reader);
-  const { alias } = call;
-  if (!alias) return { costs: [first] };
-  const later = alias.models.slice(1).map(({ model }) => costOfModel(callTo(call, model), reader));
-  const costs: Costs = [first, ...later];
-  const paidFor = costs.filter(({ price }) => price.type !== 'non-billing').map(({ model }) => model);
-  return { costs, slots: slotsOfAlias(planQuery(call, nowMs), alias.name, paidFor) };
+  const later = call.alias?.models.slice(1) ?? [];
+  return [costOfModel(call, reader), ...later.map(({ model }) => costOfModel(callTo(call, model), reader))];
 }
 
 // Which channel served a call, and what it cost the operator: for the close record. Must not read a store.
@@ -295,27 +284,10 @@ export function servingFacts(
 
 // What a call reserves, from the call, its price and the configuration. Must not read a store.
 
-/** The fields of a call that determine its cost and the payer. */
-export type BillableCall = Pick<
+/** What of a call determines its cost and the payer. */
+export type BillableCall = Omit<
   ChatCall,
-  | 'identity'
-  | 'request'
-  | 'unknown'
-  | 'items'
-  | 'model'
-  | 'alias'
-  | 'key'
-  | 'account'
-  | 'parts'
-  | 'snapshot'
-  | 'charges'
-  | 'limits'
-  | 'outputTokensAsked'
-  | 'startedMs'
-  | 'deadlineMs'
-  | 'endpoint'
-  | 'concurrencyGiven'
-  | 'queued'
+  'candidates' | 'droppedTools' | 'states' | 'stateDropped' | 'signal' | 'entry' | 'form'
 >;
 
 const keyLength = 12;
@@ -377,14 +349,6 @@ function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallC
   };
 }
 
-interface ReservedCall {
-  call: BillableCall;
-  costs: Costs;
-  /** The plan entries that cover it, whichever answers. Absent: those of the first model. */
-  slots?: PlanSlot[] | undefined;
-  nowMs: number;
-}
-
 /** What decides which plan entries cover a call. */
 export const planQuery = (
   { snapshot, account }: BillableCall,
@@ -395,23 +359,23 @@ export const planQuery = (
 };
 
 /** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
-function reservationRequestOf(reserved: ReservedCall): ReservationRequest | undefined {
-  const { call, costs, nowMs } = reserved;
+function reservationRequestOf(
+  call: BillableCall,
+  costs: Costs,
+  nowMs: number,
+): ReservationRequest | undefined {
   const [{ price, estimate }, ...others] = costs;
-  const { key, model, snapshot, account } = call;
+  const { identity, key, model, alias, snapshot, account } = call;
+  const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
+  const isFree = paidFor.length === 0;
   const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
-  const free = costs.every((cost) => cost.price.type === 'non-billing');
-  if (
-    free &&
-    limits.every((limit) => limit === undefined) &&
-    !model.official &&
-    !snapshot.settings.limits.countFree
-  )
-    return undefined;
+  const isLimited = limits.some((limit) => limit !== undefined);
+  if (isFree && !isLimited && !model.official && !snapshot.settings.limits.countFree) return undefined;
 
-  const slots = reserved.slots ?? planSlots({ ...planQuery(call, nowMs), model: model.base });
+  const plan = planQuery(call, nowMs);
+  const slots = alias ? slotsOfAlias(plan, alias.name, paidFor) : planSlots({ ...plan, model: model.base });
   const need: ReserveNeed = {
-    id: call.identity.requestId,
+    id: identity.requestId,
     price,
     slots,
     estimate,
@@ -420,7 +384,7 @@ function reservationRequestOf(reserved: ReservedCall): ReservationRequest | unde
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(call),
     minute: Math.floor(nowMs / 60_000),
-    takesNothing: free || model.official,
+    takesNothing: isFree || model.official,
   };
   const entry = {
     input: need.takesNothing ? 0n : inputCost(price, estimate.inputTokens),

@@ -402,17 +402,10 @@ class ReserveTries implements ReserveUnderWay {
 /** What others take from one part of several is not fought over. */
 const writesMaxOn = ({ parts }: QuotaItem): number => (parts === 1 ? triesMax : partWritesMax);
 
-interface ReserveTarget {
-  item: QuotaItem;
-  payment: CallPayment;
-  /** The need with the limits of this part. */
-  need: ReserveNeed;
-}
-
-/** The reserve of a payment on a part of the account. */
+/** @param need with the limits of this part */
 function reserveWriteOf(
   { account, entry, budget, deadlineMs }: ReservationRequest,
-  { item, payment, need }: ReserveTarget,
+  { item, payment, need }: { item: QuotaItem; payment: CallPayment; need: ReserveNeed },
   nowMs: number,
 ): ReserveWrite {
   const { key, id, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
@@ -420,14 +413,9 @@ function reserveWriteOf(
   const counted = item.rate?.minute;
   // Another environment's clock may be ahead; its later minute is then used.
   const minute = Math.max(need.minute, counted ?? 0);
-  const slot = payment.slot?.key ?? '';
-  const shares = [
-    payment.slot?.limit ?? undefined,
-    maxConcurrency,
-    accountConcurrency,
-    accountRpm,
-    accountTpm,
-  ];
+  const { slot, amount, atLeast } = payment;
+  const shares = [slot?.limit ?? undefined, maxConcurrency, accountConcurrency, accountRpm, accountTpm];
+  const hasRate = accountRpm !== undefined || accountTpm !== undefined;
   return {
     account,
     part,
@@ -435,26 +423,25 @@ function reserveWriteOf(
     entry: {
       ...entry,
       until: leaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
-      amount: payment.amount,
-      slot,
-      budget: payment.amount > 0n ? budget?.counter.period : undefined,
+      amount,
+      slot: slot?.key ?? '',
+      budget: amount > 0n ? budget?.counter.period : undefined,
       tombstone: false,
     },
-    atLeast: payment.atLeast,
+    atLeast,
     parts: shares.some((share) => share !== undefined) ? parts : undefined,
     openMax: accountConcurrency,
-    slot: payment.slot,
+    slot,
     place: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency },
-    rate:
-      accountRpm === undefined && accountTpm === undefined
-        ? undefined
-        : {
-            minute,
-            max: accountRpm,
-            tokensMax: accountTpm,
-            tokens: need.estimate.inputTokens,
-            starts: counted !== minute,
-          },
+    rate: hasRate
+      ? {
+          minute,
+          max: accountRpm,
+          tokensMax: accountTpm,
+          tokens: need.estimate.inputTokens,
+          starts: counted !== minute,
+        }
+      : undefined,
   };
 }
 

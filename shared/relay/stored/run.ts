@@ -32,7 +32,7 @@ import { endMark, eventsKept } from './reads.ts';
 const endMsMax = 20_000;
 const pauseMsMax = 2_000;
 
-export interface KeptRun {
+interface KeptRun {
   run: Run;
   claimed: StoredResponse;
   watch: Pick<RunWatch, 'reason' | 'until'>;
@@ -152,9 +152,9 @@ const lookEveryMs = 1_000;
 const renewEveryMs = 20_000;
 
 /** `dead`: a reader found its claim passed, or another run has it. */
-export type StopReason = 'cancelled' | 'deleted' | 'dead' | 'deadline';
+type StopReason = 'cancelled' | 'deleted' | 'dead' | 'deadline';
 
-export interface WatchedRun {
+interface WatchedRun {
   run: Run;
   /** Unix seconds: the end of the claim. */
   until: number;
@@ -163,31 +163,31 @@ export interface WatchedRun {
   hostEnds?: AbortSignal | undefined;
 }
 
+type WatchPorts = Pick<ChatPorts, 'clock' | 'log' | 'stored'>;
+
 export class RunWatch {
-  readonly #ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>;
-  readonly #run: Run;
-  readonly #deadlineMs: number;
+  readonly #ports: WatchPorts;
+  readonly #of: WatchedRun;
   readonly #stop = new AbortController();
   readonly #over = new AbortController();
   #renewedMs: number;
   /** Aborts when the run is to stop. */
   readonly signal = this.#stop.signal;
-  /** The end of the claim, in Unix seconds. */
-  until: number;
   /** Undefined: the run goes on. */
   reason: StopReason | undefined;
 
-  constructor(
-    ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>,
-    { run, until, deadlineMs, hostEnds }: WatchedRun,
-  ) {
+  constructor(ports: WatchPorts, of: WatchedRun) {
     this.#ports = ports;
-    this.#run = run;
-    this.until = until;
-    this.#deadlineMs = deadlineMs;
+    this.#of = { ...of };
     this.#renewedMs = ports.clock.now();
+    const { hostEnds } = of;
     if (hostEnds?.aborted) this.#end('deadline');
     hostEnds?.addEventListener('abort', () => this.#end('deadline'), { signal: this.#over.signal });
+  }
+
+  /** The end of the claim, in Unix seconds. */
+  get until(): number {
+    return this.#of.until;
   }
 
   /** Whether readers count on the run, by its own clock. */
@@ -200,10 +200,11 @@ export class RunWatch {
   async watch(): Promise<void> {
     const { clock } = this.#ports;
     const { signal } = this.#over;
+    const { deadlineMs } = this.#of;
     while (!signal.aborted) {
-      await clock.sleep(Math.max(0, Math.min(lookEveryMs, this.#deadlineMs - clock.now())), signal);
+      await clock.sleep(Math.max(0, Math.min(lookEveryMs, deadlineMs - clock.now())), signal);
       if (signal.aborted) return;
-      if (clock.now() >= this.#deadlineMs) {
+      if (clock.now() >= deadlineMs) {
         this.#end('deadline');
         await clock.sleep(lookEveryMs, signal);
       }
@@ -221,22 +222,23 @@ export class RunWatch {
       const head = await this.#head();
       if (!head) this.#end('deleted');
       else if (head.status === 'cancelled') this.#end('cancelled');
-      else if (head.status !== 'in_progress' || head.background?.run !== this.#run.run) this.#end('dead');
+      else if (head.status !== 'in_progress' || head.background?.run !== this.#of.run.run) this.#end('dead');
     } catch (error) {
       if (!(error instanceof StoreUnavailable || error instanceof StoreBusy))
-        this.#ports.log.fault(requestIdOf(this.#run.id), error);
+        this.#ports.log.fault(requestIdOf(this.#of.run.id), error);
     }
   }
 
   async #head(): Promise<ResponseHead | undefined> {
     const { clock, stored } = this.#ports;
-    const { account, id } = this.#run;
+    const { run } = this.#of;
     const nowMs = clock.now();
-    if (nowMs - this.#renewedMs < renewEveryMs) return (await stored.responses.heads(account, [id])).get(id);
+    if (nowMs - this.#renewedMs < renewEveryMs)
+      return (await stored.responses.heads(run.account, [run.id])).get(run.id);
     const until = Math.floor(nowMs / 1000) + claimSeconds;
-    const head = await stored.runs.renew(this.#run, until);
+    const head = await stored.runs.renew(run, until);
     if (head?.status === 'in_progress') {
-      this.until = until;
+      this.#of.until = until;
       this.#renewedMs = nowMs;
     }
     return head;
@@ -262,7 +264,7 @@ const batchLength = 64 * 1024;
 /** How long the store is tried once the run has nothing more to write. */
 const finishMs = 5_000;
 
-export interface WrittenEvents {
+interface WrittenEvents {
   account: string;
   id: string;
   /** The response as it was accepted: the object that the claim returned. */
