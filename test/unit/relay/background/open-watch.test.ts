@@ -106,6 +106,28 @@ describe('a sweep', () => {
     expect(pages).toEqual([]);
   });
 
+  it('looks again at a close that failed', async () => {
+    await watch([await put('odd', openUntil(now + lease))]);
+    pass(lease + graceSeconds + 1);
+    const store = { ...quotas(), close: () => Promise.reject(new Error('odd')) };
+    expect(await sweep({ quotas: store })).toEqual({ open: 1, expired: 0 });
+    pass(60);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
+  it('looks again at what was renewed between its read and its close', async () => {
+    await watch([await put('raced', openUntil(now + lease))]);
+    pass(lease + graceSeconds + 1);
+    const store = quotas();
+    const close: typeof store.close = async (write) => {
+      await put('raced', openUntil(seconds() + lease));
+      return store.close(write);
+    };
+    expect(await sweep({ quotas: { ...store, close } })).toEqual({ open: 1, expired: 0 });
+    pass(lease + graceSeconds + 1);
+    expect(await sweep()).toEqual({ open: 0, expired: 1 });
+  });
+
   it('whose clock is ahead loses nothing that was registered for a time that it had passed', async () => {
     await watch([await put('busy', openUntil(now + lease))]);
     const aheadSeconds = 120;

@@ -224,6 +224,48 @@ describe('a background call with an Idempotency-Key', () => {
     expect(rig.stored.started).toHaveLength(1);
   });
 
+  const killed = (rig: BillingRig, body: object): void => {
+    const never = () => new Promise<never>(() => {});
+    Object.assign(rig.stored.results, { put: never });
+    rig.idempotency.finish = never;
+    void rig.respond(body, keyed(path));
+  };
+
+  it.each(['', 'streamed, '])(
+    'whose acceptor was killed is answered by its response once a run has it: %sas the first would have been',
+    async (mode) => {
+      const rig = rigWith().upstream({ steps: [delta('Hello'), 800_000, ...answered.slice(1)] });
+      const body = { ...background, stream: mode !== '', tools: [], metadata: { a: 'b' } };
+      killed(rig, body);
+      await rig.clock.run(rig.clock.sleep(3_000));
+      const [of] = rig.stored.started;
+      const { id = '' } = of ?? {};
+      const first = (await rig.stored.responses.read('acme', [id])).get(id)?.body.response;
+      expect(first).toMatchObject({ status: 'queued' });
+      expect((await rig.post(body, keyed(path))).status).toBe(409);
+      const run = rig.runs();
+      await rig.clock.run(rig.clock.sleep(1_000));
+      const during = await rig.respond(body, keyed(path));
+      await rig.clock.run(rig.clock.sleep(750_000));
+      const later = await rig.respond(body, keyed(path));
+      await rig.clock.run(run);
+      const afterwards = await rig.post(body, keyed(path));
+      expect([during.status, later.status, afterwards.status]).toEqual([200, 200, 200]);
+      expect(afterwards.headers['x-relay-replayed']).toBe(id.slice('resp-'.length));
+      if (mode === '') {
+        expect([during.body, later.body, afterwards.text]).toEqual(Array(3).fill(JSON.stringify(first)));
+      } else {
+        expect(afterwards.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+        expect(afterwards.text).toContain('response.created');
+        expect(afterwards.text).toContain('response.completed');
+        for (const { body: texts } of [during, later])
+          await rig.clock.run(Array.fromAsync(texts as AsyncIterable<string>));
+      }
+      expect(rig.stored.started).toHaveLength(1);
+      expect(rig.sent).toHaveLength(1);
+    },
+  );
+
   it('whose result was not kept is answered by its response, until that is removed', async () => {
     const rig = rigWith();
     rig.stored.results.put = () => Promise.reject(new StoreUnavailable('down'));

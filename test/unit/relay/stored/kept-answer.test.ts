@@ -111,6 +111,24 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
   });
 });
 
+describe('a store that throttles once', () => {
+  it.each([new StoreBusy('throttled'), new StoreUnavailable('no reply')])(
+    'is asked again, and has the answer: %s',
+    async (failing) => {
+      const rig = new StoredRig();
+      const put = rig.stored.responses.put.bind(rig.stored.responses);
+      let tries = 0;
+      rig.stored.responses.put = (response) => {
+        tries += 1;
+        return tries === 1 ? Promise.reject(failing) : put(response);
+      };
+      expect(parsed((await rig.create({})).text)).toMatchObject({ store: true });
+      expect((await kept(rig))?.head.status).toBe('completed');
+      expect(rig.events).toEqual([]);
+    },
+  );
+});
+
 describe('an answer that fails', () => {
   const breaksOff: Step[] = [delta('Hel'), reset];
 
