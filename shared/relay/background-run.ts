@@ -6,10 +6,19 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
-import { checkedCall, type Caller, type CheckedCall, type ReadCall, type RelayParts } from './call/read.ts';
+import { checkedCall, type Caller, type CheckedCall, type ReadCall } from './call/read.ts';
 import type { RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
-import { besideStates, heldCall, orThrow, relayed, relayOf, type Edge, type HeldCall } from './lifecycle.ts';
+import {
+  besideStates,
+  heldCall,
+  orThrow,
+  relayed,
+  relayOf,
+  type Edge,
+  type HeldCall,
+  type RelayParts,
+} from './lifecycle.ts';
 import { Backoff } from './money/backoff.ts';
 import { Bill } from './money/bill.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';

@@ -99,12 +99,8 @@ function passedOverOf({ tried, uncarried, order }: DispatchStory): { shown: Pass
   return { shown, more: uncarried.length + left.length - shown.length };
 }
 
-/** Accounts that failed within a minute in one environment. What others come to is not counted. */
-const accountsMax = 200;
 /** A flood of refused calls is one write a minute and account. */
 const writePauseMs = 60_000;
-/** Of one write to the next call: the others are written after the next one. */
-const writesMax = 10;
 
 /** Counts what calls of accounts ended with, by hour and code, until it is written. */
 export class RefusalTally {
@@ -112,8 +108,6 @@ export class RefusalTally {
 
   count(account: string, refusal: Refusal, nowMs: number): void {
     const kept = this.#accounts.get(account) ?? { writtenMs: -Infinity, hours: new Map() };
-    this.#forgetWritten(nowMs);
-    if (!this.#accounts.has(account) && this.#accounts.size >= accountsMax) return;
     this.#accounts.set(account, kept);
     const hour = new Date(nowMs).toISOString().slice(0, 13);
     const counts = kept.hours.get(hour) ?? {};
@@ -127,19 +121,12 @@ export class RefusalTally {
     for (const [account, kept] of this.#accounts) {
       if (nowMs - kept.writtenMs < writePauseMs) continue;
       for (const [hour, counts] of kept.hours) {
-        if (due.length === writesMax) return due;
         due.push({ account, hour, counts });
         kept.hours.delete(hour);
         kept.writtenMs = nowMs;
       }
     }
     return due;
-  }
-
-  #forgetWritten(nowMs: number): void {
-    if (this.#accounts.size < accountsMax) return;
-    for (const [account, { hours, writtenMs }] of this.#accounts)
-      if (hours.size === 0 && nowMs - writtenMs >= writePauseMs) this.#accounts.delete(account);
   }
 }
 

@@ -16,11 +16,10 @@
  * Must never leave a reservation or a claim open, whatever throws.
  */
 import { costsNothing, flagText, isImplausible } from '../billing/usage.ts';
-import type { Endpoint, StoredReferences } from '../endpoints/endpoint.ts';
+import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { ErrorObject } from '../wire/invalid-request.ts';
-import { beginAnswer, type Answer, type AnswerParts } from './answer/answer.ts';
-import { RequestLogger, type RefusedFacts } from './answer/log-line.ts';
-import type { CalledAlias, ChatCall, DispatchedCall, DispatchReport, ServingModel } from './call/call.ts';
+import { beginAnswer, droppedNames, type Answer, type AnswerParts, type Measure } from './answer/answer.ts';
+import type { ChatCall, DispatchedCall, DispatchReport, ServingModel } from './call/call.ts';
 import type { Claimed, HeldKey } from './call/idempotency.ts';
 import {
   checkedCall,
@@ -30,13 +29,16 @@ import {
   type CheckedCall,
   type ReadCall,
   type RefusedCall,
-  type RelayParts,
+  type ReadParts,
 } from './call/read.ts';
 import { callTo, ServingChannels } from './call/serving-channels.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
-import { asRefusal, refusalResponse } from './http/refusal.ts';
+import { asRefusal, refusalResponse, type Refusal } from './http/refusal.ts';
+import type { ExplainedCall, RefusalTally } from './explain.ts';
+import { slowMs, type RequestLog } from './ports/telemetry.ts';
+import { partCountsOf } from '../wire/chat-response.ts';
 import { Bill, servingFacts, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
@@ -71,6 +73,13 @@ export interface HeldCall extends CheckedCall {
 /** `accepted`: the answer of a call that a run goes on with. */
 type Reserved = HeldCall | { accepted: RelayResponse };
 
+/** What a function keeps over its calls. */
+export interface RelayParts extends ReadParts {
+  reservations: Reservations;
+  health: HealthRecorder;
+  logger: RequestLogger;
+}
+
 export const relayOf = (ports: ChatPorts, endpoint: Endpoint): RelayParts => ({
   ports,
   endpoint,
@@ -89,7 +98,7 @@ export async function relayed(relay: RelayParts, edge: Edge): Promise<RelayRespo
     const claim = await edge.claim(checked);
     if ('repeated' in claim) return claim.repeated;
     try {
-      return await paid(relay, edge, { checked, claim: claim.held });
+      return await paid(relay, edge, checked, claim.held);
     } catch (error) {
       await claim.held?.finish(true);
       throw error;
@@ -99,21 +108,20 @@ export async function relayed(relay: RelayParts, edge: Edge): Promise<RelayRespo
   }
 }
 
-interface ClaimedCall {
-  checked: CheckedCall;
-  claim: HeldKey | undefined;
-}
-
 /** Throws only while nothing is reserved. From then on the end of the answer closes what the call holds. */
-async function paid(relay: RelayParts, edge: Edge, { checked, claim }: ClaimedCall): Promise<RelayResponse> {
+async function paid(
+  relay: RelayParts,
+  edge: Edge,
+  checked: CheckedCall,
+  claim: HeldKey | undefined,
+): Promise<RelayResponse> {
   const held = await edge.reserve(checked, claim);
   if ('accepted' in held) return held.accepted;
-  const { call, bill } = held;
-  const answer = await begun(relay, edge, { held, claim }).catch(async (error: unknown) => {
-    await bill.cancel();
+  const answer = await begun(relay, edge, { ...held, claim }).catch(async (error: unknown) => {
+    await held.bill.cancel();
     throw error;
   });
-  const done = ended(relay, { call, bill, claim, answer });
+  const done = ended(relay, { ...held, claim, answer });
   return { ...(await answer.response()), done };
 }
 
@@ -121,9 +129,9 @@ async function paid(relay: RelayParts, edge: Edge, { checked, claim }: ClaimedCa
 async function begun(
   { ports, endpoint, health }: RelayParts,
   edge: Edge,
-  { held, claim }: { held: HeldCall; claim: HeldKey | undefined },
+  held: HeldCall & { claim: HeldKey | undefined },
 ): Promise<Answer> {
-  const { call, read, bill } = held;
+  const { call, read, bill, claim } = held;
   const searched = call.model.web ? await (await import('./search.ts')).withSearch(ports, call) : undefined;
   const dispatched = new Dispatch(ports, { call, searched, health });
   const dispatch = edge.stoppable?.(dispatched, call) ?? dispatched;
@@ -164,27 +172,36 @@ async function ended({ ports, logger }: RelayParts, { call, bill, claim, answer 
   // Its last text is on its way, and what was to be kept of it is kept.
   const ending = await answer.ended;
   const { report, outcome, measure, length, firstMs, end, status, refusal } = ending;
-  const { model: answered } = report;
+  const { model: answered, channel } = report;
   if (length > closedFirstLengthMax) await answer.delivery.handOver(call.deadlineMs);
   // The charge first: who repeats the request meets a call that runs until its charge is written.
   const serving = servingFacts(report, answered, outcome.usage);
   const closed = bill.close({ outcome, flag: flagText(measure.flags), end, answered, serving });
   const billed: BillReport = await closed.catch((error: unknown) => (fault(error), {}));
-  if (billed.exceeded !== undefined) log.event('charged_above_reserve', exceeding(call, report, billed));
+  if (billed.exceeded !== undefined)
+    log.event('charged_above_reserve', {
+      request_id: requestId,
+      account: call.key.account,
+      model: answered,
+      channel: channel?.id,
+      reserved: billed.exceeded,
+      charge: billed.charge,
+    });
   // Nothing of these depends on another: the claim, the health of channels, and what the answer left to be written.
   const ends = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.writes()]);
   for (const one of ends) if (one.status === 'rejected') fault(one.reason);
-  const isExpected = report.channel?.params.include_usage !== false;
+  const isExpected = channel?.params.include_usage !== false;
   const implausible = !costsNothing(outcome) && isImplausible(measure.flags, isExpected);
   const durationMs = clock.now() - call.startedMs;
-  const facts = {
+  const logged = logger.answered({
     call: callTo(call, answered),
     report,
     billed,
     measure: { ...measure, implausible },
     ending: { status, end, refusal, durationMs },
-  };
-  const logged = logger.answered({ ...facts, reserved: bill.reserved, heard: { length, firstMs } });
+    reserved: bill.reserved,
+    heard: { length, firstMs },
+  });
   // The invocation waits for its client, and nothing of the call does.
   if (answer.committed) {
     await answer.delivery.handOver(call.deadlineMs + handOverMs);
@@ -192,19 +209,6 @@ async function ended({ ports, logger }: RelayParts, { call, bill, claim, answer 
   }
   await logged;
 }
-
-const exceeding = (
-  { identity, key }: ChatCall,
-  { model, channel }: DispatchReport,
-  { exceeded, charge }: BillReport,
-): Record<string, unknown> => ({
-  request_id: identity.requestId,
-  account: key.account,
-  model,
-  channel: channel?.id,
-  reserved: exceeded,
-  charge,
-});
 
 /** The answer and the line of a call that is refused. */
 function turnedAway(relay: RelayParts, edge: Edge, { error, caller, asked }: RefusedCall): RelayResponse {
@@ -233,22 +237,16 @@ export const heldCall = (checked: CheckedCall, bill: Bill): HeldCall => {
   const { alias } = call;
   const limitOf = (model: string): number | undefined =>
     bill.outputTokensLimit(model) ?? call.outputTokensAsked;
+  const limited = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
+  const [first, ...rest] = alias?.models ?? [];
   const paidCall: ChatCall = Object.freeze({
     ...call,
     ...(turns && { states: turns.states, stateDropped: turns.dropped }),
-    ...(alias && { alias: withLimits(alias, limitOf) }),
+    ...(alias && first && { alias: { ...alias, models: [limited(first), ...rest.map(limited)] as const } }),
     outputTokensLimit: limitOf(call.model.base),
     limitedBy: bill.limitedBy,
   });
   return { ...checked, call: paidCall, bill };
-};
-
-const withLimits = (
-  { models: [first, ...rest], ...alias }: CalledAlias,
-  limitOf: (model: string) => number | undefined,
-): CalledAlias => {
-  const limited = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
-  return { ...alias, models: [limited(first), ...rest.map(limited)] };
 };
 
 /** What a reserve returns, with the kept states of the call's earlier turns, looked up meanwhile. */
@@ -299,7 +297,7 @@ function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal)
       const { claimed } = await import('./call/idempotency.ts');
       return claimed(ports, checked, { header, request });
     },
-    reserve: (checked, claim) => reserved(relay, request, { checked, claim }),
+    reserve: (checked, claim) => reserved(relay, request, checked, claim),
     recorder: async ({ call, conversation, read: { storage } }) => {
       if (!storage) return undefined;
       const { KeptAnswer } = await import('./stored/kept-answer.ts');
@@ -312,14 +310,15 @@ function clientEdge(relay: RelayParts, request: RelayRequest, over: AbortSignal)
 const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>
   hops === undefined ? undefined : Object.freeze({ host: new URL(baseUrl).host, hops });
 
-interface Deadline {
-  deadlineMs: number;
-  hostEnds: AbortSignal | undefined;
-  over: AbortSignal;
-}
-
 /** Aborts at a given time, or when its host ends, unless the call is over first. */
-function deadlineSignal(clock: Clock, { deadlineMs, hostEnds, over }: Deadline): AbortSignal {
+function deadlineSignal(
+  clock: Clock,
+  {
+    deadlineMs,
+    hostEnds,
+    over,
+  }: { deadlineMs: number; hostEnds: AbortSignal | undefined; over: AbortSignal },
+): AbortSignal {
   const abort = new AbortController();
   if (hostEnds?.aborted) abort.abort();
   hostEnds?.addEventListener('abort', () => abort.abort(), { signal: over });
@@ -333,12 +332,19 @@ function deadlineSignal(clock: Clock, { deadlineMs, hostEnds, over }: Deadline):
 async function reserved(
   relay: RelayParts,
   request: RelayRequest,
-  { checked, claim }: ClaimedCall,
+  checked: CheckedCall,
+  claim: HeldKey | undefined,
 ): Promise<Reserved> {
   const { ports, reservations } = relay;
   const { storage, unread } = checked.read;
   const admitted = await Bill.admit(reservations, ports, checked.call);
-  const whole = unread ? await goingOn(relay, request, { checked, unread }) : checked;
+  let whole = checked;
+  if (unread) {
+    // Read and checked again with the stored responses that it refers to.
+    const { conversationBefore } = await import('./stored/conversation.ts');
+    const conversation = await conversationBefore(ports, checked.call, { unread, request });
+    whole = orThrow(await checkedCall(relay, checked.source, conversation));
+  }
   if (storage?.background) {
     const { accept } = await import('./stored/accept.ts');
     return { accepted: await accept(ports, admitted, { ...whole, claim, request }) };
@@ -346,18 +352,162 @@ async function reserved(
   return heldCall(whole, await besideStates(ports, whole, () => admitted.open(whole.call)));
 }
 
-/** The call, read and checked again with the stored responses that it refers to. */
-async function goingOn(
-  relay: RelayParts,
-  request: RelayRequest,
-  { checked, unread }: { checked: CheckedCall; unread: StoredReferences },
-): Promise<CheckedCall> {
-  const { conversationBefore } = await import('./stored/conversation.ts');
-  const conversation = await conversationBefore(relay.ports, checked.call, { unread, request });
-  return orThrow(await checkedCall(relay, checked.source, conversation));
-}
-
 export function orThrow(read: ReadCall): CheckedCall {
   if ('error' in read) throw read.error;
   return read.checked;
+}
+
+// The line of a call, built at its end from the results of the stages. Must never hold a prompt, an answer or a secret.
+
+interface AnswerFacts {
+  call: ChatCall;
+  report: DispatchReport;
+  billed: BillReport;
+  /** `implausible`: the channel's counts need an operator. */
+  measure: Measure & { implausible: boolean };
+  ending: { status: number; end: string; refusal: Refusal | undefined; durationMs: number };
+}
+
+/** The log line of a dispatched call. */
+function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
+  const { status, end, refusal, durationMs } = ending;
+  const counted = measure.anyContent || !refusal;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
+  const tokens = { prompt_tokens, completion_tokens, ...partCountsOf(prompt_tokens_details) };
+  return {
+    request_id: call.identity.requestId,
+    endpoint: call.endpoint,
+    status,
+    end,
+    duration_ms: durationMs,
+    ...refusalFields(refusal),
+    key_hint: call.key.hint,
+    account: call.key.account,
+    model: call.model.base,
+    alias: call.alias?.name,
+    dropped_tools: call.droppedTools || undefined,
+    dropped: droppedNames(report.sent),
+    ...(report.search !== undefined && { search: report.search }),
+    channel: report.tried.at(-1)?.channel,
+    attempts: report.tried.length > 0 ? report.tried : undefined,
+    retries: Math.max(0, report.tried.length - 1) || undefined,
+    upstream_status: report.upstreamStatus,
+    first_content_ms: report.firstContentMs,
+    ...(counted && { ...tokens, ...usageFields(measure, report.usage) }),
+    ...(call.limitedBy && {
+      limited_by: call.limitedBy,
+      max_tokens: call.outputTokensLimit,
+      limit_reached: measure.atLimit,
+    }),
+    charge: billed.charge,
+    plan_slot: billed.planSlot,
+  };
+}
+
+/** What the upstream reported is named beside what was charged, so that one line shows both. */
+const usageFields = (
+  { flags, implausible }: AnswerFacts['measure'],
+  reported: DispatchReport['usage'],
+): Partial<RequestLog> =>
+  flags.length === 0
+    ? { usage_estimated: false }
+    : {
+        usage_estimated: true,
+        usage_flag: flagText(flags),
+        usage_implausible: implausible || undefined,
+        reported_input: reported?.input,
+        reported_output: reported?.output,
+      };
+
+/** Writes the one line of each call, and counts what accounts were refused. */
+export class RequestLogger {
+  readonly #ports: Pick<ChatPorts, 'clock' | 'log' | 'refusals'>;
+  #tally: RefusalTally | undefined;
+
+  constructor(ports: Pick<ChatPorts, 'clock' | 'log' | 'refusals'>) {
+    this.#ports = ports;
+  }
+
+  /** Never rejects. */
+  async answered(facts: AnswerFacts & ExplainedCall): Promise<void> {
+    const { call, report, ending } = facts;
+    const { log } = this.#ports;
+    const { requestId } = call.identity;
+    let line = answerLine(facts);
+    const isSlow = (report.firstContentMs ?? 0) > slowMs;
+    if (ending.end !== 'completed' || report.tried.length > 1 || isSlow) {
+      try {
+        line = { ...line, ...(await import('./explain.ts')).explained(facts) };
+      } catch (error) {
+        log.fault(requestId, error);
+      }
+    }
+    log.request(line);
+    await this.#count(requestId, call.key.account, ending.refusal);
+  }
+
+  /** A call that was refused before any upstream was asked. Never rejects. */
+  async refused(facts: RefusedFacts): Promise<void> {
+    this.#ports.log.request(refusalLine(facts));
+    await this.#count(facts.requestId, facts.key?.account, facts.refusal);
+  }
+
+  /** Also writes what calls before this one left. What cannot be written is lost: these are counts for people, not money. */
+  async #count(requestId: string, account: string | undefined, refusal: Refusal | undefined): Promise<void> {
+    if (!this.#tally && (account === undefined || !refusal)) return;
+    const { clock, log, refusals } = this.#ports;
+    try {
+      const { RefusalTally: Tally } = await import('./explain.ts');
+      const tally = (this.#tally ??= new Tally());
+      if (account !== undefined && refusal) tally.count(account, refusal, clock.now());
+      const due = tally.due(clock.now());
+      if (due.length === 0) return;
+      // In a later turn the host has written the last byte of a refusal, which it gets only now.
+      await clock.sleep(0);
+      await Promise.all(due.map((one) => refusals.add(one)));
+    } catch (error) {
+      log.fault(requestId, error);
+    }
+  }
+}
+
+/** Known facts about a refused request. Facts of checks after the refusal are missing. */
+export interface RefusedFacts {
+  requestId: string;
+  endpoint: string;
+  key: { hint?: string | undefined; account: string } | undefined;
+  model: string | undefined;
+  droppedTools: number | undefined;
+  durationMs: number;
+  refusal: Refusal;
+}
+
+/** The log line of a request that was refused before any call to an upstream. */
+function refusalLine(facts: RefusedFacts): RequestLog {
+  const { refusal, key } = facts;
+  return {
+    request_id: facts.requestId,
+    endpoint: facts.endpoint,
+    status: refusal.status,
+    end: 'refused',
+    duration_ms: facts.durationMs,
+    ...refusalFields(refusal),
+    key_hint: key?.hint,
+    account: key?.account,
+    model: facts.model,
+    dropped_tools: facts.droppedTools || undefined,
+  };
+}
+
+function refusalFields(refusal: Refusal | undefined): Partial<RequestLog> {
+  if (!refusal) return {};
+  const { body, reason, facts, headers } = refusal;
+  const seconds = Number(headers['retry-after'] ?? NaN);
+  return {
+    code: body.error.code,
+    reason,
+    facts,
+    param: body.error.param != null || undefined,
+    retry_after: Number.isFinite(seconds) ? seconds : undefined,
+  };
 }

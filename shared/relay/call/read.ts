@@ -4,10 +4,7 @@
  */
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { Endpoint, EndpointRequest, KeyHeader } from '../../endpoints/endpoint.ts';
-import type { HealthRecorder } from '../health/health-recorder.ts';
 import { type RelayRequest, matchRoute } from '../http/http.ts';
-import type { Reservations } from '../money/reservations.ts';
-import type { RequestLogger } from '../answer/log-line.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup, type KeyStore } from '../ports/config-store.ts';
 import type { TurnStates } from '../state/turn-states.ts';
@@ -22,12 +19,9 @@ import { refuse, Refusal } from '../http/refusal.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 
 /** What a function keeps over its calls. */
-export interface RelayParts {
+export interface ReadParts {
   ports: ChatPorts;
   endpoint: Endpoint;
-  reservations: Reservations;
-  health: HealthRecorder;
-  logger: RequestLogger;
   channels: ServingChannels;
 }
 
@@ -85,7 +79,7 @@ interface CallSource {
  * @param factsOf what of the call depends on who sent it
  */
 export async function readRequest(
-  relay: RelayParts,
+  relay: ReadParts,
   request: RelayRequest,
   factsOf: (caller: Caller) => CallFacts,
 ): Promise<ReadCall> {
@@ -173,7 +167,7 @@ async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayR
  * wrong with it is refused before the store is asked, and with the conversation that was read for it. Never rejects.
  */
 export async function checkedCall(
-  { ports, endpoint, channels }: RelayParts,
+  { ports, endpoint, channels }: ReadParts,
   source: CallSource,
   conversation?: Conversation,
 ): Promise<ReadCall> {
