@@ -106,7 +106,6 @@ await Promise.all([
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/health/health-states.ts'),
   import('../../shared/relay/stored/repeated.ts'),
-  import('../../shared/relay/call/alias-models.ts'),
   import('../../shared/billing/reservation.ts'),
   import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),

@@ -6,14 +6,13 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import type { Endpoint, EndpointRequest, KeyHeader } from '../../endpoints/endpoint.ts';
 import { type RelayRequest, matchRoute } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import { refusalAgeMsMax, type KeyLookup, type KeyStore } from '../ports/config-store.ts';
+import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
 import type { TurnStates } from '../state/turn-states.ts';
 import type { Conversation } from '../stored/conversation.ts';
 import type { ChatCall, ModelName, NamedModels } from './call.ts';
-import { capableOf, type ServingChannels } from './serving-channels.ts';
+import { capableOf, modelsOfAlias, type ServingChannels } from './serving-channels.ts';
 import { refusedFor, type KeyRow } from '../../config/rows/key-row.ts';
 import type { AliasSettings } from '../../config/settings.ts';
-import type { Clock } from '../ports/host.ts';
 import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
@@ -152,13 +151,13 @@ async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayR
     const { refuseRoute } = await import('../http/refuse-route.ts');
     throw refuseRoute(request);
   }
-  const keyLookup = lookUpKey(ports, endpoint, request.headers);
+  const { config, keys, clock } = ports;
+  const keyLookup = (async () => keys.find(keyIn(endpoint, request.headers)))();
   keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
-  const { config } = ports;
   let snapshot = await config.current();
   if (snapshot.settings.relayClosed) snapshot = await config.notOlderThan(refusalAgeMsMax);
   if (snapshot.settings.relayClosed) throw relayClosed(snapshot);
-  const { row, account, parts } = await keyLookup;
+  const { row, account, parts } = admitKey(await keyLookup, clock.now());
   return { key: row, account, parts, snapshot };
 }
 
@@ -175,9 +174,9 @@ export async function checkedCall(
   let asked: AskedCall | undefined;
   try {
     asked = await askedCall(endpoint, source, conversation);
-    const named = await modelsOf(channels, { caller, asked, nowMs: facts.startedMs });
+    const named = modelsOf(channels, caller, asked, facts.startedMs);
     await checkContents(asked, caller);
-    const call = callOf(endpoint, { caller, asked, named, facts });
+    const call = callOf(endpoint, source, asked, named);
     return { checked: { ...asked, call, turns: await turnsOf(ports, call, asked), source } };
   } catch (error) {
     return { error, caller, asked };
@@ -213,16 +212,15 @@ async function askedCall(
 }
 
 /** The models that may answer, each with its channels. Throws a Refusal or an InvalidRequest when there are none. */
-async function modelsOf(
+function modelsOf(
   serving: ServingChannels,
-  { caller, asked, nowMs }: { caller: Caller; asked: AskedCall; nowMs: number },
-): Promise<NamedModels> {
-  const { key, snapshot } = caller;
-  const { model: name } = asked;
-  const { request } = asked.read.call;
+  { key, snapshot }: Caller,
+  { model: name, read }: AskedCall,
+  nowMs: number,
+): NamedModels {
+  const { request } = read.call;
   const alias = aliasOf(snapshot, name.base);
   if (alias) {
-    const { modelsOfAlias } = await import('./alias-models.ts');
     const called = { alias, name, allowed: allowedModels(key, alias), request };
     return modelsOfAlias(called, (model) => serving.find(snapshot, model, nowMs));
   }
@@ -247,13 +245,12 @@ const hasMoreThanText = ({ content, images }: Message): boolean =>
       (part) => part.type !== 'text' || typeof part.text !== 'string' || Object.keys(part).length > 2,
     ) === true);
 
-interface NamedCall extends Pick<CallSource, 'caller' | 'facts'> {
-  asked: AskedCall;
-  named: NamedModels;
-}
-
-function callOf({ name }: Endpoint, { caller, asked, named, facts }: NamedCall): ChatCall {
-  const { read } = asked;
+function callOf(
+  { name }: Endpoint,
+  { caller, facts }: CallSource,
+  { read }: AskedCall,
+  named: NamedModels,
+): ChatCall {
   const { requestId, ...own } = facts;
   const created = Math.floor(facts.startedMs / 1000);
   return Object.freeze({
@@ -359,15 +356,6 @@ const unusableKey = (reason: string): Refusal =>
 function relayClosed({ settings: { contact } }: Snapshot): Refusal {
   const more = contact === '' ? '' : ` Contact: ${contact}`;
   return refuse('relay_closed', `The relay is closed at the moment.${more}`);
-}
-
-/** Throws a Refusal. */
-async function lookUpKey(
-  { keys, clock }: { keys: KeyStore; clock: Clock },
-  endpoint: Pick<Endpoint, 'keyHeader'>,
-  headers: Headers,
-): Promise<AdmittedKey> {
-  return admitKey(await keys.find(keyIn(endpoint, headers)), clock.now());
 }
 
 // Splits the requested model name once, so that whitelist, price and channels use the same base name.

@@ -8,7 +8,16 @@ import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/ids.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import type { Candidate, Serving, ChatCall, ChannelLimits } from './call.ts';
+import type {
+  Candidate,
+  Serving,
+  ChatCall,
+  ChannelLimits,
+  ModelName,
+  NamedModels,
+  ServingModel,
+} from './call.ts';
+import type { AliasSettings } from '../../config/settings.ts';
 import { type ChatRequest, logprobTokensMax } from '../../wire/canonical-call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { storedMessage, storedPath } from '../../upstreams/restricted-fields.ts';
@@ -25,15 +34,9 @@ export interface ModelServing extends Serving {
   readonly denied: ReadonlySet<NeededCapability>;
 }
 
-/** What of a snapshot was asked for. */
-interface Index {
-  readonly models: Map<string, ModelServing>;
-  readonly places: Map<ChannelRow, readonly Place[]>;
-}
-
 /** One for each function: what it has built is forgotten with its snapshot. */
 export class ServingChannels {
-  readonly #bySnapshot = new WeakMap<Snapshot, Index>();
+  readonly #bySnapshot = new WeakMap<Snapshot, Map<string, ModelServing>>();
 
   /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
   find(snapshot: Snapshot, model: string, nowMs: number): ModelServing | undefined {
@@ -50,14 +53,13 @@ export class ServingChannels {
   }
 
   #served(snapshot: Snapshot, model: string): ModelServing | undefined {
-    let index = this.#bySnapshot.get(snapshot);
-    if (!index) this.#bySnapshot.set(snapshot, (index = { models: new Map(), places: new Map() }));
-    const known = index.models.get(model);
-    if (known) return known;
+    const models = this.#bySnapshot.get(snapshot) ?? new Map<string, ModelServing>();
+    this.#bySnapshot.set(snapshot, models);
     // Names that nobody serves cost little and leave nothing behind, however many a caller invents.
-    const built = snapshot.models.includes(model) ? servedModel(snapshot, model, index.places) : undefined;
-    if (built) index.models.set(model, built);
-    return built;
+    const served =
+      models.get(model) ?? (snapshot.models.includes(model) ? servedModel(snapshot, model) : undefined);
+    if (served) models.set(model, served);
+    return served;
   }
 }
 
@@ -82,21 +84,17 @@ export function callTo<Call extends Pick<ChatCall, 'identity' | 'model' | 'alias
   return Object.freeze({ ...call, outputTokensLimit: undefined, ...served, identity, model });
 }
 
-function servedModel(snapshot: Snapshot, model: string, places: Index['places']): ModelServing | undefined {
+function servedModel(snapshot: Snapshot, model: string): ModelServing | undefined {
   const serves = ({ models }: { models: readonly string[] }): boolean => models.includes(model);
   const channels = snapshot.channels.filter(serves);
   if (channels.length === 0) return undefined;
-  const candidates = channels.flatMap((channel) => {
-    const known = places.get(channel) ?? placesOf(channel);
-    places.set(channel, known);
-    return candidatesAt(known, model);
-  });
+  const candidates = channels.flatMap((channel) => candidatesOf(channel, model));
+  const isDenied = (needed: NeededCapability): boolean =>
+    channels.some((channel) => lacks(channel, model, needed));
   return Object.freeze({
     candidates: Object.freeze(candidates),
     limits: channelLimits(candidates),
-    denied: new Set(
-      neededCapabilities.filter((needed) => channels.some((channel) => lacks(channel, model, needed))),
-    ),
+    denied: new Set(neededCapabilities.filter(isDenied)),
     charges: Object.freeze(snapshot.charges.filter(serves)),
   });
 }
@@ -105,49 +103,30 @@ function servedModel(snapshot: Snapshot, model: string, places: Index['places'])
 const lacks = ({ can }: ChannelRow, model: string, capability: NeededCapability): boolean =>
   can?.[capability] === false && holdsFor(can, model);
 
-/** A channel with one of its secrets: what its candidates of all models share. */
-type Place = Omit<Candidate, 'model'>;
-
-/** A channel without a secret is one place. */
-function placesOf(channel: ChannelRow): readonly Place[] {
+/** A channel without a secret is one candidate. */
+export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
   const { secret: own } = channel;
   // A reference that is listed twice is one secret, with one balance and one limit.
   const secrets = typeof own === 'string' ? [own] : [...new Set(own ?? [undefined])];
   const share = channel.weight / secrets.length;
   return secrets.map((secret) => {
     const id = secret === undefined ? channel.id : `${channel.id}|${secret}`;
-    return Object.freeze({ id, channel, secret, share, hash: hash53(id) });
+    return Object.freeze({ id, channel, secret, model, share, hash: hash53(id) });
   });
 }
-
-const candidatesAt = (places: readonly Place[], model: string): Candidate[] =>
-  places.map((place) => Object.freeze({ ...place, model }));
-
-export const candidatesOf = (channel: ChannelRow, model: string): Candidate[] =>
-  candidatesAt(placesOf(channel), model);
 
 // Leaves out channels of which a probe found that they cannot do what a call needs, and those whose row does not allow
 // what its messages name at the vendor. Must never leave out others.
 
-interface Need {
-  capability: NeededCapability;
-  /** What of the request needs it, as the path of a field in chat form; undefined: nothing. */
-  field: (request: ChatRequest) => string | undefined;
-}
-
-const needs: Need[] = [
-  {
-    capability: 'tools',
-    // Tools of other types run at the upstream, or are dropped.
-    field: ({ tools }) =>
-      tools?.some(({ type }) => type === 'function' || type === 'custom') ? 'tools' : undefined,
-  },
-  { capability: 'images', field: ({ messages }) => imageIn(messages) },
-  {
-    capability: 'json_schema',
-    field: ({ response_format: format }) => (format?.type === 'json_schema' ? 'response_format' : undefined),
-  },
-];
+/** What of a request needs a capability, as the path of a field in chat form. */
+const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string | undefined> = {
+  // Tools of other types run at the upstream, or are dropped.
+  tools: ({ tools }) =>
+    tools?.some(({ type }) => type === 'function' || type === 'custom') ? 'tools' : undefined,
+  images: ({ messages }) => imageIn(messages),
+  json_schema: ({ response_format: format }) =>
+    format?.type === 'json_schema' ? 'response_format' : undefined,
+};
 
 /**
  * What of `serving` can do what the call needs. Throws an InvalidRequest that names the field if nothing is left. A
@@ -158,8 +137,8 @@ export function capableOf(
   { model, request }: { model: string; request: ChatRequest },
 ): Serving {
   let { candidates } = serving;
-  for (const { capability, field } of needs) {
-    const param = denied.has(capability) ? field(request) : undefined;
+  for (const capability of denied) {
+    const param = fieldThatNeeds[capability](request);
     if (param === undefined) continue;
     candidates = candidates.filter(({ channel }) => !lacks(channel, model, capability));
     if (candidates.length === 0)
@@ -187,19 +166,55 @@ function imageIn(messages: ChatRequest['messages']): string | undefined {
   return undefined;
 }
 
-// The limit on output tokens of one answer: what the client asked for, else a default.
+interface CallToAlias {
+  alias: AliasSettings;
+  name: ModelName;
+  /** Those that the key may use, in order. Must never hold one that its whitelist names neither itself nor through the alias. */
+  allowed: readonly string[];
+  request: ChatRequest;
+}
 
-type LimitedCall = Pick<
-  ChatCall,
-  'request' | 'model' | 'snapshot' | 'charges' | 'limits' | 'outputTokensAsked' | 'startedMs'
->;
+/**
+ * The models of an alias that may answer a call. Models that nobody serves, or whose channels cannot do what the call needs, are left out. Throws a Refusal when none is
+ * served, and the first model's InvalidRequest when none can.
+ * @param find undefined: nobody serves the model
+ */
+export function modelsOfAlias(
+  { alias, name, allowed, request }: CallToAlias,
+  find: (model: string) => ModelServing | undefined,
+): NamedModels {
+  let incapable: InvalidRequest | undefined;
+  const serving = allowed.flatMap((model): ServingModel[] => {
+    const found = find(model);
+    if (!found) return [];
+    try {
+      return [Object.freeze({ model, ...capableOf(found, { model, request }) })];
+    } catch (error) {
+      if (!(error instanceof InvalidRequest)) throw error;
+      incapable ??= error;
+      return [];
+    }
+  });
+  const [first, ...rest] = serving;
+  if (!first) throw incapable ?? modelNotFound(alias.name, 'no_channel');
+  const models = Object.freeze([first, ...rest] as const);
+  return {
+    model: Object.freeze({ ...name, base: first.model }),
+    charges: first.charges,
+    limits: first.limits,
+    candidates: Object.freeze(models.flatMap(({ candidates }) => candidates)),
+    alias: Object.freeze({ name: alias.name, onContextLength: alias.onContextLength, models }),
+  };
+}
+
+// The limit on output tokens of one answer: what the client asked for, else a default.
 
 /** What the rule that prices the call says of its model. */
 export const ruleLimitsOf = ({
   charges,
   model,
   startedMs,
-}: Pick<LimitedCall, 'charges' | 'model' | 'startedMs'>): RuleLimits =>
+}: Pick<ChatCall, 'charges' | 'model' | 'startedMs'>): RuleLimits =>
   ruleLimits(charges, model.base, startedMs);
 
 interface OutputLimit {
@@ -217,7 +232,7 @@ const leastTokensReasoning = 4_096;
 /** Efforts that spend few tokens before the answer. */
 const lowEfforts: ReadonlySet<string> = new Set(['none', 'minimal', 'low']);
 
-function reasons({ request }: Pick<LimitedCall, 'request'>): boolean {
+function reasons({ request }: Pick<ChatCall, 'request'>): boolean {
   const { reasoning_effort: effort } = request;
   return typeof effort === 'string' && !lowEfforts.has(effort);
 }
@@ -227,14 +242,16 @@ function reasons({ request }: Pick<LimitedCall, 'request'>): boolean {
  * the tokens whose log probabilities the relay can hold.
  */
 export function defaultOutputTokens(
-  call: Pick<LimitedCall, 'request' | 'snapshot' | 'charges' | 'model' | 'startedMs'>,
+  call: Pick<ChatCall, 'request' | 'snapshot' | 'charges' | 'model' | 'startedMs'>,
 ): number {
   const usual = ruleLimitsOf(call).defaultOutputTokens ?? call.snapshot.settings.limits.defaultOutputTokens;
   return Math.min(reasons(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
 }
 
 /** What is reserved for, and sent to an upstream that the balance pays. */
-export function outputLimit(call: LimitedCall): OutputLimit {
+export function outputLimit(
+  call: Parameters<typeof defaultOutputTokens>[0] & Pick<ChatCall, 'limits' | 'outputTokensAsked'>,
+): OutputLimit {
   const { maxOutputTokens = Infinity } = ruleLimitsOf(call);
   const { request, outputTokensAsked, limits: channels } = call;
   // A client may send both fields, and an upstream may follow either one.

@@ -133,9 +133,9 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S7'],
     file: 'shared/relay/call/serving-channels.ts',
-    find: 'snapshot.models.includes(model) ? servedModel(snapshot, model, index.places) : undefined',
+    find: 'snapshot.models.includes(model) ? servedModel(snapshot, model) : undefined',
     replace:
-      'servedModel({ ...snapshot, channels: snapshot.channels.map((one) => ({ ...one, models: [model] })) }, model, index.places)',
+      'servedModel({ ...snapshot, channels: snapshot.channels.map((one) => ({ ...one, models: [model] })) }, model)',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'a model that no channel serves',
   },
