@@ -473,10 +473,10 @@ const outputSlackTokens = 64;
 /** What tools that run at the upstream may read. */
 const hostedToolsTokens = 200_000;
 
-function usageBounds(
+export function usageBounds(
   call: ChatCall,
   report: DispatchReport,
-  bill: Bill,
+  bill: Pick<Bill, 'inputTokens'>,
 ): Omit<UsageBounds, 'streamed' | 'isCut'> {
   const { request, channel, sent, model } = report;
   const params = channel?.params;

@@ -9,55 +9,29 @@ const result = { title: 'Title', url: 'https://a.example.com/x', text: 'What it 
 type Result = Parameters<typeof searchMessage>[0][number];
 const contentOf = (...results: Result[]): string => searchMessage(results, day)?.content ?? '';
 
+const said = (role: string, content: unknown) => ({ role, content });
+const image = (url: string) => ({ type: 'image_url', image_url: { url } });
+const text = (words: string) => ({ type: 'text', text: words });
+
 describe('the query', () => {
   it.each([
-    [
-      'the last message of the user',
-      [
-        { role: 'user', content: 'first' },
-        { role: 'user', content: 'second' },
-      ],
-      'second',
-    ],
+    ['the last message of the user', [said('user', 'first'), said('user', 'second')], 'second'],
     [
       'not what tools or the model said after it',
-      [
-        { role: 'user', content: 'weather?' },
-        { role: 'assistant', content: 'calling' },
-        { role: 'tool', content: 'result' },
-      ],
+      [said('user', 'weather?'), said('assistant', 'calling'), said('tool', 'result')],
       'weather?',
     ],
     [
       'the texts of its parts, in one line',
-      [
-        {
-          role: 'user',
-          content: [
-            { type: 'text', text: 'what is\n\nthis ' },
-            { type: 'image_url', image_url: { url: 'https://a.example.com/secret.png' } },
-            { type: 'text', text: ' here?' },
-          ],
-        },
-      ],
+      [said('user', [text('what is\n\nthis '), image('https://a.example.com/secret.png'), text(' here?')])],
       'what is this here?',
     ],
     [
       'of an earlier one when the last has no text',
-      [
-        { role: 'user', content: 'who?' },
-        { role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] },
-      ],
+      [said('user', 'who?'), { role: 'user', content: [image('x')] }],
       'who?',
     ],
-    [
-      'nothing when the user says nothing',
-      [
-        { role: 'system', content: 'be kind' },
-        { role: 'user', content: ' ' },
-      ],
-      '',
-    ],
+    ['nothing when the user says nothing', [said('system', 'be kind'), said('user', ' ')], ''],
   ] as const)('is %s', (_case, messages, query) => {
     expect(searchQuery(messages as unknown as Parameters<typeof searchQuery>[0])).toBe(query);
   });

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { usageBounds } from '../../../../shared/relay/answer/answer.ts';
+import type { ChatCall, DispatchReport } from '../../../../shared/relay/call/call.ts';
+import type { TurnState } from '../../../../shared/wire/turn-state.ts';
+
+test('what the relay puts back into earlier turns is input that an upstream may have read', () => {
+  const request = { model: 'm', messages: [{ role: 'user', content: 'go on' }] };
+  const origin = { dialect: 'chat', channel: 'c', secret: '', model: 'm' };
+  const boundOf = (reasoning: string): number => {
+    const state: TurnState = { origin, callIds: [], parts: [{ opaque: { reasoning_content: reasoning } }] };
+    const call = { unknown: {}, snapshot: { charges: [] }, model: { base: 'm' }, startedMs: 0 };
+    const asked = { ...call, states: new Map([[{ role: 'assistant' }, state]]) } as unknown as ChatCall;
+    const report = { request, model: 'm', channel: undefined, sent: {} } as unknown as DispatchReport;
+    return usageBounds(asked, report, { inputTokens: () => 1 }).inputMax();
+  };
+  expect(boundOf('想'.repeat(20_000)) - boundOf('')).toBeGreaterThanOrEqual(60_000);
+});
