@@ -49,7 +49,7 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly candidates: readonly Candidate[];
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
-  /** The account that pays. Undefined: it has no valid row and therefore no plan. */
+  /** Undefined: it has no valid row and therefore no plan. */
   readonly account: AccountRow | undefined;
   /** How many calls at once the deployment reserved for each endpoint. Undefined: no number was given. */
   readonly concurrencyGiven?: number | undefined;
@@ -82,7 +82,6 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly signal: AbortSignal;
 }
 
-/** The models that may answer a call. */
 export type NamedModels = Pick<ChatCall, 'model' | 'alias' | keyof Serving>;
 
 // What a call may be sent to. Nothing of one call is in it, so every call of a snapshot uses the same objects.
@@ -179,10 +178,7 @@ export interface DispatchReport extends AttemptReport {
   request: ChatRequest;
   /** Undefined: the call requested no search. */
   search: SearchOutcome | undefined;
-  /**
-   * Candidates in the order in which they were tried. `outcome`: `under_way`, `answered`, `refused`, or the
-   * reason of the failure.
-   */
+  /** In the order in which they were tried. `outcome`: as of a TriedCandidate. */
   tried: { channel: string; outcome: string }[];
   /** The channel that was tried last; undefined: none was. */
   channel: ChannelRow | undefined;

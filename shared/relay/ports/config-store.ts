@@ -9,10 +9,7 @@ import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 
 export interface ConfigSource {
-  /**
-   * The configuration for a new request. Throws StoreUnavailable when none has been read yet and the read
-   * fails.
-   */
+  /** For a new request. Throws StoreUnavailable when none has been read yet and the read fails. */
   current(): Promise<Snapshot>;
   /**
    * The configuration, read at most so long ago: for refusals that clients take as final, and for public lists. Waits
@@ -28,13 +25,10 @@ export const refusalAgeMsMax = 8_000;
 export const listAgeMsMax = 3_000;
 
 export interface ConfigTables {
-  /**
-   * All rows of the tables that make up the configuration, from consistent reads. Throws StoreUnavailable.
-   */
+  /** All rows of the tables that make up the configuration, from consistent reads. Throws StoreUnavailable. */
   rows(): Promise<ConfigRows>;
 }
 
-/** Identifies a published snapshot. */
 export interface Pointer {
   version: number;
   /** The storage format of the snapshot: see `snapshotFormat`. */
@@ -53,7 +47,7 @@ export interface KeptVersion extends Pointer {
   by?: string[];
 }
 
-/** A configuration to publish: the snapshot that requests use, and the rows it was compiled from. */
+/** The snapshot that requests use, and the rows it was compiled from. */
 export interface SnapshotContent {
   snapshot: Snapshot;
   rows: ConfigRows;
@@ -98,9 +92,7 @@ export class SnapshotBroken extends Error {
   override readonly name = 'SnapshotBroken';
 }
 
-/**
- * Tables whose rows are validated individually when they are written. They are not part of the configuration.
- */
+/** Tables whose rows are validated by themselves when they are written. They are not part of the configuration. */
 export const markedTables = ['keys', 'accounts'] as const;
 
 /** A row of such a table after its last write. */
@@ -110,11 +102,8 @@ export interface WrittenRow {
   raw: unknown;
 }
 
-/** A row with its validation result. */
-export interface ValidatedRow {
+export interface ValidatedRow extends Omit<WrittenRow, 'table'> {
   table: TableName;
-  key: string | number;
-  raw: unknown;
   result: ValidationResult;
 }
 
@@ -164,21 +153,17 @@ export interface KeyStore {
   find(secretKey: string, ageMsMax?: number): Promise<KeyLookup>;
 }
 
-/** Secrets of channels and search providers, looked up by the references in rows. */
+// Secrets of channels and search providers, looked up by the references in rows.
 
 /** `malformed`: the reference or its value has an unusable form. */
 export type UnusableReason = 'missing' | 'access_denied' | 'malformed';
 
-/**
- * The secret cannot be used. Permanent until an operator changes the reference, the secret or a permission.
- */
+/** The secret cannot be used, until an operator changes the reference, the secret or a permission. */
 export class SecretUnusable extends Error {
   override readonly name = 'SecretUnusable';
   readonly reason: UnusableReason;
 
-  /**
-   * @param detail more about the reason, for the operator; must not quote foreign text or a secret's value
-   */
+  /** @param detail for the operator; must not quote foreign text or a secret's value */
   constructor(reason: UnusableReason, detail = '', options?: ErrorOptions) {
     super(detail, options);
     this.reason = reason;

@@ -1,4 +1,4 @@
-/** What the relay needs of its host: time, chance, the transport, the log. */
+/** What the relay needs of its host: time, chance, seals, the transport, a web search. */
 import type { UpstreamReply, UpstreamRequest } from '../../upstreams/exchange.ts';
 
 /** The time, real or virtual. */
@@ -8,8 +8,6 @@ export interface Clock {
   /** Resolves after the given time, or immediately when the signal aborts. Never rejects. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
-
-/** Request ids, and random numbers that are not secret. */
 
 export interface Ids {
   /** A new request id: 26 characters [0-9a-z], sorts by time of creation. */
@@ -22,7 +20,6 @@ export interface Random {
 }
 
 /** Signatures with a shared secret: HMAC with SHA-256, in small hex digits. */
-
 export interface Hmac {
   sign(secret: string, message: string | Uint8Array): string;
   /** Whether one of the signatures is right. Takes the same time for every wrong one. */
@@ -36,7 +33,6 @@ export interface Hmac {
 export type Pseudonym = (account: string, name: string) => string;
 
 /** Seals text so that a client can keep it without reading or changing it. */
-
 export interface Sealer {
   /** One line of ASCII: see `sealPrefix`. */
   seal(text: string): string;
@@ -50,14 +46,10 @@ export interface Sealer {
 /** Unpacks what is compressed in callers' files, which are read to know what they may cost. */
 export type { Inflate } from '../../billing/estimate/pdf-size.ts';
 
-// HTTP requests to upstreams.
-
 export interface UpstreamTransport {
   /** Sends the request and resolves with the reply's head. Rejects with TransportError. */
   send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply>;
 }
-
-/** Web search through a provider. */
 
 export interface SearchResult {
   title: string;

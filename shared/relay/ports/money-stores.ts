@@ -34,18 +34,13 @@ export interface QuotaStore {
   /** `item`: the part after the write. */
   reserve(write: ReserveWrite): Promise<WriteReply<{ item: QuotaItem }>>;
   close(write: CloseWrite): Promise<WriteReply>;
-  /**
-   * Puts an entry of amount 0 under an id that is not open, so that a late reserve with that id is refused.
-   */
+  /** Puts an entry of amount 0 under an id that is not open, so that a late reserve with that id is refused. */
   tombstone(write: TombstoneWrite): Promise<WriteReply>;
   renew(write: RenewWrite): Promise<WriteReply>;
   freePlaces(write: FreePlacesWrite): Promise<WriteReply>;
   /** Puts an empty item if the account has none. */
   create(account: string): Promise<void>;
-  /**
-   * The parts of an account that exist, of those below `parts`, from part 0 on. `exact`: as of one moment;
-   * else each may be a second old.
-   */
+  /** The parts that exist, of those below `parts`, from part 0 on. `exact`: as of one moment; else each may be a second old. */
   read(account: string, parts: number, exact: boolean): Promise<QuotaItem[]>;
   /** Returns whether every condition held. */
   move(write: PartsWrite): Promise<boolean>;
@@ -149,9 +144,9 @@ export interface AppliedGrant {
 }
 
 export interface GrantMarks {
-  /** When the grant was applied. Undefined: leaves the mark unchanged. */
+  /** Undefined: leaves the mark unchanged. */
   applied?: string | undefined;
-  /** Why the grant cannot be applied. Undefined: removes the mark. */
+  /** Undefined: removes the mark. */
   problem?: string | undefined;
 }
 
@@ -209,8 +204,7 @@ export interface AccountReader {
   days(account: string, from: string, limit: number): Promise<DailySum[]>;
 }
 
-/** How many calls of an account were refused or failed, by hour and code. For people: a count may be lost. */
-
+/** How many calls of an account were refused or failed. For people: a count may be lost. */
 export interface HourOfRefusals {
   account: string;
   /** `2026-11-22T09`, UTC. */

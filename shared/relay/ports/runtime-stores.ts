@@ -86,10 +86,8 @@ export interface LearnedFactsReader {
   all(): Promise<LearnedFact[]>;
 }
 
-/**
- * Keeps the state of turns that called tools, for clients that cannot send it back. What is kept is sealed. The suite in
- * `test/contract/turn-state-store.ts` defines the contract; the in-memory store and the DynamoDB adapter both pass it.
- */
+// The state of turns that called tools, sealed, for clients that cannot send it back. The suite in
+// `test/contract/turn-state-store.ts` defines the contract.
 
 /** A turn: its account, and the id of its first call as the client saw it. */
 export interface TurnKey {
@@ -115,12 +113,8 @@ export class StateTooLarge extends Error {
   override readonly name = 'StateTooLarge';
 }
 
-/**
- * The store behind the header Idempotency-Key: one row per owner and header value, kept for 24 hours. Every method
- * throws StoreUnavailable.
- */
+// The header Idempotency-Key: one row per owner and header value, kept for 24 hours. Every method throws StoreUnavailable.
 
-/** The result of a claim. */
 export type ClaimReply =
   | { state: 'claimed' }
   | { state: 'running'; requestId: string }

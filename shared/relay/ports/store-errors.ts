@@ -19,9 +19,7 @@ export class StoreBusy extends Error {
   override readonly name = 'StoreBusy';
 }
 
-/**
- * A record or item that can never be processed; a retry does not help. The message quotes no foreign text.
- */
+/** A record or item that can never be processed; a retry does not help. The message quotes no foreign text. */
 export class Poisoned extends Error {
   override readonly name = 'Poisoned';
 }

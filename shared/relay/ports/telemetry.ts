@@ -10,9 +10,7 @@ export interface RequestLog extends PartCounts {
   end: string;
   duration_ms: number;
   code?: string | undefined;
-  /**
-   * The reason, not shown to the client, such as `key_disabled` or `upstream_html`. Quotes no foreign text.
-   */
+  /** Not shown to the client, such as `key_disabled` or `upstream_html`. Quotes no foreign text. */
   reason?: string | undefined;
   key_hint?: string | undefined;
   account?: string | undefined;
@@ -60,14 +58,7 @@ export interface RequestLog extends PartCounts {
   /** The rest is of calls that went wrong alone: at most four candidates that were not tried, and how many there were besides. */
   passed_over?: readonly PassedOverLine[] | undefined;
   more_candidates?: number | undefined;
-  reserved?:
-    | {
-        yuan: string;
-        plan_slot: string | undefined;
-        max_tokens: number | undefined;
-        limited_by: RequestLog['limited_by'];
-      }
-    | undefined;
+  reserved?: ({ yuan: string } & Pick<RequestLog, 'plan_slot' | 'max_tokens' | 'limited_by'>) | undefined;
   /** The fields of the request that the relay knows. */
   sent?: readonly string[] | undefined;
   /** When the client was sent the first text, and how much in all (UTF-16 code units). */
@@ -110,14 +101,9 @@ export interface PassedOverLine {
 
 export interface Log {
   request(entry: RequestLog): void;
-  /**
-   * Logs a named event that operators or tools act on. Fields hold ids, amounts and fixed words, never
-   * foreign text.
-   */
+  /** A named event that operators or tools act on. Fields hold ids, amounts and fixed words, never foreign text. */
   event(name: string, fields: Record<string, unknown>): void;
-  /**
-   * Logs an unexpected error by name, code and frames, never by its message, which may quote foreign text.
-   */
+  /** An unexpected error by name, code and frames, never by its message, which may quote foreign text. */
   fault(requestId: string, error: unknown): void;
 }
 
