@@ -93,17 +93,4 @@ describe('counts of refused calls', () => {
     await rig.call(small);
     expect(rig.refusals.added.slice(1)).toMatchObject([{ counts: { insufficient_quota: 100 } }]);
   });
-
-  it('that wait are written after the next call of the environment, also one that succeeds', async () => {
-    const rig = new BillingRig().granted(yuan).upstream({ status: 500 }, { status: 500 }, { steps: hello });
-    await rig.call(small);
-    await rig.call(small);
-    expect(rig.refusals.added).toHaveLength(1);
-    await rig.clock.run(rig.clock.sleep(60_000));
-    await rig.call(small);
-    expect(rig.refusals.added).toMatchObject([
-      { counts: { upstream_unavailable: 1 } },
-      { counts: { upstream_unavailable: 1 } },
-    ]);
-  });
 });

@@ -122,24 +122,4 @@ describe('the response queue', () => {
     expect(pieces.join('')).toBe(text);
     expect(pieces.every((part) => part.length <= piece && part.isWellFormed())).toBe(true);
   });
-
-  it('is over once, either way: what is whole is no longer cut, what was left is not cut either', async () => {
-    const whole = new ResponseQueue(1);
-    whole.push('a');
-    whole.end();
-    await whole.next();
-    expect(await whole.next()).toEqual({ done: true, value: undefined });
-    whole.cut();
-    await whole.return();
-    expect([whole.over, whole.clientLeft]).toEqual([true, false]);
-    expect(await whole.next()).toEqual({ done: true, value: undefined });
-
-    const left = new ResponseQueue(1);
-    left.push('a');
-    const [pending] = [left.next(), await left.return()];
-    await pending;
-    left.cut();
-    expect(await left.next()).toEqual({ done: true, value: undefined });
-    expect(left.clientLeft).toBe(true);
-  });
 });

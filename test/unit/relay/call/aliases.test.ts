@@ -62,16 +62,6 @@ describe('a call to an alias', () => {
     expect(hosts(rig)).toEqual(['small.test', 'small.test', 'large.test']);
   });
 
-  it('asks the second model before those of the first that are in cooldown', async () => {
-    const limited: UpstreamScript = { status: 429 };
-    const rig = aliasRig()
-      .upstream(limited, good)
-      .granted(10n * yuan);
-    await rig.call(chat);
-    expect((await rig.call(chat)).headers['x-relay-attempts']).toBe('1');
-    expect(hosts(rig)).toEqual(['small.test', 'large.test', 'large.test']);
-  });
-
   it('falls back over one channel and secret while the first model has a Retry-After', async () => {
     const channels = [{ id: 'both', models: ['small', 'large'] }];
     const limited: UpstreamScript = { status: 429, headers: { 'retry-after': '60' } };

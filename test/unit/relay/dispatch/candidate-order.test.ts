@@ -123,19 +123,6 @@ describe('the order in which channels are tried', () => {
     expect(first['never']).toBeUndefined();
   });
 
-  it('leaves out only those whose upstream said when it may be asked again, and knows the first of them', () => {
-    const blocked = (untilMs: number): Standing => ({
-      ...resting(untilMs),
-      is: 'blocked',
-      kind: 'rate_limit',
-    });
-    const standings = { a: blocked(nowMs + 9_000), b: blocked(nowMs + 4_000), c: resting(nowMs + 99_000) };
-    const channels = [channel('a'), channel('b'), channel('c')];
-    const { order, ranks } = taken(channels, drawn(1), { standings });
-    expect(ranks.map(({ candidate }) => candidate.id)).toEqual(['c']);
-    expect(order.blockedUntilMs).toBe(nowMs + 4_000);
-  });
-
   it('offers a candidate whose cooldown is over as a probe only where another can serve', () => {
     const probe: Standing = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
     const standingsOf = (channels: ChannelRow[]) =>
@@ -148,17 +135,6 @@ describe('the order in which channels are tried', () => {
       ['b', undefined],
     ]);
     expect(standingsOf([channel('a')])).toEqual([['a', 'resting']]);
-  });
-
-  it('puts a probe that another call has behind those that can serve', () => {
-    const channels = [channel('a', { priority: 1 }), channel('b')];
-    const probe: Standing = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
-    const order = orderOf(channels, drawn(1), { standings: { a: probe } });
-    const rank = order.take();
-    if (rank) order.defer(rank);
-    expect(order.take()?.candidate.id).toBe('b');
-    expect(order.take()).toMatchObject({ candidate: { id: 'a' }, standing: { is: 'resting' } });
-    expect(order.take()).toBeUndefined();
   });
 
   it.each<[string, UpstreamFailure, string[]]>([

@@ -70,32 +70,6 @@ describe('failover before the first content', () => {
     expect(rig.health.writes).toEqual([]);
   });
 
-  it.each([
-    [
-      { dialect: 'responses' },
-      {
-        type: 'response.failed',
-        response: { status: 'failed', error: { code: 'invalid_prompt', message: 'bad' } },
-      },
-    ],
-    [{ dialect: 'messages' }, { type: 'error', error: { type: 'invalid_request_error', message: 'bad' } }],
-    [{}, { error: { type: 'invalid_request_error', code: 'invalid_value', message: 'bad' } }],
-  ])('nor on one that the answer itself names, and counts nothing: %j', async (row, event) => {
-    const rig = new CoreRig({
-      channels: [
-        { id: 'first', priority: 2, ...row },
-        { id: 'second', priority: 1 },
-      ],
-    });
-    for (let call = 1; call <= 3; call += 1) {
-      rig.upstream({ steps: [data(event)] });
-      const answer = await rig.post(ask);
-      expect([answer.status, answer.headers['x-relay-attempts']]).toEqual([400, '1']);
-      expect(rig.sent).toHaveLength(call);
-    }
-    expect(rig.health.writes).toEqual([]);
-  });
-
   it('never calls a second channel after the first content', async () => {
     const rig = new CoreRig(two).upstream({ steps: [delta('a'), reset] }, good);
     const answer = await rig.post(ask);
@@ -202,12 +176,5 @@ describe('a JSON answer that breaks off after content', () => {
       { channel: 'first', outcome: expect.stringMatching(/^upstream_/) },
       { channel: 'second', outcome: 'answered' },
     ]);
-  });
-
-  it('is tried on three channels at most, and is then an error that says not to repeat it', async () => {
-    const rig = new CoreRig(four).upstream({ steps: [first, reset] });
-    const answer = await rig.post(whole);
-    expect([answer.status, answer.headers['x-should-retry']]).toEqual([502, 'false']);
-    expect(rig.sent).toHaveLength(3);
   });
 });

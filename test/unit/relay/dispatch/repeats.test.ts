@@ -1,7 +1,6 @@
 /** Repeats of a refused request on the same candidate, and candidates that cannot carry a call. */
 import { describe, expect, it, vi } from 'vitest';
 import { CoreRig, data, hello, type UpstreamScript } from '../../../support/core-rig.ts';
-import { startLoop, turn2, withState } from '../state/tool-loop.ts';
 
 vi.mock('../../../../shared/upstreams/dialects/dialects.ts', async () => {
   const { statefulRegistry } = await import('../../../support/stateful-dialects.ts');
@@ -87,16 +86,6 @@ describe('a call with tools that is refused for its dialect', () => {
     expect([answer.status, rig.sent.length]).toEqual([400, 1]);
     expect(rig.learned.written).toEqual([]);
   });
-
-  it.each([
-    ['another status', 422, {}],
-    ['another dialect than the usual one', 400, { dialect: 'responses' }],
-  ])('is not repeated under %s', async (_case, status, row) => {
-    const words = { message: 'Use /v1/responses or /v1/chat/completions.' };
-    const rig = new CoreRig({ channels: [row] }).upstream(refusal(words, status), good);
-    expect((await rig.post({ ...ask, tools })).status).toBe(status);
-    expect(rig.sent).toHaveLength(1);
-  });
 });
 
 describe('a refused part of a request', () => {
@@ -131,31 +120,12 @@ describe('a refused part of a request', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
-  it('state: the answer says that it was left out', async () => {
-    const rig = new CoreRig();
-    await startLoop(rig);
-    const answer = await rig.upstream(foreignState, withState).post(turn2());
-    expect(rig.sent.at(-1)?.json['x_states']).toEqual([]);
-    expect(answer.headers['x-relay-dropped']).toBe('reasoning');
-  });
-
   it('limit: one that was refused is not sent again, a lower one is', async () => {
     const rig = new CoreRig().upstream(limitTooLarge, good);
     await rig.post({ ...ask, max_tokens: 100_000 });
     await rig.post({ ...ask, max_tokens: 131_072 });
     await rig.post({ ...ask, max_tokens: 131_071 });
     expect(rig.sent.map(({ json }) => json['max_tokens'])).toEqual([100_000, undefined, undefined, 131_071]);
-  });
-
-  it('limit: one that the prompt leaves no room for teaches no more than a warning', async () => {
-    const noRoom = refusal({
-      message: "max_tokens is too large: 9000. This model's maximum context length is 8192 tokens.",
-    });
-    const rig = new CoreRig().upstream(noRoom, good);
-    await rig.post({ ...ask, max_tokens: 9_000 });
-    await rig.post({ ...ask, max_tokens: 9_000 });
-    expect(rig.learned.written).toMatchObject([{ fact: 'limit_over_context:16384' }]);
-    expect(rig.sent.at(-1)?.json['max_tokens']).toBe(9_000);
   });
 
   it('is found in an error of the answer before its first content, not after it', async () => {

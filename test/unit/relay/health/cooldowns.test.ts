@@ -98,19 +98,6 @@ describe('a candidate at rest', () => {
     expect(await asked(rig)).toBe('first 200');
   });
 
-  it('rests again at once when its probe fails, and the next probe is of another account', async () => {
-    const rig = new CoreRig({ ...two, keys });
-    await rig.health.set('first', { kind: 'failing', untilMs: rig.clock.now() - 1 });
-    rig.upstream({ status: 500 }, good);
-    expect(await asked(rig)).toBe('first second 200');
-    expect(rig.health.of('first')).toMatchObject({ kind: 'failing', untilMs: rig.clock.now() + 30_000 });
-    expect(await asked(rig, asOther)).toBe('second 200');
-    await after(rig, 31);
-    expect(await asked(rig)).toBe('second 200');
-    expect(await asked(rig, asOther)).toBe('first 200');
-    expect(await asked(rig)).toBe('first 200');
-  });
-
   it.each<[string, UpstreamScript, number]>([
     ['a refusal of the content', { status: 403 }, 200],
     ['a silence before the first content', { steps: [hang] }, 200],

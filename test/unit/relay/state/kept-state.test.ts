@@ -1,7 +1,7 @@
 /** State of turns that the relay keeps, for clients that send back standard fields only. */
 import { describe, expect, it, vi } from 'vitest';
 import { CoreRig, hello, keyRow, type RigOptions } from '../../../support/core-rig.ts';
-import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+
 import { calling } from '../../../support/stateful-dialects.ts';
 import {
   calledTurn,
@@ -74,16 +74,6 @@ describe('the second turn of a tool loop', () => {
     expect(statesSent(rig)).toEqual([]);
   });
 
-  it('finds a state on its last day', async () => {
-    const rig = new CoreRig();
-    await startLoop(rig);
-    await rig.clock.run(rig.clock.sleep(days(29)));
-    const fresh = new CoreRig({ beside: rig }).upstream(withState);
-    fresh.learned.readAtMs = Infinity;
-    await fresh.post(turn2());
-    expect(statesSent(fresh)).toEqual(kept);
-  });
-
   it.each([
     [
       'a call',
@@ -124,18 +114,6 @@ describe('a model that needs no state', () => {
     expect(rig.turnStates.puts).toBe(0);
     expect(rig.turnStates.reads).toEqual([]);
     expect(rig.learned.written).toEqual([]);
-  });
-
-  it('causes none later while the facts are fresh, and one where they are not', async () => {
-    const rig = new CoreRig().upstream(plain);
-    await rig.post(turn1);
-    await rig.clock.run(rig.clock.sleep(60_000));
-    rig.learned.readAtMs = rig.clock.now() - 5_000;
-    await rig.post(turn2());
-    expect(rig.turnStates.reads).toEqual([]);
-    await rig.upstream({ steps: hello }).clock.run(rig.clock.sleep(60_000));
-    for (let turn = 0; turn < 3; turn += 1) await rig.post(turn2());
-    expect(rig.turnStates.reads).toHaveLength(1);
   });
 
   it('causes one read in an environment that knows nothing of it yet', async () => {
@@ -189,15 +167,6 @@ describe('a store that fails', () => {
     );
     await rig.upstream({ steps: calling(callId, { noise }) }).post(turn1);
     expect(rig.events[0]?.fields['why']).toBe('too_large');
-  });
-
-  it('lets a turn go up without its state when it cannot be read', async () => {
-    const rig = new CoreRig();
-    await startLoop(rig);
-    rig.turnStates.before = () => Promise.reject(new StoreUnavailable());
-    expect((await rig.upstream({ steps: hello }).post(turn2())).status).toBe(200);
-    expect(statesSent(rig)).toEqual([]);
-    expect(rig.events[0]?.fields['why']).toBe('read_failed');
   });
 
   it('holds a turn up for a second at most', async () => {

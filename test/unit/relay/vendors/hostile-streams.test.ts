@@ -169,15 +169,6 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
     },
   );
 
-  it.each(others)('events of %s among its own change nothing', async (other) => {
-    const steps = [...own.text('hello'), ...spoken[other].text('INTRUDER'), ...own.end];
-    const { answer } = await answered(way, { steps });
-    expect(answer.status).toBe(200);
-    expect(answer.text).toContain('hello');
-    expect(answer.text).not.toContain('INTRUDER');
-    expect(codes(answer)).toEqual([]);
-  });
-
   it('an error event after content ends the answer with the error, and what the client was given is charged', async () => {
     const { answer, charged } = await answered(way, { steps: [...own.text('some words'), ...own.error] });
     expect([answer.status, codes(answer), charged]).toEqual([
@@ -196,14 +187,6 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
     // Of Chat Completions the mark is the end.
     const isWhole = way.dialect === 'chat' && case_ === '[DONE] alone';
     expect(codes(answer)).toEqual(isWhole ? [] : [failedWithin(way)]);
-  });
-
-  it('calls with one id get ids of their own, and both are given', async () => {
-    const steps = [...own.call('same:0', 0), ...own.call('same:0', 1), ...own.end];
-    const { answer } = await answered(way, { steps });
-    const field = way.path === '/v1/responses' ? 'call_id' : 'id';
-    const ids = [...answer.text.matchAll(new RegExp(`"${field}":"(call_[^"]+)"`, 'g'))].map(([, id]) => id);
-    expect(new Set(ids).size).toBe(2);
   });
 
   it('100 MB of thinking end in an error that is charged once, and no more is read than a bound', async () => {
