@@ -52,7 +52,7 @@ export class PlaygroundTurn {
   readonly #meta = element('p', { className: 'meta soft' });
   readonly #box: HTMLElement;
   readonly #text: GrowingText;
-  readonly #pictures: AnswerPictures;
+  readonly addPictures: (parts: readonly unknown[]) => void;
   #thinking: GrowingText | undefined;
   readonly #calls: { call: ToolCall; shown: GrowingText; result: HTMLTextAreaElement }[] = [];
 
@@ -68,7 +68,7 @@ export class PlaygroundTurn {
     ]);
     byId('turns').append(this.#box);
     this.#text = new GrowingText(place);
-    this.#pictures = new AnswerPictures(shown);
+    this.addPictures = picturesIn(shown);
   }
 
   get text(): string {
@@ -86,10 +86,6 @@ export class PlaygroundTurn {
 
   add(text: string): void {
     this.#text.add(text);
-  }
-
-  addPictures(parts: readonly unknown[]): void {
-    this.#pictures.add(parts);
   }
 
   think(text: string): void {
@@ -154,9 +150,8 @@ const sideMax = 1_568;
 
 export const isPicture = ({ type }: File): boolean => kinds.test(type);
 
-export async function dataUrlOf(file: File): Promise<string> {
-  return file.size <= bytesMax ? readAsUrl(file) : smaller(file);
-}
+export const dataUrlOf = (file: File): Promise<string> =>
+  file.size <= bytesMax ? readAsUrl(file) : smaller(file);
 
 const readAsUrl = (file: Blob): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -183,46 +178,32 @@ const picturesMax = 8;
 const charactersMax = 24_000_000;
 const namedCharacters = 200;
 
-class AnswerPictures {
-  readonly #place: HTMLElement;
-  #count = 0;
-  #characters = 0;
-  #left = 0;
-  readonly #rest = element('p', { className: 'soft' });
-
-  /** @param place is filled, and hidden while it is empty */
-  constructor(place: HTMLElement) {
-    this.#place = place;
-    place.hidden = true;
-    place.append(this.#rest);
-  }
-
-  add(parts: readonly unknown[]): void {
-    for (const part of parts) {
-      const url = urlOf(part);
-      if (url === undefined) continue;
-      this.#place.hidden = false;
-      if (this.#count >= picturesMax || this.#characters + url.length > charactersMax) this.#left += 1;
-      else this.#rest.before(this.#made(url));
-    }
-    if (this.#left > 0) this.#rest.textContent = `${plural(this.#left, 'more picture')} not shown.`;
-  }
-
-  #made(url: string): HTMLElement {
-    this.#count += 1;
+/** @returns adds pictures of an answer to a place, which is hidden while it is empty */
+function picturesIn(place: HTMLElement): (parts: readonly unknown[]) => void {
+  const rest = element('p', { className: 'soft' });
+  let [count, characters, left] = [0, 0, 0];
+  const made = (url: string): HTMLElement => {
+    count += 1;
     if (!shown.test(url)) {
       const named = element('code', {}, [url.slice(0, namedCharacters)]);
       return element('p', { className: 'soft' }, ['Not loaded: ', named]);
     }
-    this.#characters += url.length;
-    const picture = element('img', {
-      src: url,
-      alt: `Picture ${this.#count} of the answer`,
-      decoding: 'async',
-    });
+    characters += url.length;
+    const picture = element('img', { src: url, alt: `Picture ${count} of the answer`, decoding: 'async' });
     picture.addEventListener('error', () => picture.replaceWith('A picture that cannot be shown'));
     return picture;
-  }
+  };
+  place.hidden = true;
+  place.append(rest);
+  return (parts) => {
+    for (const url of parts.map(urlOf)) {
+      if (url === undefined) continue;
+      place.hidden = false;
+      if (count >= picturesMax || characters + url.length > charactersMax) left += 1;
+      else rest.before(made(url));
+    }
+    if (left > 0) rest.textContent = `${plural(left, 'more picture')} not shown.`;
+  };
 }
 
 function urlOf(part: unknown): string | undefined {
@@ -273,15 +254,14 @@ export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerato
 }
 
 function parsed(data: string): Chunk {
-  let value: unknown;
+  let chunk: Chunk | null = null;
   try {
-    value = JSON.parse(data);
+    chunk = JSON.parse(data) as Chunk | null;
   } catch {
-    throw new Error('the answer is not in the form of a stream');
+    // As below.
   }
-  if (typeof value !== 'object' || value === null)
+  if (typeof chunk !== 'object' || chunk === null)
     throw new Error('the answer is not in the form of a stream');
-  const chunk = value as Chunk;
   if (chunk.error) throw new Error(chunk.error.message ?? 'the answer failed');
   return chunk;
 }

@@ -26,7 +26,7 @@ import {
   type WaitOption,
 } from '../config-writing.ts';
 import { parseCount, parseMoment, parseNumber } from '../option-values.ts';
-import type { Column, Terminal } from '../terminal.ts';
+import { textTable, type Column, type Terminal } from '../terminal.ts';
 import { readTextFile, writeTextFile } from '../text-files.ts';
 import { chargeTable } from './charge.ts';
 
@@ -211,13 +211,13 @@ function printVersion(
   { snapshot, settings }: ShownVersion,
 ): void {
   if (format === 'json') return printJson(snapshot);
-  const { version, publishedAt, charges, plans, models } = snapshot;
+  const { version, publishedAt, channels, charges, plans, models } = snapshot;
   print(`version ${version}, published ${isoTime(publishedAt * 1000)}`);
   print(`models: ${models.join(' ') || 'none'}`);
   const tables = [
-    channelTable(snapshot),
+    textTable(channelColumns, channels),
     chargeTable(charges),
-    planTable(plans),
+    textTable(planColumns, plans),
     [['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])],
   ];
   for (const table of tables) {
@@ -226,24 +226,22 @@ function printVersion(
   }
 }
 
-const planTable = (plans: Snapshot['plans']): string[][] => [
-  ['PLAN', 'PRICE', 'ENTRIES'],
-  ...plans.map(({ level, price, items }) => [
-    String(level),
-    String(price),
-    items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
-  ]),
+const planColumns: Column<Snapshot['plans'][number]>[] = [
+  ['', 'PLAN', ({ level }) => level],
+  ['', 'PRICE', ({ price }) => price],
+  [
+    '',
+    'ENTRIES',
+    ({ items }) => items.map(({ id, value }) => `${id} ${value < 0 ? 'unlimited' : value}`).join(', '),
+  ],
 ];
 
-const channelTable = ({ channels }: Snapshot): string[][] => [
-  ['CHANNEL', 'TYPE', 'PRIORITY', 'WEIGHT', 'ENDPOINT', 'SECRET', 'MODELS'],
-  ...channels.map(({ id, type, priority, weight, endpoint, secret, models }) => [
-    id,
-    type,
-    String(priority),
-    String(weight),
-    endpoint,
-    [secret ?? []].flat().join(' ') || '-',
-    models.join(' '),
-  ]),
+const channelColumns: Column<Snapshot['channels'][number]>[] = [
+  ['', 'CHANNEL', ({ id }) => id],
+  ['', 'TYPE', ({ type }) => type],
+  ['', 'PRIORITY', ({ priority }) => priority],
+  ['', 'WEIGHT', ({ weight }) => weight],
+  ['', 'ENDPOINT', ({ endpoint }) => endpoint],
+  ['', 'SECRET', ({ secret }) => [secret ?? []].flat()],
+  ['', 'MODELS', ({ models }) => models],
 ];
