@@ -82,11 +82,9 @@ it('the log of calls is searched by support and operators in the groups of funct
   const groups = statementsOf('support')
     .flatMap(permissionsOf)
     .filter((each) => each.startsWith('logs:StartQuery'));
-  expect(groups.map((each) => /Functions(\w+)Logs/.exec(each)?.[1]).toSorted()).toEqual([
-    'background',
-    'chat',
-    'responses',
-  ]);
+  expect(new Set(groups.map((each) => /Functions(\w+)Logs/.exec(each)?.[1]))).toEqual(
+    new Set(['background', 'chat', 'responses']),
+  );
   for (const name of ['support', 'operator'] as const)
     for (const group of ['relay-test-FunctionschatLogs9F822A8D-AbCdEfGhIjKl', '/aws/lambda/other'])
       expect(isAllowed(name, 'logs:StartQuery', arnOf('logs', `log-group:${group}:*`))).toBe(false);

@@ -87,7 +87,7 @@ export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promis
       grant_id: `invoice-${4000 + at}`,
       amount: 100 + at,
       reason: 'paid by card',
-      ...(at !== 39 && { _applied: '2026-11-01T08:00:00Z' }),
+      _applied: at === 39 ? undefined : '2026-11-01T08:00:00Z',
     })),
     ledger: range(size.rows).map((at) => ledgerRow(at, size)),
   };
@@ -97,7 +97,7 @@ export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promis
 }
 
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
-const operator = { _by: 'arn:aws:sts::111122223333:assumed-role/relay-operator/li' };
+const operator = 'arn:aws:sts::111122223333:assumed-role/relay-operator/li';
 
 /** Each channel has every n-th model, and each model two channels. */
 const serves = (channel: number, model: number, { channels }: RelaySize): boolean =>
@@ -105,7 +105,7 @@ const serves = (channel: number, model: number, { channels }: RelaySize): boolea
 
 const channelRows = (size: RelaySize): Row[] =>
   range(size.channels).map((at) => ({
-    ...operator,
+    _by: operator,
     id: `upstream-${at}`,
     name: `Vendor ${at}, team account`,
     endpoint: `https://api.vendor-${at}.example.com/v1`,
@@ -129,7 +129,7 @@ const planItem = (level: number, models: number): Row => ({
 });
 
 const accountRow = (at: number): Row => ({
-  ...operator,
+  _by: operator,
   account: accountAt(at),
   ...(at % 40 === 0 && { plan: { level: 1, since: '2026-01-01' } }),
   ...(at % 97 === 0 && { note: 'pays by invoice, talk to Wei before switching off' }),
@@ -138,7 +138,7 @@ const accountRow = (at: number): Row => ({
 });
 
 const keyRow = (at: number): Row => ({
-  ...operator,
+  _by: operator,
   hash: hashOf(at + 1),
   account: accountAt(at),
   hint: `sk-${hashOf(at + 1).slice(4, 8)}...${hashOf(at + 1).slice(-4)}`,
@@ -190,11 +190,12 @@ const figures = (calls: number, seed: number): Row => ({
 });
 
 const monthRows = ({ accounts, nowMs }: RelaySize): Row[] =>
-  range(accounts).map((at) => ({
-    ...monthFigures(Math.floor(noise(at) * 4000), at),
-    id: `month#${dayAt(nowMs).slice(0, 7)}`,
-    period: `account#${accountAt(at)}`,
-  }));
+  range(accounts).map((at) =>
+    Object.assign(monthFigures(Math.floor(noise(at) * 4000), at), {
+      id: `month#${dayAt(nowMs).slice(0, 7)}`,
+      period: `account#${accountAt(at)}`,
+    }),
+  );
 
 /** Eight days: comparisons of edits look back on seven, lists of channels on as many as they may. */
 const servedRows = (size: RelaySize): Row[] =>
@@ -206,7 +207,7 @@ const servedRows = (size: RelaySize): Row[] =>
           const day = dayAt(size.nowMs - back * dayMs);
           const period = `day#${day}#${modelAt(model)}#upstream-${channel}`;
           const calls = 20 + Math.floor(noise(model + channel) * 900);
-          return { ...figures(calls, model), id: 'served', period, day };
+          return Object.assign(figures(calls, model), { id: 'served', period, day });
         }),
     ),
   );
@@ -215,12 +216,11 @@ const minuteRows = ({ nowMs }: RelaySize): Row[] =>
   range(24 * 60).map((back) => {
     const iso = new Date(Math.floor(nowMs / 60_000 - back) * 60_000).toISOString();
     const calls = Math.floor(60 + 40 * Math.sin(back / 40) + 25 * noise(back));
-    return {
-      ...figures(calls, back),
+    return Object.assign(figures(calls, back), {
       id: `minutes#${iso.slice(0, 10)}`,
       period: `minute#${iso.slice(0, 16)}`,
       expires: Math.floor(nowMs / 1000) + 172_800,
-    };
+    });
   });
 
 /** The first account called 20 models for a month, the second all of them for ten days. */
@@ -233,12 +233,8 @@ const dayRows = ({ models, nowMs }: RelaySize): Row[] =>
       range(called).map((model) => {
         const day = dayAt(nowMs - back * dayMs);
         const period = `day#${day}#${modelAt(model)}`;
-        return {
-          ...figures(Math.floor(noise(model + back) * 300), back),
-          id: `account#${account}`,
-          period,
-          day,
-        };
+        const calls = Math.floor(noise(model + back) * 300);
+        return Object.assign(figures(calls, back), { id: `account#${account}`, period, day });
       }),
     ),
   );
@@ -270,5 +266,5 @@ export const put = (client: DynamoDBClient, table: TableName, rows: Row[]): Prom
   bulkWrite(
     client,
     physicalTableName('relay', table),
-    rows.map((row) => marshall(row)),
+    rows.map((row) => marshall(row, { removeUndefinedValues: true })),
   );

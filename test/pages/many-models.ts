@@ -26,16 +26,17 @@ export function manyModels(nowMs: number): { snapshot: Partial<Snapshot>; settin
     'a-model-with-a-name.that:goes/on-and-on_without.any:place-to-break_it-until-the-limit-of-one-hundred-and-twenty-eight-char',
   ];
   const priced = { type: 'token-billing' as const, anonymous: false };
-  const charges = models.slice(0, -2).map((model, at) => ({
-    ...priced,
-    id: at + 1,
-    models: [model],
-    input: ((at % 9) + 1) / 1000,
-    output: ((at % 7) + 2) / 250,
-    cached_input: at % 3 > 0 ? ((at % 9) + 1) / 10_000 : undefined,
-    cache_write: at >= 40 && at < 64 ? ((at % 9) + 1) / 800 : undefined,
-    tiers: at % 60 === 5 ? [{ above: 200_000, input: 0.02, output: 0.05 }] : undefined,
-  }));
+  const charges = models.slice(0, -2).map((model, at) =>
+    Object.assign({}, priced, {
+      id: at + 1,
+      models: [model],
+      input: ((at % 9) + 1) / 1000,
+      output: ((at % 7) + 2) / 250,
+      cached_input: at % 3 > 0 ? ((at % 9) + 1) / 10_000 : undefined,
+      cache_write: at >= 40 && at < 64 ? ((at % 9) + 1) / 800 : undefined,
+      tiers: at % 60 === 5 ? [{ above: 200_000, input: 0.02, output: 0.05 }] : undefined,
+    }),
+  );
   const nextYear = Date.UTC(new Date(nowMs).getUTCFullYear() + 1, 0, 1);
   const item = (id: string, name: string, value: number, ...covered: string[]) => ({
     id,

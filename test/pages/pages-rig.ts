@@ -35,13 +35,11 @@ export function pagesRig(prepare: (server: PagesServer) => void) {
   };
 }
 
-/** On a phone and a screen, light and dark. `show` opens the page, until all is there. */
+/** On a phone in the dark, and on a screen. `show` opens the page, until all is there. */
 export const looksSound = (show: (options: BrowserContextOptions) => Promise<Opened>): void =>
   it.each([
-    [375, 'light'],
     [375, 'dark'],
     [1280, 'light'],
-    [1280, 'dark'],
   ] as const)(
     'at %i px in %s has no fault of access and no part beyond the edge',
     async (width, colorScheme) => {

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { PassThrough, Readable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, GetCommand } from '@aws-sdk/lib-dynamodb';
@@ -19,6 +19,7 @@ import {
 } from '../../support/scripted-upstream.ts';
 import type { TableName } from '../../../shared/tables/table-names.ts';
 import { put } from '../../console/large-relay.ts';
+import { runOps } from '../../ops/run-ops.ts';
 import { chunk, usageChunk } from '../../support/upstream-frames.ts';
 import { frames } from '../../support/upstream-scripts.ts';
 import { KeptOutput } from '../../support/kept-output.ts';
@@ -191,19 +192,16 @@ export class DailyRelay {
 
   /** A command that is no step of a task: what it prints on standard output. */
   async quietly(words: string): Promise<string> {
-    const output = new KeptOutput();
-    const errors = new KeptOutput();
-    const code = await this.#run(wordsOf(words, this.named), { output, errors, input: Readable.from(['']) });
-    if (code !== 0) throw new Error(`${words} ended with ${code}: ${errors.text}`);
-    return output.text;
+    const { code, output, errors } = await runOps(this.#wordsOf(words), this.#environment());
+    if (code !== 0) throw new Error(`${words} ended with ${code}: ${errors}`);
+    return output;
   }
 
   /** What the relay makes of a customer's key. */
   async check(account: string): Promise<Done> {
-    const screen = new KeptOutput();
-    const input = Readable.from([this.named[`${account}Key`]]);
-    const code = await this.#run(['key', 'check'], { input, output: screen, errors: screen });
-    return { code, screen: screen.text };
+    const key = this.named[`${account}Key`];
+    const { code, output, errors } = await runOps(['key', 'check'], this.#environment(), key);
+    return { code, screen: output + errors };
   }
 
   /** Runs a line of the page before a person who answers each question with yes. */
@@ -218,23 +216,24 @@ export class DailyRelay {
       answered = asked;
       input.write('y\r');
     });
-    const code = await this.#run(wordsOf(words, this.named), { input, output: screen, errors: screen });
+    const streams = { input, output: screen, errors: screen, environment: this.#environment() };
+    const code = await runProgram(this.#wordsOf(words), streams);
     const account = /^customer new (\w+)/.exec(words)?.[1];
     if (account !== undefined) this.named[`${account}Key`] = String(/sk-[\w-]{48}/.exec(screen.text)?.[0]);
     return { code, screen: stripVTControlCharacters(screen.text) };
   }
 
-  async #run(
-    words: string[],
-    streams: Omit<Parameters<typeof runProgram>[1], 'environment'>,
-  ): Promise<number> {
-    const placed = words.map((word) =>
-      /^[\w-]+\.(csv|html|json)$/.test(word) ? path.join(this.folder, word) : word,
-    );
-    return runProgram(placed, {
-      ...streams,
-      environment: this.#environment(),
-    });
+  /** As a shell splits a line: quotes, names in place of which there is a value, files of this folder. */
+  #wordsOf(line: string): string[] {
+    const parts = line.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
+    return parts
+      .map((word) =>
+        word.replaceAll(
+          /'([^']*)'|"([^"]*)"|[^"']+/g,
+          (bare, single?: string, double?: string) => single ?? filledIn(double ?? bare, this.named),
+        ),
+      )
+      .map((word) => (/^[\w-]+\.(csv|html|json)$/.test(word) ? path.join(this.folder, word) : word));
   }
 }
 
@@ -244,17 +243,6 @@ function nextMonday(): string {
   const days = ((8 - now.getUTCDay()) % 7) + 7;
   const day = new Date(now.getTime() + days * 86_400_000);
   return `${day.toISOString().slice(0, 10)}T00:00:00+08:00`;
-}
-
-/** As a shell splits a line: quotes, and names in place of which there is a value. */
-function wordsOf(line: string, named: Record<string, string>): string[] {
-  const parts = line.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
-  return parts.map((word) =>
-    word.replaceAll(
-      /'([^']*)'|"([^"]*)"|[^"']+/g,
-      (bare, single?: string, double?: string) => single ?? filledIn(double ?? bare, named),
-    ),
-  );
 }
 
 /** Throws for a name without a value. */

@@ -14,6 +14,7 @@ import {
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
@@ -225,7 +226,7 @@ prices already are left alone.`,
 type PriceOptions = WaitOption & { from?: string; cached?: number };
 
 async function planSet(
-  ports: Parameters<typeof planSetRow>[0] & Parameters<typeof planAnnouncePrice>[0],
+  ports: OperatorPorts,
   written: string,
   { attributes, from }: { attributes: string[]; from: string | undefined },
 ) {

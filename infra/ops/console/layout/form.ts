@@ -213,7 +213,6 @@ export const seenField = (mark: string): Field => ({ name: 'seen', label: '', ki
 /** The fields of a row, those without a field of their own as JSON. */
 export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp: Content): Field[] => {
   const others = Object.entries(row).filter(([name]) => isOther(name, own));
-  const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
   return [
     ...rowFields(own, row),
     {
@@ -225,6 +224,8 @@ export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp
     },
   ];
 };
+
+const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
 
 /** What was typed into them, over a row: undefined removes an attribute. Fields that are kept stay as they are. */
 export function typedWholeRow(

@@ -172,7 +172,7 @@ const wordsOf = (value: number | null | undefined, words: (value: number) => str
 const round = (value: number): number => Math.round(value * 10) / 10;
 
 /** From 0 in at most five steps of 1, 2 or 5 times a power of ten. */
-export function ticksUpTo(most: number): number[] {
+function ticksUpTo(most: number): number[] {
   if (!(most > 0)) return [0, 1];
   const rough = most / 4;
   const power = 10 ** Math.floor(Math.log10(rough));

@@ -86,9 +86,10 @@ function fieldsOf(row: RawRow, channel?: ListedChannel): Field[] {
   const fields = wholeRowFields(own, row, othersHelp);
   if (channel?.state !== 'bad') return withMarks(fields, marksOf(row, channel));
   const help = 'Not shown while the row has a problem. Empty: it stays as it is.';
+  const isNoList = !Array.isArray(row['models']);
   const covered = fields.map((field): Field => {
-    if (hidden.has(field.name)) return { ...field, value: '', help };
-    return field.name === 'models' && !Array.isArray(row['models']) ? { ...field, value: '' } : field;
+    if (hidden.has(field.name)) return Object.assign({}, field, { value: '', help });
+    return field.name === 'models' && isNoList ? Object.assign({}, field, { value: '' }) : field;
   });
   return withMarks(covered, marksOf(row, channel));
 }
