@@ -3,12 +3,18 @@ import { CfnResource, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
-import { EventSourceMapping, FilterCriteria, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
+import {
+  EventSourceMapping,
+  FilterCriteria,
+  MetricType,
+  StartingPosition,
+  type IFunction,
+} from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct, type IConstruct } from 'constructs';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
-import { allow, type RelayFunctions, type RelayFunction } from './relay-functions.ts';
+import { allow, type RelayFunctions } from './relay-functions.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
 import type { RelayTables } from './relay-tables.ts';
 
@@ -21,7 +27,6 @@ export interface TriggersProps {
 /** One table's stream and the function that it invokes. */
 export interface StreamMapping {
   function: FunctionName;
-  stream: StreamTrigger;
   mapping: EventSourceMapping;
 }
 
@@ -37,18 +42,13 @@ function filterOf({ table, onlyIds, onlyNewWithPrefix: prefix }: StreamTrigger):
 export const emptyingProvider = (stack: Stack): IConstruct | undefined =>
   stack.node.tryFindChild('Custom::S3AutoDeleteObjectsCustomResourceProvider');
 
-interface MappingParts {
-  relayFunction: RelayFunction;
-  stream: StreamTrigger;
-  tables: RelayTables;
-}
-
 const failuresKept = Duration.days(90);
 
 export class Triggers extends Construct {
   /** Stores stream records without retries left, with the reason: one object per batch. */
   readonly failures: Bucket;
   readonly mappings: readonly StreamMapping[];
+  private readonly onFailure = { bind: () => ({ destination: this.failures.bucketArn }) };
 
   constructor(scope: Construct, id: string, props: TriggersProps) {
     super(scope, id);
@@ -66,14 +66,25 @@ export class Triggers extends Construct {
     });
     if (props.disposable) this.logsOfEmptying();
     const mappings: StreamMapping[] = [];
-    for (const [name, relayFunction] of props.functions.byName) {
+    for (const [name, { lambda }] of props.functions.byName) {
       const { streams = [], everyMinutes, eventSecondsMax } = functionDescriptions[name];
       for (const stream of streams) {
-        const mapping = this.mapping(name, { relayFunction, stream, tables: props.tables });
-        mappings.push({ function: name, stream, mapping });
+        const mapping = this.mapping(name, lambda, stream, props.tables.streamArn(stream.table));
+        mappings.push({ function: name, mapping });
       }
-      if (everyMinutes !== undefined) this.schedule(name, relayFunction, everyMinutes);
-      if (eventSecondsMax !== undefined) this.events(relayFunction, eventSecondsMax);
+      if (everyMinutes !== undefined)
+        new Rule(this, `${name}Schedule`, {
+          description: `Runs function ${name}`,
+          schedule: Schedule.rate(Duration.minutes(everyMinutes)),
+        }).addTarget(new LambdaFunction(lambda));
+      if (eventSecondsMax === undefined) continue;
+      // What an event names is stored, and its reservation is closed without it, so nothing is tried again.
+      for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
+      lambda.configureAsyncInvoke({
+        retryAttempts: 0,
+        maxEventAge: Duration.seconds(eventSecondsMax),
+        onFailure: this.onFailure,
+      });
     }
     this.mappings = mappings;
   }
@@ -89,14 +100,18 @@ export class Triggers extends Construct {
     handler.addPropertyOverride('LoggingConfig', { LogGroup: logGroup.logGroupName });
   }
 
-  private mapping(name: FunctionName, { relayFunction, stream, tables }: MappingParts): EventSourceMapping {
-    const { lambda } = relayFunction;
-    const streamArn = tables.streamArn(stream.table);
+  private mapping(
+    name: FunctionName,
+    lambda: IFunction,
+    stream: StreamTrigger,
+    streamArn: string,
+  ): EventSourceMapping {
     const filter = filterOf(stream);
     const id = `${stream.table}Stream`;
     // Replaces CDK's event source, which lets the role list all streams and read and write the whole bucket.
-    for (const statement of this.mappingGrants(streamArn, stream.keepsFailures))
-      lambda.addToRolePolicy(statement);
+    const read = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
+    lambda.addToRolePolicy(allow('dynamodb', read, streamArn));
+    if (stream.keepsFailures) for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
     // The first reader of a table has the id from before there were two: another one would replace its mapping.
     return new EventSourceMapping(this, this.node.tryFindChild(id) ? `${id}Of${name}` : id, {
       target: lambda,
@@ -112,16 +127,9 @@ export class Triggers extends Construct {
       bisectBatchOnError: true,
       retryAttempts: stream.retries,
       maxRecordAge: Duration.hours(stream.maxAgeHours),
-      ...(stream.keepsFailures && {
-        onFailure: { bind: () => ({ destination: this.failures.bucketArn }) },
-      }),
+      ...(stream.keepsFailures && { onFailure: this.onFailure }),
       metricsConfig: { metrics: [MetricType.EVENT_COUNT] },
     });
-  }
-
-  private mappingGrants(streamArn: string, keepsFailures: boolean): PolicyStatement[] {
-    const read = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
-    return [allow('dynamodb', read, streamArn), ...(keepsFailures ? this.failureGrants() : [])];
   }
 
   private failureGrants(): PolicyStatement[] {
@@ -129,23 +137,5 @@ export class Triggers extends Construct {
       allow('s3', ['ListBucket'], this.failures.bucketArn),
       allow('s3', ['PutObject'], this.failures.arnForObjects('*')),
     ];
-  }
-
-  /** What an event names is stored, and its reservation is closed without it, so nothing is tried again. */
-  private events({ lambda }: RelayFunction, secondsMax: number): void {
-    for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
-    lambda.configureAsyncInvoke({
-      retryAttempts: 0,
-      maxEventAge: Duration.seconds(secondsMax),
-      onFailure: { bind: () => ({ destination: this.failures.bucketArn }) },
-    });
-  }
-
-  private schedule(name: FunctionName, { lambda }: RelayFunction, minutes: number): void {
-    const rule = new Rule(this, `${name}Schedule`, {
-      description: `Runs function ${name}`,
-      schedule: Schedule.rate(Duration.minutes(minutes)),
-    });
-    rule.addTarget(new LambdaFunction(lambda));
   }
 }
