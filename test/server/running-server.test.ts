@@ -214,9 +214,10 @@ describe('one server process', { timeout: 300_000 }, () => {
     expect(said.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 'first upstream_timeout'));
     await until(async () => stack.lines.some((line) => line.includes(`pid ${pid} ended (0)`)));
     expect(stack.lines.find((line) => line.includes('server_ended'))).toContain('"unsettled":0');
-    const rows = await new MoneyReader(stack).ledger('leaving', kinds.length);
+    const reader = new MoneyReader(stack);
+    const rows = await reader.ledger('leaving', kinds.length);
     expect(rows.map((row) => row['kind'])).toEqual(kinds.map(() => 'settled'));
-    expect((await new MoneyReader(stack).account('leaving')).open).toBe(0);
+    await reader.settled('leaving');
 
     upstream.script((_call, reply) =>
       reply.end(framesOf(chunk({ role: 'assistant', content: 'again' }), chunk({}, 'stop'), usageChunk())),
