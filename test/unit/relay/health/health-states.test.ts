@@ -21,38 +21,34 @@ const limit = (seconds?: number): HealthEvent => ({
   restSeconds: seconds === undefined ? undefined : Math.min(seconds, 86_400),
   statedSeconds: seconds,
 });
+const say = (
+  type: 'succeeded' | 'refused_caller' | 'probe_claimed' | 'probe_released' | 'credentials_refused',
+) => ({
+  type,
+});
+const rate = (seconds: number, stated?: number): HealthEntry => ({
+  kind: 'rate_limit',
+  untilMs: at(seconds),
+  ...(stated !== undefined && { statedUntilMs: at(stated) }),
+});
+const unpaid: HealthEntry = { kind: 'credentials', untilMs: at(300) };
+const is = (
+  what: NonNullable<ReturnType<typeof standing>>['is'],
+  seconds: number,
+  kind: 'failing' | 'rate_limit' = 'failing',
+) => ({ is: what, untilMs: at(seconds), kind });
 const same = Symbol('the entry itself');
 
 describe('the health of a candidate after an event', () => {
   it.each<[string, HealthEntry | undefined, HealthEvent, HealthEntry | undefined | typeof same]>([
-    ['healthy, a rate limit', undefined, limit(), { kind: 'rate_limit', untilMs: at(15) }],
-    [
-      'healthy, with 30 s',
-      undefined,
-      limit(30),
-      { kind: 'rate_limit', untilMs: at(30), statedUntilMs: at(30) },
-    ],
-    ['healthy, with 1 s', undefined, limit(1), { kind: 'rate_limit', untilMs: at(15), statedUntilMs: at(1) }],
-    ['healthy, with 0 s', undefined, limit(0), { kind: 'rate_limit', untilMs: at(15) }],
-    [
-      'healthy, with three days',
-      undefined,
-      limit(259_200),
-      { kind: 'rate_limit', untilMs: at(86_400), statedUntilMs: at(259_200) },
-    ],
+    ['healthy, a rate limit', undefined, limit(), rate(15)],
+    ['healthy, with 30 s', undefined, limit(30), rate(30, 30)],
+    ['healthy, with 1 s', undefined, limit(1), rate(15, 1)],
+    ['healthy, with 0 s', undefined, limit(0), rate(15)],
+    ['healthy, with three days', undefined, limit(259_200), rate(86_400, 259_200)],
     ['at rest, a rate limit that ends a little later', rests(12), limit(), same],
-    [
-      'at rest, a rate limit that ends much later',
-      rests(3),
-      limit(),
-      { kind: 'rate_limit', untilMs: at(15) },
-    ],
-    [
-      'at rest for longer, a Retry-After',
-      rests(300, { kind: 'credentials' }),
-      limit(20),
-      { kind: 'rate_limit', untilMs: at(300), statedUntilMs: at(20) },
-    ],
+    ['at rest, a rate limit that ends much later', rests(3), limit(), rate(15)],
+    ['at rest for longer, a Retry-After', rests(300, { kind: 'credentials' }), limit(20), rate(300, 20)],
     [
       'blocked, a rate limit without a time',
       rests(40, { kind: 'rate_limit', statedUntilMs: at(40) }),
@@ -62,21 +58,11 @@ describe('the health of a candidate after an event', () => {
     [
       'blocked, a refused secret',
       rests(40, { kind: 'rate_limit', statedUntilMs: at(40) }),
-      { type: 'credentials_refused' },
-      { kind: 'credentials', untilMs: at(300), statedUntilMs: at(40) },
+      say('credentials_refused'),
+      { ...unpaid, statedUntilMs: at(40) },
     ],
-    [
-      'healthy, a refused secret',
-      undefined,
-      { type: 'credentials_refused' },
-      { kind: 'credentials', untilMs: at(300) },
-    ],
-    [
-      'failing for some, a refused secret',
-      failures(2, ['a']),
-      { type: 'credentials_refused' },
-      { kind: 'credentials', untilMs: at(300) },
-    ],
+    ['healthy, a refused secret', undefined, say('credentials_refused'), unpaid],
+    ['failing for some, a refused secret', failures(2, ['a']), say('credentials_refused'), unpaid],
     ['healthy, a failure', undefined, failedBy('a'), failures(1, ['a'], 0)],
     ['failed once, by the same account', failures(1, ['a']), failedBy('a'), failures(2, ['a'], 0)],
     ['failed once, by another', failures(1, ['a']), failedBy('b'), failures(2, ['a', 'b'], 0)],
@@ -111,29 +97,29 @@ describe('the health of a candidate after an event', () => {
     [
       'probed in vain, a claim',
       rests(-1, { failedBy: 'a' }),
-      { type: 'probe_claimed' },
+      say('probe_claimed'),
       rests(-1, { failedBy: 'a', probeUntilMs: at(60) }),
     ],
     ['its time long over, a failure', rests(-61), failedBy('a'), failures(1, ['a'], 0)],
-    ['failed twice, a success', failures(2, ['a', 'b']), { type: 'succeeded' }, undefined],
-    ['at rest, a success that may be older', rests(10), { type: 'succeeded' }, same],
-    ['its time over, a success', rests(-1, { probeUntilMs: at(50) }), { type: 'succeeded' }, undefined],
-    ['its time long over, a success', rests(-61), { type: 'succeeded' }, same],
-    ['healthy, a success', undefined, { type: 'succeeded' }, undefined],
-    ['failed twice, a refusal of a caller', failures(2, ['a']), { type: 'refused_caller' }, same],
-    ['its time over, a refusal of a caller', rests(-1), { type: 'refused_caller' }, undefined],
-    ['at rest, a claim', rests(1), { type: 'probe_claimed' }, same],
-    ['its time over, a claim', rests(-1), { type: 'probe_claimed' }, rests(-1, { probeUntilMs: at(60) })],
-    ['claimed, a claim', rests(-1, { probeUntilMs: at(1) }), { type: 'probe_claimed' }, same],
+    ['failed twice, a success', failures(2, ['a', 'b']), say('succeeded'), undefined],
+    ['at rest, a success that may be older', rests(10), say('succeeded'), same],
+    ['its time over, a success', rests(-1, { probeUntilMs: at(50) }), say('succeeded'), undefined],
+    ['its time long over, a success', rests(-61), say('succeeded'), same],
+    ['healthy, a success', undefined, say('succeeded'), undefined],
+    ['failed twice, a refusal of a caller', failures(2, ['a']), say('refused_caller'), same],
+    ['its time over, a refusal of a caller', rests(-1), say('refused_caller'), undefined],
+    ['at rest, a claim', rests(1), say('probe_claimed'), same],
+    ['its time over, a claim', rests(-1), say('probe_claimed'), rests(-1, { probeUntilMs: at(60) })],
+    ['claimed, a claim', rests(-1, { probeUntilMs: at(1) }), say('probe_claimed'), same],
     [
       'claimed long ago, a claim',
       rests(-70, { probeUntilMs: at(-1) }),
-      { type: 'probe_claimed' },
+      say('probe_claimed'),
       rests(-70, { probeUntilMs: at(60) }),
     ],
-    ['healthy, a claim', undefined, { type: 'probe_claimed' }, undefined],
-    ['claimed, a release', rests(-9, { probeUntilMs: at(50) }), { type: 'probe_released' }, rests(0)],
-    ['its time over, a release', rests(-9), { type: 'probe_released' }, same],
+    ['healthy, a claim', undefined, say('probe_claimed'), undefined],
+    ['claimed, a release', rests(-9, { probeUntilMs: at(50) }), say('probe_released'), rests(0)],
+    ['its time over, a release', rests(-9), say('probe_released'), same],
   ])('%s', (_case, entry, event, expected) => {
     const after = next(entry && Object.freeze(entry), event, nowMs);
     if (expected === same) expect(after).toBe(entry);
@@ -146,46 +132,16 @@ describe('where a candidate stands', () => {
   it.each<[string, HealthEntry | undefined, string, ReturnType<typeof standing>]>([
     ['healthy', undefined, 'a', undefined],
     ['failed less than three times', failures(2, ['a']), 'a', undefined],
-    [
-      'failed three times for this account',
-      failures(3, ['a'], -10),
-      'a',
-      { is: 'last', untilMs: at(20), kind: 'failing' },
-    ],
+    ['failed three times for this account', failures(3, ['a'], -10), 'a', is('last', 20)],
     ['failed three times for another', failures(3, ['a'], -10), 'b', undefined],
     ['failed three times half a minute ago', failures(3, ['a'], -30), 'a', undefined],
-    ['at rest', rests(5), 'a', { is: 'resting', untilMs: at(5), kind: 'failing' }],
-    ['blocked', rests(5, blocked), 'a', { is: 'blocked', untilMs: at(99), kind: 'rate_limit' }],
-    [
-      'blocked no more, at rest',
-      rests(5, { statedUntilMs: at(-1) }),
-      'a',
-      { is: 'resting', untilMs: at(5), kind: 'failing' },
-    ],
-    [
-      'its time over, whatever the upstream said',
-      rests(-1, blocked),
-      'a',
-      { is: 'probe', untilMs: at(-1), kind: 'rate_limit' },
-    ],
-    [
-      'probed by another',
-      rests(-1, { probeUntilMs: at(1) }),
-      'a',
-      { is: 'resting', untilMs: at(-1), kind: 'failing' },
-    ],
-    [
-      'its last probe failed for this account',
-      rests(-1, { failedBy: 'a' }),
-      'a',
-      { is: 'last', untilMs: at(-1), kind: 'failing' },
-    ],
-    [
-      'its last probe failed for another',
-      rests(-1, { failedBy: 'a' }),
-      'b',
-      { is: 'probe', untilMs: at(-1), kind: 'failing' },
-    ],
+    ['at rest', rests(5), 'a', is('resting', 5)],
+    ['blocked', rests(5, blocked), 'a', is('blocked', 99, 'rate_limit')],
+    ['blocked no more, at rest', rests(5, { statedUntilMs: at(-1) }), 'a', is('resting', 5)],
+    ['its time over, whatever the upstream said', rests(-1, blocked), 'a', is('probe', -1, 'rate_limit')],
+    ['probed by another', rests(-1, { probeUntilMs: at(1) }), 'a', is('resting', -1)],
+    ['its last probe failed for this account', rests(-1, { failedBy: 'a' }), 'a', is('last', -1)],
+    ['its last probe failed for another', rests(-1, { failedBy: 'a' }), 'b', is('probe', -1)],
     ['its time long over', rests(-60), 'a', undefined],
   ])('%s', (_case, entry, account, expected) => {
     expect(standing(entry, account, nowMs)).toEqual(expected);
