@@ -104,34 +104,31 @@ interface OpenClaim {
   isStored: boolean;
 }
 
+/** Its `keep` must never hold up the end of a call for long, nor fail it: without a kept result a repeat is refused. */
 const heldKey = (ports: ClaimPorts, call: ChatCall, { claim, keeps, isStored }: OpenClaim): HeldKey => ({
   keepsUpTo: keeps ? lengthMax : 0,
-  keep: async (result) => (keeps ? keepInTime(ports, call, { result, isStored }) : undefined),
+  keep: async (result) => {
+    if (!keeps) return;
+    const { clock, log } = ports;
+    const { identity, key, signal } = call;
+    const waitMs = signal.aborted ? hurriedMsMax : keepMsMax;
+    const work = keptResult(ports, call, result, isStored);
+    const why = await within(clock, waitMs, { work, late: 'write_late' });
+    if (why !== undefined)
+      log.event('result_not_kept', { request_id: identity.requestId, account: key.account, why });
+  },
   finish: (free) =>
     new Backoff(ports, call.signal.aborted ? hurriedMsMax : finishMsMax)
       .until(() => ports.idempotency.finish(claim, free))
       .catch((error: unknown) => ports.log.fault(call.identity.requestId, error)),
 });
 
-interface Keeping extends Pick<OpenClaim, 'isStored'> {
-  result: Parameters<ResultKeeper['keep']>[0];
-}
-
-/** Must never hold up the end of a call for long, nor fail it: without a kept result a repeat is refused. */
-async function keepInTime(ports: ClaimPorts, call: ChatCall, keeping: Keeping): Promise<void> {
-  const { clock, log } = ports;
-  const { identity, key, signal } = call;
-  const waitMs = signal.aborted ? hurriedMsMax : keepMsMax;
-  const why = await within(clock, waitMs, { work: keepResult(ports, call, keeping), late: 'write_late' });
-  if (why !== undefined)
-    log.event('result_not_kept', { request_id: identity.requestId, account: key.account, why });
-}
-
-/** Undefined: it is kept. Never rejects. */
-async function keepResult(
+/** Why it is not kept. Undefined: it is. Never rejects. */
+async function keptResult(
   { log, stored }: ClaimPorts,
   { identity, key }: ChatCall,
-  { result, isStored }: Keeping,
+  result: Parameters<ResultKeeper['keep']>[0],
+  isStored: boolean,
 ): Promise<string | undefined> {
   if (result === 'too_large') return result;
   const { requestId, created } = identity;
@@ -161,8 +158,8 @@ function taken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: boolean)
   const first = `The request ${reply.requestId}`;
   const headers = { 'x-should-retry': 'false' };
   if (reply.state === 'running') {
-    const again = { 'retry-after': againSeconds };
     const words = `${first} with this Idempotency-Key is still running.`;
+    const again = { 'retry-after': againSeconds };
     return keeps
       ? refuse('request_in_progress', `${words} Its answer is there for repeats once it is whole.`, {
           headers: again,
@@ -176,13 +173,8 @@ function taken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: boolean)
     const words = `${first} with this Idempotency-Key was completed and charged${why}`;
     return refuse('request_already_completed', words, { headers });
   }
-  const what = reply.differs === undefined ? 'body' : `'${reply.differs}'`;
-  return refuse(
-    'idempotency_key_reused',
-    `${first} used this Idempotency-Key with another ${what}. Use a new key.`,
-    {
-      ...(keeps && { param: reply.differs ?? 'Idempotency-Key' }),
-      headers,
-    },
-  );
+  const { differs } = reply;
+  const words = `${first} used this Idempotency-Key with another ${differs === undefined ? 'body' : `'${differs}'`}. Use a new key.`;
+  const param = keeps ? (differs ?? 'Idempotency-Key') : undefined;
+  return refuse('idempotency_key_reused', words, { param, headers });
 }

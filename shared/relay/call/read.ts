@@ -106,43 +106,40 @@ export async function readRequest(
   }
 }
 
-/** How old a key may be that refuses a model. */
-const keyAgeMsMax = 5_000;
-/** The same of what forbids to store: another environment may have just stored what the request goes on from. */
-const storageAgeMsMax = 1_000;
+interface RefusalAges {
+  keyMs?: number;
+  configMs?: number;
+}
+
 /**
- * The same of the configuration that has no such model: whoever adds one calls it as soon as the list has it. Names that
+ * How old a key or a configuration may be that refuses. Whoever adds a model calls it as soon as the list has it; names that
  * callers invent so cost an environment one read a second.
  */
-const modelsAgeMsMax = 1_000;
-
-interface SeenRefusal {
-  error: unknown;
-  /** As the client sent it. */
-  key: string;
-  /** What the checks have seen. */
-  seen: Caller;
-}
+const refusalAges: Record<string, RefusalAges> = {
+  model_not_found: { configMs: 1_000 },
+  model_not_allowed: { keyMs: 5_000 },
+  official_not_allowed: { keyMs: 5_000 },
+};
+/** Of what forbids to store: another environment may have just stored what the request goes on from. */
+const storageAges: RefusalAges = { keyMs: 1_000, configMs: 1_000 };
 
 /**
  * Whether what a refusal was decided from is another one by now, so that the checks are worth a repeat. The checks then
  * find it: the stores of keys and of the configuration keep it. Throws StoreUnavailable when it cannot be read.
+ * @param key as the client sent it
+ * @param seen what the checks have seen
  */
-async function hasChanged(ports: ChatPorts, { error, key, seen }: SeenRefusal): Promise<boolean> {
-  const isOtherKey = async (ageMsMax: number): Promise<boolean> => {
-    const lookup = await ports.keys.find(key, ageMsMax);
-    return !('row' in lookup) || lookup.row !== seen.key;
-  };
-  if (error instanceof StorageNotAllowed)
-    return (
-      (await isOtherKey(storageAgeMsMax)) ||
-      (await ports.config.notOlderThan(storageAgeMsMax)) !== seen.snapshot
-    );
-  if (!(error instanceof Refusal)) return false;
-  const { code } = error.body.error;
-  if (code === 'model_not_found') return (await ports.config.notOlderThan(modelsAgeMsMax)) !== seen.snapshot;
-  if (code !== 'model_not_allowed' && code !== 'official_not_allowed') return false;
-  return isOtherKey(keyAgeMsMax);
+async function hasChanged(
+  { keys, config }: ChatPorts,
+  { error, key, seen }: { error: unknown; key: string; seen: Caller },
+): Promise<boolean> {
+  const ofRefusal = error instanceof Refusal ? refusalAges[error.body.error.code ?? ''] : undefined;
+  const { keyMs, configMs } = error instanceof StorageNotAllowed ? storageAges : (ofRefusal ?? {});
+  if (keyMs !== undefined) {
+    const lookup = await keys.find(key, keyMs);
+    if (!('row' in lookup) || lookup.row !== seen.key) return true;
+  }
+  return configMs !== undefined && (await config.notOlderThan(configMs)) !== seen.snapshot;
 }
 
 /** Checks path and method, whether the relay is closed, and the key. */
