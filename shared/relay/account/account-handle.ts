@@ -13,7 +13,14 @@ import type { Clock } from '../ports/host.ts';
 import { refusalAgeMsMax, type ConfigSource, type KeyStore } from '../ports/config-store.ts';
 import type { Log } from '../ports/telemetry.ts';
 import { accountDays, readDays, usagePage } from './account-usage.ts';
-import { parseYuan, yuanNumber, type WrittenRates, priceChanges } from '../../billing/price.ts';
+import {
+  parseYuan,
+  yuanNumber,
+  type WrittenRates,
+  type WrittenTier,
+  priceChanges,
+  type PriceChange,
+} from '../../billing/price.ts';
 import { budgetPeriod } from '../../billing/budget-period.ts';
 import { accountPlan, planEndedAt } from '../../billing/reservation.ts';
 import { emptyQuota, reservedOf, type QuotaItem } from '../../billing/quota-item.ts';
@@ -82,8 +89,6 @@ async function balance(
   return accountBody({ account, quota, key, snapshot, refusals, days, nowMs: ports.clock.now() });
 }
 
-// The answer of GET /v1/account: an account as its customer sees it.
-
 interface AccountFacts {
   /** Undefined: the account has no valid row and therefore no plan. */
   account: AccountRow | undefined;
@@ -111,21 +116,22 @@ export function accountBody(facts: AccountFacts): AccountBody {
     plan_ended_at: snapshot.settings.subscriptionEnabled ? planEndedAt(account?.plan, nowMs) : null,
     key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
     notices: shownNotices(snapshot.settings, nowMs),
-    price_changes: announced(snapshot, nowMs),
+    price_changes: priceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(announced),
     errors: accountErrors(facts.refusals),
     days: facts.days ?? null,
   };
 }
 
 /** Field by field: rows hold what is not public. */
-const announced = (snapshot: AccountFacts['snapshot'], nowMs: number): AccountPriceChange[] =>
-  priceChanges(snapshot.charges, offeredModels(snapshot, nowMs), nowMs).map(({ fromMs, rule, models }) => ({
-    from: seconds(fromMs),
-    models,
-    type: rule.type,
-    ...ratesOf(rule),
-    tiers: (rule.tiers ?? []).map((tier) => ({ above: tier.above, ...ratesOf(tier) })),
-  }));
+const announced = ({ fromMs, rule, models }: PriceChange): AccountPriceChange => ({
+  from: seconds(fromMs),
+  models,
+  type: rule.type,
+  ...ratesOf(rule),
+  tiers: (rule.tiers ?? []).map(announcedTier),
+});
+
+const announcedTier = (tier: WrittenTier) => ({ above: tier.above, ...ratesOf(tier) });
 
 const ratesOf = ({ input, output, ...parts }: WrittenRates) => ({
   input,
@@ -151,8 +157,6 @@ function budget({ budget: row }: KeyRow, timeZone = 'UTC', nowMs: number): Accou
 }
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
-
-// What of an account's calls was refused or failed, as its customer sees it.
 
 /** Newest hour first. */
 const accountErrors = (hours: readonly HourOfRefusals[]): AccountErrors[] =>

@@ -128,8 +128,6 @@ function usageEntry(row: LedgerRow): UsageEntry {
   };
 }
 
-// Counts in the query of an account's routes.
-
 /** A whole number from 1 to `max`, with no more digits than it; undefined: there is none. Throws an InvalidRequest. */
 function countParameter(query: URLSearchParams, name: string, max: number): number | undefined {
   const written = query.get(name);

@@ -121,8 +121,6 @@ export function lowBalance({
 /** The account of an item of `quotas`: a part beyond the first is `<account>#<number>`. */
 export const accountOfPart = (key: string): string => key.replace(/#\d+$/, '');
 
-// Makes notices: an id that sorts by time, and the time.
-
 export interface NoticeParts {
   clock: Pick<Clock, 'now'>;
   ids: Ids;

@@ -141,8 +141,6 @@ function targetOf(
   return { kind: 'webhook', url, signs: secret, ...(!own && row && { account: row.account }) };
 }
 
-/** When a notice is tried again, and when it is given up. Pure. */
-
 /** Seconds from the begin of one try to the next. The first is above the 10 s that a try may take. */
 const delaysSeconds = [30, 60, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800];
 

@@ -32,7 +32,11 @@ import { validateAccountRow } from '../../config/rows/alerted-account.ts';
 import { validateKeyRow } from '../../config/rows/key-row.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 
-interface ConfigPublisherPorts {
+/** The options are those of the deployment. */
+interface ConfigPublisherPorts extends Pick<
+  CompileOptions,
+  'local' | 'envSecrets' | 'ownHost' | 'defaultLimits'
+> {
   clock: Clock;
   random: Random;
   log: Log;
@@ -42,14 +46,6 @@ interface ConfigPublisherPorts {
   learned: LearnedFactsReader;
   secretCheck: SecretCheck;
   marks: RowMarks;
-  /** true on the local stack: loopback endpoints and `env:` secrets are allowed. */
-  local: boolean;
-  /** The variables that these secrets may be. */
-  envSecrets: CompileOptions['envSecrets'];
-  /** The relay's public host. Undefined: it is not known before a request comes in. */
-  ownHost?: string | undefined;
-  /** Of the deployment, while the setting has no row. */
-  defaultLimits?: CompileOptions['defaultLimits'];
 }
 
 const attemptsMax = 10;

@@ -73,12 +73,9 @@ const health = ({ snapshot, nowMs, ports }: Asked) => ({
 });
 
 async function pageAnswer(asked: Asked, name: PageRoute): Promise<RelayResponse> {
-  const { ports, request, snapshot, nowMs } = asked;
   const { pageAnswers } = await import('./page-answers.ts');
-  const resting = async (): Promise<ReadonlySet<string>> =>
-    (await import('./page-answers.ts')).restingModels(ports, snapshot);
-  const { body, headers } = await pageAnswers[name]({ request, snapshot, resting, nowMs });
-  return cacheable(request, body, headers);
+  const { body, headers } = await pageAnswers[name](asked);
+  return cacheable(asked.request, body, headers);
 }
 
 const jsonAnswer = (request: RelayRequest, value: object): RelayResponse =>

@@ -36,18 +36,6 @@ const policy = [
   "trusted-types 'none'",
 ].join('; ');
 
-const accountPage = ({ linksModels }: { linksModels: boolean }) => ({
-  body: linksModels ? accountPageHtml : accountPageHtml.replace(modelsLink, ''),
-  headers: {
-    'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': policy,
-    'cross-origin-opener-policy': 'same-origin',
-    'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
-    vary: 'accept',
-  },
-});
-
 interface PageAnswer {
   body: string;
   headers: Record<string, string>;
@@ -56,13 +44,12 @@ interface PageAnswer {
 interface PageRequest {
   request: RelayRequest;
   snapshot: Snapshot;
-  /** The models that cannot answer now. */
-  resting: () => Promise<ReadonlySet<string>>;
+  ports: { health: ChannelHealth; clock: Clock };
   nowMs: number;
 }
 
 /** `GET /`. */
-async function modelsPage({ request, snapshot, resting, nowMs }: PageRequest): Promise<PageAnswer> {
+async function modelsPage({ request, snapshot, ports, nowMs }: PageRequest): Promise<PageAnswer> {
   const { baseUrl, headers } = request;
   const { charges, settings } = snapshot;
   if (!settings.page)
@@ -72,7 +59,7 @@ async function modelsPage({ request, snapshot, resting, nowMs }: PageRequest): P
     baseUrl,
     models,
     aliases: offeredAliases(snapshot, models),
-    resting: await resting(),
+    resting: await restingModels(ports, snapshot),
     charges,
     changes: priceChanges(charges, models, nowMs),
     notices: shownNotices(settings, nowMs),
@@ -91,7 +78,17 @@ function accountsPage({ request, snapshot }: PageRequest): PageAnswer {
   const { page: hasPage, accountPage: isOn } = snapshot.settings;
   if (!isOn || !(request.headers['accept'] ?? '').includes('text/html'))
     throw refuse('not_found', `There is nothing at /account. Your account is at ${request.baseUrl}/account.`);
-  return accountPage({ linksModels: hasPage });
+  return {
+    body: hasPage ? accountPageHtml : accountPageHtml.replace(modelsLink, ''),
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': policy,
+      'cross-origin-opener-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      vary: 'accept',
+    },
+  };
 }
 
 /** `GET /assets/...`. The name has the script's hash, so an older page gets no newer script. */
@@ -110,11 +107,9 @@ function assetOf({ request, snapshot }: PageRequest): PageAnswer {
 /** By the name of the route. */
 export const pageAnswers = { page: modelsPage, account_page: accountsPage, asset: assetOf };
 
-// The models that cannot answer at the moment, for the page.
-
 /** Those all of whose candidates rest, for whomever calls. Makes no store call. */
-export async function restingModels(
-  ports: { health: ChannelHealth; clock: Clock },
+async function restingModels(
+  ports: PageRequest['ports'],
   { channels, models }: Pick<Snapshot, 'channels' | 'models'>,
 ): Promise<ReadonlySet<string>> {
   // No account: what is known of one alone is not shown to all.

@@ -6,9 +6,8 @@ const firstPauseMs = 25;
 const shortPauseMsMax = 400;
 
 /**
- * Exponential backoff with full jitter. Only for writes that are safe to repeat: repeats one until its outcome is known or the time is up. `unknowns`: the number of tries with an
- * unknown outcome; each may have been applied or may still be applied. `throttled`: the number of tries that
- * the store put off.
+ * Exponential backoff with full jitter, only for writes that are safe to repeat: repeats one until its outcome is known or
+ * the time is up.
  */
 export class Backoff {
   readonly #clock: Clock;
@@ -16,7 +15,9 @@ export class Backoff {
   readonly #untilMs: number;
   readonly #pauseMsMax: number;
   #pauseMs = firstPauseMs;
+  /** Tries with an unknown outcome: each may have been applied, or may be still. */
   unknowns = 0;
+  /** Tries that the store put off. */
   throttled = 0;
 
   constructor(

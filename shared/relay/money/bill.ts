@@ -47,7 +47,6 @@ interface CallEnding {
   end: string;
   /** The model that answered, or was tried last. Absent: the call's own. */
   answered?: string | undefined;
-  /** Absent: no channel was tried. */
   serving?: ServingFacts | undefined;
 }
 
@@ -304,7 +303,6 @@ export const priceOfCall = ({ charges, model, startedMs }: BillableCall): Price 
 interface CallCost extends ModelCost {
   /** The public base name. */
   model: string;
-  /** Undefined: the request has text alone. */
   media: MediaEstimator | undefined;
   /** The path of content whose size nobody knows. */
   unknownPart: string | undefined;

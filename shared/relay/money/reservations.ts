@@ -284,7 +284,6 @@ class ReserveTries implements ReserveUnderWay {
   whole: QuotaItem | undefined;
   hasGathered = false;
   quickEndMs: number | undefined;
-  /** Undefined: the key has no budget. */
   hold: BudgetHold | undefined;
   #writes = 0;
 

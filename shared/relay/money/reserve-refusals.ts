@@ -17,7 +17,6 @@ import { type CallBudget, type ReserveUnderWay, endlessBalance } from './open-re
 
 export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot' | 'key'>;
-  /** Undefined: the key has no budget. */
   budget: CallBudget | undefined;
   /** With the limits of the whole account. */
   need: ReserveNeed;

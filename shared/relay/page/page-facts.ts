@@ -41,8 +41,6 @@ export interface PageFacts {
   accountPage: boolean;
 }
 
-// Formats prices and plans as text.
-
 /** A price as a row of a table. `when`: which calls it is for; empty: all that no other line is for. */
 export interface PriceLine {
   when: string;
@@ -124,8 +122,6 @@ const perMillion = (perThousand: number): string => `¥${millionPrice(perThousan
 /** Never in scientific notation: 0.0000015, not 1.5e-6. */
 export const yuan = (amount: number): string => `¥${formatDecimal(toPico(amount), priceDecimals)}`;
 
-/** Groups models by what their names begin with. A rule, so that no list of vendors has to be kept. */
-
 export interface Family {
   /** Empty: all models together. */
   name: string;
@@ -161,8 +157,6 @@ const familyOf = (model: string): string =>
 const sorted = (models: readonly string[]): string[] => models.toSorted(inOrder);
 
 const inOrder = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });
-
-/** Dates as people read them, in the calendar of the relay. */
 
 /** A day alone where it begins with that moment. */
 export function dateWords(timeMs: number, timeZone: string): string {

@@ -27,16 +27,13 @@ export interface StripeEvent {
   live: boolean;
   /** When it happened: ISO 8601. */
   at: string;
-  /** Empty: nothing that counts. */
   reports: Report[];
 }
 
 type Report = PaidCheckout | Omit<ReversalFact, 'at'>;
 
-type Reader = (object: JsonRecord) => Report[];
-
 /** Stripe reports a checkout as paid in the first of these, or in the second where the money takes days. */
-const readers: Record<string, Reader> = {
+const readers: Record<string, (object: JsonRecord) => Report[]> = {
   'checkout.session.completed': paidCheckout,
   'checkout.session.async_payment_succeeded': paidCheckout,
   'refund.created': refund,
@@ -172,16 +169,11 @@ export async function checkSignature(ports: SignaturePorts, signed: SignedBody):
     throw refused('No signature is by a secret of this endpoint: compare the setting payments with Stripe.');
 }
 
-interface SignedMessage {
-  message: string | Uint8Array;
-  signatures: readonly string[];
-}
-
 /** Whether one of the secrets signed. Throws StoreUnavailable if none did and one could not be read. */
 export async function isSigned(
   { hmac, secrets }: SignaturePorts,
   references: readonly string[],
-  { message, signatures }: SignedMessage,
+  { message, signatures }: { message: string | Uint8Array; signatures: readonly string[] },
 ): Promise<boolean> {
   let unread: unknown;
   for (const reference of references) {

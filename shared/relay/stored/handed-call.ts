@@ -18,7 +18,6 @@ export interface HandedCall extends Pick<ChatCall, 'key' | 'parts' | 'entry' | '
   /** As the client sent it. */
   body: JsonRecord;
   account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm'> | undefined;
-  /** Undefined: nothing is reserved. */
   reservation: HandedReservation | undefined;
 }
 
@@ -40,8 +39,6 @@ export function handedCall(call: ChatCall, body: unknown, reservation: Reservati
 /** Undefined: the response is answered. */
 export const callIn = ({ body }: Pick<StoredResponse, 'body'>): HandedCall | undefined =>
   body.request as HandedCall | undefined;
-
-/** Undefined: nothing waits. */
 export function waitingIn({ head, body }: StoredResponse): Waiting | undefined {
   const handed = callIn({ body })?.reservation;
   return handed && { account: head.account, id: requestIdOf(head.id), handed };

@@ -27,7 +27,6 @@ const hurriedTimes = { waitMs: 1_000, takeBackMs: 1_500 };
 export interface KeptAnswerParts {
   call: Pick<ChatCall, 'identity' | 'key' | 'snapshot' | 'signal'>;
   storage: StorageAsked;
-  /** Undefined: a conversation begins. */
   conversation: Conversation | undefined;
   /** The state of the turn, sealed; undefined: it has none. */
   seal: () => string | undefined;

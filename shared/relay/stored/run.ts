@@ -36,7 +36,6 @@ interface KeptRun {
   run: Run;
   claimed: StoredResponse;
   watch: Pick<RunWatch, 'reason' | 'until'>;
-  /** Undefined: nobody may follow its events. */
   events: Pick<EventWriter, 'wrote' | 'finished'> | undefined;
   /** How long events are kept after the end. */
   eventMinutes: number;
@@ -173,7 +172,6 @@ export class RunWatch {
   #renewedMs: number;
   /** Aborts when the run is to stop. */
   readonly signal = this.#stop.signal;
-  /** Undefined: the run goes on. */
   reason: StopReason | undefined;
 
   constructor(ports: WatchPorts, of: WatchedRun) {

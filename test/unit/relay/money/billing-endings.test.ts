@@ -35,23 +35,9 @@ const milli = 1_000_000n;
 const call = 500_000_000n;
 const nothing: Expected = { charge: [0n, 0n], kind: 'released', end: 'failed' };
 
+/** Beside those that docs/billing.md lists, which its own test shows. */
 const endings: [string, UpstreamScript, Expected][] = [
   ['is whole', { steps: hello }, { charge: [11n * milli, call], kind: 'settled', end: 'completed' }],
-  [
-    'is whole with counts of zero',
-    { steps: [delta('a'), finish(), usage(0, 0), done] },
-    { charge: [7n * milli, call], kind: 'settled', end: 'completed', estimated: true },
-  ],
-  [
-    'is whole without a count: estimated, 5 in and 1 out',
-    { steps: [delta('a'), finish(), done] },
-    { charge: [7n * milli, call], kind: 'settled', end: 'completed', estimated: true },
-  ],
-  [
-    'is whole and empty',
-    { steps: [finish('length'), usage(7, 0), done] },
-    { charge: [7n * milli, 0n], kind: 'settled', end: 'completed' },
-  ],
   [
     'has tokens from a cache and of reasoning inside its totals',
     {
@@ -88,21 +74,6 @@ const endings: [string, UpstreamScript, Expected][] = [
     { charge: [17n * milli, call], kind: 'settled', end: 'completed' },
   ],
   [
-    'has a count below zero',
-    { steps: [delta('a'), finish(), usage(7, -5), done] },
-    { charge: [9n * milli, call], kind: 'settled', end: 'completed', estimated: true },
-  ],
-  [
-    'has a count beyond belief, above all that was reserved',
-    { steps: [delta('a'), finish(), usage(7, 1e15), done] },
-    { charge: [9n * milli, call], kind: 'settled', end: 'completed', estimated: true },
-  ],
-  [
-    'is cut after its count',
-    { steps: [delta('a'), usage(7, 2), reset] },
-    { charge: [11n * milli, call], kind: 'settled', end: 'failed', lostAsJson: true },
-  ],
-  [
     'is cut without a count: input and what was streamed',
     { steps: [delta('eight chars'), reset] },
     { charge: [9n * milli, call], kind: 'settled', end: 'failed', estimated: true, lostAsJson: true },
@@ -127,7 +98,6 @@ const endings: [string, UpstreamScript, Expected][] = [
   ['is HTML', { steps: ['<html>hello</html>'] }, nothing],
   ['is empty', { steps: [] }, nothing],
   ['is an error in a 200', { steps: [data({ error: { message: 'x' } })] }, nothing],
-  ['is cut before any content, though with a count', { steps: [usage(7, 2), reset] }, nothing],
   ['is silent until the time is up', { steps: [hang] }, nothing],
 ];
 
