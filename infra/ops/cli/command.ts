@@ -37,14 +37,16 @@ export interface CommandParts {
   /** Without the program's name; what is piped into it comes before. Absent: its name alone. */
   examples?: readonly string[];
   policies?: Policies;
+  lists?: boolean;
   optionPolicies?: Readonly<Record<string, Policies>>;
 }
 
+/** What is said goes on after it: `ended`, of a command that serves. */
+type Said = Promise<void | { ended: Promise<void> }>;
+
 /** `Words`: arguments, options and the command, as commander hands them to an action. */
 interface Showing<Words extends unknown[]> extends CommandParts {
-  lists?: boolean;
-  /** What it returns goes on after it has said what it had to say. */
-  run: (run: CommandRun, ...words: Words) => Promise<void | { ended: Promise<void> }>;
+  run: (run: CommandRun, ...words: Words) => Said;
 }
 
 interface Changing<Words extends unknown[], Made> extends CommandParts {
@@ -54,12 +56,9 @@ interface Changing<Words extends unknown[], Made> extends CommandParts {
 export interface CommandDefinition extends CommandParts {
   name: string;
   policies: Policies;
-  add: (command: Command, act: Acting) => void;
+  isWriting?: true;
+  work: (run: CommandRun, words: never, options: ApproveOptions) => Said;
 }
-
-type Acting = <Words extends unknown[]>(
-  work: (run: CommandRun, ...words: Words) => Promise<void | { ended: Promise<void> }>,
-) => (...words: Words) => Promise<void>;
 
 export interface CommandGroup {
   name: string;
@@ -74,16 +73,12 @@ export const operating: Policies = ['operator'];
 
 export const shows = <Words extends unknown[]>(
   name: string,
-  { lists, run, ...parts }: Showing<Words>,
+  { run: work, ...parts }: Showing<Words>,
 ): CommandDefinition => ({
   policies: reading,
   ...parts,
   name,
-  add(command, act) {
-    if (lists) command.addOption(new Option('--csv', 'print CSV with a header').conflicts('json'));
-    addTaken(command, parts);
-    command.action(act(run));
-  },
+  work: (run, words: Words) => work(run, ...words),
 });
 
 export const changes = <Words extends unknown[], Made>(
@@ -93,19 +88,11 @@ export const changes = <Words extends unknown[], Made>(
   policies: operating,
   ...parts,
   name,
-  add(command, act) {
-    addTaken(command, parts)
-      .option('--dry-run', 'show what would be done and write nothing')
-      .option('--yes', 'do not ask');
-    command.action(
-      act<Words>(async (run, ...words) =>
-        perform(run.terminal, await plan(run, ...words), command.opts<ApproveOptions>()),
-      ),
-    );
-  },
+  isWriting: true,
+  work: async (run, words: Words, options) => perform(run.terminal, await plan(run, ...words), options),
 });
 
-function addTaken(command: Command, { does, needs = {}, takes = {}, notes }: CommandParts): Command {
+function addTaken(command: Command, { does, needs = {}, takes = {}, notes }: CommandParts): void {
   command.description(does);
   for (const [words, taken] of Object.entries(needs))
     command.addOption(optionOf(words, taken).makeOptionMandatory());
@@ -117,7 +104,6 @@ function addTaken(command: Command, { does, needs = {}, takes = {}, notes }: Com
     else command.argument(words, about);
   }
   if (notes !== undefined) command.addHelpText('after', notes);
-  return command;
 }
 
 function optionOf(words: string, taken: Taken): Option {
@@ -155,17 +141,21 @@ export function addCommands(
 
 function addCommand(parent: Command, definition: CommandDefinition, { process, terminal }: Hosting): void {
   const command = parent.command(definition.name);
-  definition.add(command, (work) => async (...words) => {
-    const shown = terminal.in(formatOf(command));
-    const given = givenIn(command, definition);
-    const ports = await openPorts(command, given, shown, process.environment);
-    const run = { ports, terminal: shown };
-    const said = await whileWorking(shown, given.name, () => work(run, ...words));
-    await said?.ended;
-  });
+  if (definition.lists) command.addOption(new Option('--csv', 'print CSV with a header').conflicts('json'));
+  addTaken(command, definition);
+  if (definition.isWriting)
+    command.option('--dry-run', 'show what would be done and write nothing').option('--yes', 'do not ask');
   command.addOption(new Option('--json', 'print one JSON value, and nothing else, on standard output'));
   if (!command.options.some(({ long }) => long === region.long)) command.addOption(region);
   command.addHelpText('after', examplesText(examplesOf(definition, commandName(command))));
+  command.action(async (...words) => {
+    const shown = terminal.in(formatOf(command));
+    const given = givenIn(command, definition);
+    const run = { ports: await openPorts(command, given, shown, process.environment), terminal: shown };
+    const work = () => definition.work(run, words as never, command.opts());
+    const said = await whileWorking(shown, given.name, work);
+    await said?.ended;
+  });
 }
 
 const examplesOf = ({ examples }: CommandDefinition, name: string): readonly string[] => examples ?? [name];
