@@ -2,7 +2,7 @@
  * Rows of the tables that operators edit, in DynamoDB. Every write except `replace` is conditional, and says who made it
  * and when.
  */
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { Failure } from '../../operate/plan.ts';
 import { ExactNumber, type RawRow, type RowTables, type RowWrite } from '../../operate/operator-ports.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
@@ -47,13 +47,16 @@ export function dynamoRowTables({ target, tables }: Store, author: RowAuthor): R
    * the stored one.
    */
   const stored = async ({ table, key, unchanged }: RowChange): Promise<Attributes> => {
-    const given = attributesOf(unchanged);
-    if (!holdsNumber(unchanged)) return given;
+    if (!holdsNumber(unchanged)) return attributesOf(unchanged);
     const item = (await tableOf(table).get(key)) ?? {};
     const read = valuesOf(item);
-    for (const [name, value] of Object.entries(item))
-      if (name in given && jsonOf(read[name]) === jsonOf(unchanged[name])) given[name] = value;
-    return given;
+    const names = Object.keys(unchanged);
+    const same = names.filter((name) => name in item && jsonOf(read[name]) === jsonOf(unchanged[name]));
+    const others = Object.entries(unchanged).filter(([name]) => !same.includes(name));
+    return {
+      ...attributesOf(Object.fromEntries(others)),
+      ...Object.fromEntries(same.map((name) => [name, item[name] as AttributeValue])),
+    };
   };
   return {
     async get(table, key) {
