@@ -2,35 +2,19 @@
 import { largestFirst } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { utcDay } from '../wire/iso-time.ts';
-import { channelsWithRests, type ChannelWithRests } from './channels/list-channels.ts';
-import { findingsIn, type Finding } from './config/row-changes.ts';
+import { channelsWithRests } from './channels/list-channels.ts';
+import { findingsIn } from './config/row-changes.ts';
 import { rowsIn, sumOfFigures } from './ledger/ledger.ts';
-import type { Minute, OperatorPorts, PublishedVersion } from './operator-ports.ts';
+import type { Minute, OperatorPorts } from './operator-ports.ts';
 
 export interface ModelSum {
   model: string;
   figures: DailyFigures;
 }
 
-export interface OverviewView {
-  span: TimeSpan;
-  /** From the first minute to the one that runs. */
-  points: TrafficPoint[];
-  total: DailyFigures;
-  /** Of the day in UTC, those that cost most first. */
-  today: ModelSum[];
-  channels: ChannelWithRests[];
-  /** Problems and warnings of the configuration's rows. */
-  findings: Finding[];
-  /** Undefined: nothing was published, so nothing is served. */
-  served: PublishedVersion | undefined;
-  problems: string[];
-}
+export type OverviewView = Awaited<ReturnType<typeof viewOverview>>;
 
-export async function viewOverview(
-  ports: OperatorPorts,
-  { hours }: { hours: number },
-): Promise<OverviewView> {
+export async function viewOverview(ports: OperatorPorts, { hours }: { hours: number }) {
   const { clock, config, ledger, pages, target } = ports;
   const nowMs = clock.now();
   const span = spanUntil(nowMs, hours);

@@ -28,32 +28,12 @@ interface InvoiceText {
   lines: { number: number; cells: string[] }[];
 }
 
-export interface ReconciledModel {
-  model: string;
-  /** Undefined: the relay sent it no call. */
-  own: DailyFigures | undefined;
-  bought: NanoYuan;
-  /** Undefined: the invoice has no such line. */
-  invoiced: NanoYuan | undefined;
-  difference: NanoYuan;
-  /** Of what was bought, such as `4.2`. Undefined: nothing was. */
-  percent: string | undefined;
-}
+/** `own` undefined: the relay sent it no call; `invoiced`: the invoice has no such line. `percent`: of what was bought, such as `4.2`. */
+export type ReconciledModel = ReturnType<typeof compared>;
 
-export interface Reconciliation {
-  channel: string;
-  month: string;
-  /** The largest difference first. */
-  models: ReconciledModel[];
-  all: ReconciledModel;
-  invoice: Pick<Invoice, 'columns' | 'decimal' | 'totals'>;
-  warnings: string[];
-}
+export type Reconciliation = Awaited<ReturnType<typeof reconcileChannel>>;
 
-export async function reconcileChannel(
-  { ledger, tables }: OperatorPorts,
-  input: ReconcileInput,
-): Promise<Reconciliation> {
+export async function reconcileChannel({ ledger, tables }: OperatorPorts, input: ReconcileInput) {
   const { channel, month } = input;
   if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month))
     throw usageFailure(`--month ${month}: wanted a month such as 2026-10`);
@@ -103,11 +83,7 @@ function inYuan(amount: bigint, factor: bigint): NanoYuan {
   return scaled < 0n ? -yuan : yuan;
 }
 
-function compared(
-  model: string,
-  own: DailyFigures | undefined,
-  invoiced: NanoYuan | undefined,
-): ReconciledModel {
+function compared(model: string, own: DailyFigures | undefined, invoiced: NanoYuan | undefined) {
   const bought = own?.amounts.bought ?? 0n;
   const difference = (invoiced ?? 0n) - bought;
   const tenths = bought === 0n ? undefined : Number((difference * 1000n) / bought) / 10;

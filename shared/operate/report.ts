@@ -30,22 +30,9 @@ export interface NearEmptyAccount {
   daysLeft: number;
 }
 
-export interface ReportView {
-  stack: string;
-  madeMs: number;
-  period: ReportPeriod;
-  whole: DailyFigures;
-  before: DailyFigures;
-  /** All days of the period, by date, those without calls too. */
-  days: ServedGroup[];
-  models: ServedGroup[];
-  channels: ReportedChannel[];
-  nearEmpty: NearEmptyAccount[];
-  marks: Finding[];
-  problems: string[];
-}
+export type ReportView = Awaited<ReturnType<typeof viewReport>>;
 
-export async function viewReport(ports: OperatorPorts, asked: AskedPeriod): Promise<ReportView> {
+export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
   const { clock, ledger, target } = ports;
   const madeMs = clock.now();
   const period = reportPeriod(madeMs, asked);

@@ -46,22 +46,15 @@ interface StoredSum {
   bytes: number;
 }
 
-export interface AccountResponses {
-  account: string;
-  /** Of events, the count is that of batches. */
-  sums: Record<StoredKind, StoredSum>;
-  /** Items that have expired and that DynamoDB has not removed yet. */
-  expired: number;
-  /** Unix seconds: when the last of it expires. Undefined: nothing is stored. */
-  lastExpires: number | undefined;
-}
+/** `expired`: items that DynamoDB has not removed yet. `lastExpires`: Unix seconds; undefined: nothing is stored. */
+export type AccountResponses = Awaited<ReturnType<typeof accountResponses>>;
 
 /** How much an account has stored, without reading any of it. */
 export async function accountResponses(
   ports: OperatorPorts,
   account: string,
   onProgress: (items: number) => void,
-): Promise<AccountResponses> {
+) {
   await findAccount(ports, account);
   const now = Math.floor(ports.clock.now() / 1000);
   const sums = { responses: none(), events: none(), results: none() };

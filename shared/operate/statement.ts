@@ -20,21 +20,8 @@ export interface StatementDay {
   figures: DailyFigures;
 }
 
-export interface Statement {
-  account: string;
-  month: string;
-  opening: NanoYuan;
-  granted: NanoYuan;
-  charged: NanoYuan;
-  /** Opening + granted - charged. */
-  closing: NanoYuan;
-  grants: WrittenGrant[];
-  days: StatementDay[];
-  sum: DailyFigures;
-  isRunning: boolean;
-  /** What does not add up; empty: everything does. */
-  problems: string[];
-}
+/** `day` and `month` are of UTC. `closing`: opening + granted - charged. `problems`: what does not add up. */
+export type Statement = Awaited<ReturnType<typeof read>>;
 
 interface StatementWanted {
   account: string;
@@ -58,7 +45,7 @@ export async function viewStatement(ports: OperatorPorts, wanted: StatementWante
   }
 }
 
-async function read(ports: OperatorPorts, { account, month }: StatementWanted): Promise<Statement> {
+async function read(ports: OperatorPorts, { account, month }: StatementWanted) {
   const { clock, ledger } = ports;
   const nowMs = clock.now();
   const [quota, readings, days, pages] = await Promise.all([

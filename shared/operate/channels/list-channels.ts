@@ -12,7 +12,7 @@ import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { rowsIn, sumOfFigures } from '../ledger/ledger.ts';
-import type { DayRange, OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
+import type { OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
 interface FoundChannel {
@@ -115,14 +115,8 @@ export interface ChannelActivity {
   failing: number;
 }
 
-export interface ActivityView {
-  days: DayRange;
-  /** The first day of these with a call of any channel. Undefined: there is none. */
-  since: string | undefined;
-  channels: Map<string, ChannelActivity>;
-  served: ServedDay[];
-  problems: string[];
-}
+/** `since`: the first of these days with a call of any channel. */
+export type ActivityView = Awaited<ReturnType<typeof channelActivity>>;
 
 const dayMs = 86_400_000;
 const activityDays = 14;
@@ -130,7 +124,7 @@ const activityDays = 14;
 const idleDays = 10;
 
 /** When channels were last called and last failed. Of 300 models on two channels, 14 days are some 3 MB. */
-export async function channelActivity({ clock, ledger }: OperatorPorts): Promise<ActivityView> {
+export async function channelActivity({ clock, ledger }: OperatorPorts) {
   const days = { from: utcDay(clock.now() - activityDays * dayMs), to: utcDay(clock.now()) };
   const { rows, problems } = await rowsIn(ledger.served(days));
   // Sorted by day.
@@ -235,20 +229,11 @@ export interface ChannelWithSums extends ChannelWithRests {
   isIdle: boolean | undefined;
 }
 
-export interface ChannelsView {
-  /** In the order in which they are tried. */
-  channels: ChannelWithSums[];
-  /** Of the figures. */
-  days: DayRange;
-  /** Since when last calls and failures are known: the first day that was read and has sums. Undefined: none has. */
-  knownFrom: string | undefined;
-  /** Of the days of the figures. */
-  served: ServedDay[];
-  problems: string[];
-}
+/** `days`: of the figures and of `served`. `knownFrom`: since when last calls and failures are known. */
+export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
 
 /** The figures are of today and yesterday. */
-export async function viewChannels(ports: OperatorPorts): Promise<ChannelsView> {
+export async function viewChannels(ports: OperatorPorts) {
   const { clock, pages, tables, target } = ports;
   const nowMs = clock.now();
   const days = { from: utcDay(nowMs - dayMs), to: utcDay(nowMs) };

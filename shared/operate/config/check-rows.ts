@@ -27,7 +27,6 @@ import {
   rowsByKey,
   warningsOf,
   type Finding,
-  type RowDifference,
   type RowsFile,
 } from './row-changes.ts';
 
@@ -136,12 +135,7 @@ const validated = (
 
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;
 
-export interface ConfigDiff {
-  from: string;
-  /** Such as `version 12` or `the tables`. */
-  to: string;
-  differences: RowDifference[];
-}
+export type ConfigDiff = Awaited<ReturnType<typeof diffConfig>>;
 
 /**
  * Compares version `from` with version `to`, by default the newest. Without `from`, compares the newest
@@ -150,7 +144,7 @@ export interface ConfigDiff {
 export async function diffConfig(
   ports: OperatorPorts,
   { from, to }: { from: number | undefined; to: number | undefined },
-): Promise<ConfigDiff> {
+) {
   const { config } = ports;
   const newest = await config.newest();
   const rowsOf = async (version: number | undefined) => {
@@ -170,16 +164,7 @@ export async function diffConfig(
   };
 }
 
-/** The four configuration tables as one JSON text for version control, without rows that have a problem. */
-interface ExportedRows {
-  /** Rows and their attributes are sorted, so that the lines of an unchanged row do not move. */
-  text: string;
-  rows: number;
-  /** The rows that are left out. One of them may have a secret in a wrong attribute. */
-  problems: Finding[];
-}
-
-export async function exportRows(ports: OperatorPorts): Promise<ExportedRows> {
+export async function exportRows(ports: OperatorPorts) {
   const tables = await ports.config.tables();
   const findings = findingsIn(tables, ports);
   const bad = badRows(findings);

@@ -3,52 +3,27 @@
  * and the console's page render it. Every read is bounded, however long the customer has been one: at most 10 requests.
  */
 import { largestFirst } from '../../billing/price.ts';
-import type { DailyFigures, DailySum } from '../../billing/daily-figures.ts';
+import type { DailySum } from '../../billing/daily-figures.ts';
 import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
-import type { WrittenGrant } from '../../billing/ledger-row.ts';
 import { accountPlan } from '../../billing/reservation.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
-import type { WholeAccount } from '../../billing/shards.ts';
 import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import type { AccountPlan } from '../../wire/public-api.ts';
-import { keyViewsOf, type KeyView } from '../keys/list-keys.ts';
+import { keyViewsOf } from '../keys/list-keys.ts';
 import { readingsOf, sumOfFigures } from '../ledger/ledger.ts';
-import type { OperatorPorts, RawRow } from '../operator-ports.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
 /** Amounts of `item` and `use` are nano-yuan, those of grants yuan as they were written. */
-export interface CustomerView {
-  account: string;
-  isOff: boolean;
-  item: WholeAccount;
-  /** The plan that covers calls now, with its counts; times in Unix seconds. null: no plan does. */
-  plan: AccountPlan | null;
-  /**
-   * Note, contact and limits, as written in its row. What the table does not have is left out: it may be a secret in a wrong
-   * attribute.
-   */
-  attributes: RawRow;
-  /** Who wrote the row, and when, as it says. */
-  written: Pick<RawRow, '_by' | '_at'>;
-  /** At most 100, sorted by hint. */
-  keys: KeyView[];
-  /** False: the table of keys goes on after what was looked at. */
-  hasAllKeys: boolean;
-  /** At most 20, the last ids first. */
-  grants: WrittenGrant[];
-  hasAllGrants: boolean;
-  use: CustomerUse;
-  warnings: string[];
-}
+export type CustomerView = Awaited<ReturnType<typeof viewCustomer>>;
 
 const keysMax = 100;
 const grantsMax = 20;
 
-export async function viewCustomer(ports: OperatorPorts, account: string): Promise<CustomerView> {
+export async function viewCustomer(ports: OperatorPorts, account: string) {
   const { clock, ledger, pages, tables, target } = ports;
   const nowMs = clock.now();
   const [row, quota, plans, settings, keys, { grants, isAll }, use] = await Promise.all([
@@ -104,28 +79,14 @@ export async function viewCustomer(ports: OperatorPorts, account: string): Promi
   };
 }
 
-/** The attributes of which nothing else in the view is made. */
+/** The attributes of which nothing else in the view is made. Others are not shown: one may be a secret in a wrong attribute. */
 const { account: _, plan: __, enabled: ___, ...shown } = AccountRow.shape;
 
 /**
  * What a customer called and was charged in the last days, from the sums of `daily`. Days are those of UTC, written
  * `2026-11-22`.
  */
-export interface CustomerUse {
-  /** The first and the last day; all that is known of them and of the days between is in the sums. */
-  from: string;
-  to: string;
-  /** False: so many models were called that the days before `from` were not read. */
-  isWhole: boolean;
-  /** Calls and grants of these days together. */
-  sum: DailyFigures;
-  /** Oldest first; days without calls are left out. */
-  days: { day: string; figures: DailyFigures }[];
-  /** What was charged most first. */
-  models: { model: string; figures: DailyFigures }[];
-  /** A sentence for each sum that cannot be read. */
-  problems: string[];
-}
+export type CustomerUse = Awaited<ReturnType<typeof viewCustomerUse>>;
 
 export const useDays = 30;
 /** Some 350 bytes each: 30 days of 66 models, or a week of 285. */
@@ -133,7 +94,7 @@ const sumsMax = 2000;
 const dayMs = 86_400_000;
 
 /** One bounded read. */
-async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string): Promise<CustomerUse> {
+async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string) {
   const nowMs = clock.now();
   const wanted = utcDay(nowMs - (useDays - 1) * dayMs);
   const { days, isAll } = await pages.days(account, wanted, sumsMax);

@@ -136,16 +136,8 @@ export async function carryOutLeakedKey(
   }
 }
 
-/** View: what a key called and spent since a time. */
-export interface KeyUse {
-  sinceMs: number;
-  /** Sorted by hour, then model. `hour`: `2026-11-22T09:00:00Z`. */
-  hours: { hour: string; model: string; figures: DailyFigures }[];
-  sum: DailyFigures;
-  /** Of its charges, what refunds of single calls returned. */
-  refunded: NanoYuan;
-  problems: string[];
-}
+/** View: what a key called and spent since a time. `refunded`: of its charges, what refunds of single calls returned. */
+export type KeyUse = Awaited<ReturnType<typeof viewKeyUse>>;
 
 interface KeyUseWanted {
   account: string;
@@ -160,9 +152,9 @@ export async function viewKeyUse(
   ports: OperatorPorts,
   { account, hash, sinceMs }: KeyUseWanted,
   onProgress: (count: number) => void = () => undefined,
-): Promise<KeyUse> {
+) {
   const ids = new Set<string>();
-  const hours = new Map<string, KeyUse['hours'][number]>();
+  const hours = new Map<string, { hour: string; model: string; figures: DailyFigures }>();
   const problems: string[] = [];
   const key = hash.slice(0, digitsOfHash);
   for await (const page of selectRows(ports, { account, fromMs: sinceMs }, onProgress)) {

@@ -256,19 +256,14 @@ async function readMonths({ ledger }: OperatorPorts, account: string, months: Mo
   return { found: new Map(rows.map(({ month, figures }) => [month, figures])), problems };
 }
 
-export interface AuditedBalances {
-  /** How many were looked at, in the order of the table `accounts`. */
-  count: number;
-  findings: { account: string; finding: string }[];
-  /** Where the next ones begin. Undefined: these were the last. */
-  next: string | undefined;
-}
+/** `count`: how many were looked at, in the order of the table `accounts`; `next`: where the next ones begin. */
+export type AuditedBalances = Awaited<ReturnType<typeof auditBalances>>;
 
 /** View: whether the balances of some customers add up by themselves. The quick part of an audit: it reads no ledger row. */
 export async function auditBalances(
   { ledger, pages }: OperatorPorts,
   { after, limit }: { after?: string | undefined; limit: number },
-): Promise<AuditedBalances> {
+) {
   const { rows, next } = await pages.rows({ table: 'accounts', after, limit });
   const balances = await ledger.quotas(rows.map(({ account }) => String(account)));
   const findings = balances.flatMap((each) => {

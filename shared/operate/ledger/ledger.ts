@@ -4,7 +4,7 @@ import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billi
 import { latePrefix, ledgerTimeMs, type CloseRow, type LedgerRow } from '../../billing/ledger-row.ts';
 import { isoTime, utcDay, utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import type { LedgerSelection, AccountMonth, OperatorPorts, Reading } from '../operator-ports.ts';
+import type { LedgerSelection, OperatorPorts, Reading } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
 interface ReadRows<Row> {
@@ -87,20 +87,14 @@ const groupOf = {
 export type Grouping = keyof typeof groupOf;
 export const groupings = Object.keys(groupOf) as Grouping[];
 
-export interface LedgerTotals {
-  by: Grouping[];
-  /** Sorted by `groups`, whose elements are in the order of `by`. */
-  totals: { groups: string[]; figures: DailyFigures }[];
-  all: DailyFigures;
-  problems: string[];
-}
+export type LedgerTotals = Awaited<ReturnType<typeof totalLedger>>;
 
 /** Exact sums. */
 export async function totalLedger(
   ports: OperatorPorts,
   { by, ...filter }: LedgerFilter & { by: Grouping[] },
   onProgress: (count: number) => void,
-): Promise<LedgerTotals> {
+) {
   const sums = new Map<string, DailyFigures>();
   const problems: string[] = [];
   for await (const page of selectRows(ports, filter, onProgress)) {
@@ -118,23 +112,13 @@ export async function totalLedger(
 
 const separator = '\u0000';
 
-interface SpendingPace {
-  /** Accounts that were charged something. */
-  charged: Map<string, NanoYuan>;
-  /** For so long: at least one, since the first hours say little. */
-  days: number;
-  /** Accounts that had a call or a grant in the running month. */
-  running: AccountMonth[];
-  problems: string[];
-}
-
 const dayMs = 86_400_000;
 const ownPaceDays = 7;
 
 const startOf = (ms: number): number => Date.parse(`${utcMonth(ms)}-01T00:00:00Z`);
 
 /** What each account spent, and in how many days: this month, and in its first week the month before too. Reads sums. */
-export async function spendingPace({ clock, ledger }: OperatorPorts): Promise<SpendingPace> {
+export async function spendingPace({ clock, ledger }: OperatorPorts) {
   const nowMs = clock.now();
   const startMs = startOf(nowMs);
   const isEarly = nowMs - startMs < ownPaceDays * dayMs;

@@ -1,6 +1,5 @@
 /** Views of billing rules as the relay reads them: listed, applied to a call, and which models have none. */
 import {
-  type NanoYuan,
   costOf,
   formatPrice,
   priceOf,
@@ -9,8 +8,6 @@ import {
   ruleOf,
   sinceMs,
   tierFor,
-  type Price,
-  type Product,
   type TokenCounts,
 } from '../../billing/price.ts';
 import { modelsNamedIn } from '../../config/cross-checks.ts';
@@ -70,27 +67,14 @@ export interface ExplainInput {
   atMs?: number | undefined;
 }
 
-export interface ChargeExplanation {
-  atMs: number;
-  /** Undefined: no rule in force names the model. */
-  rule: ChargeRow | undefined;
-  price: Price;
-  /** The tier of the call: it holds for more input tokens than this. */
-  above: number;
-  /** Empty: the price is not by tokens. */
-  products: Product[];
-  cost: NanoYuan;
-  /** The price as a ledger row would have it. */
-  text: string;
-  /** Sentences about rows that cannot be read, which price nothing. */
-  problems: string[];
-}
+/** `above`: its tier holds for more input tokens. `products`: empty where the price is not by tokens. `text`: as in a ledger row. */
+export type ChargeExplanation = Awaited<ReturnType<typeof explainCharge>>;
 
 /** What a call would cost, product by product, as the relay computes it. */
 export async function explainCharge(
   { clock, tables }: OperatorPorts,
   { model, tokens, atMs = clock.now() }: ExplainInput,
-): Promise<ChargeExplanation> {
+) {
   const { prompt_tokens: input, prompt_tokens_details: parts } = tokens;
   if (parts && Object.values(parts).reduce((sum, count) => sum + count, 0) > input)
     throw usageFailure('--input is all input: what is cached and written is a part of it, never more');
@@ -109,16 +93,10 @@ export async function explainCharge(
   };
 }
 
-export interface ChargeGap {
-  /** Served without a price, and therefore free. */
-  free: string[];
-  /** Served without a price, and therefore refused. */
-  refused: string[];
-  /** Priced, and served by no channel that is on. */
-  unused: string[];
-}
+/** Models served without a price, which are `free` or `refused`; `unused`: priced, and served by no channel that is on. */
+export type ChargeGap = Awaited<ReturnType<typeof serviceGaps>>;
 
-export async function serviceGaps({ clock, tables, target }: OperatorPorts): Promise<ChargeGap> {
+export async function serviceGaps({ clock, tables, target }: OperatorPorts) {
   const [channels, charges, setting] = await Promise.all([
     tables.scan('channels'),
     tables.scan('charges'),

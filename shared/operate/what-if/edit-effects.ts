@@ -66,18 +66,10 @@ export interface ModelEffect extends EffectSums {
   isLost: boolean;
 }
 
-export interface EditEffects {
-  /** Those that were called, sorted by name. */
-  models: ModelEffect[];
-  total: EffectSums;
-  lost: string[];
-  /** Models that cost something before and nothing after. */
-  free: string[];
-  /** Models that are served and that no rule prices after the edit, and were not so before. */
-  unpriced: string[];
-}
+/** `lost`: models without a channel by it; `free`: that cost something before; `unpriced`: served, and by no rule priced any more. */
+export type EditEffects = ReturnType<typeof editEffects>;
 
-export function editEffects(edit: Edit): EditEffects {
+export function editEffects(edit: Edit) {
   const { before, after, served, atMs } = edit;
   const models = [...Map.groupBy(served, ({ model }) => model)]
     .map(([model, items]) => modelEffect(edit, model, items))

@@ -6,31 +6,17 @@ import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
-import {
-  configTables,
-  nameOf,
-  putOver,
-  readRowsFile,
-  type Finding,
-  type RowsFile,
-} from '../config/row-changes.ts';
+import { configTables, nameOf, putOver, readRowsFile, type RowsFile } from '../config/row-changes.ts';
 import { rowsIn } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
-import { editEffects, middleOf, type EditEffects, type ModelEffect } from './edit-effects.ts';
+import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 
 /** Today is one of them. */
 const dayCount = 7;
 const dayMs = 24 * 60 * 60 * 1000;
 
-export interface WhatIf extends EditEffects {
-  days: DayRange;
-  /** The prices of then are compared: now, or when the last of the edited rules begins. */
-  atMs: number;
-  accounts: RunningEmpty;
-  /** Rows of the edit that would not be used. */
-  problems: Finding[];
-  unreadable: string[];
-}
+/** `atMs`: the prices of then are compared. `problems`: rows of the edit that would not be used. */
+export type WhatIf = Awaited<ReturnType<typeof whatIf>>;
 
 /** @param prune without the rows that the file lacks, in the tables that it names */
 export async function whatIfFile(
@@ -43,10 +29,7 @@ export async function whatIfFile(
   return whatIf(ports, { before: tables, after: prune ? { ...tables, ...rows } : putOver(tables, rows) });
 }
 
-export async function whatIf(
-  ports: OperatorPorts,
-  edit: { before: ConfigRows; after: ConfigRows },
-): Promise<WhatIf> {
+export async function whatIf(ports: OperatorPorts, edit: { before: ConfigRows; after: ConfigRows }) {
   const { clock, config, ledger, target } = ports;
   const nowMs = clock.now();
   const days = { from: utcDay(nowMs - (dayCount - 1) * dayMs), to: utcDay(nowMs) };
@@ -88,15 +71,6 @@ export interface SoonerEmpty {
   daysAfter: number;
 }
 
-interface RunningEmpty {
-  /** Those that spent most in the months of these days. */
-  looked: number;
-  /** All with a call or a grant in these months. */
-  accounts: number;
-  sooner: SoonerEmpty[];
-  problems: string[];
-}
-
 /** Each is one request; balances are one for 100. */
 const accountsMax = 40;
 const atOnce = 8;
@@ -111,7 +85,7 @@ export async function runningEmpty(
   { ledger }: OperatorPorts,
   days: DayRange,
   models: readonly ModelEffect[],
-): Promise<RunningEmpty> {
+) {
   const rose = new Map(models.filter((each) => riseOf(each) > 0n).map((each) => [each.model, each]));
   if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems: [] };
   const spent = new Map<string, NanoYuan>();
