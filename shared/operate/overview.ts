@@ -49,17 +49,12 @@ export interface TrafficPoint {
   figures: DailyFigures;
 }
 
-interface TimeSpan {
-  fromMs: number;
-  /** Exclusive. */
-  toMs: number;
-  stepMs: number;
-}
+type TimeSpan = ReturnType<typeof spanUntil>;
 
 const minuteMs = 60_000;
 
 /** About 100 points, on whole minutes of the clock. The last one is not over yet. */
-export function spanUntil(nowMs: number, hours: number): TimeSpan {
+export function spanUntil(nowMs: number, hours: number) {
   const stepMs = hours <= 2 ? minuteMs : hours <= 8 ? 5 * minuteMs : 15 * minuteMs;
   const toMs = Math.floor(nowMs / stepMs) * stepMs + stepMs;
   return { fromMs: toMs - hours * 60 * minuteMs, toMs, stepMs };

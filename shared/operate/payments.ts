@@ -2,7 +2,6 @@
  * Payments from outside: signs the reference that a checkout of Stripe carries, so that its payment is granted to an account;
  * lists payments; and what an operator decides about a parked one: to which account it is granted, or that it is no account's.
  */
-import type { NanoYuan } from '../billing/price.ts';
 import {
   assigned,
   decimalsOf,
@@ -34,18 +33,10 @@ export interface LinkInput {
   currency: string;
 }
 
-export interface PaymentLink extends PaymentAmount {
-  account: string;
-  /** For `client_reference_id`, or for `relay_reference` in the metadata of the checkout's session. */
-  reference: string;
-  /** What the account will be granted at the present rate. */
-  granted: NanoYuan;
-  live: boolean;
-  /** Where the customer is sent after the payment. */
-  returnUrl: string;
-}
+/** `reference`: for `client_reference_id`, or for `relay_reference` in the metadata of the checkout's session. `granted`: at the present rate. */
+export type PaymentLink = Awaited<ReturnType<typeof linkPayment>>;
 
-export async function linkPayment(ports: OperatorPorts, input: LinkInput): Promise<PaymentLink> {
+export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
   const { account } = input;
   const currency = input.currency.toLowerCase();
   const { live, rates, linkSecrets } = await stripeSetting(ports);

@@ -120,20 +120,13 @@ function costWarnings({ counts }: DailyFigures): string[] {
   ];
 }
 
-interface Invoice {
-  lines: Map<string, bigint>;
-  columns: { model: string; amount: string };
-  decimal: '.' | ',';
-  /** The numbers of the lines that add others up. */
-  totals: number[];
-  /** A sentence for each line that is not counted, and for each total that the lines do not add up to. */
-  problems: string[];
-}
-
 const totalWords = /^(sub|grand)?[ -]?total\b|^(sum|summe)$|^(合计|总计|小计)/i;
 
-/** Throws a Failure if no line names both columns, or if amounts may mean two things. */
-function readInvoice(input: ReconcileInput): Invoice {
+/**
+ * `lines`: amounts by model, in 10^-12 of the invoice's currency. `totals`: numbers of the lines that add others up. Throws a
+ * Failure if no line names both columns, or if amounts may mean two things.
+ */
+function readInvoice(input: ReconcileInput) {
   const { text, modelColumn, amountColumn, decimal } = input;
   const { at, model, amount } = columnsOf(input);
   const header = text.lines[at]?.cells ?? [];

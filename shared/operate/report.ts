@@ -104,16 +104,10 @@ async function accountsNearEmpty(
   return { accounts, problems: [...problems, ...balances.problems] };
 }
 
-/** What a share of the calls earned: those whose cost is known, charges against what they cost. */
-export interface Margin {
-  /** Undefined: the cost of no call is known. */
-  earned: NanoYuan | undefined;
-  bought: NanoYuan;
-  /** Of all calls that were counted. */
-  knownCalls: number;
-}
+/** What calls whose cost is known earned: charges against cost. `earned` undefined: the cost of no call is known. */
+export type Margin = ReturnType<typeof marginOf>;
 
-export function marginOf({ counts, amounts }: DailyFigures): Margin {
+export function marginOf({ counts, amounts }: DailyFigures) {
   const knownCalls = counts.bought_calls ?? 0;
   const bought = amounts.bought ?? 0n;
   const earned = knownCalls === 0 ? undefined : (amounts.bought_charged ?? 0n) - bought;

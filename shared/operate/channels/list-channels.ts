@@ -15,14 +15,8 @@ import { rowsIn, sumOfFigures } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
-interface FoundChannel {
-  raw: RawRow;
-  channel: ChannelRow;
-  warnings: string[];
-}
-
 /** Throws a Failure if there is no such channel, or if the relay would not use its row. */
-export async function findChannel({ tables, target }: OperatorPorts, id: string): Promise<FoundChannel> {
+export async function findChannel({ tables, target }: OperatorPorts, id: string) {
   const raw = await tables.get('channels', id);
   if (raw === undefined) throw usageFailure(`there is no channel ${id}: see \`channel list\``);
   const reading = readChannel(raw, target);

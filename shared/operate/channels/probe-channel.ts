@@ -40,13 +40,8 @@ interface ProbePlan extends Plan<{ endpoint: string }> {
   raw: RawRow;
 }
 
-export interface ProbeResult {
-  can: Capabilities;
-  sent: number;
-  /** Efforts that no call was left for. */
-  unasked: string[];
-  warnings: string[];
-}
+/** A field that `can` lacks could not be decided. `unasked`: efforts that no call was left for. */
+export type ProbeResult = Awaited<ReturnType<typeof carryOutProbe>>;
 
 const callsMax = 12;
 /** A model that thinks has room for it; a short answer never needs as much. */
@@ -100,7 +95,7 @@ type Ask = (dialect: string, request: AskedDirectly['request']) => Promise<Probe
 export async function carryOutProbe(
   ports: OperatorPorts,
   { probed, raw }: Pick<ProbePlan, 'probed' | 'raw'>,
-): Promise<ProbeResult> {
+) {
   const { channel, model } = probed;
   // Without what spares its upstream the very thing that a probe asks about.
   const params = { ...channel.params, efforts: [...effortScale], system: 'anywhere' as const };

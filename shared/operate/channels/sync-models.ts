@@ -84,20 +84,13 @@ function differenceOf(
 const timeoutMs = 20_000;
 const pagesMax = 20;
 
-interface UpstreamModels {
-  names: string[];
-  warnings: string[];
-}
+type UpstreamModels = Awaited<ReturnType<typeof listUpstreamModels>>;
 
 /**
  * Throws a Failure if the models cannot be listed.
  * @param secret the upstream's key; undefined: the upstream needs none, or the key cannot be read here
  */
-async function listUpstreamModels(
-  ports: OperatorPorts,
-  channel: ChannelRow,
-  secret: string | undefined,
-): Promise<UpstreamModels> {
+async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, secret: string | undefined) {
   const { models: list } = channelSetups[channel.type];
   if ('unlisted' in list) throw new Failure(list.unlisted);
   if (channel.secret !== undefined && secret === undefined)

@@ -38,13 +38,8 @@ interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
   call: DirectCall;
 }
 
-export interface ChannelTest {
-  status: number;
-  elapsedMs: number;
-  answer: ReplyText | undefined;
-  /** The beginning of the response body, without the secret. */
-  body: string;
-}
+/** `body`: the beginning of the response's, without the secret. */
+export type ChannelTest = Awaited<ReturnType<typeof carryOutChannelTest>>;
 
 interface ReplyText {
   /** As the upstream names it. */
@@ -73,10 +68,7 @@ export async function planChannelTest(
 }
 
 /** Throws a Failure if the upstream does not respond. */
-export async function carryOutChannelTest(
-  ports: OperatorPorts,
-  { call }: Pick<ChannelTestPlan, 'call'>,
-): Promise<ChannelTest> {
+export async function carryOutChannelTest(ports: OperatorPorts, { call }: Pick<ChannelTestPlan, 'call'>) {
   const startMs = ports.clock.now();
   const { status, ok, body } = await sendCall(ports, call);
   const shown = (text: string): string => cleanText(text, call.called.secret);

@@ -1,7 +1,7 @@
 /** Views of published versions of the configuration: listed, one shown, the one that served at a time. */
 import { attributeOf } from '../../config/rows/read-row.ts';
 import type { ConfigRows, ConfigTable } from '../../config/rows/read-table.ts';
-import { snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
+import { snapshotFormat } from '../../config/snapshot.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, PublishedVersion } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
@@ -53,12 +53,9 @@ export async function publishedVersions({
 const countRows = (rows: ConfigRows): Record<ConfigTable, number> =>
   Object.fromEntries(configTables.map((table) => [table, rows[table].length])) as Record<ConfigTable, number>;
 
-export interface ShownVersion {
-  snapshot: Snapshot;
-  settings: { name: string; value: unknown }[];
-}
+export type ShownVersion = Awaited<ReturnType<typeof showVersion>>;
 
-export async function showVersion({ config }: OperatorPorts, number: number): Promise<ShownVersion> {
+export async function showVersion({ config }: OperatorPorts, number: number) {
   const version = await config.version(number);
   if (version.format !== snapshotFormat)
     throw new Failure(

@@ -119,13 +119,7 @@ export interface SpendingCustomer extends ListedCustomer {
   daysLeft: number | undefined;
 }
 
-export interface SpendingPage extends Pick<CustomerPage, 'month' | 'problems'> {
-  customers: SpendingCustomer[];
-  /** Accounts that had a call or a grant this month. */
-  active: number;
-  /** Of these, the ones whose balance was looked at: those that spent most. */
-  looked: number;
-}
+export type SpendingPage = Awaited<ReturnType<typeof listSpending>>;
 
 export type SpendingOrder = 'spent' | 'dry';
 /** Three requests of a hundred balances each: whoever spends less than so many others runs dry later. */
@@ -135,7 +129,7 @@ const lookedMax = 300;
 export async function listSpending(
   ports: OperatorPorts,
   { order, limit }: { order: SpendingOrder; limit: number },
-): Promise<SpendingPage> {
+) {
   const { charged, days, running, problems } = await spendingPace(ports);
   const inMonth = running.map((row) => [row.account, row.figures.amounts.charged ?? 0n] as const);
   const most = (order === 'dry' ? [...charged] : inMonth).toSorted(([, a], [, b]) => largestFirst(a, b));

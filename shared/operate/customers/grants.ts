@@ -179,12 +179,6 @@ export interface GrantsWanted {
   limit: number;
 }
 
-interface GrantList {
-  grants: WrittenGrant[];
-  /** All that fit, with those beyond the limit. */
-  count: number;
-}
-
 /** What stands in the place of an amount, and is none, may be anything, so it is not shown. */
 const safe = (grant: WrittenGrant): WrittenGrant => ({
   ...grant,
@@ -196,7 +190,7 @@ export async function listGrants(
   { ledger }: OperatorPorts,
   { account, open = false, limit }: GrantsWanted,
   onProgress: (count: number) => void,
-): Promise<GrantList> {
+) {
   const found: WrittenGrant[] = [];
   for await (const page of ledger.grants(account)) {
     onProgress(page.length);

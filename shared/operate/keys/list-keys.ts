@@ -40,11 +40,6 @@ export function keyViewsOf(rows: readonly RawRow[], nowMs: number): KeyView[] {
     });
 }
 
-interface KeyPage {
-  keys: KeyView[];
-  next: string | undefined;
-}
-
 interface KeysWanted {
   /** A part of an account's name, of a hint or of a hash, never a whole key. Absent: all keys. */
   text?: string | undefined;
@@ -52,10 +47,7 @@ interface KeysWanted {
   limit: number;
 }
 
-export async function findKeys(
-  { clock, pages }: OperatorPorts,
-  { text, after, limit }: KeysWanted,
-): Promise<KeyPage> {
+export async function findKeys({ clock, pages }: OperatorPorts, { text, after, limit }: KeysWanted) {
   const nowMs = clock.now();
   if (text !== undefined && /^[0-9a-f]{64}$/i.test(text)) {
     const rows = await pages.rowsOf('keys', [text.toLowerCase()]);
@@ -72,20 +64,13 @@ function whereOf(text: string): RowsWanted['where'] {
   return { attribute: 'account', contains: text };
 }
 
-export interface FoundKey {
-  hash: string;
-  name: string;
-  /** Of the row; empty if it is no text. */
-  hint: string;
-  account: string;
-  row: RawRow;
-}
+export type FoundKey = Awaited<ReturnType<typeof findKey>>;
 
 /**
  * Finds the one key of which an operator gives the hash, 4 or more leading characters of it, the hint, or the key itself.
  * Throws a Failure of the command line unless exactly one key matches.
  */
-export async function findKey({ tables }: OperatorPorts, written: string): Promise<FoundKey> {
+export async function findKey({ tables }: OperatorPorts, written: string) {
   const wanted = written.trim();
   const isHashPrefix = /^[0-9a-f]{4,64}$/i.test(wanted);
   if (!isHashPrefix && !wanted.startsWith('sk-'))

@@ -45,17 +45,14 @@ export async function* selectRows(
   }
 }
 
-export interface LedgerList extends LedgerPage {
-  /** Number of matching rows, including those beyond the limit. */
-  count: number;
-}
+export type LedgerList = Awaited<ReturnType<typeof listLedger>>;
 
 /** The newest first. */
 export async function listLedger(
   ports: OperatorPorts,
   { limit, ...filter }: LedgerFilter & { limit: number },
   onProgress: (count: number) => void,
-): Promise<LedgerList> {
+) {
   let rows: LedgerRow[] = [];
   let count = 0;
   const problems: string[] = [];

@@ -3,24 +3,21 @@
  * what an expired reservation did not charge is charged once.
  */
 import { formatYuan, type NanoYuan } from '../../billing/price.ts';
-import { lossesIn, type LostClose } from '../../billing/audit/loss-lines.ts';
+import { lossesIn } from '../../billing/audit/loss-lines.ts';
 import { latePrefix, lateRow, type CloseRow } from '../../billing/ledger-row.ts';
 import type { CloseRecord, OpenEntry, CloseWrite } from '../../billing/quota-item.ts';
-import { Failure, type Plan } from '../plan.ts';
+import { Failure } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 
 /** `changes`: the lost closes; what was closed meanwhile is looked up when they are carried out. */
-interface RepairPlan extends Plan<LostClose> {
-  /** The closes of reservations that are still open. */
-  closes: CloseWrite[];
-}
+type RepairPlan = Awaited<ReturnType<typeof planRepairLosses>>;
 
 export type LossOutcome =
   | { outcome: 'closed' | 'closed before' | 'charged late'; account: string; id: string; charge: NanoYuan }
   | { outcome: 'not closed'; finding: string };
 
 /** @param text log lines */
-export async function planRepairLosses({ ledger }: OperatorPorts, text: string): Promise<RepairPlan> {
+export async function planRepairLosses({ ledger }: OperatorPorts, text: string) {
   const losses = lossesIn(text);
   if (losses.length === 0) throw new Failure('there is no settle_lost or settle_late line in this input');
   const closes: CloseWrite[] = [];
