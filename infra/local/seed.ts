@@ -28,6 +28,21 @@ export function demoKey(dataFolder: string | undefined): string {
   return fresh;
 }
 
+/** Writes rows that are missing. */
+export async function seedRows(client: DynamoDBClient, rows: readonly SeedRow[]): Promise<void> {
+  const documents = DynamoDBDocumentClient.from(client);
+  const putIfAbsent = ({ table, row }: SeedRow) =>
+    documents.send(
+      new PutCommand({
+        TableName: physicalTableName(stackName, table),
+        Item: row,
+        ConditionExpression: 'attribute_not_exists(#key)',
+        ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
+      }),
+    );
+  await Promise.all(rows.map((row) => unlessConditionFails(putIfAbsent(row))));
+}
+
 /**
  * Writes missing demo rows, and updates the endpoints of demo channels to the current ports.
  * @param endpointOf where the double of a vendor, or the one of the demo, listens in this run
@@ -39,9 +54,27 @@ export async function seedDemo(
 ): Promise<void> {
   const documents = DynamoDBDocumentClient.from(client);
   const rows = [...demoRows(endpointOf('demo'), key), ...vendorRows(endpointOf)];
-  await Promise.all(rows.map((row) => putIfAbsent(documents, row)));
+  await seedRows(client, rows);
+  const updateEndpoint = ({ id, endpoint }: Record<string, unknown>) =>
+    documents.send(
+      new UpdateCommand({
+        TableName: physicalTableName(stackName, 'channels'),
+        Key: { id },
+        UpdateExpression: 'SET endpoint = :endpoint',
+        ConditionExpression: 'attribute_exists(id) AND endpoint <> :endpoint',
+        ExpressionAttributeValues: { ':endpoint': endpoint },
+      }),
+    );
   const channels = rows.filter(({ table }) => table === 'channels');
-  await Promise.all(channels.map(({ row }) => updateEndpoint(documents, row)));
+  await Promise.all(channels.map(({ row }) => unlessConditionFails(updateEndpoint(row))));
+}
+
+async function unlessConditionFails(writing: Promise<unknown>): Promise<void> {
+  try {
+    await writing;
+  } catch (error) {
+    if (!(error instanceof ConditionalCheckFailedException)) throw error;
+  }
 }
 
 const grantWaitMs = 10_000;
@@ -54,47 +87,6 @@ export async function demoGrantApplied(client: DynamoDBClient): Promise<void> {
     const { Item } = await documents.send(new GetCommand({ TableName, Key: { account: demoAccount } }));
     if (Item !== undefined) return;
     await sleep(50);
-  }
-}
-
-const updateEndpoint = (
-  documents: DynamoDBDocumentClient,
-  { id, endpoint }: Record<string, unknown>,
-): Promise<void> =>
-  unlessConditionFails(
-    documents.send(
-      new UpdateCommand({
-        TableName: physicalTableName(stackName, 'channels'),
-        Key: { id },
-        UpdateExpression: 'SET endpoint = :endpoint',
-        ConditionExpression: 'attribute_exists(id) AND endpoint <> :endpoint',
-        ExpressionAttributeValues: { ':endpoint': endpoint },
-      }),
-    ),
-  );
-
-export async function seedRealChannel(client: DynamoDBClient): Promise<void> {
-  await putIfAbsent(DynamoDBDocumentClient.from(client), realChannelRow);
-}
-
-async function putIfAbsent(documents: DynamoDBDocumentClient, { table, row }: SeedRow): Promise<void> {
-  await unlessConditionFails(
-    documents.send(
-      new PutCommand({
-        TableName: physicalTableName(stackName, table),
-        Item: row,
-        ConditionExpression: 'attribute_not_exists(#key)',
-        ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
-      }),
-    ),
-  );
-}
-
-async function unlessConditionFails(writing: Promise<unknown>): Promise<void> {
-  try {
-    await writing;
-  } catch (error) {
-    if (!(error instanceof ConditionalCheckFailedException)) throw error;
   }
 }
 

@@ -8,7 +8,7 @@ import { createTablesPort, type TablesPort, explainingTakenPort } from './host/l
 import { type StackLog, StartError } from './host/messages.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
 import { type LocalOptions, localClientSettings } from './host/local-options.ts';
-import { demoGrantApplied, demoKey, seedDemo, seedRealChannel } from './seed.ts';
+import { demoGrantApplied, demoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import { readTemplate, resourcesOf, createReferences, type LocalReferences } from './template/template.ts';
@@ -81,7 +81,7 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
     started.defer(await startMapping(mapping, { client: streams, checkpoints, log }));
   const key = vendors && demoKey(settings.dataFolder);
   if (vendors && key !== undefined) await seedDemo(client, (name) => vendors.url(name), key);
-  if (settings.upstreamKey) await seedRealChannel(client);
+  if (settings.upstreamKey) await seedRows(client, [realChannelRow]);
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
     running.stop(),

@@ -117,13 +117,9 @@ export class EdgeAlarms extends Construct {
       datapointsToAlarm: 2,
       treatMissingData: TreatMissingData.NOT_BREACHING,
     });
-    const target = topic ?? (email === undefined ? undefined : this.mailTo(email));
-    if (target) alarm.addAlarmAction(new SnsAction(target));
-  }
-
-  private mailTo(email: string): ITopic {
-    const topic = alarmTopic(this, 'Topic');
-    topic.addSubscription(new EmailSubscription(email));
-    return topic;
+    const own = topic === undefined && email !== undefined ? alarmTopic(this, 'Topic') : undefined;
+    if (email !== undefined) own?.addSubscription(new EmailSubscription(email));
+    const receiver = topic ?? own;
+    if (receiver) alarm.addAlarmAction(new SnsAction(receiver));
   }
 }
