@@ -2,7 +2,6 @@
  * A CDK app of somebody else: a folder apart from the repository, the package installed from its tarball, and CDK and the compiler
  * beside it. No registry can be reached.
  */
-import { spawn } from 'node:child_process';
 import {
   mkdirSync,
   mkdtempSync,
@@ -16,6 +15,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { makePackage, type PackedPackage } from '../../infra/build/package.ts';
 import { root } from '../docs/pages.ts';
+import { runProgram } from './run-program.ts';
 import type { Template } from './synthesize.ts';
 
 const modules = path.join(root, 'node_modules');
@@ -53,29 +53,17 @@ export class AdopterApp {
 
   /** Runs node, npm, or a tool of the repository's `node_modules/.bin`. Returns the output, throws it after a failure. */
   async run(command: string, parameters: string[]): Promise<string> {
-    const child = spawn(command, parameters, {
-      cwd: this.folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 170_000,
-      env: {
-        PATH: [path.dirname(process.execPath), path.join(modules, '.bin'), process.env['PATH']].join(
-          path.delimiter,
-        ),
-        HOME: this.folder,
-        AWS_EC2_METADATA_DISABLED: 'true',
-        CDK_DISABLE_CLI_TELEMETRY: 'true',
-        npm_config_registry: 'http://127.0.0.1:9',
-        npm_config_update_notifier: 'false',
-      },
-    });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        output += text;
-      });
-    const exitCode = await new Promise<number | null>((ended, reject) => {
-      child.on('error', reject).on('close', ended);
-    });
+    const env = {
+      PATH: [path.dirname(process.execPath), path.join(modules, '.bin'), process.env['PATH']].join(
+        path.delimiter,
+      ),
+      HOME: this.folder,
+      AWS_EC2_METADATA_DISABLED: 'true',
+      CDK_DISABLE_CLI_TELEMETRY: 'true',
+      npm_config_registry: 'http://127.0.0.1:9',
+      npm_config_update_notifier: 'false',
+    };
+    const { exitCode, output } = await runProgram(command, parameters, { cwd: this.folder, env });
     if (exitCode !== 0) throw new Error(`${command} ${parameters.join(' ')}: ${exitCode}\n${output}`);
     return output;
   }

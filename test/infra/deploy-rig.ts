@@ -1,19 +1,14 @@
 /** A fresh clone beside a loopback AWS: lines of the pages run there as a newcomer types them. */
-import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { LoopbackAws } from './loopback/aws.ts';
 import { EmulatedTables } from './loopback/tables.ts';
+import { runProgram, type Ended } from './run-program.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 const notCopied = new Set(['node_modules', 'dist', 'cdk.out', '.git', '.relay', 'coverage']);
-
-export interface Ended {
-  exitCode: number | null;
-  output: string;
-}
 
 export class DeployRig {
   readonly folder: string;
@@ -56,34 +51,20 @@ export class DeployRig {
 
   /** Runs a line in a shell without this process's variables, Node and tools. */
   async run(line: string, variables: Record<string, string> = {}): Promise<Ended> {
-    const child = spawn('sh', ['-c', line], {
-      cwd: this.folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 170_000,
-      env: {
-        PATH: pathOfTerminal(),
-        HOME: this.folder,
-        AWS_ENDPOINT_URL: this.#endpoint,
-        AWS_REGION: 'us-east-1',
-        AWS_ACCESS_KEY_ID: 'AKIALOOPBACK',
-        AWS_SECRET_ACCESS_KEY: 'loopback',
-        AWS_EC2_METADATA_DISABLED: 'true',
-        npm_config_update_notifier: 'false',
-        // CloudFormation's rules and cdk-nag take most of the time of a synthesis, and have a test of their own.
-        CDK_VALIDATION: 'false',
-        ...variables,
-      },
-    });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        output += text;
-      });
-    }
-    const exitCode = await new Promise<number | null>((ended, reject) => {
-      child.on('error', reject).on('close', ended);
-    });
-    return { exitCode, output };
+    const env = {
+      PATH: pathOfTerminal(),
+      HOME: this.folder,
+      AWS_ENDPOINT_URL: this.#endpoint,
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'AKIALOOPBACK',
+      AWS_SECRET_ACCESS_KEY: 'loopback',
+      AWS_EC2_METADATA_DISABLED: 'true',
+      npm_config_update_notifier: 'false',
+      // CloudFormation's rules and cdk-nag take most of the time of a synthesis, and have a test of their own.
+      CDK_VALIDATION: 'false',
+      ...variables,
+    };
+    return runProgram('sh', ['-c', line], { cwd: this.folder, env });
   }
 }
 

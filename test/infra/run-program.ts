@@ -1,0 +1,31 @@
+/** A program of a test, with all that it prints. */
+import { spawn } from 'node:child_process';
+
+export interface Ended {
+  exitCode: number | null;
+  /** Of both streams, as it came. */
+  output: string;
+}
+
+/** Kills it after 170 s. */
+export async function runProgram(
+  command: string,
+  parameters: string[],
+  { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv },
+): Promise<Ended> {
+  const child = spawn(command, parameters, {
+    cwd,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 170_000,
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  const exitCode = await new Promise<number | null>((ended, reject) => {
+    child.on('error', reject).on('close', ended);
+  });
+  return { exitCode, output };
+}
