@@ -25,7 +25,6 @@ export const tooLarge = (): UpstreamFailure => new UpstreamFailure('too_large');
 
 export class AnswerWriter {
   readonly kept = new Kept(keptBytesMax, tooLarge);
-  /** The calls that clients see, of all choices. */
   calls = 0;
   readonly #context: Pick<ReaderContext, 'identity' | 'callIds'>;
   /** The choices that have their role. */

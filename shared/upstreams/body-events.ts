@@ -8,7 +8,6 @@ import { UpstreamFailure } from './exchange.ts';
 export type UpstreamEvent = { kind: 'value'; value: unknown; isWhole?: true } | { kind: 'done' };
 
 export interface BodyLimits {
-  /** Bytes of the whole answer. */
   answerBytesMax: number;
   /** Bytes of an answer that is one JSON document, which is held in memory completely. */
   documentBytesMax: number;

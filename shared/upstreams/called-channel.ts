@@ -49,7 +49,6 @@ const typeOf = ({ type }: CalledChannel): ChannelType<OwnAttributeName> => chann
 const limitFieldOf = (channel: CalledChannel): string =>
   channel.max_tokens_field ?? typeOf(channel).limitField(channel);
 
-/** The upstream's name of a model. */
 export const upstreamModel = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
   (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
 
@@ -87,7 +86,6 @@ type CallSettings =
 interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   dialect: Dialect;
   call: CanonicalCall;
-  /** The public model name. */
   model: string;
   secret: string | undefined;
   /** What the model's refusals taught. */
@@ -96,7 +94,6 @@ interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   refusedLimit?: number | undefined;
 }
 
-/** The request, and what became of the call in it. */
 export interface BuiltRequest {
   request: UpstreamRequest;
   sent: SentBody;

@@ -44,11 +44,8 @@ export interface ChannelType<Own extends string = never> {
 }
 
 interface AddressedCall {
-  /** The upstream's name of the model. */
   model: string;
-  /** The name of the dialect. */
   dialect: string;
-  /** The dialect's path. */
   path: string;
 }
 
@@ -57,7 +54,6 @@ interface AddressedCall {
 // that answer requests do not import it, so the bundler leaves it out of them.
 
 export interface ChannelSetup<Own extends string = never> {
-  /** The attributes that only rows of this type have. */
   attributes: { readonly [name in Own]: OwnAttribute };
   /** The address of a row without `endpoint`. Absent or undefined: the row must have one. */
   ownEndpoint?(channel: ChannelAttributes<Own>): string | undefined;
@@ -65,22 +61,18 @@ export interface ChannelSetup<Own extends string = never> {
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
   /** How its models are listed, or why they cannot be listed. */
   models: UpstreamModelList | { unlisted: string };
-  /** The questions of `init` for a first channel, in order. */
   questions: SetupQuestion<Own>[];
 }
 
-/** A text attribute that only rows of some types have. */
 export interface OwnAttribute {
   /** The description in the CLI's help, such as `AWS region of the models`. */
   about: string;
-  /** The end of the message `found ..., wanted ...`. */
   wanted: string;
   pattern: RegExp;
   /** The end of the message `only the type x has ...` for a row of another type. */
   named: string;
 }
 
-/** Shared by the types whose API has versions. */
 export const apiVersionAttribute: OwnAttribute = {
   about: 'version of the API',
   wanted: 'a version such as "2024-10-21"',
@@ -102,7 +94,6 @@ interface SetupQuestion<Own extends string = never> {
 export interface UpstreamModelList {
   /** The URL of a page. `after` is the end of the previous page. */
   address: (channel: ChannelAttributes, after: string | undefined) => string;
-  /** Replaces the type's credentials. */
   headers?: (secret: string) => Record<string, string>;
   /** Returns undefined if the body is no list of models. */
   read: (body: unknown) => ModelPage | undefined;

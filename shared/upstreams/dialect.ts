@@ -8,13 +8,14 @@ import type { UpstreamEvent } from './body-events.ts';
 import type { Quirks } from './quirks.ts';
 import { fingerprint } from '../wire/ids.ts';
 
-export interface Dialect {
-  /** Its folder and its line in the registry. */
+/** A dialect as it is loaded, with what its line in the registry says. */
+export interface Dialect extends DialectCode {
   name: string;
   /** Appended to a channel's base address, such as `/chat/completions`. */
   path: string;
-  /** The lowest limit on output tokens that it sends: the vendor refuses lower ones. Absent: 1. */
-  outputTokensMin?: number;
+}
+
+export interface DialectCode {
   /**
    * Converts the canonical call to the request for one channel. Does not change the call. Throws CannotCarry for a
    * field that must not be dropped and has no form here.
@@ -26,7 +27,6 @@ export interface Dialect {
   Reader: new (context: ReaderContext) => AnswerReader;
 }
 
-/** A request body, and what became of the call in it. */
 export interface SentBody {
   body: JsonRecord;
   /** The client's fields that were left out, by name. `reasoning`: state of an earlier turn. */
@@ -35,7 +35,6 @@ export interface SentBody {
   effort?: string | undefined;
   /** What was sent instead of the tool choice, if it is not the requested one. */
   toolChoice?: string | undefined;
-  /** The limit on output tokens that was sent, if any. */
   outputTokensMax?: number | undefined;
   /** The upstream may honestly count more than limit and input say. */
   isMultiplied?: boolean | undefined;
@@ -72,7 +71,6 @@ export interface ReaderContext {
 export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   /** The upstream marked the end. Later events are ignored. */
   readonly done: boolean;
-  /** The number of finished choices of the answer. */
   readonly finishedChoices: number;
   /** Valid at any time, of what came so far. */
   report(): AnswerReport;
@@ -86,19 +84,16 @@ export interface AnswerReport {
    * returned.
    */
   state: readonly StatePart[] | undefined;
-  /** The service tier that the upstream said it used. */
   serviceTier: string | undefined;
 }
 
 /** The settings of one channel for its request bodies. */
 export interface RequestSettings {
-  /** The upstream's name of the model. */
   model: string;
   /** false: the upstream is asked for one JSON answer. */
   stream: boolean;
   /** false: the usage of a stream is not requested. */
   includeUsage: boolean;
-  /** Overrides the client's fields. */
   set: JsonRecord;
   /** Fields that are not sent to the upstream. */
   drop: readonly string[];

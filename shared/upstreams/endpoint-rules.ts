@@ -44,7 +44,6 @@ function isOwnHost(url: URL, { local, ownHost = '' }: EndpointRules): boolean {
 /** The endpoint without slashes at its end, as requests need it. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
-/** Why a host is refused: it is no public one. */
 export function hostProblem(url: URL, rules: EndpointRules): string | undefined {
   const host = url.hostname.replace(/\.+$/, '').toLowerCase();
   const address = host.replace(/^\[|\]$/g, '');

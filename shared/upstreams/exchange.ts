@@ -1,6 +1,5 @@
 /** An HTTP request to an upstream and its reply, before any dialect reads it. */
 
-/** The service and region that a request is signed for. */
 export interface AwsScope {
   service: string;
   region: string;

@@ -106,7 +106,6 @@ export function refusedLimit(facts: readonly LearnedFact[]): number | undefined 
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 
-/** A channel's id and a public model name. */
 export interface ServedModel {
   readonly channel: string;
   readonly model: string;

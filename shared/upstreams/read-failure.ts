@@ -44,7 +44,6 @@ export interface FailureClock {
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The failure of a reply that is not a 2xx. */
 export async function readFailure(
   reply: UpstreamReply,
   { type, withheld, clock }: FailureReading,

@@ -46,7 +46,6 @@ function madeId(id: string, salt: number, length: number): string {
  * the vendor would refuse them. An id that an earlier call used already is another call's and becomes another id.
  */
 export interface SentIds {
-  /** The ids of an assistant message's calls, in order. */
   calls(message: ChatMessage): readonly string[];
   /** The id of the call that a tool message answers. */
   result(message: ChatMessage): string;
@@ -104,7 +103,6 @@ function uniqueNames(): (id: string) => string {
 // Custom tools, whose input is free text, for upstreams that know functions alone: the tool becomes a function with
 // one string `input`, and its calls are converted back. Any dialect may use it.
 
-/** The name of a tool in chat form. */
 export function toolName(tool: ChatTool): string | undefined {
   const { name } = asRecord(tool.type === 'custom' ? tool['custom'] : tool.function);
   return typeof name === 'string' ? name : undefined;

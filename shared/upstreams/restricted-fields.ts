@@ -200,12 +200,10 @@ export const storedPath = (request: ChatRequest, allow: readonly string[]): stri
 export const storedMessage = (path: string): string =>
   `'${path}' names something that is stored at the provider. Send its content instead: the relay keeps no files.`;
 
-/** What an earlier answer quoted. */
 const quotes = new Set(['annotations', 'citations']);
 
 /** What one row allows of one call, and what was left out of it. */
 class Gate {
-  /** The paths of what was left out. */
   readonly dropped: string[] = [];
   readonly #allowed: ReadonlySet<string>;
 

@@ -1,11 +1,11 @@
 /** The registry of dialects, one line each: what is asked of it before it is loaded, and how it is loaded. */
-import type { Dialect } from '../dialect.ts';
+import type { Dialect, DialectCode } from '../dialect.ts';
 
 interface Registered {
   path: string;
-  /** See `Dialect`. */
+  /** The lowest limit on output tokens that it sends: the vendor refuses lower ones. Absent: 1. */
   outputTokensMin?: number;
-  load(): Promise<Dialect>;
+  load(): Promise<DialectCode>;
 }
 
 /** Loaded at the first call that needs it, so that a dialect that no channel speaks costs the start nothing. */
@@ -28,17 +28,15 @@ const lineOf = (name: string): Registered | undefined =>
 
 export type DialectName = keyof typeof dialects;
 export const dialectNames = Object.keys(dialects) as DialectName[];
-/** The dialect of rows and types that name none. */
 export const defaultDialect: DialectName = 'chat';
 
 /** Rejects for a name that is no dialect's; rows are checked against `dialectNames`. */
 export async function loadDialect(name: string): Promise<Dialect> {
   const line = lineOf(name);
   if (!line) throw new Error(`no dialect ${name}`);
-  return await line.load();
+  return { ...(await line.load()), name, path: line.path };
 }
 
-/** The path of a dialect. */
 export const dialectPath = (name: string): string | undefined => lineOf(name)?.path;
 
 /** The lowest limit on output tokens that a dialect sends; a lower one is raised to it. */

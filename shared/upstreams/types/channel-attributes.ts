@@ -6,7 +6,6 @@ import { channelSetups, channelTypes, type ChannelTypeName, type OwnAttributeNam
 
 export const channelTypeNames = Object.keys(channelTypes) as ChannelTypeName[];
 
-/** The attributes of a row that these functions read. */
 type TypedRow = ChannelAttributes<OwnAttributeName> & { type: ChannelTypeName };
 
 /** Every attribute that only some types have. Types that share one declare it identically. */
@@ -20,7 +19,6 @@ export function ownAttributes(): { name: OwnAttributeName; attribute: OwnAttribu
   }));
 }
 
-/** The types whose rows may have an attribute. */
 export const typesWith = (name: OwnAttributeName): ChannelTypeName[] =>
   channelTypeNames.filter((type) => Object.hasOwn(channelSetups[type].attributes, name));
 

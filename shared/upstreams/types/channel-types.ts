@@ -16,7 +16,6 @@ export const channelSetups = {
 } satisfies Record<keyof typeof channelTypes, unknown>;
 
 export type ChannelTypeName = keyof typeof channelTypes;
-/** Attributes that only rows of some types have. */
 export type OwnAttributeName = {
   [Type in ChannelTypeName]: keyof (typeof channelSetups)[Type]['attributes'];
 }[ChannelTypeName];

@@ -161,12 +161,4 @@ describe('fields that an upstream refuses', () => {
       stream_options: { include_usage: true },
     });
   });
-
-  it('on Anthropic: top_p goes where there is a temperature, and stays where there is none', () => {
-    const both = sent(anthropic, { temperature: 0, top_p: 0.5 }).body;
-    expect(both).toMatchObject({ temperature: 0 });
-    expect(both).not.toHaveProperty('top_p');
-    expect(sent(anthropic, { top_p: 0.5 }).body).toMatchObject({ top_p: 0.5 });
-    expect(sent(anthropic, { top_p: 0.5, temperature: null }).body).toMatchObject({ top_p: 0.5 });
-  });
 });

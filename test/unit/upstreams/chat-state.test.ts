@@ -66,9 +66,27 @@ describe('the state of an answer', () => {
       [{ opaque: { reasoning_content: 'so what' } }, { text: 2 }, { call: 0 }],
     ],
     [
-      'is the signature of a text turn',
-      [{ content: 'hi' }, { extra_content: signature('s') }],
-      [{ text: 2 }, { opaque: { extra_content: signature('s') } }],
+      'is reasoning details, their pieces joined, with or without calls',
+      [
+        { reasoning: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'a', index: 0 }] },
+        {
+          reasoning: 'b',
+          reasoning_details: [{ type: 'reasoning.text', text: 'b', index: 0, signature: 's' }],
+        },
+        { reasoning_details: [{ type: 'reasoning.encrypted', data: 'e', index: 1 }] },
+        { reasoning_details: [{ type: 'reasoning.encrypted', data: 'f', index: 1 }] },
+      ],
+      [
+        {
+          opaque: {
+            reasoning_details: [
+              { type: 'reasoning.text', text: 'ab', index: 0, signature: 's' },
+              { type: 'reasoning.encrypted', data: 'e', index: 1 },
+              { type: 'reasoning.encrypted', data: 'f', index: 1 },
+            ],
+          },
+        },
+      ],
     ],
   ])('%s', (_case, deltas, expected) => {
     expect(stateOf(...deltas)).toEqual(expected);
@@ -82,13 +100,6 @@ describe('a turn that goes up again', () => {
     { opaque: { call: 0, extra_content: signature('kept') } },
     { call: 1 },
   ];
-
-  it('has what was kept', () => {
-    expect(sent(turn(2), {}, parts)).toMatchObject({
-      reasoning_content: 'kept',
-      tool_calls: [{ extra_content: signature('kept') }, {}],
-    });
-  });
 
   it('has empty reasoning where it was lost and is wanted, beside calls alone', () => {
     const quirks = { wantsBack: 'reasoning_content' } as const;

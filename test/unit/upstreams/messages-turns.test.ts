@@ -37,11 +37,6 @@ const image = (url: string): object => ({ type: 'image_url', image_url: { url } 
 describe('turns', () => {
   it.each<[string, object[], object[]]>([
     [
-      'of one role in a row become one',
-      [user('a'), user([text('b'), text('')])],
-      [turn('user', text('a'), text('b'))],
-    ],
-    [
       'of the assistant in a row stay two',
       [user('a'), { role: 'assistant', content: 'b' }, { role: 'assistant', content: 'c' }, user('d')],
       [
@@ -108,16 +103,6 @@ describe('turns', () => {
   it.each<[string, object, object]>([
     ['an inline image', image('data:image/png;base64,AAAA'), png],
     ['a PDF without its data URL', { type: 'file', file: { file_data: 'JVBERi0x' } }, pdf()],
-    [
-      'a PDF by address',
-      { type: 'file', file: { file_url: 'https://a.b/c.pdf' } },
-      { type: 'document', source: { type: 'url', url: 'https://a.b/c.pdf' } },
-    ],
-    [
-      'an image as a file',
-      { type: 'file', file: { file_data: 'data:image/png;base64,AAAA', filename: 'x' } },
-      png,
-    ],
   ])('carry %s', (_case, part, expected) => {
     expect(send([user([part])]).messages).toEqual([turn('user', expected as JsonRecord)]);
   });

@@ -69,13 +69,6 @@ describe('a prompt that is too long', () => {
     expect(failure).toMatchObject({ ...fault, status });
   });
 
-  it.each([
-    [{ code: 'context_length_exceeded', message: 'x' }],
-    [{ code: 400, message: "This model's maximum context length is 8192 tokens." }],
-  ])('in an answer with status 200, as %j, too', (error) => {
-    expect(failureInAnswer(error, [])).toMatchObject(fault);
-  });
-
   it('is not what a caller’s words make of another failure', async () => {
     const message = 'Bad value "the prompt is too long"';
     expect(failureInAnswer({ code: 'server_error', message }, [])).toBeInstanceOf(UpstreamFailure);

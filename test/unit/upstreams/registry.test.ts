@@ -2,12 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import {
-  dialectPaths,
-  loadDialect,
-  outputTokensMin,
-  type DialectName,
-} from '../../../shared/upstreams/dialects/dialects.ts';
 import { channelTypeNames } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { channelSetups } from '../../../shared/upstreams/types/channel-types.ts';
 
@@ -71,11 +65,5 @@ describe('a dialect', () => {
       const outside = product.filter((file) => !file.startsWith(dialectsFolder));
       expect(outside.filter((file) => read(file).includes(`/dialects/${name}/`))).toEqual([]);
     }
-  });
-
-  it('is loaded by the name of its folder, and has the path of its line in the registry', async () => {
-    const loaded = await Promise.all(folders.map((name) => loadDialect(name as DialectName)));
-    expect(loaded.map((each) => each.path).toSorted()).toEqual(dialectPaths.toSorted());
-    for (const { name, outputTokensMin: least = 1 } of loaded) expect(outputTokensMin(name)).toBe(least);
   });
 });

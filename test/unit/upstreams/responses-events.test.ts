@@ -26,17 +26,6 @@ describe('content that a Responses upstream sends in its own way', () => {
   it.each<[string, Value[], Partial<Answer>]>([
     ['a whole text alone', [done(message('x')), completed()], { content: 'x' }],
     [
-      'ids that change with every event',
-      [
-        added(message('', { id: 'a', content: [] }), at(0)),
-        delta('x', at(0, 'b')),
-        delta('y', at(0, 'c')),
-        done(message('xy', { id: 'd' }), at(0)),
-        completed(message('xy', { id: 'e' })),
-      ],
-      { content: 'xy' },
-    ],
-    [
       'one id for two items',
       [
         delta('x', at(0, 'm')),
@@ -82,11 +71,6 @@ describe('content that a Responses upstream sends in its own way', () => {
       { content: 'x', calls: twoCalls, finish: 'tool_calls' },
     ],
     [
-      'a message in the list alone, before the one that came in pieces',
-      [delta('second', at(0, 'm')), completed(message('first'), message('second'))],
-      { content: 'secondfirst' },
-    ],
-    [
       'a name that comes last',
       [
         argumentsDelta('{"a"', at(0, 'a')),
@@ -103,11 +87,6 @@ describe('content that a Responses upstream sends in its own way', () => {
         calls: [`${callA} f {"a":1}`, `${callIds.show(undefined, 1)} f {"a":1}`],
         finish: 'tool_calls',
       },
-    ],
-    [
-      'arguments as an object',
-      [completed({ ...called(callA, ''), arguments: { a: 1 } })],
-      { calls: [`${callA} f {"a":1}`], finish: 'tool_calls' },
     ],
     [
       'empty arguments, said three times',
@@ -139,11 +118,6 @@ describe('content that a Responses upstream sends in its own way', () => {
         completed(),
       ],
       { content: 'abc' },
-    ],
-    [
-      'a part whose index is another one in the whole',
-      [delta('a', { ...at(0, 'm'), content_index: 4 }), done(message('ab', { id: 'm' }), at(0)), completed()],
-      { content: 'ab' },
     ],
     [
       'reasoning as a summary and as text',

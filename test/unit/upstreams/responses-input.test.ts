@@ -68,47 +68,7 @@ describe('ids of calls', () => {
 });
 
 describe('the items of messages', () => {
-  const pdf = 'data:application/pdf;base64,AA==';
   it.each<[string, ChatMessage[], object[]]>([
-    [
-      'system and developer texts keep their role and place',
-      [{ role: 'developer', content: 'a' }, user('b'), { role: 'system', content: 'c' }],
-      [
-        { type: 'message', role: 'developer', content: [{ type: 'input_text', text: 'a' }] },
-        sentUser('b'),
-        { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'c' }] },
-      ],
-    ],
-    [
-      'images and files are parts',
-      [
-        {
-          role: 'user',
-          content: [
-            { type: 'text', text: 'see' },
-            { type: 'image_url', image_url: { url: 'https://a/b.png' } },
-            { type: 'image_url', image_url: { url: 'data:,', detail: 'low' } },
-            { type: 'file', file: { file_data: pdf } },
-            { type: 'file', file: { file_data: pdf, filename: 'a.pdf' } },
-            { type: 'file', file: { file_url: 'https://a/b.pdf' } },
-          ],
-        },
-      ],
-      [
-        {
-          type: 'message',
-          role: 'user',
-          content: [
-            { type: 'input_text', text: 'see' },
-            { type: 'input_image', image_url: 'https://a/b.png', detail: 'auto' },
-            { type: 'input_image', image_url: 'data:,', detail: 'low' },
-            { type: 'input_file', filename: 'file.pdf', file_data: pdf },
-            { type: 'input_file', filename: 'a.pdf', file_data: pdf },
-            { type: 'input_file', file_url: 'https://a/b.pdf' },
-          ],
-        },
-      ],
-    ],
     [
       'custom calls and their results have items of their own',
       [assistant(null, customCall('call_1')), result('call_1')],

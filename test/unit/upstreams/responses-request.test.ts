@@ -36,12 +36,6 @@ describe('the fields of a Responses request', () => {
     ['have the limit that the balance covers', {}, { outputTokensLimit: 40 }, { max_output_tokens: 40 }],
     ['have no limit that nobody set', {}, { maxOutputTokens: 500 }, {}],
     ['have no limit where it was refused', { max_tokens: 900 }, { without: new Set(['limit'] as const) }, {}],
-    [
-      'say the format',
-      { response_format: { type: 'json_object' } },
-      {},
-      { text: { format: { type: 'json_object' } } },
-    ],
     ['say the verbosity', { verbosity: 'low' }, {}, { text: { verbosity: 'low' } }],
     ['say the effort', { reasoning_effort: 'high' }, {}, { reasoning: { effort: 'high' } }],
     ['say a known effort', { reasoning_effort: 'max' }, {}, { reasoning: { effort: 'xhigh' } }],

@@ -65,15 +65,3 @@ test('encrypted content comes only where the request includes it, a summary only
     encrypted_content: expect.any(String),
   });
 });
-
-test('a conversation is compacted on its own path and by an item, and goes on', async () => {
-  const double = doubleOf('openai');
-  const compacted = jsonOf(await send(double, { ...asked('hello', {}), path: '/v1/responses/compact' }));
-  expect(compacted).toMatchObject({ object: 'response.compaction', output: [{ type: 'compaction' }] });
-  const triggered = jsonOf(
-    await send(double, asked('', { input: [user('hello'), { type: 'compaction_trigger' }] })),
-  );
-  expect(triggered).toMatchObject({ status: 'completed', output: [{ type: 'compaction' }] });
-  const next = await send(double, asked('', { input: [...outputOf(compacted), user('next')] }));
-  expect(next.status).toBe(200);
-});

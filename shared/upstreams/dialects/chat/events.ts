@@ -129,7 +129,6 @@ export class ChatReader implements AnswerReader {
 /** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
 class Choice {
   finish: FinishReason | undefined;
-  /** It has annotations of its own. */
   annotated = false;
   readonly #kept: AnswerWriter['kept'];
   /** Is asked at the first call. */
@@ -294,9 +293,7 @@ interface DeltaReading {
   details: JsonRecord[];
   annotations: UrlCitation[];
   images: JsonRecord[];
-  /** Pieces of calls. */
   calls: unknown[];
-  /** The vendor's state of the turn. */
   extra: JsonRecord | undefined;
 }
 

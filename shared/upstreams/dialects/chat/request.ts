@@ -15,7 +15,7 @@ import {
   CannotCarry,
   type RequestSettings,
   type SentBody,
-  type Dialect,
+  type DialectCode,
 } from '../../dialect.ts';
 import {
   knownEffort,
@@ -282,7 +282,6 @@ function systemFirst(messages: readonly JsonRecord[]): JsonRecord[] {
 
 interface FittedFields {
   body: JsonRecord;
-  /** The names of the fields that were left out. */
   dropped: string[];
   /** The effort that is sent, if it is not the requested one. */
   effort: string | undefined;
@@ -380,7 +379,6 @@ interface SentTools {
   changedChoice: 'auto' | undefined;
   /** Custom tools and their calls are sent as functions. */
   wraps: boolean;
-  /** The names of the tools that were. */
   wrapped: ReadonlySet<string>;
   dropped: string[];
 }
@@ -473,9 +471,7 @@ function lowerLimits(body: JsonRecord, settings: RequestSettings): void {
   if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = max;
 }
 
-export const chat: Dialect = {
-  name: 'chat',
-  path: '/chat/completions',
+export const chat: DialectCode = {
   body: chatBody,
   Reader: ChatReader,
 };

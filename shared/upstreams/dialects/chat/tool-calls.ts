@@ -18,7 +18,6 @@ import { calledNameMax } from '../../../wire/ids.ts';
 import { callsMax, tooLarge, type AnswerWriter } from '../../answer-writer.ts';
 import { unwrappedInput } from '../../request-parts.ts';
 
-/** A call of which pieces come. */
 interface OpenCall {
   /** The index that clients see: dense, in the order in which calls are shown. Undefined: not shown yet. */
   index: number | undefined;
@@ -30,7 +29,6 @@ interface OpenCall {
   /** It was taken out of its wrapper and shown whole. */
   unwrapped: boolean;
   name: string;
-  /** All argument text so far. */
   text: string;
   /** What of it clients have not got: they need the name in the first piece. */
   unsent: string;
@@ -49,7 +47,6 @@ interface OpenCall {
 export class UpstreamToolCalls {
   /** State that came with a piece before any call. */
   looseExtra: JsonRecord | undefined;
-  /** The calls that clients see, by their index. */
   readonly shown: OpenCall[] = [];
   readonly #writer: Pick<AnswerWriter, 'kept' | 'callId'>;
   readonly #names: DeclaredNames;
@@ -217,7 +214,6 @@ interface CallPiece {
   /** Arguments, or the input of a custom call. */
   text: string;
   custom: boolean;
-  /** The vendor's state of the call. */
   extra: JsonRecord | undefined;
   /** The place among the pieces of its delta; undefined: it is the only one. */
   position: number | undefined;
@@ -276,7 +272,6 @@ export class DeclaredNames {
     return this.#names.has(name) && ![...this.#names].some((one) => one !== name && one.startsWith(name));
   }
 
-  /** Whether a tool's name begins so. */
   hasBeginning(text: string): boolean {
     return [...this.#names].some((name) => name.startsWith(text));
   }

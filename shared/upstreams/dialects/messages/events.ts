@@ -37,7 +37,6 @@ export class MessagesReader implements AnswerReader {
   done = false;
   readonly #writer: AnswerWriter;
   readonly #blocks: ContentBlocks;
-  /** An event of this dialect came. */
   #understood = false;
   #finish: FinishReason | undefined;
   /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
@@ -197,7 +196,6 @@ interface Block {
   /** Of a call, the JSON of its input. */
   text: GrowingText;
   length: number;
-  /** Where its text begins in the visible text. */
   from: number;
   signature: string;
   isOpen: boolean;
@@ -211,9 +209,7 @@ class ContentBlocks {
   readonly all: Block[] = [];
   readonly #writer: AnswerWriter;
   readonly #wrapped: ReadonlySet<string>;
-  /** The latest of each index. */
   readonly #byIndex = new Map<number, Block>();
-  /** Of the visible text so far. */
   #textLength = 0;
 
   /** `wrapped`: the tools that were sent as functions with one text `input`. */

@@ -180,7 +180,6 @@ class Conversion {
   }
 }
 
-/** Whether a definition leads back to itself. */
 function isRecursive(references: ReadonlyMap<string, ReadonlySet<string>>): boolean {
   const done = new Set<string>();
   const leadsBack = (name: string, path: ReadonlySet<string>): boolean => {

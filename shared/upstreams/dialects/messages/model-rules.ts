@@ -14,7 +14,6 @@ type ThinkingForm =
   | 'adaptive'
   /** `enabled`, with a budget of tokens: models before 4.6. */
   | 'budget'
-  /** The model does not think. */
   | 'none';
 
 /** What keeps a model from thinking. `omit`: it does not think unless asked. `always`: nothing does. */
@@ -32,7 +31,6 @@ export interface ModelRules {
   efforts: readonly string[];
   /** The shortest prompt that its cache takes. */
   cachedTokensMin: number;
-  /** The documented maximum of `max_tokens`. */
   outputTokensMax?: number;
 }
 

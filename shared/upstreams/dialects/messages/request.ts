@@ -1,7 +1,7 @@
 /** Anthropic's Messages, as Anthropic, Claude on Bedrock and compatible endpoints of other vendors speak it. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
-import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
+import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { withBreakpoints } from './cache-policy.ts';
 import { conversation, type MessagesTurn } from './conversation.ts';
@@ -186,9 +186,7 @@ const defaultVersion = '2023-06-01';
 /** Without it the vendor refuses `thinking.block_binding`. Endpoints that check betas know it where the model binds. */
 const bindingControls = { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' };
 
-export const messages: Dialect = {
-  name: 'messages',
-  path: '/messages',
+export const messages: DialectCode = {
   body: messagesBody,
   headers: ({ apiVersion, model }) => ({
     'anthropic-version': apiVersion ?? defaultVersion,

@@ -5,15 +5,14 @@ import type {
   ChatToolCall,
   ChatContentPart,
 } from '../../../wire/canonical-call.ts';
-import { asRecord, type JsonRecord, isRecord } from '../../../wire/json.ts';
+import { asRecord, type JsonRecord, isRecord, textIn } from '../../../wire/json.ts';
 import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
-import { sentIds, type SentIds, wrappedInput } from '../../request-parts.ts';
+import { sentIds, wrappedInput } from '../../request-parts.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 
 interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'without'> {
   /** false: calls of custom tools go up as function calls with one text `input`. */
   customTools: boolean;
-  /** What no message holds. */
   carried: CarriedItems | undefined;
   /** The tools that carried items declare, as they go up. */
   itemTools: ReadonlyMap<JsonRecord, readonly JsonRecord[]>;
@@ -21,16 +20,49 @@ interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'qu
 
 /** Throws CannotCarry. */
 export function inputItems(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
-  const input = new InputItems(messages, settings);
-  const { carried } = settings;
+  const { carried, quirks } = settings;
+  const ids = sentIds(messages, { callIds: settings.callIds, form: quirks.callIds });
+  /** The ids of custom calls so far: their results have an item of their own. */
+  const custom = new Set<string>();
+  const itemsOf = (message: ChatMessage, path: string): JsonRecord[] => {
+    const { role, content } = message;
+    if (role === 'assistant') {
+      const own = ids.calls(message);
+      return turnItems(message, statesOf(message, settings), (call, index) => {
+        const item = callItem(call, own[index] ?? '', settings);
+        if (item['type'] === 'custom_tool_call') custom.add(own[index] ?? '');
+        else if (call.type !== 'custom') custom.delete(own[index] ?? '');
+        return item;
+      });
+    }
+    if (role === 'tool') {
+      const callId = ids.result(message);
+      const type = custom.has(callId) ? 'custom_tool_call_output' : 'function_call_output';
+      return [{ type, call_id: callId, output: toolOutput(content, path) }];
+    }
+    // The endpoint leaves the role `function` only to results without a call.
+    const sent = role === 'function' ? 'user' : role;
+    return [{ type: 'message', role: sent, content: inputParts(content, path) }];
+  };
   const after = (message: ChatMessage | undefined): JsonRecord[] =>
     (carried?.after.get(message) ?? []).flatMap((item) => carriedItem(item, settings));
   const items = messages.flatMap((message, i) => {
-    const own = carriedMessage(message, settings) ?? input.itemsOf(message, `messages[${i}].content`);
+    const own = carriedMessage(message, settings) ?? itemsOf(message, `messages[${i}].content`);
     return [...own, ...after(message)];
   });
   items.unshift(...after(undefined));
-  return settings.quirks.system === 'first' ? withSystemFirst(items) : items;
+  return quirks.system === 'first' ? withSystemFirst(items) : items;
+}
+
+function callItem(call: ChatToolCall, callId: string, { customTools }: InputSettings): JsonRecord {
+  const { name, input } = asRecord(call['custom']);
+  if (call.type !== 'custom' || typeof name !== 'string') {
+    const { name: called = '', arguments: given } = call.function ?? {};
+    return { type: 'function_call', call_id: callId, name: called, arguments: given || '{}' };
+  }
+  return customTools
+    ? { type: 'custom_tool_call', call_id: callId, name, input: textIn(input) }
+    : { type: 'function_call', call_id: callId, name, arguments: wrappedInput(textIn(input)) };
 }
 
 /** An item that only adds tools says nothing without them. */
@@ -56,60 +88,6 @@ function statesOf(
   return without.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;
 }
 
-class InputItems {
-  readonly #settings: InputSettings;
-  readonly #ids: SentIds;
-  /** The ids of custom calls so far: their results have an item of their own. */
-  readonly #custom = new Set<string>();
-
-  constructor(messages: readonly ChatMessage[], settings: InputSettings) {
-    this.#settings = settings;
-    this.#ids = sentIds(messages, { callIds: settings.callIds, form: settings.quirks.callIds });
-  }
-
-  itemsOf(message: ChatMessage, path: string): JsonRecord[] {
-    const { role, content } = message;
-    if (role === 'assistant') {
-      const parts = statesOf(message, this.#settings);
-      const ids = this.#ids.calls(message);
-      const callItem = (call: ChatToolCall, index: number): JsonRecord =>
-        this.#callItem(call, ids[index] ?? '');
-      return turnItems({ message, parts, callItem });
-    }
-    if (role === 'tool') return [this.#resultItem(message, path)];
-    // The endpoint leaves the role `function` only to results without a call.
-    return [
-      { type: 'message', role: role === 'function' ? 'user' : role, content: inputParts(content, path) },
-    ];
-  }
-
-  #callItem(call: ChatToolCall, callId: string): JsonRecord {
-    const { name, input } = asRecord(call['custom']);
-    if (call.type !== 'custom' || typeof name !== 'string') {
-      this.#custom.delete(callId);
-      const called = call.function ?? { name: '', arguments: '' };
-      return {
-        type: 'function_call',
-        call_id: callId,
-        name: called.name,
-        arguments: called.arguments || '{}',
-      };
-    }
-    const text = typeof input === 'string' ? input : '';
-    if (this.#settings.customTools) {
-      this.#custom.add(callId);
-      return { type: 'custom_tool_call', call_id: callId, name, input: text };
-    }
-    return { type: 'function_call', call_id: callId, name, arguments: wrappedInput(text) };
-  }
-
-  #resultItem(message: ChatMessage, path: string): JsonRecord {
-    const callId = this.#ids.result(message);
-    const type = this.#custom.has(callId) ? 'custom_tool_call_output' : 'function_call_output';
-    return { type, call_id: callId, output: toolOutput(message.content, path) };
-  }
-}
-
 /** For upstreams that accept one system message, at the beginning: the texts in their order. */
 function withSystemFirst(items: readonly JsonRecord[]): JsonRecord[] {
   const content = items.filter(isSystem).flatMap((item) => item['content'] as JsonRecord[]);
@@ -121,19 +99,16 @@ const isSystem = ({ role }: JsonRecord): boolean => role === 'system' || role ==
 
 // Rebuilds one assistant turn as the items that the upstream once sent: reasoning, messages and calls in their order.
 
-interface TurnReading {
-  message: ChatMessage;
-  /** The layout of the turn and what belongs between its parts. */
-  parts: readonly StatePart[] | undefined;
-  /** The item of a call, which has this place among the message's calls. */
-  callItem: (call: ChatToolCall, index: number) => JsonRecord;
-}
-
 /**
  * Reasoning goes up unchanged, before the part that it led to: the vendor refuses reasoning that nothing follows, so
- * it is left out where that part is missing. What the layout does not name follows at the end, text before calls.
+ * it is left out where that part is missing. What the layout does not name follows at the end, text before calls. `parts`: the
+ * layout of the turn and what belongs between its parts.
  */
-function turnItems({ message, parts = [], callItem }: TurnReading): JsonRecord[] {
+function turnItems(
+  message: ChatMessage,
+  parts: readonly StatePart[] = [],
+  callItem: (call: ChatToolCall, index: number) => JsonRecord,
+): JsonRecord[] {
   const text = spokenText(message.content);
   const stretches = stretchesOf(text, parts) ?? [text];
   const calls = new Map((message.tool_calls ?? []).entries());
@@ -204,7 +179,7 @@ function inputPart(part: ChatContentPart, path: string): JsonRecord {
     case 'text':
       return { type: 'input_text', text: part.text ?? '' };
     case 'refusal':
-      return { type: 'input_text', text: typeof part['refusal'] === 'string' ? part['refusal'] : '' };
+      return { type: 'input_text', text: textIn(part['refusal']) };
     case 'image_url':
       return imagePart(part);
     case 'file':
@@ -248,7 +223,5 @@ function spokenText(content: Content): string {
 function refusalText({ content, ...message }: ChatMessage): string {
   if (typeof message['refusal'] === 'string') return message['refusal'];
   const parts = typeof content === 'string' ? [] : (content ?? []);
-  return parts
-    .map(({ type, refusal }) => (type === 'refusal' && typeof refusal === 'string' ? refusal : ''))
-    .join('');
+  return parts.map(({ type, refusal }) => (type === 'refusal' ? textIn(refusal) : '')).join('');
 }

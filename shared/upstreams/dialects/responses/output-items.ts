@@ -41,7 +41,6 @@ export type TextKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'call';
 /** A text of an item as far as clients have seen it. */
 interface TextPart {
   kind: TextKind;
-  /** Its index in the item's list. */
   index: number;
   text: string;
   /** The whole of it came: later pieces are repeats. */
@@ -74,7 +73,6 @@ export interface AnswerItem {
   listed?: true;
 }
 
-/** What an event says of its item's place. */
 export interface ItemEvent {
   outputIndex: number | undefined;
   id: string | undefined;
@@ -116,7 +114,6 @@ export class OutputItems {
     return this.#all.length > 0;
   }
 
-  /** The parts of the turn in their order. */
   parts(): StatePart[] {
     return this.#slots.flatMap(({ item: { phase, opaque, callIndex }, text }): StatePart[] => {
       if (text !== undefined) return [{ text, ...(phase !== undefined && { phase }) }];
@@ -149,7 +146,6 @@ export class OutputItems {
     return isSame ? found : this.#add(type, event);
   }
 
-  /** The item that ends. */
   ofEnd(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
     const [id, callId] = [wordIn(source['id']), wordIn(source['call_id'])];
     const fitting = this.#all.filter(
@@ -245,7 +241,6 @@ export class OutputItems {
     return this.#annotations(part, [note]);
   }
 
-  /** The whole item. */
   end(item: AnswerItem, source: JsonRecord): ChatChunk[] {
     const chunks = this.start(item, source);
     if (opaqueTypes.has(item.type) && textIn(source['encrypted_content']) !== '' && !item.opaque) {
@@ -461,7 +456,6 @@ const probability = ({ token, logprob, bytes }: JsonRecord): JsonRecord => ({
   bytes: Array.isArray(bytes) ? bytes : null,
 });
 
-/** A finished image, as a data URL. */
 function imagesOf({ result, output_format: format }: JsonRecord): ChatDelta[] {
   if (typeof result !== 'string' || result === '') return [];
   const kind = format === 'jpeg' || format === 'webp' ? format : 'png';

@@ -1,7 +1,7 @@
 /** OpenAI's Responses, which Azure and GPT models on Bedrock speak in the same form. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, withoutNulls, type JsonRecord } from '../../../wire/json.ts';
-import { CannotCarry, type RequestSettings, type SentBody, type Dialect } from '../../dialect.ts';
+import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { knownEffort, refusedSampling } from '../../request-parts.ts';
 import { cutHere, stopSequences, setByRow } from '../../request-parts.ts';
 import { inputItems } from './input.ts';
@@ -186,10 +186,7 @@ function outputLimit(request: ChatRequest, settings: RequestSettings): number | 
 const withoutUndefined = (source: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined));
 
-export const responses: Dialect = {
-  name: 'responses',
-  outputTokensMin,
-  path: '/responses',
+export const responses: DialectCode = {
   body: responsesBody,
   Reader: ResponsesReader,
 };

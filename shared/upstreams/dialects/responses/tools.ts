@@ -7,13 +7,9 @@ import type { RequestSettings } from '../../dialect.ts';
 interface SentTools {
   /** Undefined: no tool is left, so that no choice is sent either. */
   tools: JsonRecord[] | undefined;
-  /** The fields beside them. */
   choice: JsonRecord;
-  /** See SentBody.toolChoice. */
   changedChoice: string | undefined;
-  /** Whether a tool that runs at the upstream was left out. */
   droppedHosted: boolean;
-  /** See SentBody. */
   wrapped: Set<string>;
   /** The tools that items of the input declare: they stay where they were added, so that what was cached before them holds. */
   itemTools: Map<JsonRecord, JsonRecord[]>;
