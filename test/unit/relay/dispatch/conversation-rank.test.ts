@@ -99,53 +99,31 @@ describe('what a conversation is known by', () => {
 
   const long = 'You are a coding agent. '.repeat(3_000);
   const at = (place: number): string => `${long.slice(0, place)}${'#'.repeat(100)}${long.slice(place)}`;
-  const apart: [string, Request, Request, string?][] = [
-    ['the account', { messages: [say('hi')] }, { messages: [say('hi')] }, 'other'],
-    ['the first user turn', { messages: [say('hi')] }, { messages: [say('ho')] }],
-    ['the system text', { messages: [system('a'), say('hi')] }, { messages: [system('b'), say('hi')] }],
-    ['which text is whose', { messages: [system('a'), say('')] }, { messages: [say('a')] }],
-    [
-      'an image',
-      { messages: begun },
-      {
-        messages: [
-          begun[0],
-          say([
-            { type: 'text', text: 'What is this?' },
-            { ...image, image_url: { url: 'data:image/png;base64,AAAA' } },
-          ]),
-        ],
-      },
-    ],
-    [
-      'a user turn behind a long prompt',
-      { messages: [system(long), say('a')] },
-      { messages: [system(long), say('b')] },
-    ],
-    [
-      'the beginning of a long turn',
-      { messages: [say(at(10))] },
-      { messages: [say(`${at(10).slice(0, 12)}-${at(10).slice(13)}`)] },
-    ],
-    ['the end of a long turn', { messages: [say(`${long}a`)] }, { messages: [say(`${long}b`)] }],
-    [
-      'a hundred characters in the middle of a long turn',
-      { messages: [say(at(31_000))] },
-      { messages: [say(at(31_007))] },
-    ],
-    [
-      'prompt_cache_key',
-      { prompt_cache_key: 'a', messages: [say('hi')] },
-      { prompt_cache_key: 'b', messages: [say('hi')] },
-    ],
+  const other = [
+    { type: 'text', text: 'What is this?' },
+    { ...image, image_url: { url: 'data:image/png;base64,AA' } },
   ];
-  it.each(apart)('differs by %s', (_by, one, other, account) => {
-    expect(hash(other, account)).not.toBe(hash(one));
+  const apart: [string, object[], object[], string?][] = [
+    ['the account', [say('hi')], [say('hi')], 'other'],
+    ['the first user turn', [say('hi')], [say('ho')]],
+    ['the system text', [system('a'), say('hi')], [system('b'), say('hi')]],
+    ['which text is whose', [system('a'), say('')], [say('a')]],
+    ['an image', begun, [system('You are terse.'), say(other)]],
+    ['a user turn behind a long prompt', [system(long), say('a')], [system(long), say('b')]],
+    ['the beginning of a long turn', [say(at(10))], [say(`${at(10).slice(0, 12)}-${at(10).slice(13)}`)]],
+    ['the end of a long turn', [say(`${long}a`)], [say(`${long}b`)]],
+    ['a hundred characters in the middle of a long turn', [say(at(31_000))], [say(at(31_007))]],
+  ];
+  it.each(apart)('differs by %s', (_by, one, another, account) => {
+    expect(hash({ messages: another }, account)).not.toBe(hash({ messages: one }));
   });
 
   it('is prompt_cache_key alone where the client sends one', () => {
     const key = { prompt_cache_key: 'session-7' };
     expect(hash({ ...key, messages: [say('compacted')] })).toBe(hash({ ...key, messages: begun }));
+    expect(hash({ prompt_cache_key: 'session-8', messages: begun })).not.toBe(
+      hash({ ...key, messages: begun }),
+    );
     expect(hash({ prompt_cache_key: '', messages: begun })).toBe(hash({ messages: begun }));
   });
 });

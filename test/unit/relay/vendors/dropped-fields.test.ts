@@ -50,81 +50,63 @@ const wide = { tools: [look, { type: 'function', name: 'other', parameters: {} }
 interface Repeated {
   field: string;
   asked: Record<string, unknown>;
-  /** Where it stands in the answer, if it is not the field itself. */
-  at?: string[];
   value: unknown;
   /** What stands there if it was not sent. */
   usual: unknown;
   /** What of it a request holds. */
-  sign?: string;
+  sign?: string | undefined;
+  /** Where it stands in the answer, if it is not the field itself. */
+  at?: string[] | undefined;
 }
+const one = (field: string, value: unknown, usual: unknown, more: Partial<Repeated> = {}): Repeated => ({
+  field,
+  asked: { [field]: value },
+  value,
+  usual,
+  ...more,
+});
+const pseudonym = (name: string) => ({ sign: hmacPseudonym('test')('acme', name) });
+const chosen = { type: 'function', name: 'look' };
 
 /** Values that stand nowhere else in a request. */
 const repeated: Repeated[] = [
-  { field: 'temperature', asked: { temperature: 0.37 }, value: 0.37, usual: 1 },
-  { field: 'top_p', asked: { top_p: 0.41 }, value: 0.41, usual: 1 },
-  { field: 'presence_penalty', asked: { presence_penalty: 0.43 }, value: 0.43, usual: 0 },
-  { field: 'frequency_penalty', asked: { frequency_penalty: 0.47 }, value: 0.47, usual: 0 },
-  { field: 'metadata', asked: { metadata: { a: 'meta-x' } }, value: { a: 'meta-x' }, usual: {} },
-  {
-    field: 'prompt_cache_key',
-    asked: { prompt_cache_key: 'key-x' },
-    value: 'key-x',
-    usual: null,
-    sign: hmacPseudonym('test')('acme', 'key-x'),
-  },
-  {
-    field: 'safety_identifier',
-    asked: { safety_identifier: 'id-x' },
-    value: 'id-x',
-    usual: null,
-    sign: hmacPseudonym('test')('acme', 'id-x'),
-  },
-  { field: 'top_logprobs', asked: { top_logprobs: 7 }, value: 7, usual: 0, sign: '"top_logprobs":7' },
-  { field: 'max_tool_calls', asked: { max_tool_calls: 77 }, value: 77, usual: null },
-  { field: 'truncation', asked: { truncation: 'auto' }, value: 'auto', usual: 'disabled' },
-  {
-    field: 'reasoning_effort',
+  one('temperature', 0.37, 1),
+  one('top_p', 0.41, 1),
+  one('presence_penalty', 0.43, 0),
+  one('frequency_penalty', 0.47, 0),
+  one('metadata', { a: 'meta-x' }, {}),
+  one('prompt_cache_key', 'key-x', null, pseudonym('key-x')),
+  one('safety_identifier', 'id-x', null, pseudonym('id-x')),
+  one('top_logprobs', 7, 0, { sign: '"top_logprobs":7' }),
+  one('max_tool_calls', 77, null),
+  one('truncation', 'auto', 'disabled'),
+  one('reasoning_effort', 'high', null, {
     asked: { reasoning: { effort: 'high' } },
     at: ['reasoning', 'effort'],
-    value: 'high',
-    usual: null,
     sign: '"high"|"budget_tokens"',
-  },
-  {
-    field: 'verbosity',
+  }),
+  one('verbosity', 'low', undefined, {
     asked: { text: { verbosity: 'low' } },
     at: ['text', 'verbosity'],
-    value: 'low',
-    usual: undefined,
     sign: '"verbosity":"low"',
-  },
-  {
-    field: 'parallel_tool_calls',
+  }),
+  one('parallel_tool_calls', false, true, {
     asked: { ...wide, parallel_tool_calls: false },
-    value: false,
-    usual: true,
     sign: '"parallel_tool_calls":false|"disable_parallel_tool_use":true',
-  },
-  {
-    field: 'tools',
+  }),
+  one('tools', 'web_search', undefined, {
     asked: { tools: [look, { type: 'web_search' }] },
     at: ['tools', '1', 'type'],
-    value: 'web_search',
-    usual: undefined,
-  },
-  {
-    field: 'tool_choice',
-    asked: { ...wide, tool_choice: { type: 'function', name: 'look' } },
-    value: { type: 'function', name: 'look' },
-    usual: 'auto',
+  }),
+  one('tool_choice', chosen, 'auto', {
+    asked: { ...wide, tool_choice: chosen },
     sign: '"tool_choice":\\{',
-  },
+  }),
 ];
 
 describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
-  it.each(repeated)('$field is repeated in the answer exactly if it was sent', async (one) => {
-    const { field, asked, at = [field], value, usual, sign } = one;
+  it.each(repeated)('$field is repeated in the answer exactly if it was sent', async (asks) => {
+    const { field, asked, at = [field], value, usual, sign } = asks;
     const { echo, sent, dropped, headers } = await answered(dialect, row, asked);
     const wasSent = sign === undefined ? sent.includes(JSON.stringify(value)) : new RegExp(sign).test(sent);
     const path = at.map((step) => (/^\d+$/.test(step) ? Number(step) : step));
