@@ -101,28 +101,6 @@ describe('the order in which channels are tried', () => {
     );
   });
 
-  it('puts siblings first as often as their weights say, over many draws', () => {
-    const channels = [
-      channel('a', { weight: 1 }),
-      channel('b', { weight: 3 }),
-      channel('c', { weight: 6 }),
-      channel('never', { weight: 0 }),
-    ];
-    const score = drawn(7);
-    const first: Record<string, number> = {};
-    const draws = 20_000;
-    for (let i = 0; i < draws; i += 1) {
-      const ids = idsOf(taken(channels, score));
-      expect(ids.at(-1)).toBe('never');
-      const id = ids[0] ?? '';
-      first[id] = (first[id] ?? 0) + 1;
-    }
-    expect((first['a'] ?? 0) / draws).toBeCloseTo(0.1, 1);
-    expect((first['b'] ?? 0) / draws).toBeCloseTo(0.3, 1);
-    expect((first['c'] ?? 0) / draws).toBeCloseTo(0.6, 1);
-    expect(first['never']).toBeUndefined();
-  });
-
   it('offers a candidate whose cooldown is over as a probe only where another can serve', () => {
     const probe: Standing = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
     const standingsOf = (channels: ChannelRow[]) =>

@@ -93,25 +93,6 @@ describe('the turns of a conversation', () => {
     expect(used.size).toBe(6);
   });
 
-  it('leave a candidate that rests, which no other conversation notices, and come back to it', async () => {
-    const six = new Six();
-    const round = async (): Promise<string[]> => {
-      const answered: string[] = [];
-      for (let i = 0; i < 40; i += 1) answered.push(await six.post({ messages: [say(text(i))] }));
-      return answered;
-    };
-    const before = await round();
-    const resting = before[0] ?? '';
-    six.limited.add(resting);
-    const meanwhile = await round();
-    for (const [i, candidate] of meanwhile.entries())
-      if (before[i] === resting) expect(candidate).not.toBe(resting);
-      else expect(candidate).toBe(before[i]);
-    six.limited.clear();
-    await six.rig.clock.run(six.rig.clock.sleep(60_000));
-    expect(await round()).toEqual(before);
-  });
-
   it('spill over to the next candidates when many callers begin alike at once: nobody is refused', async () => {
     const six = new Six();
     six.room = 20;
