@@ -143,7 +143,7 @@ export async function writeBody(
   const left =
     typeof body.body === 'string'
       ? 'open'
-      : await writeTexts(connection, { ...body, body: body.body }, onFault);
+      : await writeTexts(stream, connection, { ...body, body: body.body }, onFault);
   // Broken while the answer was waited for: it says nothing more.
   if (left === 'broken' || stream.destroyed) return;
   if (left === 'open') {
@@ -154,16 +154,11 @@ export async function writeBody(
   await Promise.race([finished, closed]);
 }
 
-interface Breakable extends RuntimeStream {
-  /** Resolves when it is broken. */
-  breakOff(error: Error): Promise<void>;
-}
-
 /**
  * A connection that is not broken before the runtime has status and headers. Without them it has no answer that it could
- * break, and whoever waits for one gets nothing at all.
+ * break, and whoever waits for one gets nothing at all. `breakOff` resolves when it is broken.
  */
-function breakable(stream: RuntimeStream): Breakable {
+function breakable(stream: RuntimeStream) {
   let hasHead = false;
   let broken: Promise<void> | undefined;
   const breakOff = async (error: Error): Promise<void> => {
@@ -171,23 +166,18 @@ function breakable(stream: RuntimeStream): Breakable {
     stream.destroy(error);
   };
   return {
-    get destroyed() {
-      return stream.destroyed;
-    },
-    write(text, done) {
+    write(text: string, done?: () => void): void {
       hasHead = true;
-      return stream.write(text, done);
+      stream.write(text, done);
     },
-    end: () => stream.end(),
-    destroy: (error) => stream.destroy(error),
-    once: (event, listener) => stream.once(event, listener),
-    breakOff: (error) => (broken ??= breakOff(error)),
+    breakOff: (error: Error): Promise<void> => (broken ??= breakOff(error)),
   };
 }
 
 /** Whether the body came to its end, and the stream was ended with its last text. */
 async function writeTexts(
-  stream: Breakable,
+  stream: RuntimeStream,
+  connection: ReturnType<typeof breakable>,
   { body, endsHere }: Body & { body: AsyncIterable<string> },
   onFault: (error: unknown) => void,
 ): Promise<'broken' | 'open' | 'ended'> {
@@ -215,13 +205,13 @@ async function writeTexts(
       ended = endsHere?.() ?? false;
       await new Promise<void>((resolve) => {
         onTaken = resolve;
-        stream.write(value, resolve);
+        connection.write(value, resolve);
         if (ended) stream.end();
       });
     }
   } catch (error) {
     if (!(error instanceof AnswerCut)) onFault(error);
-    await stream.breakOff(new AnswerCut());
+    await connection.breakOff(new AnswerCut());
     return 'broken';
   }
 }

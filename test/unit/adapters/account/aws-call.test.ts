@@ -1,21 +1,16 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { callAws } from '../../../../shared/adapters/aws/aws-request.ts';
 import { describeStack } from '../../../../shared/adapters/aws/deployed-stack.ts';
+import { listening } from '../../../support/listening.ts';
 
 const access = { region: 'us-iso-east-1', credentials: { accessKeyId: 'id', secretAccessKey: 'secret' } };
 const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;
 
 async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = await listening(server);
+  return address;
 }
 
 const ask = (environment: NodeJS.ProcessEnv): Promise<string> =>

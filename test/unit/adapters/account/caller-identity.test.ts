@@ -1,21 +1,16 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { callerIdentity } from '../../../../shared/adapters/aws/aws-request.ts';
+import { listening } from '../../../support/listening.ts';
 
 const access = { region: 'eu-west-1', credentials: { accessKeyId: 'AKIAME', secretAccessKey: 'secret' } };
 const arn = 'arn:aws:sts::123456789012:assumed-role/operators/jane';
 
 async function identityAt(listener: RequestListener): Promise<() => Promise<string>> {
   const server = createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = await listening(server);
+  const endpoint = address;
   const caller = { aws: () => Promise.resolve(access), environment: { AWS_ENDPOINT_URL_STS: endpoint } };
   return callerIdentity(caller, async () => 'AKIAME');
 }

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import {
   Agent as HttpAgent,
   createServer,
@@ -7,12 +6,12 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { Agent as HttpsAgent, createServer as createSecureServer } from 'node:https';
-import { createServer as createRawServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer as createRawServer, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SignatureV4 } from '@smithy/signature-v4';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   NoReply,
   ServiceRefusal,
@@ -27,20 +26,10 @@ import { signer } from '../../../../shared/adapters/aws/aws-calls.ts';
 import { Sha256 } from '../../../support/sha256.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
 import { selfSigned } from '../transport/self-signed.ts';
+import { listening } from '../../../support/listening.ts';
 
 const region = 'eu-central-1';
 const credentials = { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: 'token' };
-
-async function listen(server: Server): Promise<string> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => sockets.add(socket));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 const callsTo = (endpoint: string, more: Partial<AwsCallsParts> = {}): AwsCalls => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = endpoint;
@@ -59,7 +48,7 @@ async function serve(
   ...listeners: RequestListener[]
 ): Promise<{ endpoint: string; seen: IncomingMessage[] }> {
   const seen: IncomingMessage[] = [];
-  const endpoint = await listen(
+  const endpoint = await listening(
     createServer((request, response) => {
       const answer = listeners[Math.min(seen.length, listeners.length - 1)];
       seen.push(request);
@@ -280,7 +269,7 @@ describe('a connection', () => {
   });
 
   test('whose handshake does not end in time was never used either', async () => {
-    const mute = await listen(createRawServer(() => {}));
+    const mute = await listening(createRawServer(() => {}));
     const calls = callsTo(mute.replace('http:', 'https:'), { connectMsMax: 50 });
     expect(await failureOf(calls.call('UpdateItem', {}, once1))).toMatchObject({ sent: false });
   });
@@ -316,7 +305,7 @@ describe('a connection', () => {
       };
       const { key, cert } = selfSigned();
       const server = scheme === 'https' ? createSecureServer({ key, cert }, answer) : createServer(answer);
-      const endpoint = (await listen(server)).replace('http:', `${scheme}:`);
+      const endpoint = (await listening(server)).replace('http:', `${scheme}:`);
       const settings = { keepAlive: true, maxSockets: 1 };
       const agent = scheme === 'https' ? new HttpsAgent({ ...settings, ca: cert }) : new HttpAgent(settings);
       const first = callsTo(endpoint, { agent, connectMsMax: 5_000 }).call('UpdateItem', {}, once1);

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { AwsCredentials } from '../../../../shared/adapters/system/environment.ts';
 import { NoReply, dynamodb, awsJsonCalls, type AwsCalls } from '../../../../shared/adapters/aws/aws-calls.ts';
 import { RenewedCredentials } from '../../../../shared/adapters/aws/credentials.ts';
+import { listening } from '../../../support/listening.ts';
 
 const minutes = 60_000;
 const given = (accessKeyId: string, leftMs?: number): AwsCredentials => ({
@@ -41,12 +40,8 @@ async function callsSignedBy(...provided: Provided[]) {
     request.resume().on('end', () => response.writeHead(status).end(body));
   };
   const server = createServer(serve);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = await listening(server);
+  process.env['AWS_ENDPOINT_URL_DYNAMODB'] = address;
   const asked: boolean[] = [];
   const credentials = async ({ forceRefresh = false } = {}): Promise<AwsCredentials> => {
     const next = provided[Math.min(asked.length, provided.length - 1)];

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { CallTrace, type Span, newTraceId } from '../../../../shared/adapters/tracing/call-trace.ts';
 import { tracedPorts } from '../../../../shared/adapters/tracing/traced.ts';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
@@ -9,6 +7,7 @@ import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/ht
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
 import type { UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
+import { listening } from '../../../support/listening.ts';
 
 /** A reply through a traced transport, from an upstream that never ends it. */
 async function replyOf(listener: RequestListener) {
@@ -17,16 +16,12 @@ async function replyOf(listener: RequestListener) {
     response.once('close', closed.resolve);
     listener(request, response);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const address = await listening(server);
   const trace = new CallTrace(systemClock, { traceId: newTraceId(), sampled: true });
   const none = { keys: {}, quotas: {}, secrets: {}, stored: {} };
   const ports = { ...none, transport: httpsUpstreamTransport({ local: true }) } as ChatPorts;
   const { transport } = tracedPorts(ports, () => trace);
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const url = `${address}/v1`;
   const request = { url, headers: {}, body: '{}', connectTimeoutMs: 5_000 };
   const reply: UpstreamReply = await transport.send(request, new AbortController().signal);
   const span = (): Span | undefined => trace.spans.find(({ name }) => name === 'upstream');

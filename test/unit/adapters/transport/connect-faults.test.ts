@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer as createSecureServer } from 'node:https';
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { selfSigned } from './self-signed.ts';
+import { listening } from '../../../support/listening.ts';
 
 /** What the log says when a request to the address finds no connection. */
 async function reasonAt(url: string, connectTimeoutMs = 5000): Promise<string | undefined> {
@@ -17,16 +18,7 @@ async function reasonAt(url: string, connectTimeoutMs = 5000): Promise<string | 
   return failure?.reason;
 }
 
-async function listen(server: Server): Promise<number> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => sockets.add(socket));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return (server.address() as AddressInfo).port;
-}
+const listen = async (server: Server): Promise<number> => Number(new URL(await listening(server)).port);
 
 async function secure(certificate: { key: string; cert: string }, isTrusted = true): Promise<string> {
   if (isTrusted) setDefaultCACertificates([...getCACertificates('default'), certificate.cert]);

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import {
   brotliCompressSync,
   constants,
@@ -11,22 +9,19 @@ import {
   deflateSync,
   gzipSync,
 } from 'node:zlib';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { openBodyEvents } from '../../../../shared/upstreams/body-events.ts';
 import { run } from '../../../../shared/stream/machine.ts';
 import { type UpstreamReply, UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
+import { listening } from '../../../support/listening.ts';
 
 async function replyOf(answer: (response: ServerResponse) => void): Promise<UpstreamReply> {
   const server = createServer((_request, response) => answer(response));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const address = await listening(server);
   return httpsUpstreamTransport({ local: true }).send(
     {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+      url: `${address}/`,
       headers: {},
       body: '{}',
       connectTimeoutMs: 5000,

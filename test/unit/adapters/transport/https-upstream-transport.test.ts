@@ -1,27 +1,19 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { createServer as createRawServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer as createRawServer, type Server, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamReply, UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
 import { countSocketWrites } from '../../../support/socket-writes.ts';
+import { listening } from '../../../support/listening.ts';
 import { selfSigned } from './self-signed.ts';
 
 const never = new AbortController().signal;
 
-async function listen(server: Server, scheme = 'http'): Promise<string> {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => sockets.add(socket));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-}
+const listen = async (server: Server, scheme?: string): Promise<string> =>
+  `${await listening(server, scheme)}/v1`;
 
 const serve = (listener: RequestListener): Promise<string> => listen(createServer(listener));
 

@@ -1,12 +1,11 @@
 import { createHash, createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { requestSigner } from '../../../../shared/adapters/aws/aws-calls.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import type { UpstreamRequest } from '../../../../shared/upstreams/exchange.ts';
+import { listening } from '../../../support/listening.ts';
 
 const never = new AbortController().signal;
 const aws = {
@@ -24,16 +23,12 @@ async function send(
     void text(request).then((body) => seen.resolve({ headers: request.headers, body }));
     response.end('ok');
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const address = await listening(server);
   const clock = { now: () => now };
   const transport = httpsUpstreamTransport({ local: true, sign: requestSigner({ aws, clock }) });
   await transport.send(
     {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
+      url: `${address}${path}`,
       headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
       body: '{"model":"ü"}',
       connectTimeoutMs: 2000,

@@ -1,11 +1,10 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, describe, test } from 'vitest';
+import { expect, describe, test } from 'vitest';
 import {
   type Resolve,
   httpsUpstreamTransport,
 } from '../../../../shared/adapters/transport/https-transport.ts';
+import { listening } from '../../../support/listening.ts';
 
 const never = new AbortController().signal;
 const post = (url: string) => ({ url, headers: {}, body: '{}', connectTimeoutMs: 2000 });
@@ -23,12 +22,8 @@ async function serve(status = 200, headers: Record<string, string> = {}) {
   let connections = 0;
   const server = createServer((_request, response) => response.writeHead(status, headers).end('ok'));
   server.on('connection', () => (connections += 1));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { port: (server.address() as AddressInfo).port, connections: () => connections };
+  const address = await listening(server);
+  return { port: Number(new URL(address).port), connections: () => connections };
 }
 
 describe.each([false, true])(

@@ -1,0 +1,15 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** The address of a server on this machine, which ends with all its connections when the test is over. */
+export async function listening(server: Server, scheme = 'http'): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
