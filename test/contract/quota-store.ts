@@ -208,8 +208,8 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         await give({ open: new Map([['call', entryOf()]]) });
         const close = closeOf(account, { entry: entryOf(), charge: 0n });
         const said = { endpoint: 'chat', prompt_tokens: 0, completion_tokens: 7, end: 'completed' };
-        const cache = { cached_tokens: 5, cache_write_tokens: 1, cache_write_1h_tokens: 2 };
-        const closeRecord = { ...close.closeRecord, ...said, estimated: true, cost: huge, cache };
+        const counts = { cached_tokens: 5, cache_write_tokens: 1, cache_write_1h_tokens: 2 };
+        const closeRecord = { ...close.closeRecord, ...said, ...counts, estimated: true, cost: huge };
         await opened.store.close({ ...close, closeRecord });
         expect((await item()).last).toEqual(closeRecord);
       });

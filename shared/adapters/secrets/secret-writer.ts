@@ -33,7 +33,7 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
   return {
     async put({ reference, replace, conflict }, value) {
       const place = placeOf(reference, caller);
-      await explained(place.put(place.name, value, replace), place, conflict);
+      await explained(place.put(value, replace), place, conflict);
     },
     async read(reference) {
       if (reference.startsWith('env:')) return ofRow(target, environment, reference.slice('env:'.length));
@@ -44,7 +44,7 @@ export function awsSecretWriter({ target, explain, ...caller }: SecretWriterPart
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
       const place = placeOf(reference, caller);
-      const value = (await explained(place.get(place.name), place))?.trim();
+      const value = (await explained(place.get(), place))?.trim();
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
     },
@@ -71,35 +71,35 @@ function fromEnvironment(environment: NodeJS.ProcessEnv, name: string): string {
   return value;
 }
 
-interface SecretStore {
+interface Place {
   title: string;
-  put(name: string, value: string, replace: boolean): Promise<void>;
-  get(name: string): Promise<string | undefined>;
+  name: string;
+  put(value: string, replace: boolean): Promise<void>;
+  get(): Promise<string | undefined>;
 }
 
-type Place = SecretStore & { name: string };
+function placeOf(reference: string, caller: AwsCaller): Place {
+  const name = reference.slice(reference.indexOf(':') + 1);
+  return reference.startsWith('ssm:') ? parameter(name, caller) : managedSecret(name, caller);
+}
 
-const placeOf = (reference: string, caller: AwsCaller): Place => ({
-  ...(reference.startsWith('ssm:') ? parameters : managedSecrets)(caller),
-  name: reference.slice(reference.indexOf(':') + 1),
-});
-
-const parameters = (caller: AwsCaller): SecretStore => {
+function parameter(Name: string, caller: AwsCaller): Place {
   const call = (action: string, input: object): Promise<string> =>
-    callAws(caller, jsonCall('ssm', `AmazonSSM.${action}`, input));
+    callAws(caller, jsonCall('ssm', `AmazonSSM.${action}`, { Name, ...input }));
   return {
     title: 'SSM',
-    async put(Name, Value, Overwrite) {
-      await call('PutParameter', { Name, Value, Type: 'SecureString', Overwrite });
+    name: Name,
+    async put(Value, Overwrite) {
+      await call('PutParameter', { Value, Type: 'SecureString', Overwrite });
     },
-    async get(Name) {
-      const reply = await call('GetParameter', { Name, WithDecryption: true });
+    async get() {
+      const reply = await call('GetParameter', { WithDecryption: true });
       return (JSON.parse(reply) as { Parameter?: { Value?: string } }).Parameter?.Value;
     },
   };
-};
+}
 
-const managedSecrets = (caller: AwsCaller): SecretStore => {
+function managedSecret(name: string, caller: AwsCaller): Place {
   const call = (action: string, input: object): Promise<string> =>
     callAws(caller, {
       ...jsonCall('secretsmanager', `secretsmanager.${action}`, input),
@@ -107,18 +107,19 @@ const managedSecrets = (caller: AwsCaller): SecretStore => {
     });
   return {
     title: 'Secrets Manager',
-    async put(Name, SecretString, replace) {
-      const ClientRequestToken = randomUUID();
+    name,
+    async put(SecretString, replace) {
+      const secret = { SecretString, ClientRequestToken: randomUUID() };
       try {
-        await call('CreateSecret', { Name, SecretString, ClientRequestToken });
+        await call('CreateSecret', { Name: name, ...secret });
       } catch (error) {
         if (!replace || !(error instanceof Error) || error.name !== 'ResourceExistsException') throw error;
-        await call('PutSecretValue', { SecretId: Name, SecretString, ClientRequestToken });
+        await call('PutSecretValue', { SecretId: name, ...secret });
       }
     },
-    async get(SecretId) {
-      const reply = await call('GetSecretValue', { SecretId });
+    async get() {
+      const reply = await call('GetSecretValue', { SecretId: name });
       return (JSON.parse(reply) as { SecretString?: string }).SecretString;
     },
   };
-};
+}

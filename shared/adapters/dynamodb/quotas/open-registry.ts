@@ -3,14 +3,13 @@
  * themselves a day later.
  */
 import type { Lookup, OpenRegistry, QuotaScan, ScannedQuota } from '../../../relay/ports/money-stores.ts';
-import { physicalTableName } from '../../../tables/table-names.ts';
 import {
-  attributesOf,
-  itemPages,
-  storeCall,
-  type TableClient,
-  type Attributes,
+  expressed,
   itemBatches,
+  storeCall,
+  Table,
+  type Attributes,
+  type TableClient,
 } from '../table-client.ts';
 import { partOf, readQuota, textAttribute } from './quota-items.ts';
 
@@ -20,13 +19,9 @@ const keptSeconds = 24 * 60 * 60;
 const progressPeriod = 'progress';
 
 export function dynamoOpenRegistry(client: TableClient, stack: string): OpenRegistry {
-  const TableName = physicalTableName(stack, 'daily');
-  const update = async (period: string, UpdateExpression: string, values: object): Promise<void> => {
-    const ExpressionAttributeValues = attributesOf(values);
-    const Key = attributesOf({ id, period });
-    const input = { TableName, Key, UpdateExpression, ExpressionAttributeValues };
-    await storeCall(() => client.call('UpdateItem', input));
-  };
+  const daily = new Table(client, stack, 'daily');
+  const update = async (period: string, UpdateExpression: string, values: object): Promise<void> =>
+    void (await daily.update({ id, period }, expressed({ UpdateExpression }, values)));
   return {
     async register(lookups) {
       const bySecond = Map.groupBy(lookups, ({ atSeconds }) => atSeconds);
@@ -41,28 +36,20 @@ export function dynamoOpenRegistry(client: TableClient, stack: string): OpenRegi
       );
     },
     async *due(fromSeconds, toSeconds) {
-      const input = {
-        TableName,
-        KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to',
+      const range = expressed(
+        { KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to' },
         // A name is a second and more, so the next second's text sorts after all names of the last one.
-        ExpressionAttributeValues: attributesOf({
-          ':id': id,
-          ':from': secondText(fromSeconds),
-          ':to': secondText(toSeconds + 1),
-        }),
-        ConsistentRead: true,
-      };
-      for await (const items of itemPages(client, 'Query', input))
+        { ':id': id, ':from': secondText(fromSeconds), ':to': secondText(toSeconds + 1) },
+      );
+      for await (const items of daily.pages('Query', range))
         yield items.flatMap((item) => item['quotas']?.SS ?? []);
     },
     async progress() {
-      const input = {
-        TableName,
-        KeyConditionExpression: 'id = :id AND period = :period',
-        ExpressionAttributeValues: attributesOf({ ':id': id, ':period': progressPeriod }),
-        ConsistentRead: true,
-      };
-      const [item] = (await storeCall(() => client.call('Query', input))).Items ?? [];
+      const one = expressed(
+        { KeyConditionExpression: 'id = :id AND period = :period' },
+        { ':id': id, ':period': progressPeriod },
+      );
+      const { Items: [item] = [] } = await daily.query({ ...one, ConsistentRead: true });
       if (!item) return undefined;
       const [toSeconds, passBeganSeconds] = [item['swept_to']?.N, item['pass_began']?.N].map(Number);
       if (!Number.isFinite(toSeconds) || !Number.isFinite(passBeganSeconds)) return undefined;
@@ -94,8 +81,7 @@ const hasOpenEntries = 'size(#open) > :none';
 
 /** Items are read at different times, but a close only needs each item to be consistent. */
 export function dynamoQuotaScan(client: TableClient, stack: string): QuotaScan {
-  const TableName = physicalTableName(stack, 'quotas');
-
+  const { name: TableName } = new Table(client, stack, 'quotas');
   return {
     async *read(items) {
       const keys = items.map((account) => ({ account: textAttribute(account) }));

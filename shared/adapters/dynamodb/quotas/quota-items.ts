@@ -261,6 +261,10 @@ export class Clauses {
     return alias;
   }
 
+  number(name: string, value: bigint | number): string {
+    return this.value(name, numberAttribute(value));
+  }
+
   expression(returned?: Expression['ReturnValues']): Expression {
     const clauses = { SET: this.set, REMOVE: this.remove, ADD: this.add, DELETE: this.take };
     return {
@@ -286,29 +290,29 @@ export class Clauses {
 export const hasItem = (c: Clauses): string => `attribute_exists(${c.path('account')})`;
 export const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
 const hasRoom = (c: Clauses, entriesMax: number): string =>
-  `size(${c.path('open')}) < ${c.value('openMax', numberAttribute(entriesMax))}`;
+  `size(${c.path('open')}) < ${c.number('openMax', entriesMax)}`;
 /** An account that was never split has no count of parts. */
 export const hasParts = (c: Clauses, parts: number): string => {
   const path = c.path('parts');
-  const same = `${path} = ${c.value('parts', numberAttribute(parts))}`;
+  const same = `${path} = ${c.number('parts', parts)}`;
   return parts === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;
 };
 const hasPlace = (c: Clauses, places: string, max: number): string => {
-  const limit = c.value('placesMax', numberAttribute(max));
+  const limit = c.number('placesMax', max);
   return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${zeroIn(c)}))`;
 };
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
 export const hasNoOverdraft = (c: Clauses): string => `attribute_not_exists(${c.path('overdraft')})`;
 /** What is taken from one of several parts leaves it at zero at least, unless all of them say that it may not. */
 export const mayTake = (c: Clauses, part: number, taken: bigint): string => {
-  const isCovered = balanceCovers(c, c.value('taken', numberAttribute(taken)));
+  const isCovered = balanceCovers(c, c.number('taken', taken));
   const only = part === 0 ? ` OR ${hasParts(c, 1)}` : '';
   return `(${isCovered} OR attribute_exists(${c.path('overdraft')})${only})`;
 };
 export const markOverdraft = (c: Clauses): void =>
   void c.set.push(`${c.path('overdraft')} = ${c.value('overdraft', { BOOL: true })}`);
 export const isOpenUntil = (c: Clauses, id: string, until: number): string =>
-  `${c.path('open', id)}[${untilIndex}] = ${c.value(`until ${until}`, numberAttribute(until))}`;
+  `${c.path('open', id)}[${untilIndex}] = ${c.number(`until ${until}`, until)}`;
 /** Compares the flags, so that a close does not remove a tombstone under the same id. */
 export const isOpenAs = (c: Clauses, id: string, entry: OpenEntry): string =>
   `${c.path('open', id)}[${flagsIndex}] = ${c.value('flags', flagsAttribute(entry))}`;
@@ -318,18 +322,18 @@ const isBelow = (c: Clauses, counter: string, limit: string): string =>
 const hasNoMinuteOf = (rate: string, minute: string, now: string): string =>
   `(attribute_not_exists(${rate}) OR ${minute} < ${now})`;
 
-const zeroIn = (c: Clauses): string => c.value('zero', numberAttribute(0));
-const oneIn = (c: Clauses): string => c.value('one', numberAttribute(1));
+const zeroIn = (c: Clauses): string => c.number('zero', 0);
+const oneIn = (c: Clauses): string => c.number('one', 1);
 
 export function reserveExpression(write: ReserveWrite): Expression {
   const { id, entry, slot, place, rate, parts, openMax, atLeast = entry.amount } = write;
   const c = new Clauses();
   const available = c.path('available');
-  const amount = c.value('amount', numberAttribute(entry.amount));
+  const amount = c.number('amount', entry.amount);
   c.conditions.push(hasItem(c), isNotOpen(c, id));
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
   if (parts !== undefined) c.conditions.push(hasParts(c, parts));
-  const needed = atLeast === entry.amount ? amount : c.value('atLeast', numberAttribute(atLeast));
+  const needed = atLeast === entry.amount ? amount : c.number('atLeast', atLeast);
   if (entry.amount > 0n) c.conditions.push(balanceCovers(c, needed));
   if (entry.amount > 0n) c.conditions.push(hasNoOverdraft(c));
   c.set.push(
@@ -361,13 +365,13 @@ export function closeExpression(write: CloseWrite, overdrawn?: number): Change {
     markOverdraft(c);
   } else if (refund < 0n) c.conditions.push(mayTake(c, part, -refund));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
-  add(c.path('available'), c.value('refund', numberAttribute(refund)));
-  add(c.path('spent'), c.value('charge', numberAttribute(closeRecord.charge)));
+  add(c.path('available'), c.number('refund', refund));
+  add(c.path('spent'), c.number('charge', closeRecord.charge));
   add(c.path('settled'), oneIn(c));
   c.set.push(`${c.path('last')} = ${c.value('close', closeRecordAttribute(closeRecord))}`);
   if (releaseSlot && entry.slot !== '') countDown(c, c.path('plan', entry.slot));
   if (write.rateTokens !== undefined && write.rateTokens > 0)
-    add(c.path('rate', rateKey, 'tokens'), c.value('rateTokens', numberAttribute(write.rateTokens)));
+    add(c.path('rate', rateKey, 'tokens'), c.number('rateTokens', write.rateTokens));
   c.remove.push(c.path('open', id));
   // Changes nothing if the call took no place, or if its place was freed when its lease lapsed.
   c.take.push(`${c.path(placesName(entry.key))} ${c.value('id', { SS: [id] })}`);
@@ -388,7 +392,7 @@ function countDown(c: Clauses, path: string): void {
 function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWrite): void {
   const path = c.path('rate', rateKey);
   const minutePath = c.path('rate', rateKey, 'minute');
-  const now = c.value('minute', numberAttribute(minute));
+  const now = c.number('minute', minute);
   if (starts) {
     c.conditions.push(hasNoMinuteOf(path, minutePath, now));
     // A share of nothing refuses the first call, too.
@@ -405,8 +409,8 @@ function addRate(c: Clauses, { minute, max, tokensMax, tokens, starts }: RateWri
   c.conditions.push(`${minutePath} = ${now}`);
   for (const [name, limit, more] of counts) {
     const count = c.path('rate', rateKey, name);
-    if (limit !== undefined) c.conditions.push(`${count} < ${c.value(`${name}Max`, numberAttribute(limit))}`);
-    c.set.push(`${count} = ${count} + ${c.value(`${name}More`, numberAttribute(more))}`);
+    if (limit !== undefined) c.conditions.push(`${count} < ${c.number(`${name}Max`, limit)}`);
+    c.set.push(`${count} = ${count} + ${c.number(`${name}More`, more)}`);
   }
 }
 

@@ -193,10 +193,10 @@ export function createdPart(
 export function changeExpression({ parts, made, overdraft }: PartsWrite, change: PartChange): Change {
   const { seenParts = 1, moved, plan, settledBefore } = change;
   const c = new Clauses();
-  const zero = c.value('zero', numberAttribute(0));
+  const zero = c.number('zero', 0);
   const [available, received] = [c.path('available'), c.path('moved')];
   c.conditions.push(hasParts(c, seenParts));
-  const amount = c.value('moved', numberAttribute(moved));
+  const amount = c.number('moved', moved);
   c.set.push(
     `${available} = ${available} + ${amount}`,
     `${received} = if_not_exists(${received}, ${zero}) + ${amount}`,
@@ -204,31 +204,28 @@ export function changeExpression({ parts, made, overdraft }: PartsWrite, change:
   const leavesNoDebt = overdraft === 'ends' || overdraft === 'none';
   // The one part of a joined account owes what the account does.
   if (leavesNoDebt || (moved < 0n && parts !== 1))
-    c.conditions.push(`${available} >= ${c.value('given', numberAttribute(-moved))}`);
+    c.conditions.push(`${available} >= ${c.number('given', -moved)}`);
   if (overdraft === 'begins') markOverdraft(c);
   if (overdraft === 'none') c.conditions.push(hasNoOverdraft(c));
   if (overdraft === 'ends') c.conditions.push(`attribute_exists(${c.path('overdraft')})`);
   if (overdraft === 'ends' || parts === 1) c.remove.push(c.path('overdraft'));
-  if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.value('newParts', numberAttribute(parts))}`);
-  if (made !== undefined && change.part === 0)
-    c.set.push(`${c.path('made')} = ${c.value('made', numberAttribute(made))}`);
+  if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.number('newParts', parts)}`);
+  if (made !== undefined && change.part === 0) c.set.push(`${c.path('made')} = ${c.number('made', made)}`);
   for (const [key, { calls, countedMax }] of plan) {
     const count = c.path('plan', key);
     if (calls !== 0)
-      c.set.push(
-        `${count} = if_not_exists(${count}, ${zero}) + ${c.value(`calls ${key}`, numberAttribute(calls))}`,
-      );
+      c.set.push(`${count} = if_not_exists(${count}, ${zero}) + ${c.number(`calls ${key}`, calls)}`);
     if (!Number.isFinite(countedMax)) continue;
-    const max = c.value(`max ${key}`, numberAttribute(countedMax));
+    const max = c.number(`max ${key}`, countedMax);
     c.conditions.push(`(${count} <= ${max} OR attribute_not_exists(${count}))`);
   }
   if (change.minute) setMinute(c, change.minute);
   if (settledBefore !== undefined)
     c.conditions.push(
-      `${c.path('settled')} = ${c.value('settled', numberAttribute(settledBefore))}`,
+      `${c.path('settled')} = ${c.number('settled', settledBefore)}`,
       `size(${c.path('open')}) = ${zero}`,
       // Nothing was opened and closed since, so this is what was read.
-      `${available} = ${c.value('given', numberAttribute(-moved))}`,
+      `${available} = ${c.number('given', -moved)}`,
     );
   return c.expression();
 }
@@ -260,7 +257,7 @@ export function markExpression(parts: number): Change {
  */
 export function lateExpression(difference: bigint, row: CloseRow, overdrawn?: number): Change {
   const c = new Clauses();
-  const amount = c.value('amount', numberAttribute(difference));
+  const amount = c.number('amount', difference);
   const [available, spent, settled] = [c.path('available'), c.path('spent'), c.path('settled')];
   c.conditions.push(hasItem(c));
   if (overdrawn !== undefined) {
@@ -270,7 +267,7 @@ export function lateExpression(difference: bigint, row: CloseRow, overdrawn?: nu
   c.set.push(
     `${available} = ${available} - ${amount}`,
     `${spent} = ${spent} + ${amount}`,
-    `${settled} = ${settled} + ${c.value('one', numberAttribute(1))}`,
+    `${settled} = ${settled} + ${c.number('one', 1)}`,
     `${c.path('last')} = ${c.value('last', closeRecordAttribute(lateRecord(row)))}`,
   );
   return c.expression();
@@ -296,7 +293,7 @@ export function renewExpression({ id, entry, until, begins }: RenewWrite): Expre
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
   const open = c.path('open', id);
-  c.set.push(`${open}[${untilIndex}] = ${c.value('until', numberAttribute(until))}`);
+  c.set.push(`${open}[${untilIndex}] = ${c.number('until', until)}`);
   if (begins) {
     const begun = flagsAttribute({ ...entry, queued: undefined });
     c.set.push(`${open}[${flagsIndex}] = ${c.value('begun', begun)}`);
