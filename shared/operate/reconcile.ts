@@ -31,8 +31,6 @@ interface InvoiceText {
 /** `own` undefined: the relay sent it no call; `invoiced`: the invoice has no such line. `percent`: of what was bought, such as `4.2`. */
 export type ReconciledModel = ReturnType<typeof compared>;
 
-export type Reconciliation = Awaited<ReturnType<typeof reconcileChannel>>;
-
 export async function reconcileChannel({ ledger, tables }: OperatorPorts, input: ReconcileInput) {
   const { channel, month } = input;
   if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month))

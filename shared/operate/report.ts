@@ -105,8 +105,6 @@ async function accountsNearEmpty(
 }
 
 /** What calls whose cost is known earned: charges against cost. `earned` undefined: the cost of no call is known. */
-export type Margin = ReturnType<typeof marginOf>;
-
 export function marginOf({ counts, amounts }: DailyFigures) {
   const knownCalls = counts.bought_calls ?? 0;
   const bought = amounts.bought ?? 0n;

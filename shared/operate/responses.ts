@@ -46,10 +46,10 @@ interface StoredSum {
   bytes: number;
 }
 
-/** `expired`: items that DynamoDB has not removed yet. `lastExpires`: Unix seconds; undefined: nothing is stored. */
-export type AccountResponses = Awaited<ReturnType<typeof accountResponses>>;
-
-/** How much an account has stored, without reading any of it. */
+/**
+ * How much an account has stored, without reading any of it.
+ * `expired`: items that DynamoDB has not removed yet. `lastExpires`: Unix seconds; undefined: nothing is stored.
+ */
 export async function accountResponses(
   ports: OperatorPorts,
   account: string,

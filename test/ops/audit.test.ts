@@ -361,15 +361,6 @@ describe('audit --repair', () => {
     );
   });
 
-  it('writes nothing when the same close was written before', async () => {
-    const run = await rig.ops(
-      ['audit', '--wait', '0', '--repair', '-', '--yes'],
-      line({ request_id: first }),
-    );
-    expect(run).toMatchObject({ code: 0 });
-    expect(run.errors).toContain('was closed already, as it should be');
-  });
-
   it('refuses an input without such a line, and a file that is not there', async () => {
     expect((await rig.ops(['audit', '--repair', '-', '--yes'], 'nothing')).errors).toContain(
       'no settle_lost or settle_late line',

@@ -64,11 +64,6 @@ describe('channel add', () => {
     });
   });
 
-  it('writes a row that is off with --disabled', async () => {
-    expect(await add('off', '--models', 'a', '--disabled')).toMatchObject({ code: 0 });
-    expect(await rowOf('off')).toMatchObject({ state: false });
-  });
-
   it('writes over a row only with --replace, and asks before it does', async () => {
     await add('once', '--models', 'a');
     const again = await add('once', '--models', 'b');

@@ -49,12 +49,6 @@ describe('check', () => {
     await rig.remove('grants', { account: 'idle', grant_id: 'first' });
   });
 
-  it('finds nothing in rows without a problem, and prints how many it read', async () => {
-    const run = await rig.ops(['check']);
-    expect(run).toMatchObject({ code: 0, errors: '' });
-    expect(run.output).toContain('2 rows, 0 with a problem, 0 with a warning.');
-  });
-
   it('names each row with a problem or warning, of all tables that people edit, and shows no secret', async () => {
     await rig.put('channels', bad, { ...main, id: 'second', models: ['unpriced'] });
     await rig.put('keys', { hash: 'f'.repeat(64), account: 'acme', rpm: 'many' });

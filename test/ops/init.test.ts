@@ -155,14 +155,6 @@ describe('init', () => {
     await rig.put('settings', { name: 'unpriced_models', value: 'refuse' });
   });
 
-  it('ends without a change when the person presses Ctrl-C', async () => {
-    const environment = { AWS_ENDPOINT_URL_DYNAMODB: rig.endpoint };
-    const run = await runOpsAttended(['init'], environment, [['[openai]:', '\u0003']]);
-    expect(run.code).toBe(1);
-    expect(run.errors).toMatch(/nothing was changed\n$/);
-    expect(run.errors).not.toContain('    at ');
-  });
-
   describe('of a deployed stack', () => {
     const words =
       'init --stack relay --models gpt-4o-mini --price gpt-4o-mini=1.1/4.4 --account them --amount 5'.split(

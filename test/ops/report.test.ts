@@ -181,12 +181,4 @@ describe('the file of a report', () => {
       await browser.close();
     }
   });
-
-  it('that cannot be written fails the command, with the name of the file', async () => {
-    const { code, errors } = await rig.ops(['report', '--html', '/nowhere/week.html']);
-    expect({ code, errors }).toMatchObject({
-      code: 1,
-      errors: expect.stringContaining('/nowhere/week.html cannot be written') as string,
-    });
-  });
 });

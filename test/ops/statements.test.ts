@@ -297,14 +297,4 @@ describe('reconcile', () => {
     // No row: it was deleted after it was called.
     expect(await of('openai')).toMatchObject({ code: 0 });
   });
-
-  it('takes columns by name, and says which there are where it finds none', async () => {
-    const text = 'what,yuan\na,3';
-    const refused = await reconcile(text);
-    expect(refused).toMatchObject({
-      code: 2,
-      errors: expect.stringContaining('the first line has what, yuan') as string,
-    });
-    expect((await reconcile(text, '--model-column', 'What', '--amount-column', 'yuan')).code).toBe(0);
-  });
 });

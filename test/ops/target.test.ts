@@ -83,12 +83,6 @@ describe('a failure is one line', () => {
     expect(run.code).toBe(1);
     expect(run.errors).toContain('has no tables named relay-*');
   });
-
-  it('help names the examples and ends with 0', async () => {
-    const run = await runOps(['key', '--help']);
-    expect(run.code).toBe(0);
-    expect(run.output).toContain('npx --no relay-ops key create --account acme');
-  });
 });
 
 describe('a deployed stack is named in one way on every command', () => {

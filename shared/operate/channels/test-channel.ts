@@ -38,9 +38,6 @@ interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
   call: DirectCall;
 }
 
-/** `body`: the beginning of the response's, without the secret. */
-export type ChannelTest = Awaited<ReturnType<typeof carryOutChannelTest>>;
-
 interface ReplyText {
   /** As the upstream names it. */
   model: string;
@@ -67,7 +64,10 @@ export async function planChannelTest(
   return { changes: [{ url }], effect, questions: [], warnings, call };
 }
 
-/** Throws a Failure if the upstream does not respond. */
+/**
+ * Throws a Failure if the upstream does not respond.
+ * `body`: the beginning of the response's, without the secret.
+ */
 export async function carryOutChannelTest(ports: OperatorPorts, { call }: Pick<ChannelTestPlan, 'call'>) {
   const startMs = ports.clock.now();
   const { status, ok, body } = await sendCall(ports, call);

@@ -135,8 +135,6 @@ const validated = (
 
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;
 
-export type ConfigDiff = Awaited<ReturnType<typeof diffConfig>>;
-
 /**
  * Compares version `from` with version `to`, by default the newest. Without `from`, compares the newest
  * version with the tables.

@@ -45,8 +45,6 @@ export async function* selectRows(
   }
 }
 
-export type LedgerList = Awaited<ReturnType<typeof listLedger>>;
-
 /** The newest first. */
 export async function listLedger(
   ports: OperatorPorts,

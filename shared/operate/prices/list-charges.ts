@@ -67,10 +67,10 @@ export interface ExplainInput {
   atMs?: number | undefined;
 }
 
-/** `above`: its tier holds for more input tokens. `products`: empty where the price is not by tokens. `text`: as in a ledger row. */
-export type ChargeExplanation = Awaited<ReturnType<typeof explainCharge>>;
-
-/** What a call would cost, product by product, as the relay computes it. */
+/**
+ * What a call would cost, product by product, as the relay computes it.
+ * `above`: its tier holds for more input tokens. `products`: empty where the price is not by tokens. `text`: as in a ledger row.
+ */
 export async function explainCharge(
   { clock, tables }: OperatorPorts,
   { model, tokens, atMs = clock.now() }: ExplainInput,

@@ -67,8 +67,6 @@ export interface ModelEffect extends EffectSums {
 }
 
 /** `lost`: models without a channel by it; `free`: that cost something before; `unpriced`: served, and by no rule priced any more. */
-export type EditEffects = ReturnType<typeof editEffects>;
-
 export function editEffects(edit: Edit) {
   const { before, after, served, atMs } = edit;
   const models = [...Map.groupBy(served, ({ model }) => model)]

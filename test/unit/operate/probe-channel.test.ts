@@ -162,9 +162,7 @@ describe('a probe', () => {
 
   it.each([
     ['web pages', () => page, /in no dialect\. chat: status 200: a web page .*messages: .*responses: /],
-    ['web pages with 404', () => ({ ...page, status: 404 }), /chat: status 404: a web page/],
     ['a key that is refused', () => refusal(401), /refuses the key \(chat: status 401/],
-    ['a key that may not', () => refusal(403), /refuses the key \(chat: status 403/],
     ['an empty account', () => refusal(402), /has no credit left \(status 402/],
     [
       'an empty account, as a 429',
@@ -173,7 +171,6 @@ describe('a probe', () => {
     ],
     ['too many requests', () => refusal(429), /does not answer at the moment \(status 429/],
     ['an upstream that is down', () => refusal(503), /does not answer at the moment \(status 503/],
-    ['an error in every answer', () => ({ body: { error: { message: 'no' } } }), /in no dialect/],
     ['refusals of everything', () => refusal(), /in no dialect\. chat: status 400: .*no/],
   ] satisfies [string, Answering, RegExp][])('writes nothing at %s', async (_case, answering, message) => {
     const { run, writes } = probed(answering);
