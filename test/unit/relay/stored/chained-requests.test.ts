@@ -149,24 +149,6 @@ describe('a key that may store', () => {
     expect(await fresh.answered(body(id))).toMatchObject({ store: true });
   });
 
-  it("finds no other account's", async () => {
-    const keys = { 'sk-test': { row: keyRow() }, 'sk-other': { row: keyRow({ account: 'other' }) } };
-    const chain = new Chain({ ...storing, keys });
-    chain.rig.quotas.grant('other', 1_000_000_000_000n);
-    const { id, output } = await chain.answered({ input: 'a' });
-    const item = asRecord((output as Json[])[0])['id'];
-    const other = { authorization: 'Bearer sk-other' };
-    const after = await chain.post({ input: 'b', previous_response_id: id }, other);
-    expect(errorOf(after)).toMatchObject({ status: 400, code: 'previous_response_not_found' });
-    const referring = await chain.post({ input: [{ type: 'item_reference', id: item }] }, other);
-    expect(errorOf(referring)).toMatchObject({
-      status: 404,
-      code: 'response_not_found',
-      param: 'input[0].id',
-    });
-    expect(chain.rig.sent).toHaveLength(1);
-  });
-
   it('keeps with one upstream over a conversation, whatever its instructions', async () => {
     const channels = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, endpoint: `https://${id}.test/v1` }));
     const hosts = new Set<string>();
