@@ -3,7 +3,7 @@ import { CoreRig, demoKey, hello, keyRow, type Answer, type RigOptions } from '.
 
 export type Value = Record<string, unknown>;
 
-export const otherKey = 'sk-other-account';
+const otherKey = 'sk-other-account';
 export const secondKey = 'sk-second-of-acme';
 export const plainKey = 'sk-may-not-store';
 
