@@ -147,6 +147,7 @@ const tooLarge = 'answer_too_large';
 /** The same inside an answer of Responses, where the codes are those of OpenAI's schema. */
 const tooLargeWithin = 'invalid_prompt';
 const upstreamFault = 'upstream_unavailable';
+const upstreamFaultWithin = 'server_error';
 
 /** Over all of these, an upstream says more than it was asked for. */
 const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
@@ -177,7 +178,11 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
     large.images,
     { chat: ['whole', 'whole'], responses: ['unsupported_output', 'unsupported_output'] },
   ],
-  ['60,000 details of reasoning', large.details, all(upstreamFault)],
+  [
+    '60,000 details of reasoning',
+    large.details,
+    { chat: [upstreamFault, upstreamFault], responses: [upstreamFault, upstreamFaultWithin] },
+  ],
   [
     'annotations without text',
     large.annotationsAlone,
