@@ -263,14 +263,20 @@ describe('clients that send slowly', () => {
 
   test('give up the room of what they sent to a body that needs it', async () => {
     const bounds = { bodyBytesMax: megabyte, slowMs: 0 };
-    const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }), bounds);
-    const slow = await slowSender(stand, { begun: 'x'.repeat(700_000), length: 900_000 });
-    const seen = { answer: '' };
-    void slow.answer.then((answer) => (seen.answer = answer));
     const body = Buffer.alloc(700_000, 'x');
-    while (seen.answer === '')
+    for (;;) {
+      const stand = await serving(
+        (asked) => Promise.resolve({ body: String(bytesOf(asked).length) }),
+        bounds,
+      );
+      const slow = await slowSender(stand, { begun: 'x'.repeat(700_000), length: 900_000 });
+      for (let others = 0; others < 5; others += 1) await exchange(stand, { body: 'x' });
       expect(await exchange(stand, { body })).toMatchObject({ status: 200, text: '700000' });
-    expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*retry-after: 1.*connection: close/s);
+      // One whose bytes come while another body holds the room is dropped at its own end: then it is tried again.
+      if (stand.server.arriving > 0) continue;
+      expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*retry-after: 1.*connection: close/s);
+      return;
+    }
   });
 
   test('get 408 and are disconnected when their time is over', async () => {

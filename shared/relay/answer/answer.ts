@@ -180,7 +180,7 @@ export class Answer {
   /** Reads the whole stream into the response queue. */
   async #produce(): Promise<AnswerReport> {
     const stop = new AbortController();
-    void this.#keepAlive(stop.signal);
+    this.#keepAlive(stop.signal).catch(this.#fault);
     try {
       await this.#pass();
     } catch (error) {
@@ -193,9 +193,10 @@ export class Answer {
     const { usage, anyContent } = measure;
     const leftEarly = this.#firstText === 'dropped';
     const outcome = { failed: refusal !== undefined, anyContent, leftEarly, usage };
-    if (!costsNothing(outcome) && !this.#unrendered) await this.#keepResult();
+    // What throws here must not keep the bill open.
+    if (!costsNothing(outcome) && !this.#unrendered) await this.#keepResult().catch(this.#fault);
     this.#queue.end();
-    await this.#recorder?.ended(refusal && this.#renderer.whole?.(refusal.body.error));
+    await this.#recordEnd(refusal).catch(this.#fault);
     return {
       report: this.#parts.dispatch.report(),
       measure,
@@ -206,6 +207,12 @@ export class Answer {
       length: this.#length,
       firstMs: this.#firstMs,
     };
+  }
+
+  readonly #fault = (error: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, error);
+
+  async #recordEnd(refusal: Refusal | undefined): Promise<void> {
+    await this.#recorder?.ended(refusal && this.#renderer.whole?.(refusal.body.error));
   }
 
   /** Commits a silent answer with a heartbeat, then sends one after each `idleMs` of silence. */
@@ -258,18 +265,17 @@ export class Answer {
 
   /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
   async #fail(thrownRefusal: Refusal, error: unknown): Promise<void> {
-    const fault = (thrown: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, thrown);
     const refusal = this.#inTermsOfEndpoint(thrownRefusal);
     this.#refusal = refusal;
     const { error: shown } = refusal.body;
-    if (shown.code === 'internal') fault(error);
+    if (shown.code === 'internal') this.#fault(error);
     if (!this.#queue.committed) return;
     try {
       await this.#keepFailed(shown);
       if (this.#keepsResult) this.#queue.hold();
       this.#push([this.#renderer.failed(shown)]);
     } catch (broken) {
-      fault(broken);
+      this.#fault(broken);
       this.#unrendered = true;
       this.delivery.cut('unrendered');
     }

@@ -1,10 +1,12 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../../../shared/endpoints/endpoint.ts';
+import { responsesEndpoint } from '../../../../shared/endpoints/responses/responses-endpoint.ts';
 import { AnswerCut } from '../../../../shared/relay/http/http.ts';
 import { Bill } from '../../../../shared/relay/money/bill.ts';
 import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { delta, hang, reset, usage, type Step } from '../../../support/core-rig.ts';
+import { StoredRig } from '../stored/stored-rig.ts';
 
 const request = { ...small, stream: true };
 /** More tokens than the text has: only the upstream's own count can be the one that is found. */
@@ -102,6 +104,28 @@ describe('the end of a call', () => {
     expect(rig.clock.pendingTimers).toBe(0);
   });
 });
+
+it.each([true, false])(
+  'an answer of which no whole can be made to keep ends like others: bill, claim and log line (stream: %s)',
+  async (stream) => {
+    const endpoint: Endpoint = {
+      ...responsesEndpoint,
+      read: (body, headers, storage) => {
+        const read = responsesEndpoint.read(body, headers, storage);
+        const whole = (): never => {
+          throw new TypeError('a renderer with a bug');
+        };
+        const renderer: typeof read.renderer = (...parts) =>
+          Object.assign(read.renderer(...parts), { whole });
+        return { ...read, renderer };
+      },
+    };
+    const rig = new StoredRig({ endpoint });
+    await rig.create({ stream }).catch(() => {});
+    expect(rig.faults).not.toEqual([]);
+    expect(rig.logged).toMatchObject([{ code: 'internal', end: 'failed' }]);
+  },
+);
 
 describe('what stages are given', () => {
   it('is frozen all the way down', async () => {
