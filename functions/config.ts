@@ -8,7 +8,7 @@ import { cachedSecretStore, secretCheck } from '../shared/adapters/secrets/secre
 import { readDefaultLimits, readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, systemRandom } from '../shared/adapters/system/node-ports.ts';
 import { configMetrics, jsonLog } from '../shared/adapters/telemetry/log.ts';
-import { configPublisher, rowMarker } from '../shared/relay/background/config-publisher.ts';
+import { configPublisher, rowMarker } from '../shared/relay/jobs/config-publisher.ts';
 import { configStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 
 function configJob() {

@@ -8,7 +8,7 @@ import {
   streamOrSchedule,
   tableStreamHandler,
 } from '../shared/adapters/entry/table-streams.ts';
-import { grantApplier } from '../shared/relay/background/grant-applier.ts';
+import { grantApplier } from '../shared/relay/jobs/grant-applier.ts';
 import { jobParts } from './compose/job-parts.ts';
 
 const { client, stack, ...parts } = jobParts();

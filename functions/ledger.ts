@@ -6,8 +6,8 @@ import { dynamoLedgerStore } from '../shared/adapters/dynamodb/ledger-store.ts';
 import { dynamoOpenRegistry } from '../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { quotaChangeOf, tableStreamBatchHandler } from '../shared/adapters/entry/table-streams.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
-import { ledgerProjector } from '../shared/relay/background/ledger-projector.ts';
-import { openWatch } from '../shared/relay/background/sweeper.ts';
+import { ledgerProjector } from '../shared/relay/jobs/ledger-projector.ts';
+import { openWatch } from '../shared/relay/jobs/sweeper.ts';
 import type { QuotaChange } from '../shared/relay/ports/money-stores.ts';
 import { jobParts } from './compose/job-parts.ts';
 

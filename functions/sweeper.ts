@@ -6,7 +6,7 @@ import { dynamoQuotaStore } from '../shared/adapters/dynamodb/quotas/quota-store
 import { tableClient } from '../shared/adapters/dynamodb/table-client.ts';
 import { readSweepGraceSeconds } from '../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../shared/adapters/telemetry/log.ts';
-import { sweeper } from '../shared/relay/background/sweeper.ts';
+import { sweeper } from '../shared/relay/jobs/sweeper.ts';
 import { jobParts } from './compose/job-parts.ts';
 
 const { client, stack, environment, ...parts } = jobParts();

@@ -1,5 +1,5 @@
 /**
- * Parsed settings and their defaults. The schemas are in setting-row.ts, because serving needs no schemas.
+ * Parsed settings and their defaults. The schemas are in setting-rows.ts, because serving needs no schemas.
  */
 export interface Settings {
   relayClosed: boolean;

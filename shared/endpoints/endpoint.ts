@@ -116,7 +116,7 @@ export interface EndpointRequest {
   contents?: (() => readonly ContentAt[]) | undefined;
   /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
-  /** The number of declared tools that chat upstreams do not support, for the log. */
+  /** The number of declared tools that upstreams of other forms do not support, for the log. */
   droppedTools?: number | undefined;
   /** Sealed state that the client sent back, by the assistant message that it belongs to. */
   sealed?: ReadonlyMap<ChatMessage, SealedState> | undefined;

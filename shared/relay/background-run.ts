@@ -1,6 +1,7 @@
 /**
  * Runs background responses: an event that has an id alone, delivered once, twice or late. Whoever claims the response takes
  * its reservation over, and answers as to any client. Must ask no upstream before both are its own.
+ * A run that was killed is not resumed: its first reader after the claim ended marks it failed, and the sweeper closes its reservation.
  */
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';

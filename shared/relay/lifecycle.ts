@@ -44,7 +44,7 @@ import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { Clock } from './ports/host.ts';
 
-/** Whom a call is answered for. */
+/** Where a call comes from and goes to: a client's request, or a background run. */
 export interface Edge {
   requestId: string;
   /** Never rejects. */
@@ -108,7 +108,7 @@ export async function relayed(relay: RelayParts, edge: Edge): Promise<RelayRespo
   }
 }
 
-/** Throws only while nothing is reserved. From then on the end of the answer closes what the call holds. */
+/** When it throws, nothing is reserved any more. Else the end of the answer closes what the call holds. */
 async function paid(
   relay: RelayParts,
   edge: Edge,

@@ -1,6 +1,6 @@
 /**
  * What the requests of all dialects share: ids of tool calls as they go up, custom tools as functions, stop sequences, and
- * what the row sets. Apart from `call-ids.ts`, because dialects alone need it, and functions load those later.
+ * what the row sets. Dialects alone need it, so functions load it with them, later.
  */
 import type { ChatMessage, ChatTool, ChatRequest } from '../wire/canonical-call.ts';
 import { fingerprint } from '../wire/ids.ts';

@@ -9,7 +9,7 @@ import { dynamoKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts
 import type { CloseRecord, OpenEntry } from '../../shared/billing/quota-item.ts';
 import { formatPrice } from '../../shared/billing/price.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
-import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
+import { ledgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import type { CallBudget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';

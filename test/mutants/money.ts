@@ -62,10 +62,10 @@ export const money: Mutants = {
     by: /a run/,
   },
   'a sweep forgets what it could not close': {
-    file: 'shared/relay/background/sweeper.ts',
+    file: 'shared/relay/jobs/sweeper.ts',
     find: "if (closed !== 'failed') open.delete(write.id);",
     replace: 'open.delete(write.id);',
-    noticed: `${unit}/background/open-watch.test.ts`,
+    noticed: `${unit}/jobs/open-watch.test.ts`,
     by: /looks again at a close that failed/,
   },
   'a payment of another amount is granted': {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DeleteCommand, DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { systemClock } from '../../shared/adapters/system/node-ports.ts';
-import { configPublisher } from '../../shared/relay/background/config-publisher.ts';
+import { configPublisher } from '../../shared/relay/jobs/config-publisher.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../../shared/adapters/dynamodb/row-tables.ts';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';

@@ -12,7 +12,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { dynamoGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
-import { grantApplier } from '../../shared/relay/background/grant-applier.ts';
+import { grantApplier } from '../../shared/relay/jobs/grant-applier.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
 import { emulatorClient } from '../support/emulator.ts';
 import { idAt, LedgerRig, yuan } from './ledger-rig.ts';

@@ -1,5 +1,5 @@
 import { formatYuan } from '../../shared/billing/price.ts';
-import { grantApplier, type GrantApplier } from '../../shared/relay/background/grant-applier.ts';
+import { grantApplier, type GrantApplier } from '../../shared/relay/jobs/grant-applier.ts';
 import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';

@@ -1,6 +1,6 @@
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
 import { inTransactions } from '../../shared/billing/daily-figures.ts';
-import { ledgerProjector } from '../../shared/relay/background/ledger-projector.ts';
+import { ledgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Environment } from './environment.ts';

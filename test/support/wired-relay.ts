@@ -9,7 +9,7 @@ import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
-import { startCompiler, type Compiler } from '../unit/relay/background/config-rig.ts';
+import { startCompiler, type Compiler } from '../unit/relay/jobs/config-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from './emulator.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts';
 

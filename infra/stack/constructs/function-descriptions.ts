@@ -1,6 +1,6 @@
 /**
  * One description per function, with everything in which functions differ. A new endpoint group needs one
- * entry here, one file in `functions/`, and its routes in `routes.ts`.
+ * entry here, one file in `functions/`, and its paths in the list below.
  */
 import type { TableName } from '../../../shared/tables/table-names.ts';
 import type { TableAction } from '../../ops/access/policies.ts';

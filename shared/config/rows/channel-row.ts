@@ -166,7 +166,7 @@ export const ChannelRow = z.strictObject({
     ),
   ),
   /**
-   * The base address including `/v1`. Empty if the row has none, until read-channel.ts replaces it with the
+   * The base address including `/v1`. Empty if the row has none, until `readChannel` replaces it with the
    * type's own address. endpoint-rules.ts decides which addresses are allowed.
    */
   endpoint: z._default(text, ''),
@@ -182,7 +182,7 @@ export const ChannelRow = z.strictObject({
   /** Only an explicit true enables a channel. */
   state: z._default(flag, false),
   connect_seconds: z._default(seconds, 5),
-  /** Absent: 120, more for long prompts and high effort (relay/dispatch/time-limits.ts). */
+  /** Absent: 120, more for long prompts and high effort (relay/dispatch/attempt.ts). */
   first_content_seconds: z.optional(seconds),
   idle_seconds: z._default(seconds, 60),
   total_seconds: z._default(seconds, 600),

@@ -79,7 +79,7 @@ export function plainValue(value: unknown, keepsNull = false): unknown {
 // Schemas of attributes that the ops-edited tables share. Rows are typed by hand in a console, so a number may arrive as
 // "5", a flag as "true", and a list of strings as a string set; everything else is refused with a reason.
 //
-// Every message here is the end of a sentence that issue-sentence.ts starts: `priority: found "high", wanted <message>`.
+// Every message here is the end of a sentence that `explainIssues` (wire/json.ts) starts: `priority: found "high", wanted <message>`.
 
 const truth = /^\s*(true|false)\s*$/i;
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;

@@ -255,16 +255,16 @@ function chargeBounds(price: Price, usage: Usage, paidCalls?: bigint): Bounds {
     : exactly(perCall * paidCalls);
 }
 
-const thousandthsOfNano = 1_000_000n;
+const picoThousandthsInNano = 1_000_000n;
 
 /** Rounded for each call, half up, unless each token costs whole nano-yuan. */
 function tokenBounds(tiers: Tiers, usage: Usage): Bounds {
   const { low, high, isWhole } = sumBounds(tiers, usage);
-  const rounding = isWhole ? 0n : (BigInt(usage.calls) * thousandthsOfNano) / 2n;
-  const up = isWhole ? 0n : thousandthsOfNano - 1n;
+  const rounding = isWhole ? 0n : (BigInt(usage.calls) * picoThousandthsInNano) / 2n;
+  const up = isWhole ? 0n : picoThousandthsInNano - 1n;
   return {
-    low: low <= rounding ? 0n : (low - rounding + up) / thousandthsOfNano,
-    high: (high + rounding) / thousandthsOfNano,
+    low: low <= rounding ? 0n : (low - rounding + up) / picoThousandthsInNano,
+    high: (high + rounding) / picoThousandthsInNano,
   };
 }
 
@@ -276,7 +276,7 @@ function sumBounds(tiers: Tiers, usage: Usage): Bounds & { isWhole: boolean } {
     const amounts = same.map(([, count, rate]) => BigInt(count) * rate);
     sums.low += amounts.reduce(smaller);
     sums.high += amounts.reduce(larger);
-    sums.isWhole &&= same.every(([, count, rate]) => count === 0 || rate % thousandthsOfNano === 0n);
+    sums.isWhole &&= same.every(([, count, rate]) => count === 0 || rate % picoThousandthsInNano === 0n);
   }
   return sums;
 }

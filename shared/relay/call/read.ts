@@ -1,6 +1,7 @@
 /**
- * Reads a call: path, key, body, model, whitelist, candidates and contents, in this order. Pure checks over one snapshot; a
- * refusal comes back as a value, with what was known of the call by then.
+ * Reads a call: path, key, body, model, whitelist, candidates and contents, in this order. All checks read one
+ * snapshot; a refusal that clients take as final is decided once more where key or configuration have changed (`refusalAges`). It
+ * comes back as a value, with what was known of the call by then.
  */
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { Endpoint, EndpointRequest, KeyHeader } from '../../endpoints/endpoint.ts';

@@ -241,8 +241,8 @@ export class Attempt {
   }
 }
 
-/** OpenAI's names, and beside them those of DeepSeek and Z.ai, and of OpenRouter. */
-const accountsNames = ['user', 'safety_identifier', 'prompt_cache_key', 'user_id', 'session_id'];
+/** The fields in which clients name an end user or a cache: OpenAI's, those of DeepSeek and Z.ai, and OpenRouter's. */
+const endUserFields = ['user', 'safety_identifier', 'prompt_cache_key', 'user_id', 'session_id'];
 
 /**
  * The call as upstreams get it: the names by which clients tell end users and caches apart are bound to the account. Vendors
@@ -260,7 +260,7 @@ function pseudonymous(call: ChatCall, pseudonym: Pseudonym): ChatCall {
 
 function bound<Fields extends JsonRecord>(fields: Fields, told: (name: unknown) => unknown): Fields {
   const { metadata } = fields;
-  const named = accountsNames.filter((field) => Object.hasOwn(fields, field));
+  const named = endUserFields.filter((field) => Object.hasOwn(fields, field));
   const inMetadata = isRecord(metadata) && Object.hasOwn(metadata, 'user_id');
   if (named.length === 0 && !inMetadata) return fields;
   return {

@@ -1,6 +1,6 @@
 /**
  * The stores of the configuration: the tables it is compiled from, the published snapshots, the snapshot in
- * use, and the marks (`_problem`, `_warning`) that show operators the problems of a row.
+ * use, and the marks (`_problem`, `_warning`) that show operators the problems of a row; beside them keys and secrets.
  */
 import type { ConfigRows, ValidationResult } from '../../config/rows/read-table.ts';
 import type { Snapshot } from '../../config/snapshot.ts';

@@ -19,7 +19,7 @@ export interface RequestLog extends PartCounts {
   /** The alias that was asked for. */
   alias?: string | undefined;
   channel?: string | undefined;
-  /** Number of declared tools that were dropped because no chat upstream supports them. */
+  /** Number of declared tools that were dropped because no upstream of another form supports them. */
   dropped_tools?: number | undefined;
   /** The client's fields that the upstream was not sent. */
   dropped?: string[] | undefined;

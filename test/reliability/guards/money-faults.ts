@@ -7,7 +7,7 @@ export const moneyFaults: readonly Removal[] = [
     file: 'shared/billing/quota-item.ts',
     find: "entry.slot !== '' || entry.official ? 0n : entry.input",
     replace: '0n',
-    test: 'test/unit/relay/background/sweeper.test.ts',
+    test: 'test/unit/relay/jobs/sweeper.test.ts',
     name: 'charges the input of what nobody came back for, returns the rest, and says so',
   },
   {
@@ -15,7 +15,7 @@ export const moneyFaults: readonly Removal[] = [
     file: 'shared/billing/quota-item.ts',
     find: 'entry.until + graceOf(entry) < nowSeconds',
     replace: 'entry.until - graceOf(entry) < nowSeconds',
-    test: 'test/unit/relay/background/sweeper.test.ts',
+    test: 'test/unit/relay/jobs/sweeper.test.ts',
     name: 'leaves alone what may still come back',
   },
   {

@@ -5,7 +5,7 @@ import type { CloseRecord } from '../../../shared/billing/quota-item.ts';
 import { refuse, asRefusal } from '../../../shared/relay/http/refusal.ts';
 import type { Reservation, ReservationRequest } from '../../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../../shared/relay/money/reservations.ts';
-import { sweeper } from '../../../shared/relay/background/sweeper.ts';
+import { sweeper } from '../../../shared/relay/jobs/sweeper.ts';
 import { timeText } from '../../../shared/wire/ids.ts';
 import { MemoryQuotaStore } from '../../support/memory-quota-store.ts';
 import { SeededRandom } from '../seeded-random.ts';

@@ -5,7 +5,7 @@ import { tablesOn } from '../../../support/sdk-tables.ts';
 import { dynamoConfigSource } from '../../../../shared/adapters/dynamodb/runtime-source.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
-import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/background/config-rig.ts';
+import { channelRow, deleteRow, startCompiler, type Compiler } from '../../relay/jobs/config-rig.ts';
 import { recordedLog, type RecordedLog } from '../telemetry/recorded-log.ts';
 import { passTime, steeredClock, type SteeredClock } from '../steered-clock.ts';
 import { countedClient, type CountedClient } from './store.ts';

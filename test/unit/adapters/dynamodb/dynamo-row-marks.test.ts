@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import { MarksLost, type ValidatedRow } from '../../../../shared/relay/ports/config-store.ts';
 import { startEmulator, type Emulator } from '../../../support/emulator.ts';
-import { channelRow, readRow, startCompiler } from '../../relay/background/config-rig.ts';
+import { channelRow, readRow, startCompiler } from '../../relay/jobs/config-rig.ts';
 import { recordedLog } from '../telemetry/recorded-log.ts';
 import { countedClient, type CountedClient } from './store.ts';
 import { tablesOn } from '../../../support/sdk-tables.ts';

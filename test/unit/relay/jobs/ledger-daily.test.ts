@@ -5,7 +5,7 @@ import { dailySumOf } from '../../../../shared/adapters/dynamodb/daily-sums.ts';
 import { dynamoLedgerStore, ledgerRowOf } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
 import { dailySums, type DailySum } from '../../../../shared/billing/daily-figures.ts';
 import { emptyQuota, type CloseRecord, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
-import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
+import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';

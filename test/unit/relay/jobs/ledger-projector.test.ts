@@ -11,7 +11,7 @@ import {
   quotaChangeOf,
 } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-item.ts';
-import { ledgerProjector } from '../../../../shared/relay/background/ledger-projector.ts';
+import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';

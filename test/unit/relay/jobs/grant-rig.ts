@@ -12,7 +12,7 @@ import { dynamoGrantStore } from '../../../../shared/adapters/dynamodb/grant-sto
 import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { tableStreamHandler, grantImageOf } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
-import { grantApplier, type GrantApplier } from '../../../../shared/relay/background/grant-applier.ts';
+import { grantApplier, type GrantApplier } from '../../../../shared/relay/jobs/grant-applier.ts';
 import { QuickClock } from '../../../contract/quota-store-faults.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';

@@ -1,6 +1,6 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
 import { tablesOn } from '../../../support/sdk-tables.ts';
-import { configPublisher } from '../../../../shared/relay/background/config-publisher.ts';
+import { configPublisher } from '../../../../shared/relay/jobs/config-publisher.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/relay/ports/config-store.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
-import { openWatch, sweeper } from '../../../../shared/relay/background/sweeper.ts';
+import { openWatch, sweeper } from '../../../../shared/relay/jobs/sweeper.ts';
 import type {
   QuotaChange,
   Lookup,

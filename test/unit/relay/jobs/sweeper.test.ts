@@ -7,7 +7,7 @@ import { dynamoQuotaScan } from '../../../../shared/adapters/dynamodb/quotas/ope
 import { dynamoQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { imbalance, type OpenEntry, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
-import { sweeper } from '../../../../shared/relay/background/sweeper.ts';
+import { sweeper } from '../../../../shared/relay/jobs/sweeper.ts';
 import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
