@@ -117,7 +117,7 @@ const casesOf = (half: number) =>
   servedModels
     .filter(({ model }) => tried.has(model))
     .flatMap(({ model, vendor }, index) =>
-      ways.filter((_, at) => (at + index) % 2 === half).map((way) => ({ model, vendor, ...way })),
+      ways.filter((_, at) => (at + index) % 2 === half).map((way) => Object.assign({ model, vendor }, way)),
     );
 
 describe.each([

@@ -20,7 +20,7 @@ const ways = [
 /** Every other way of each model: five turns on one half, calls at once on the other. */
 const casesOf = (half: number) =>
   servedModels.flatMap(({ model, vendor }, index) =>
-    ways.filter((_, at) => (at + index) % 2 === half).map((way) => ({ model, vendor, ...way })),
+    ways.filter((_, at) => (at + index) % 2 === half).map((way) => Object.assign({ model, vendor }, way)),
   );
 
 describe('a tool loop against a strict vendor', () => {

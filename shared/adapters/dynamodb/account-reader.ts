@@ -18,10 +18,6 @@ import {
 export function dynamoAccountReader(client: TableClient, stack: string): AccountReader {
   const ledger = new Table(client, stack, 'ledger');
   const daily = new Table(client, stack, 'daily');
-  const newest = async (table: Table, KeyConditionExpression: string, values: object, Limit: number) => {
-    const page = { ...expressed({ KeyConditionExpression }, values), ScanIndexForward: false, Limit };
-    return (await table.query(page)).Items ?? [];
-  };
   const all = async (account: string, prefix: string): Promise<Attributes[]> => {
     const range = expressed(
       { KeyConditionExpression: 'account = :account AND begins_with(id, :prefix)' },
@@ -55,3 +51,8 @@ export const dynamoAccountRows = (client: TableClient, stack: string): AccountRo
     return new Set(items.map(({ account }) => account?.S ?? ''));
   },
 });
+
+async function newest(table: Table, KeyConditionExpression: string, values: object, Limit: number) {
+  const page = { ...expressed({ KeyConditionExpression }, values), ScanIndexForward: false, Limit };
+  return (await table.query(page)).Items ?? [];
+}

@@ -51,6 +51,8 @@ const expiryAfterSeconds = 7 * 24 * 3600;
 /** A version that expires sooner is not offered any more: a rollback to it could miss parts. */
 const usableSeconds = 3600;
 
+const isKept = ({ expires }: RuntimeItem): boolean => expires === undefined;
+
 export function dynamoConfigStore(
   client: TableClient,
   stack: string,
@@ -58,7 +60,6 @@ export function dynamoConfigStore(
 ): SnapshotStore {
   const table = new Table(client, stack, 'runtime');
   const nowSeconds = () => Math.floor(clock.now() / 1000);
-  const isKept = ({ expires }: RuntimeItem): boolean => expires === undefined;
   /** For a rollback. Versions that lost a race also expire, but never served. */
   const isOffered = (item: RuntimeItem): boolean =>
     isKept(item) || (item['retired'] === true && Number(item['expires']) > nowSeconds() + usableSeconds);
@@ -159,19 +160,19 @@ const isOwnPart = 'writer = :writer';
 const hasNoExpiry = 'attribute_exists(id) AND attribute_not_exists(expires)';
 const pointsTo = (which: 'from' | 'to'): string =>
   `(#version = :${which}_version AND #digest = :${which}_digest)`;
+const valuesOf = (which: 'from' | 'to', { version, digest }: Pointer) => ({
+  [`:${which}_version`]: version,
+  [`:${which}_digest`]: digest,
+});
 
 /**
  * @param from the pointer that must still be stored; undefined: no pointer may be stored
  * @param to the caller must own its version, so that a stored pointer to it is the caller's own write
  */
 function isMovedFrom(from: Pointer | undefined, to: Pointer) {
-  const values = (which: 'from' | 'to', { version, digest }: Pointer) => ({
-    [`:${which}_version`]: version,
-    [`:${which}_digest`]: digest,
-  });
   return expressed(
     { ConditionExpression: `${from ? pointsTo('from') : isAbsent} OR ${pointsTo('to')}` },
-    { ...(from && values('from', from)), ...values('to', to) },
+    { ...(from && valuesOf('from', from)), ...valuesOf('to', to) },
   );
 }
 

@@ -9,10 +9,10 @@ import { attributesOf, expressed, storeCall, Table, type TableClient } from './t
 const keptSeconds = 3 * 24 * 60 * 60;
 /** Before the name of a code, so that none is taken for another attribute. */
 const prefix = 'code_';
+const idOf = (account: string): string => `refused#${account}`;
 
 export function dynamoRefusalCounts(client: TableClient, stack: string): RefusalCounts {
   const table = new Table(client, stack, 'daily');
-  const idOf = (account: string): string => `refused#${account}`;
   return {
     async add({ account, hour, counts }) {
       const codes = Object.entries(counts);

@@ -43,7 +43,7 @@ export const pointerOf = (item: RuntimeItem): Pointer =>
       if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return [member, value];
       throw new Error(`runtime: ${name} is not a whole number`);
     }),
-  ) as unknown as Pointer;
+  );
 
 /**
  * Reads items by id. Reads are consistent unless they may be old, so that a pointer is never older than an earlier read

@@ -27,7 +27,7 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
     const batches = Array.from({ length: Math.ceil(unique.length / idsAtOnce) }, (_, index) =>
       getItems(table, unique.slice(index * idsAtOnce, (index + 1) * idsAtOnce)),
     );
-    return new Map((await Promise.all(batches)).flatMap((items) => [...items]));
+    return new Map((await Promise.all(batches)).flatMap((items) => Array.from(items)));
   };
   return {
     async put(key, sealed, expires) {
@@ -35,12 +35,9 @@ export function dynamoTurnStateStore({ client, clock, stack }: TurnStateStorePar
       const bodies = slicesOf(bytes, partBytesMax);
       const parts = bodies.length;
       if (parts > partsMax) throw new StateTooLarge(`${bytes.length} bytes`);
-      const items = bodies.map((body, part) => ({
-        id: partId(key, part),
-        body,
-        expires,
-        ...(part === 0 && { parts }),
-      }));
+      const items = bodies.map((body, part) =>
+        Object.assign({ id: partId(key, part), body, expires }, part === 0 && { parts }),
+      );
       await Promise.all(items.map((item) => table.put(item)));
     },
     async read(account, callIds) {

@@ -179,7 +179,7 @@ interface ExpiringCacheOptions<Value> {
   clock: Clock;
   entriesMax: number;
   /** How long a value is cached, in milliseconds from the beginning of its load. */
-  lifetimeMs(value: Value): number;
+  lifetimeMs: (value: Value) => number;
 }
 
 /**

@@ -70,6 +70,9 @@ interface Auditing {
 const finalAfterMs = 13 * 60 * 60_000;
 const pauseMs = 2000;
 
+/** The sums of channels and of what was served are those of all accounts' rows. */
+const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === servedId;
+
 export async function auditLedger(
   ports: OperatorPorts,
   { account: only, from = '', waitMs, rebuildDaily: rebuild = false }: AuditInput,
@@ -79,8 +82,6 @@ export async function auditLedger(
   const startMs = clock.now();
   const auditing = { ports, progress, daysBefore: utcDay(startMs - finalAfterMs), rebuild };
   const accounts = only === undefined ? await knownAccounts(auditing, from) : [only];
-  // The sums of channels and of what was served are those of all accounts' rows.
-  const isOfAll = (id: string): boolean => id.startsWith('channel#') || id === servedId;
   const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
   const outcomes: (Outcome & Partial<AccountOutcome>)[] = [];
   for (const account of accounts) {

@@ -45,7 +45,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F8'],
     file: 'shared/relay/answer/answer.ts',
-    find: 'void this.#keepAlive(stop.signal);',
+    find: 'this.#keepAlive(stop.signal).catch(this.#fault);',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'commits a stream after 20 s with a ping and repeats it after each 15 s of silence',
