@@ -163,6 +163,7 @@ describe('the edge in front of a function', () => {
 
   it('cuts an answer that falls silent for too long', async () => {
     await start({ timeouts: { readTimeoutMs: 500 } });
+    await who();
     const response = await get('/goesOn');
     await expect(text(response)).rejects.toThrow('aborted');
     (await control.next('between')).answer();
