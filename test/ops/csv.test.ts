@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { csvText, parseCsv } from '../../infra/ops/cli/csv.ts';
-import { openTerminal } from '../../infra/ops/cli/terminal.ts';
+import { Terminal } from '../../infra/ops/cli/terminal.ts';
 
 describe('CSV', () => {
   it('is written with quotes where a cell needs them', () => {
@@ -34,7 +34,7 @@ describe('CSV', () => {
 
 it('shows text of others on a terminal without what moves its cursor, names its window or turns a line around', () => {
   const [input, output, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const terminal = openTerminal({ input, output, errors, environment: {} });
+  const terminal = new Terminal({ input, output, errors, environment: {} });
   const note = 'a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202Egpj\rc\td';
   const shown = String.raw`a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202egpj\u000dc` + '\td';
   terminal.print(note);

@@ -1,7 +1,6 @@
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openTerminal } from '../../infra/ops/cli/terminal.ts';
-import { whileWorking } from '../../infra/ops/cli/command.ts';
+import { Terminal } from '../../infra/ops/cli/terminal.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
@@ -15,14 +14,14 @@ function terminalOf(input = Readable.from([''])) {
     },
   });
   const output = new PassThrough();
-  const terminal = openTerminal({ input, output, errors: stream, environment: {} }).in('json');
+  const terminal = new Terminal({ input, output, errors: stream, environment: {} }).in('json');
   return { terminal, output, errors: () => errors };
 }
 
 it('a command that takes long says every 2 seconds, on the stream for errors alone, that it still works', async () => {
   const { terminal, output, errors } = terminalOf();
   const work = Promise.withResolvers<void>();
-  const working = whileWorking(terminal, 'account show', () => work.promise);
+  const working = terminal.whileWorking('account show', () => work.promise);
   vi.advanceTimersByTime(1999);
   expect(errors()).toBe('');
   vi.advanceTimersByTime(2001);
@@ -37,7 +36,7 @@ it('a command that takes long says every 2 seconds, on the stream for errors alo
 it('a command says nothing while it waits for what somebody types, and where something else was printed', async () => {
   const input = new PassThrough();
   const { terminal, errors } = terminalOf(input);
-  const working = whileWorking(terminal, 'key check', () => terminal.readInput('Paste the key'));
+  const working = terminal.whileWorking('key check', () => terminal.readInput('Paste the key'));
   vi.advanceTimersByTime(6000);
   expect(errors()).toBe('');
   input.end('key');

@@ -152,8 +152,9 @@ function addCommand(parent: Command, definition: CommandDefinition, { process, t
     const shown = terminal.in(formatOf(command));
     const given = givenIn(command, definition);
     const run = { ports: await openPorts(command, given, shown, process.environment), terminal: shown };
-    const work = () => definition.work(run, words as never, command.opts());
-    const said = await whileWorking(shown, given.name, work);
+    const said = await shown.whileWorking(given.name, () =>
+      definition.work(run, words as never, command.opts()),
+    );
     await said?.ended;
   });
 }
@@ -274,15 +275,10 @@ async function perform<Made>(
   preview?.(terminal);
   if (plan.refusal === undefined) effect.forEach(terminal.print);
   terminal.warn(warnings);
-  const isJson = terminal.format === 'json';
-  const shown = (done: boolean, made?: Made) => ({ done, effect, warnings, ...facts(made) });
-  if (!(await approve(terminal, plan, options))) {
-    if (isJson) terminal.printJson(shown(false));
-    return;
-  }
-  const made = await carryOut();
-  if (isJson) terminal.printJson(shown(true, made));
-  else print?.(terminal, made);
+  const done = await approve(terminal, plan, options);
+  const made = done ? await carryOut() : undefined;
+  if (terminal.format === 'json') terminal.printJson({ done, effect, warnings, ...facts(made) });
+  else if (done) print?.(terminal, made as Made);
 }
 
 export interface ApproveOptions {
@@ -307,25 +303,6 @@ export async function approve(
   }
   for (const question of questions) await confirm(question, { yes });
   return true;
-}
-
-/** How often long work says where it is. Shorter work says nothing. */
-const everyMs = 2000;
-
-/** Says what was counted since, or that a command still works, as long as nothing else was printed and nobody is asked. */
-export async function whileWorking<Result>(
-  terminal: Terminal,
-  what: string,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const startedMs = performance.now();
-  const timer = setInterval(() => {
-    const counted = terminal.takeCount();
-    const seconds = Math.round((performance.now() - startedMs) / 1000);
-    if (counted !== undefined) terminal.remark(`... ${counted}`);
-    else if (terminal.isSilent(everyMs)) terminal.remark(`... ${what}: ${seconds} s`);
-  }, everyMs);
-  return work().finally(() => clearInterval(timer));
 }
 
 /** @param what the things that are counted, such as `ledger rows read` */

@@ -27,7 +27,7 @@ import { responseCommands } from './commands/response.ts';
 import { planCommands, settingCommands } from './commands/rows.ts';
 import { reconcileCommand, statementCommand } from './commands/statement.ts';
 import { whatIfCommand } from './commands/what-if.ts';
-import { openTerminal, type ProcessContext } from './terminal.ts';
+import { Terminal, type ProcessContext } from './terminal.ts';
 
 const commands: readonly (CommandGroup | CommandDefinition)[] = [
   initCommand,
@@ -94,7 +94,7 @@ const programExamples = [
   'key list --stage test --profile prod --region eu-west-1',
 ];
 
-export function createProgram(process: ProcessContext, terminal = openTerminal(process)): Command {
+export function createProgram(process: ProcessContext, terminal = new Terminal(process)): Command {
   const program = addTargetOptions(new Command(programName))
     // npx keeps options that stand before the command to itself.
     .usage('<command> [options]')
@@ -134,7 +134,7 @@ function endOf(error: unknown): Ended {
  * @returns the exit code
  */
 export async function runProgram(words: string[], process: ProcessContext): Promise<number> {
-  const terminal = openTerminal(process);
+  const terminal = new Terminal(process);
   try {
     await createProgram(process, terminal).parseAsync(words, { from: 'user' });
     return 0;

@@ -65,152 +65,155 @@ export function cellText(value: unknown): string {
   return JSON.stringify(value);
 }
 
-export interface Terminal {
+/** How often long work says where it is. Shorter work says nothing. */
+const everyMs = 2000;
+
+/** Of one run, in one format. Its functions may be taken out of it. */
+export class Terminal {
+  readonly #context: ProcessContext;
+  readonly #run: RunState;
   readonly format: Format;
-  readonly in: (format: Format) => Terminal;
-  readonly hasData: () => boolean;
-  /** Keeps in words how far long work is, until they are taken to be printed. */
-  readonly count: (words: string) => void;
-  readonly takeCount: () => string | undefined;
-  /** Whether nothing was printed and nobody was asked for so long. */
-  readonly isSilent: (milliseconds: number) => boolean;
-  /** Prints a line of the result; a remark where the result is data. */
-  readonly print: (line: string) => void;
-  /** Prints a line that is not part of the result, to the stream for errors. */
-  readonly remark: (line: string) => void;
-  readonly warn: (warnings: string[]) => void;
-  readonly printJson: (value: unknown) => void;
-  readonly printList: <Row>(rows: readonly Row[], listing: Listing<Row>) => void;
-  /** Prints aligned columns; the first row is the header. */
-  readonly printTable: (rows: string[][]) => void;
-  /** Prints names with their values, each below the other. */
-  readonly printFacts: (facts: readonly (readonly string[])[]) => void;
-  /** Prints lines to send, apart from all others. */
-  readonly printMessage: (lines: readonly string[]) => void;
-  /** Prints a header, then of each row the attributes that it names. */
-  readonly printCsv: (names: readonly string[], rows: readonly object[]) => void;
-  /** Prints further rows of CSV, without a header. */
-  readonly printCsvRows: (names: readonly string[], rows: readonly object[]) => void;
-  /** Lets a key be printed that this run made. All other text of that form is masked, whatever table it comes from. */
-  readonly reveal: (secretKey: string) => void;
   readonly isAttended: boolean;
+
+  constructor(
+    context: ProcessContext,
+    format: Format = 'text',
+    run: RunState = { hasData: false, isAsking: false, printedMs: performance.now(), revealed: new Set() },
+  ) {
+    this.#context = context;
+    this.#run = run;
+    this.format = format;
+    this.isAttended = context.input.isTTY === true;
+  }
+
+  readonly in = (format: Format): Terminal => new Terminal(this.#context, format, this.#run);
+
+  readonly hasData = (): boolean => this.#run.hasData;
+
+  /** Prints a line of the result; a remark where the result is data. */
+  readonly print = (line: string): void =>
+    this.format === 'text' ? this.#write(this.#context.output, `${shownText(line)}\n`) : this.remark(line);
+
+  /** Prints a line that is not part of the result, to the stream for errors. */
+  readonly remark = (line: string): void => this.#write(this.#context.errors, `${shownText(line)}\n`);
+
+  readonly warn = (warnings: readonly string[]): void =>
+    warnings.forEach((warning) => this.remark(`warning: ${warning}`));
+
+  /** Prints a result in the form that was asked for. */
+  readonly printAs = (json: unknown, text: () => unknown, csv?: CsvRows): void => {
+    if (this.format === 'json') this.printJson(json);
+    else if (this.format === 'csv' && csv) this.printCsv(...csv);
+    else text();
+  };
+
+  readonly printJson = (value: unknown): void => this.#data(`${shownText(JSON.stringify(value, null, 2))}\n`);
+
+  /** Prints a header, then of each row the attributes that it names. */
+  readonly printCsv = (names: readonly string[], rows: readonly object[]): void =>
+    this.#data(csvText([[...names], ...csvCells(names, rows)]));
+
+  /** Prints further rows of CSV, without a header. */
+  readonly printCsvRows = (names: readonly string[], rows: readonly object[]): void =>
+    this.#data(csvText(csvCells(names, rows)));
+
+  readonly printList = <Row>(rows: readonly Row[], { columns, empty, json }: Listing<Row>): void => {
+    const valuesOf = (row: Row): object => namedValues(columns, row);
+    if (this.format === 'json') this.printJson(rows.map(json ?? valuesOf));
+    else if (this.format === 'csv')
+      this.printCsv(
+        columns.map(([name]) => name).filter((name) => name !== ''),
+        rows.map(valuesOf),
+      );
+    else if (rows.length === 0) this.print(empty);
+    else this.printTable(textTable(columns, rows));
+  };
+
+  /** Prints aligned columns; the first row is the header. */
+  readonly printTable = (rows: string[][]): void => alignColumns(rows).forEach(this.print);
+
+  /** Prints names with their values, each below the other. */
+  readonly printFacts = (facts: readonly (readonly string[])[]): void =>
+    this.printTable(facts.map(([name = '', ...values]) => [name === '' ? '' : `  ${name}`, ...values]));
+
+  /** Prints lines to send, apart from all others. */
+  readonly printMessage = (lines: readonly string[]): void =>
+    ['', ...lines.map((line) => (line === '' ? '' : `  ${line}`)), ''].forEach(this.print);
+
+  /** Lets a key be printed that this run made. All other text of that form is masked, whatever table it comes from. */
+  readonly reveal = (secretKey: string): void => void this.#run.revealed.add(secretKey);
+
+  /** Keeps in words how far long work is, until they are printed. */
+  readonly count = (words: string): void => void (this.#run.counted = words);
+
+  /** Says what was counted since, or that a command still works, as long as nothing else was printed and nobody is asked. */
+  readonly whileWorking = async <Result>(what: string, work: () => Promise<Result>): Promise<Result> => {
+    const startedMs = performance.now();
+    const timer = setInterval(() => {
+      const { counted, isAsking, printedMs } = this.#run;
+      const nowMs = performance.now();
+      this.#run.counted = undefined;
+      if (counted !== undefined) this.remark(`... ${counted}`);
+      else if (!isAsking && nowMs - printedMs >= everyMs)
+        this.remark(`... ${what}: ${Math.round((nowMs - startedMs) / 1000)} s`);
+    }, everyMs);
+    return work().finally(() => clearInterval(timer));
+  };
+
   /** Asks for confirmation of a change. Throws a Failure unless the answer is yes. */
-  readonly confirm: (question: string, options: { yes?: boolean | undefined }) => Promise<void>;
+  readonly confirm = async (question: string, { yes }: { yes?: boolean | undefined }): Promise<void> => {
+    if (yes) return;
+    if (!this.isAttended) throw usageFailure(`${question} Nobody is here to answer: repeat with --yes.`);
+    if (!/^y(es)?$/i.test(await this.ask(`${question} [y/N]`))) throw new Failure('nothing was changed');
+  };
+
   /** Reads a line that a person types. Throws a Failure if the input ends first. */
-  readonly ask: (question: string) => Promise<string>;
-  /** Like `ask`, but typed or pasted text is not shown; for secrets. */
-  readonly askHidden: (question: string) => Promise<string>;
-  /** Reads all of standard input; for values that must not be in the shell's history. */
-  readonly readInput: (prompt: string) => Promise<string>;
+  readonly ask = (question: string): Promise<string> =>
+    this.#asking(readTyped(question, this.#context.input, this.#context.errors));
+
+  /** All of standard input; for values that must not be in the shell's history. */
+  readonly readInput = async (prompt: string): Promise<string> => {
+    if (this.isAttended) this.remark(`${prompt} (then Ctrl-D)`);
+    return (await this.#asking(text(this.#context.input))).trim();
+  };
+
+  /** The key of an upstream: from a line that does not show if a person uses the terminal, else all of standard input. */
+  readonly readSecret = async (): Promise<string> => {
+    if (!this.isAttended) return this.readInput("The upstream's key");
+    this.remark("The upstream's key? (it does not show)");
+    const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
+    return this.#asking(readTyped('', this.#context.input, unseen));
+  };
+
+  async #asking<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    this.#run.isAsking = true;
+    return answer.finally(() => {
+      this.#run.isAsking = false;
+      this.#run.printedMs = performance.now();
+    });
+  }
+
+  #data(text: string): void {
+    this.#run.hasData = true;
+    this.#write(this.#context.output, text);
+  }
+
+  #write(stream: Writable, text: string): void {
+    this.#run.printedMs = performance.now();
+    stream.write(masked(text, this.#run.revealed));
+  }
 }
 
-export const openTerminal = (context: ProcessContext): Terminal =>
-  terminalIn('text', context, {
-    hasData: false,
-    counted: undefined,
-    isAsking: false,
-    printedMs: performance.now(),
-    revealed: new Set(),
-  });
-
-/** Of a run; all its terminals share it. */
+/** Of a run; its terminals in all formats share it. */
 interface RunState {
   hasData: boolean;
-  counted: string | undefined;
+  counted?: string | undefined;
   isAsking: boolean;
   printedMs: number;
   revealed: Set<string>;
 }
 
-function terminalIn(format: Format, context: ProcessContext, state: RunState): Terminal {
-  const { output, errors } = context;
-  const write = (stream: Writable, text: string): void => {
-    state.printedMs = performance.now();
-    stream.write(masked(text, state.revealed));
-  };
-  const data = (text: string): void => {
-    state.hasData = true;
-    write(output, text);
-  };
-  const remark = (line: string): void => write(errors, `${shownText(line)}\n`);
-  const print = format === 'text' ? (line: string) => write(output, `${shownText(line)}\n`) : remark;
-  const printJson = (value: unknown): void => data(`${shownText(JSON.stringify(value, null, 2))}\n`);
-  const printCsvRows = (names: readonly string[], rows: readonly object[]): void =>
-    data(csvText(csvCells(names, rows)));
-  const printCsv = (names: readonly string[], rows: readonly object[]): void =>
-    data(csvText([[...names], ...csvCells(names, rows)]));
-  const printTable = (rows: string[][]): void => alignColumns(rows).forEach(print);
-  return {
-    format,
-    in: (other) => terminalIn(other, context, state),
-    hasData: () => state.hasData,
-    count: (words) => void (state.counted = words),
-    takeCount() {
-      const words = state.counted;
-      state.counted = undefined;
-      return words;
-    },
-    isSilent: (milliseconds) => !state.isAsking && performance.now() - state.printedMs >= milliseconds,
-    print,
-    remark,
-    warn: (warnings) => warnings.forEach((warning) => remark(`warning: ${warning}`)),
-    printJson,
-    printTable,
-    printFacts: (facts) =>
-      printTable(facts.map(([name = '', ...values]) => [name === '' ? '' : `  ${name}`, ...values])),
-    printMessage: (lines) =>
-      ['', ...lines.map((line) => (line === '' ? '' : `  ${line}`)), ''].forEach(print),
-    printCsv,
-    printCsvRows,
-    reveal: (secretKey) => void state.revealed.add(secretKey),
-    printList(rows, { columns, empty, json = (row) => namedValues(columns, row) }) {
-      const names = columns.map(([name]) => name).filter((name) => name !== '');
-      if (format === 'json') printJson(rows.map(json));
-      else if (format === 'csv')
-        printCsv(
-          names,
-          rows.map((row) => namedValues(columns, row)),
-        );
-      else if (rows.length === 0) print(empty);
-      else printTable(textTable(columns, rows));
-    },
-    ...questionsOn(context, state, remark),
-  };
-}
-
-/** Questions and what is asked appear on the stream for errors. */
-function questionsOn(
-  { input, errors }: ProcessContext,
-  state: RunState,
-  remark: (line: string) => void,
-): Pick<Terminal, 'isAttended' | 'confirm' | 'ask' | 'askHidden' | 'readInput'> {
-  const isAttended = input.isTTY === true;
-  const whileAsking = async <Answer>(work: Promise<Answer>): Promise<Answer> => {
-    state.isAsking = true;
-    return work.finally(() => {
-      state.isAsking = false;
-      state.printedMs = performance.now();
-    });
-  };
-  const ask = (question: string): Promise<string> => whileAsking(readTyped(question, input, errors));
-  return {
-    isAttended,
-    async confirm(question, { yes }) {
-      if (yes) return;
-      if (!isAttended) throw usageFailure(`${question} Nobody is here to answer: repeat with --yes.`);
-      if (!/^y(es)?$/i.test(await ask(`${question} [y/N]`))) throw new Failure('nothing was changed');
-    },
-    ask,
-    async askHidden(question) {
-      remark(`${question} (it does not show)`);
-      return whileAsking(readTyped('', input, new Writable({ write: (_chunk, _encoding, done) => done() })));
-    },
-    async readInput(prompt) {
-      if (isAttended) remark(`${prompt} (then Ctrl-D)`);
-      return (await whileAsking(text(input))).trim();
-    },
-  };
-}
+type CsvRows = readonly [names: readonly string[], rows: readonly object[]];
 
 /** A cell is on one line: what stands in a row cannot look like another row. */
 function alignColumns(cells: string[][]): string[] {
@@ -245,7 +248,3 @@ async function readTyped(question: string, input: ProcessContext['input'], echo:
     reader.close();
   }
 }
-
-/** The key of an upstream: from a hidden line if a person uses the terminal, else all of standard input. */
-export const readSecret = async ({ isAttended, askHidden, readInput }: Terminal): Promise<string> =>
-  isAttended ? askHidden("The upstream's key?") : readInput("The upstream's key");

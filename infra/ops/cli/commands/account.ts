@@ -33,7 +33,7 @@ import {
   type CommandGroup,
 } from '../command.ts';
 import { parseNumber } from '../option-values.ts';
-import { namedValues, type Column } from '../terminal.ts';
+import { cellText, namedValues, type Column } from '../terminal.ts';
 import { showCustomer } from './customer.ts';
 import { accountResponsesCommand } from './response.ts';
 
@@ -168,13 +168,10 @@ export const grantCommands: CommandGroup = {
       async run({ ports, terminal }, account: string, id: string) {
         const found = await showGrant(ports, { account, id });
         const values = namedValues(grantColumns, found);
-        if (terminal.format === 'json') terminal.printJson(values);
-        else
-          terminal.printTable(
-            Object.entries(values).flatMap(([name, value]) =>
-              value === undefined ? [] : [[name, typeof value === 'string' ? value : '-']],
-            ),
-          );
+        const rows = Object.entries(values).filter(([, value]) => value !== undefined);
+        terminal.printAs(values, () =>
+          terminal.printTable(rows.map(([name, value]) => [name, cellText(value)])),
+        );
         if (found.problem !== undefined) throw new Failure(`the relay does not take it: ${found.problem}`);
       },
     }),

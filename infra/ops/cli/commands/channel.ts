@@ -38,7 +38,7 @@ import { defaultChannelType } from '../../../../shared/upstreams/types/channel-t
 import { changes, operating, rowWrites, shows, writes, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseList, parseMapper, parseNumber } from '../option-values.ts';
-import { readSecret, type Column, type Terminal } from '../terminal.ts';
+import type { Column, Terminal } from '../terminal.ts';
 import { setCommand, showCommand, type RowGroup } from './rows.ts';
 
 const channels: RowGroup = {
@@ -315,7 +315,7 @@ export const secretCommands: CommandGroup = {
         const plan = planStoreSecret(ports, { name, managed, replace });
         return writes({
           plan,
-          carryOut: async () => carryOutStoreSecret(ports, plan, await readSecret(terminal)),
+          carryOut: async () => carryOutStoreSecret(ports, plan, await terminal.readSecret()),
           print: ({ print }, reference) => print(reference),
           facts: () => ({ reference: plan.reference }),
         });

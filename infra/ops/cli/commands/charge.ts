@@ -116,35 +116,36 @@ prices already are left alone.`,
       examples: ['charge explain gpt-4o --input 1200 --cached 1024 --output 350'],
       async run({ ports, terminal }, model: string, options: ExplainOptions) {
         const wanted = { model, tokens: tokensOf(options), atMs: options.at };
-        const { format, print, printFacts, printJson, remark } = terminal;
+        const { print, printFacts, remark } = terminal;
         const { atMs, rule, price, above, products, cost, text, problems } = await explainCharge(
           ports,
           wanted,
         );
         problems.forEach(remark);
-        if (format === 'json')
-          return printJson({
-            model,
-            at: isoTime(atMs),
-            rule: rule ? withTime(rule) : null,
-            above,
-            sum: products.map(([kind, tokens, rate]) => ({
-              kind,
-              tokens,
-              price: formatDecimal(rate, priceDecimals),
-            })),
-            total: formatYuan(cost),
-            price: text,
-          });
-        const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
-        print(`${model} at ${isoTime(atMs)}${since}`);
-        printFacts([
-          ['price', priceWords(price)],
-          ...(above > 0 ? [['tier', `for more than ${above} input tokens`]] : []),
-          ...shownProducts(products).map(productStep),
-          ['total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
-          ['ledger', text],
-        ]);
+        const json = {
+          model,
+          at: isoTime(atMs),
+          rule: rule ? withTime(rule) : null,
+          above,
+          sum: products.map(([kind, tokens, rate]) => ({
+            kind,
+            tokens,
+            price: formatDecimal(rate, priceDecimals),
+          })),
+          total: formatYuan(cost),
+          price: text,
+        };
+        terminal.printAs(json, () => {
+          const since = rule?.from === undefined ? '' : `, in force since ${isoTime(rule.from)}`;
+          print(`${model} at ${isoTime(atMs)}${since}`);
+          printFacts([
+            ['price', priceWords(price)],
+            ...(above > 0 ? [['tier', `for more than ${above} input tokens`]] : []),
+            ...shownProducts(products).map(productStep),
+            ['total', `${formatYuan(cost)} yuan, rounded once, half up, to 9 decimals`],
+            ['ledger', text],
+          ]);
+        });
       },
     }),
     showCommand(rules),

@@ -52,13 +52,12 @@ export const checkCommand = shows('check', {
         : await checkFile(ports, { name: file, text: await readTextFile(file) }, { alone });
     const { format, print } = terminal;
     const { rows, problems, warnings } = checked;
-    if (format === 'json') terminal.printJson(checked);
-    else if (format === 'csv')
-      terminal.printCsv(['table', 'key', 'problem', 'warning'], [...problems, ...warnings]);
-    else {
-      for (const finding of problems) print(`problem  ${nameOf(finding)}: ${finding.problem}`);
-      for (const finding of warnings) print(`warning  ${nameOf(finding)}: ${finding.warning}`);
-    }
+    const found = [...problems, ...warnings];
+    const text = (): void => {
+      for (const each of problems) print(`problem  ${nameOf(each)}: ${each.problem}`);
+      for (const each of warnings) print(`warning  ${nameOf(each)}: ${each.warning}`);
+    };
+    terminal.printAs(checked, text, [['table', 'key', 'problem', 'warning'], found]);
     const summary = `${rows} rows, ${problems.length} with a problem, ${warnings.length} with a warning`;
     if (problems.length > 0) throw new Failure(summary);
     if (format === 'text') print(`${summary}.`);
@@ -83,8 +82,7 @@ export const configCommands: CommandGroup = {
         if (problems.length > 0 && !options.skipBad)
           throw new Failure('nothing was exported: mend these rows, or leave them out with --skip-bad');
         await writeTextFile(path, text);
-        if (terminal.format === 'json') terminal.printJson({ file: path, rows });
-        else terminal.print(`${rows} rows are in ${path}.`);
+        terminal.printAs({ file: path, rows }, () => terminal.print(`${rows} rows are in ${path}.`));
       },
     }),
     changes('apply', {
@@ -145,18 +143,16 @@ within the last 7 days are kept, and at least the newest 50; of a flood of edits
       examples: ['version diff 11 12', 'version diff'],
       async run({ ports, terminal }, a: number | undefined, b: number | undefined) {
         const { from, to, differences } = await diffConfig(ports, { from: a, to: b });
-        const { format, print } = terminal;
-        if (format === 'json') return terminal.printJson(differences);
-        if (format === 'csv')
-          return terminal.printCsv(
-            ['table', 'key', 'change', 'attribute', 'before', 'after'],
-            differences.flatMap(({ attributes, ...row }) =>
-              attributes.map(({ name, ...values }) => Object.assign({ attribute: name }, row, values)),
-            ),
-          );
-        print(`from ${from} to ${to}:`);
-        printDifferences(terminal, differences);
-        if (differences.length === 0) print('no difference.');
+        const attributes = differences.flatMap(({ attributes: all, ...row }) =>
+          all.map(({ name, ...values }) => Object.assign({ attribute: name }, row, values)),
+        );
+        const text = (): void => {
+          terminal.print(`from ${from} to ${to}:`);
+          printDifferences(terminal, differences);
+          if (differences.length === 0) terminal.print('no difference.');
+        };
+        const names = ['table', 'key', 'change', 'attribute', 'before', 'after'];
+        terminal.printAs(differences, text, [names, attributes]);
       },
     }),
     changes('rollback', {

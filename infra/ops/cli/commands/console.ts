@@ -27,12 +27,8 @@ request, or with Ctrl-C. Nothing is written that a page did not show and ask bef
   optionPolicies: { '--read-only': reading },
   async run({ ports, terminal }, { readOnly = false, port, check }: ConsoleCommandOptions) {
     await readFirst(ports, readOnly);
-    const isJson = terminal.format === 'json';
-    if (check) {
-      if (isJson) terminal.printJson({ allowed: true });
-      else terminal.print('The credentials allow what the console does.');
-      return undefined;
-    }
+    const { print, printAs } = terminal;
+    if (check) return printAs({ allowed: true }, () => print('The credentials allow what the console does.'));
     const { stack, local } = ports.target;
     const served = await serveConsole(ports, {
       readOnly,
@@ -44,8 +40,8 @@ request, or with Ctrl-C. Nothing is written that a page did not show and ask bef
           `/${path}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
         ),
     });
-    if (isJson) terminal.printJson({ address: served.address });
-    else terminal.print(`The console, for one browser and within a minute: ${served.address}`);
+    const { address } = served;
+    printAs({ address }, () => print(`The console, for one browser and within a minute: ${address}`));
     terminal.remark('Ctrl-C ends it, as do 30 minutes without a request.');
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => served.stop());
     return served;

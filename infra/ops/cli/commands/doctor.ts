@@ -21,19 +21,16 @@ the next line is what to write or run, word for word.`,
   async run({ ports, terminal }, { options }: { options?: string }) {
     const file = await readStageFile(ports.target.stack, options);
     const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
-    const { format, print, printJson, printCsv } = terminal;
+    const { format, print } = terminal;
     const findings = await examineAccount(ports, examination);
-    if (format === 'json') printJson(findings);
-    else if (format === 'csv')
-      printCsv(
-        ['state', 'check', 'found', 'where', 'line'],
-        findings.map(({ set, ...found }) => ({ ...found, ...set })),
-      );
-    else
+    const text = (): void => {
       for (const { check, state, found, set } of findings) {
         print(`${state.padEnd(stateWidth)}  ${check}: ${found}`);
         if (set) print(`${' '.repeat(stateWidth)}  ${set.where}: ${set.line}`);
       }
+    };
+    const rows = findings.map(({ set, ...found }) => ({ ...found, ...set }));
+    terminal.printAs(findings, text, [['state', 'check', 'found', 'where', 'line'], rows]);
     const count = findings.filter(({ state }) => state === 'attention').length;
     if (count > 0) throw new Failure(`${count} of ${findings.length} need attention`);
     if (format === 'text') print(`${findings.length} looked at, nothing needs attention.`);

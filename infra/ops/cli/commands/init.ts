@@ -37,7 +37,7 @@ import {
   parseNumber,
   parsePricePair,
 } from '../option-values.ts';
-import { readSecret, type Terminal } from '../terminal.ts';
+import type { Terminal } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
 import { grantFacts } from './account.ts';
 import { ownAttributesIn, ownOption, ownOptions, typeMeans } from './channel.ts';
@@ -280,7 +280,7 @@ async function askSecret(
   }
   const wanted = { name: channel.id, managed: false, replace: false, isOfNewChannel: true };
   const storing = planStoreSecret({ target }, wanted);
-  const value = secretEnv === undefined ? await readSecret(terminal) : await secrets.variable(secretEnv);
+  const value = secretEnv === undefined ? await terminal.readSecret() : await secrets.variable(secretEnv);
   if (value === '') throw usageFailure('no key was given on standard input; without one, say --no-secret');
   return { reference: storing.reference, value, storing };
 }

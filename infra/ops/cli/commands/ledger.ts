@@ -180,14 +180,11 @@ export const auditCommand = shows('audit', {
     );
     const { accounts, rows, closesWithoutRow, corrected } = audit;
     const findings = [...unrepaired, ...audit.findings];
-    if (terminal.format === 'json')
-      terminal.printJson({ accounts, rows, findings, closes_without_row: closesWithoutRow, corrected });
-    else if (terminal.format === 'csv')
-      terminal.printCsv(
-        ['finding'],
-        findings.map((finding) => ({ finding })),
-      );
-    else findings.forEach(terminal.print);
+    terminal.printAs(
+      { accounts, rows, findings, closes_without_row: closesWithoutRow, corrected },
+      () => findings.forEach(terminal.print),
+      [['finding'], findings.map((finding) => ({ finding }))],
+    );
     if (closesWithoutRow > 0)
       terminal.remark(
         `${closesWithoutRow} closes have no row of their own: guards of lost replies, which cost nothing`,

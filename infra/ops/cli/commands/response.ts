@@ -82,22 +82,20 @@ export const accountResponsesCommand = shows('responses', {
   async run({ ports, terminal }, account: string) {
     const onProgress = countProgress(terminal, 'items read');
     const view = await accountResponses(ports, account, onProgress);
-    if (terminal.format === 'json') return terminal.printJson(view);
     const { sums, expired, lastExpires } = view;
-    if (terminal.format === 'csv')
-      return terminal.printCsv(
-        ['kind', 'count', 'bytes'],
-        storedKinds.map((kind) => ({ kind, ...sums[kind] })),
-      );
-    terminal.print(`stored for account ${account}`);
-    terminal.printFacts([
-      ...storedKinds.map((kind) => [
-        kind,
-        `${sums[kind].count}${kind === 'events' ? ' batches' : ''}, ${sums[kind].bytes} bytes`,
-      ]),
-      ['last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
-    ]);
-    if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
+    const rows = storedKinds.map((kind) => ({ kind, ...sums[kind] }));
+    const text = (): void => {
+      terminal.print(`stored for account ${account}`);
+      terminal.printFacts([
+        ...rows.map(({ kind, count, bytes }) => [
+          kind,
+          `${count}${kind === 'events' ? ' batches' : ''}, ${bytes} bytes`,
+        ]),
+        ['last of it expires', lastExpires === undefined ? '-' : timeOf(lastExpires)],
+      ]);
+      if (expired > 0) terminal.remark(`${expired} items have expired; DynamoDB removes them within days`);
+    };
+    terminal.printAs(view, text, [['kind', 'count', 'bytes'], rows]);
   },
 });
 

@@ -116,20 +116,19 @@ function refuse({ remark }: Terminal, { account, month: of, problems }: Statemen
 
 function printStatement(terminal: Terminal, statement: Statement): void {
   const { account, opening, granted, charged, closing, problems, isRunning } = statement;
-  if (terminal.format === 'json')
-    terminal.printJson({
-      account,
-      month: statement.month,
-      opening: formatYuan(opening),
-      granted: formatYuan(granted),
-      charged: formatYuan(charged),
-      closing: formatYuan(closing),
-      running: isRunning,
-      problems,
-      lines: statementRows(statement),
-    });
-  else if (terminal.format === 'csv') terminal.printCsv(statementColumns, statementRows(statement));
-  else printText(terminal, statement);
+  const lines = statementRows(statement);
+  const json = {
+    account,
+    month: statement.month,
+    opening: formatYuan(opening),
+    granted: formatYuan(granted),
+    charged: formatYuan(charged),
+    closing: formatYuan(closing),
+    running: isRunning,
+    problems,
+    lines,
+  };
+  terminal.printAs(json, () => printText(terminal, statement), [statementColumns, lines]);
   for (const problem of problems) terminal.warn([`does not add up: ${problem}`]);
 }
 

@@ -33,13 +33,10 @@ gone go to any other that serves the model. An edit with rules that begin later 
     const file = { name: path, text: await readTextFile(path) };
     const effects = await whatIfFile(ports, file, options);
     const { models, problems } = effects;
-    if (terminal.format === 'json') terminal.printJson(effectsJson(effects));
-    else if (terminal.format === 'csv')
-      terminal.printCsv(
-        csvColumns.map(([name]) => name),
-        models.map((each) => namedValues(csvColumns, each)),
-      );
-    else printText(terminal, effects);
+    terminal.printAs(effectsJson(effects), () => printText(terminal, effects), [
+      csvColumns.map(([name]) => name),
+      models.map((each) => namedValues(csvColumns, each)),
+    ]);
     for (const finding of problems) terminal.remark(`problem: ${nameOf(finding)}: ${finding.problem}`);
     effects.unreadable.concat(effects.accounts.problems).forEach(terminal.remark);
     if (problems.length > 0) throw new Failure(`${problems.length} rows of the edit would not be used`);
