@@ -11,7 +11,7 @@ import {
 import { grouped, minuteText, percent, yuanText } from '../console/layout/figures.ts';
 import { plot } from '../console/layout/plot.ts';
 import { column, head, number, table, tiles, wide, type PageColumn } from '../console/layout/table.ts';
-import { html, nothing, type Markup } from '../markup.ts';
+import { html, type Markup } from '../markup.ts';
 import { fileOf } from './file.ts';
 
 export function reportPage(view: ReportView): Promise<string> {
@@ -57,12 +57,11 @@ export function reportPage(view: ReportView): Promise<string> {
           ],
         })}
         ${
-          problems.length === 0
-            ? nothing
-            : html`<h2>What could not be read</h2>
-                <ul>
-                  ${problems.map((each) => html`<li class="warning">${each}</li>`)}
-                </ul>`
+          problems.length > 0 &&
+          html`<h2>What could not be read</h2>
+            <ul>
+              ${problems.map((each) => html`<li class="warning">${each}</li>`)}
+            </ul>`
         }
       </main>
       <footer>
@@ -156,11 +155,10 @@ interface LongTable<Row> {
 const longTable = <Row>(rows: readonly Row[], { of, empty, columns }: LongTable<Row>): Markup =>
   html`${table(rows.slice(0, rowsMax), { caption: of, empty, columns })}
   ${
-    rows.length > rowsMax
-      ? html`<p class="soft">
-          and ${grouped(rows.length - rowsMax)} more ${of}: <code>report --json</code> has all
-        </p>`
-      : nothing
+    rows.length > rowsMax &&
+    html`<p class="soft">
+      and ${grouped(rows.length - rowsMax)} more ${of}: <code>report --json</code> has all
+    </p>`
   }`;
 
 const servedTable = (first: string, rows: readonly ServedGroup[]): Markup =>

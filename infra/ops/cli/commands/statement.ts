@@ -187,7 +187,7 @@ function statementFile(statement: Statement): Promise<string> {
   return fileOf(
     title,
     html`<h1>${title}</h1>
-      ${problems.length === 0 ? nothing : doubts(problems)}
+      ${problems.length > 0 && doubts(problems)}
       <h2>Balance, in yuan</h2>
       ${table(balance, {
         caption: 'Balance, in yuan',

@@ -5,7 +5,7 @@
 import { parseDecimal } from '../../../../shared/billing/price.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
-import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { html, shownValue, type Content, type Markup } from '../../markup.ts';
 
 export interface Field {
   name: string;
@@ -50,16 +50,15 @@ export function form({ action, formToken, fields, verb, cancel, tried }: FormOf)
   return html`<form method="post" action="${action}" class="stacked">
     <input type="hidden" name="form_token" value="${formToken}" />
     ${
-      problem === undefined
-        ? nothing
-        : html`<p class="notice bad" role="alert">
-            ${errors.size === 0 ? problem : `Nothing was written. ${needed}`}
-          </p>`
+      problem !== undefined &&
+      html`<p class="notice bad" role="alert">
+        ${errors.size === 0 ? problem : `Nothing was written. ${needed}`}
+      </p>`
     }
     ${fields.map((field) => fieldOf(withTried(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
     <div class="buttons">
       <button type="submit" class="main">${verb}</button>
-      ${cancel === undefined ? nothing : html`<a href="${cancel}">Cancel</a>`}
+      ${cancel !== undefined && html`<a href="${cancel}">Cancel</a>`}
     </div>
   </form>`;
 }
@@ -86,21 +85,20 @@ function fieldOf(
     error !== undefined && `${name}-error`,
   ].filter((id) => id !== false);
   const state = html`id="field-${name}" name="${name}"
-  ${described.length > 0 ? html`aria-describedby="${described.join(' ')}"` : nothing}
-  ${error === undefined ? nothing : html`aria-invalid="true"`} ${isFirst ? html`autofocus` : nothing}
-  ${field.required ? html`required aria-required="true"` : nothing}`;
+  ${described.length > 0 && html`aria-describedby="${described.join(' ')}"`}
+  ${error !== undefined && html`aria-invalid="true"`} ${isFirst && html`autofocus`}
+  ${field.required && html`required aria-required="true"`}`;
   return html`<div class="field ${field.width ?? ''} ${error === undefined ? (mark?.kind ?? '') : 'bad'}">
     <label for="field-${name}">${label}</label>
     ${controlOf(field, state)}
-    ${error === undefined ? nothing : html`<p class="error" id="${name}-error">${error}</p>`}
+    ${error !== undefined && html`<p class="error" id="${name}-error">${error}</p>`}
     ${
-      mark === undefined
-        ? nothing
-        : html`<p class="mark ${mark.kind}" id="${name}-mark">
-            <strong>${mark.kind === 'bad' ? '_problem' : '_warning'}</strong> ${mark.words}
-          </p>`
+      mark !== undefined &&
+      html`<p class="mark ${mark.kind}" id="${name}-mark">
+        <strong>${mark.kind === 'bad' ? '_problem' : '_warning'}</strong> ${mark.words}
+      </p>`
     }
-    ${help === undefined ? nothing : html`<p class="help" id="${name}-help">${help}</p>`}
+    ${help !== undefined && html`<p class="help" id="${name}-help">${help}</p>`}
   </div>`;
 }
 
@@ -111,19 +109,19 @@ function controlOf({ kind = 'text', value = '', choices = [], ...field }: Field,
     return html`<select ${state}>
       ${choices.map(
         ([each, words]) =>
-          html`<option value="${each}" ${each === value ? html`selected` : nothing}>${words}</option>`,
+          html`<option value="${each}" ${each === value && html`selected`}>${words}</option>`,
       )}
     </select>`;
   if (kind === 'check')
-    return html`<input type="checkbox" value="yes" ${state} ${value === 'yes' ? html`checked` : nothing} />`;
+    return html`<input type="checkbox" value="yes" ${state} ${value === 'yes' && html`checked`} />`;
   return html`<input
     type="text"
     value="${value}"
     ${state}
     autocomplete="off"
     spellcheck="false"
-    ${field.input === undefined ? nothing : html`inputmode="${field.input}"`}
-    ${field.placeholder === undefined ? nothing : html`placeholder="${field.placeholder}"`}
+    ${field.input !== undefined && html`inputmode="${field.input}"`}
+    ${field.placeholder !== undefined && html`placeholder="${field.placeholder}"`}
   />`;
 }
 

@@ -56,7 +56,7 @@ export function frame(page: Page, framing: Framing): Markup {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
-        ${refreshSeconds === undefined ? nothing : html`<meta http-equiv="refresh" content="${refreshSeconds}" />`}
+        ${refreshSeconds !== undefined && html`<meta http-equiv="refresh" content="${refreshSeconds}" />`}
         <base href="${base}" />
         <title>${title} · relay console</title>
         <link rel="icon" href="data:," />
@@ -68,18 +68,14 @@ export function frame(page: Page, framing: Framing): Markup {
         <header class="top">
           <a class="brand" href="./">Relay <span>console</span></a>
           <span class="where" title="The tables that this console works on">${where}</span>
-          <span class="who"
-            >${readOnly ? html`<span class="badge calm">read only</span> ` : nothing}${name}</span
-          >
+          <span class="who">${readOnly && html`<span class="badge calm">read only</span> `}${name}</span>
         </header>
         <nav class="sections" aria-label="Sections">
           <ul>
             ${sections.map(
               ([each, words]) =>
                 html`<li>
-                  <a
-                    href="${each === '' ? './' : each}"
-                    ${each === section ? html`aria-current="page"` : nothing}
+                  <a href="${each === '' ? './' : each}" ${each === section && html`aria-current="page"`}
                     >${words}</a
                   >
                 </li>`,
@@ -87,10 +83,10 @@ export function frame(page: Page, framing: Framing): Markup {
           </ul>
         </nav>
         <main id="content" tabindex="-1">
-          ${crumbs === undefined ? nothing : crumbsOf(crumbs, title)}
+          ${crumbs !== undefined && crumbsOf(crumbs, title)}
           <div class="head">
             <h1>${title}</h1>
-            ${actions === undefined ? nothing : html`<div class="actions">${actions}</div>`}
+            ${actions !== undefined && html`<div class="actions">${actions}</div>`}
           </div>
           ${body}
         </main>
@@ -117,7 +113,7 @@ const costLine = ({ cost }: Framing): Markup =>
 type Tone = 'bad' | 'warning' | 'good' | 'calm';
 
 export const notice = (tone: Tone, words: Content): Markup =>
-  html`<div class="notice ${tone}" ${tone === 'bad' ? html`role="alert"` : nothing}>${words}</div>`;
+  html`<div class="notice ${tone}" ${tone === 'bad' && html`role="alert"`}>${words}</div>`;
 
 /** What came of an action: where the keyboard goes on, and what is read aloud first. */
 export const outcome = (words: Content): Markup =>
@@ -141,7 +137,7 @@ export const warnings = (list: readonly string[]): Markup =>
         html`<ul>
             ${list.slice(0, shownMax).map((each) => html`<li>${each}</li>`)}
           </ul>
-          ${list.length > shownMax ? moreOf(list.slice(shownMax)) : nothing}`,
+          ${list.length > shownMax && moreOf(list.slice(shownMax))}`,
       );
 
 /** Of a statement. */

@@ -39,11 +39,10 @@ export function plot({ title, unit, points, series, words = short }: Plot, below
   return html`<figure class="plot">
     <figcaption>${title} <span class="unit">${unit}</span></figcaption>
     ${
-      series.length < 2
-        ? nothing
-        : html`<ul class="legend">
-            ${series.map(({ name, tone }) => html`<li class="${tone}">${name}</li>`)}
-          </ul>`
+      series.length >= 2 &&
+      html`<ul class="legend">
+        ${series.map(({ name, tone }) => html`<li class="${tone}">${name}</li>`)}
+      </ul>`
     }
     <svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}: the figures are below">
       ${ticks.map((tick) => gridLine(place.yOf(tick), words(tick)))}
@@ -62,7 +61,7 @@ export function plot({ title, unit, points, series, words = short }: Plot, below
               height="${plotHeight}"
             />
             ${bars.map(({ tone, values }, index) => bar(tone, values[at] ?? 0, { at, index, of: bars.length, ...place }))}
-            ${at % every === 0 ? pointLabel(point, size.left + (at + 0.5) * place.step) : nothing}</g
+            ${at % every === 0 && pointLabel(point, size.left + (at + 0.5) * place.step)}</g
           >`,
       )}
       ${series.map((each) => (each.isLine ? line(each, place) : nothing))}

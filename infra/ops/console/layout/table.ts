@@ -58,7 +58,7 @@ export function table<Row>(rows: readonly Row[], { caption, empty, markOf, ...gi
   const columns = given.columns.filter(({ has }) => !has || rows.some(has));
   const canFilter = rows.length > 8;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-    <table class="data" ${canFilter ? html`data-filter` : nothing} data-sortable>
+    <table class="data" ${canFilter && html`data-filter`} data-sortable>
       <caption>
         ${caption}
       </caption>
@@ -82,9 +82,9 @@ export function table<Row>(rows: readonly Row[], { caption, empty, markOf, ...gi
 const headOf = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Markup =>
   html`<th
     scope="col"
-    ${isNumber ? html`class="number"` : nothing}
-    ${about === undefined ? nothing : html`title="${about}"`}
-    ${isActions ? html`data-actions` : nothing}
+    ${isNumber && html`class="number"`}
+    ${about !== undefined && html`title="${about}"`}
+    ${isActions && html`data-actions`}
   >
     ${title}
   </th>`;
@@ -99,7 +99,15 @@ function bodyOf<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: R
 type CountName = keyof DailyFigures['counts'];
 
 /** Columns of sums: calls, tokens, times and amounts stand in every table under the same titles, and sort the same. */
-export function figureColumns<Row>(of: (row: Row) => DailyFigures) {
+export const figureColumns = <Row>(
+  of: (row: Row) => DailyFigures,
+  ...names: (keyof ReturnType<typeof allFigures>)[]
+): PageColumn<Row>[] => {
+  const all = allFigures(of);
+  return names.map((name) => all[name]);
+};
+
+function allFigures<Row>(of: (row: Row) => DailyFigures) {
   const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
   const tokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
     number(title, (row) => short(count(row, name)), { about, sortBy: (row) => count(row, name) });
@@ -108,6 +116,9 @@ export function figureColumns<Row>(of: (row: Row) => DailyFigures) {
     calls: number('Calls', (row) => grouped(count(row, 'calls')), { sortBy: (row) => count(row, 'calls') }),
     failed: number('Failed', (row) => percent(count(row, 'failures'), count(row, 'calls')), {
       sortBy: (row) => count(row, 'failures') / Math.max(1, count(row, 'calls')),
+    }),
+    plan: number('On a plan', (row) => grouped(count(row, 'plan_calls')), {
+      about: 'calls without a charge',
     }),
     input: tokens('Input', 'prompt_tokens'),
     cached: tokens('Cached', 'cached_tokens', 'tokens of the input'),
@@ -167,9 +178,8 @@ export const tiles = (
  */
 export const pager = ({ count, next, first }: Record<'count' | 'next' | 'first', Content>): Markup =>
   html`<nav class="pager" aria-label="Pages">
-    <span>${count}</span>${first ? html`<a href="${first}">First page</a>` : nothing}${
-      next ? html`<a href="${next}" rel="next">Next page →</a>` : nothing
-    }
+    <span>${count}</span
+    >${first && html`<a href="${first}">First page</a>`}${next && html`<a href="${next}" rel="next">Next page →</a>`}
   </nav>`;
 
 /** A word of a state, with a colour that is not needed to understand it. */
@@ -185,6 +195,6 @@ export const tabs = (
   html`<nav class="tabs" aria-label="${label}">
     ${entries.map(
       ([path, words]) =>
-        html`<a href="${path}" ${path === current ? html`aria-current="page"` : nothing}>${words}</a>`,
+        html`<a href="${path}" ${path === current && html`aria-current="page"`}>${words}</a>`,
     )}
   </nav>`;

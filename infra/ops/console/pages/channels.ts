@@ -10,7 +10,7 @@ import {
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
-import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { html, shownValue, type Content, type Markup } from '../../markup.ts';
 import { span, written } from '../layout/figures.ts';
 import { actionButton } from '../layout/form.ts';
 import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
@@ -77,7 +77,7 @@ export function stateOf(
   if (state === 'off') return badge('off');
   const [first] = rests;
   if (activity && isFailing({ state }, activity))
-    return html`${badge('failing', 'bad')} ${first ? badge(restWords(first, nowMs), 'warning') : nothing}`;
+    return html`${badge('failing', 'bad')} ${first && badge(restWords(first, nowMs), 'warning')}`;
   return first ? badge(restWords(first, nowMs), 'warning') : badge('ready', 'good');
 }
 
@@ -91,13 +91,20 @@ async function list(visit: Visit): Promise<Page> {
     ${lead(
       html`In the order in which calls try them: the highest priority first, then shares by weight. Figures
       are of ${days.from} to today,
-      UTC${knownFrom === undefined ? nothing : `; last calls and failures are known since ${knownFrom}`}.`,
+      UTC${knownFrom !== undefined && `; last calls and failures are known since ${knownFrom}`}.`,
     )}
     ${channelTable(view, visit)}`,
   };
 }
 
-const figures = figureColumns<{ sum: DailyFigures }>(({ sum }) => sum);
+const figures = figureColumns<{ sum: DailyFigures }>(
+  ({ sum }) => sum,
+  'calls',
+  'failed',
+  'firstContent',
+  'charged',
+  'margin',
+);
 
 const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): Markup =>
   table(channels, {
@@ -117,11 +124,7 @@ const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): 
       column('Last failure', (channel) => lastFailureWords(channel, nowMs), {
         sortBy: ({ activity }) => activity.lastFailure ?? '',
       }),
-      figures.calls,
-      figures.failed,
-      figures.firstContent,
-      figures.charged,
-      figures.margin,
+      ...figures,
       column('Mark', ({ problem, warning = '' }) => ((problem ?? warning) ? cut(problem ?? warning) : ''), {
         has: ({ problem, warning }) => (problem ?? warning) !== undefined,
       }),
@@ -139,16 +142,15 @@ async function one(visit: Visit): Promise<Page> {
     title: id,
     above: [],
     actions: unlessReading(visit, actionsOf(channel, visit)),
-    body: html`${problem === undefined ? nothing : notice('bad', html`<strong>_problem</strong> ${problem}`)}
-      ${warning === undefined ? nothing : notice('warning', html`<strong>_warning</strong> ${warning}`)}
+    body: html`${problem !== undefined && notice('bad', html`<strong>_problem</strong> ${problem}`)}
+      ${warning !== undefined && notice('warning', html`<strong>_warning</strong> ${warning}`)}
       ${factsOf(channel, row, { nowMs: visit.nowMs, knownFrom })}
       ${
-        rests.length === 0
-          ? nothing
-          : html`<h2>Known against it now</h2>
-              <ul>
-                ${rests.map((each) => html`<li>${restWords(each, visit.nowMs)}</li>`)}
-              </ul>`
+        rests.length > 0 &&
+        html`<h2>Known against it now</h2>
+          <ul>
+            ${rests.map((each) => html`<li>${restWords(each, visit.nowMs)}</li>`)}
+          </ul>`
       }
       <h2>Models <span class="soft">${days.from} to today, UTC</span></h2>
       ${modelTable(
@@ -164,7 +166,7 @@ function actionsOf({ id, state }: ChannelWithSums, { identity }: Visit): Markup 
   const button = (action: string, words: string): Markup =>
     actionButton(`${path}/${action}`, identity.formToken, words);
   return html`<a class="button main" href="${path}/edit">Edit</a>${
-      state === 'bad' ? nothing : html`${button('test', 'Test')}${button('probe', 'Probe')}`
+      state !== 'bad' && html`${button('test', 'Test')}${button('probe', 'Probe')}`
     }${button('switch', state === 'off' ? 'Switch on' : 'Switch off')}`;
 }
 
@@ -201,15 +203,8 @@ function modelTable({ models = [] }: ChannelWithSums, served: readonly ServedDay
       caption: 'Models of the channel',
       empty: emptyState('No model', 'A channel without models serves nothing: edit it.'),
       columns: [
-        head(
-          'Model',
-          ({ model, isServed }) => html`${model} ${isServed ? nothing : badge('no longer served')}`,
-        ),
-        figures.calls,
-        figures.failed,
-        figures.firstContent,
-        figures.charged,
-        figures.margin,
+        head('Model', ({ model, isServed }) => html`${model} ${!isServed && badge('no longer served')}`),
+        ...figures,
       ],
     },
   );

@@ -1,5 +1,4 @@
 /** One customer: balance, keys, grants, plan and use by day and model. */
-import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import {
   useDays,
@@ -12,7 +11,7 @@ import { html, nothing, shownValue, type Markup } from '../../markup.ts';
 import { counted, grouped, percent, written, yuan } from '../layout/figures.ts';
 import { emptyBox, emptyState, warnings, type Page } from '../layout/frame.ts';
 import { callsPlot, chargedPlot } from '../layout/plot.ts';
-import { facts, figureColumns, head, table, tiles, type PageColumn } from '../layout/table.ts';
+import { facts, figureColumns, head, table, tiles } from '../layout/table.ts';
 import { customerPath, unlessReading, type Routes, type Visit } from '../visit/visit.ts';
 import { grantTable } from './grants.ts';
 import { keyTable } from './keys.ts';
@@ -52,12 +51,11 @@ async function one(visit: Visit): Promise<Page> {
         ),
       })}
       ${
-        view.hasAllKeys
-          ? nothing
-          : html`<p class="soft">
-              There may be more: the table of keys is larger than one page reads.
-              <a href="keys?text=${named}">Look further</a>
-            </p>`
+        !view.hasAllKeys &&
+        html`<p class="soft">
+          There may be more: the table of keys is larger than one page reads.
+          <a href="keys?text=${named}">Look further</a>
+        </p>`
       }
       <h2>Grants</h2>
       ${grantTable(view, visit)}
@@ -119,23 +117,14 @@ function usage({ use }: CustomerView): Markup {
       ${emptyBox(`No call in ${useDays} days`, 'Use by day and model appears here some seconds after the first call.')}`;
   const points = days.map(({ day }) => day);
   return html`<h2>${use.isWhole ? `Use of the last ${useDays} days` : `Use since ${use.from}`}</h2>
-    ${
-      use.isWhole
-        ? nothing
-        : html`<p class="soft">So many models were called that the days before are not read.</p>`
-    }
+    ${!use.isWhole && html`<p class="soft">So many models were called that the days before are not read.</p>`}
     <div class="columns">${chargedPlot(days, points, '¥ a day')} ${callsPlot(days, points, 'a day')}</div>
     ${table(models, { caption: 'Use by model', empty: nothing, columns: modelColumns })}`;
 }
 
-const columns = figureColumns<{ figures: DailyFigures }>((row) => row.figures);
+type ModelUse = CustomerUse['models'][number];
 
-const modelColumns: PageColumn<CustomerUse['models'][number]>[] = [
-  head('Model', ({ model }) => model),
-  columns.calls,
-  columns.failed,
-  columns.input,
-  columns.cached,
-  columns.output,
-  columns.charged,
+const modelColumns = [
+  head('Model', ({ model }: ModelUse) => model),
+  ...figureColumns<ModelUse>((row) => row.figures, 'calls', 'failed', 'input', 'cached', 'output', 'charged'),
 ];

@@ -46,7 +46,7 @@ async function list(visit: Visit): Promise<Page> {
     title: 'Customers',
     actions: unlessReading(visit, html`<a class="button main" href="customers-new">New customer</a>`),
     body: html`${tabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}
-    ${isSpending ? nothing : search({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
+    ${!isSpending && search({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
     ${isSpending ? await spending(visit, order) : await byName(visit, name)}`,
   };
 }
@@ -73,13 +73,12 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
         : emptyState(`No name contains “${name}”`, html`<a href="customers">Show all customers</a>`),
   })}
   ${
-    customers.length === 0
-      ? nothing
-      : pager({
-          count: words,
-          first: after && 'customers',
-          next: next && pathWith('customers', { name, after: next }),
-        })
+    customers.length > 0 &&
+    pager({
+      count: words,
+      first: after && 'customers',
+      next: next && pathWith('customers', { name, after: next }),
+    })
   }`;
 }
 
@@ -128,7 +127,7 @@ function balanceOf({ item, unknown }: ListedCustomer): Content {
   return item ? yuan(item.available) : '–';
 }
 
-const month = figureColumns<ListedCustomer>((row) => row.month);
+const monthFigures = figureColumns<ListedCustomer>(({ month }) => month, 'charged', 'calls', 'failed');
 
 const columnsOf = <Customer extends ListedCustomer>(
   nowMs: number,
@@ -138,9 +137,11 @@ const columnsOf = <Customer extends ListedCustomer>(
   column('State', stateOf),
   number('Balance', balanceOf, { sortBy: ({ item }) => (item ? formatYuan(item.available) : '') }),
   ...(more ? [more] : []),
-  { ...month.charged, title: 'This month', about: 'charged, UTC' },
-  { ...month.calls, about: 'this month' },
-  { ...month.failed, about: 'this month' },
+  ...monthFigures.map((each) =>
+    each.title === 'Charged'
+      ? { ...each, title: 'This month', about: 'charged, UTC' }
+      : { ...each, about: 'this month' },
+  ),
   column('Plan', ({ plan }) => (plan ? `level ${plan.level}` : '–')),
   column('Last call', ({ lastCall }) => (lastCall === undefined ? '–' : when(lastCall * 1000, nowMs)), {
     sortBy: ({ lastCall }) => lastCall ?? 0,

@@ -2,7 +2,7 @@
 import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
 import type { CustomerView } from '../../../../shared/operate/customers/customer-view.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { html, nothing, type Markup } from '../../markup.ts';
+import { html, type Markup } from '../../markup.ts';
 import { grantSaid } from '../../outcomes.ts';
 import { writtenTime } from '../layout/figures.ts';
 import { typed } from '../layout/form.ts';
@@ -81,4 +81,4 @@ export const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Vi
       }),
     ],
   })}
-  ${hasAllGrants ? nothing : html`<p class="soft">The newest ${grants.length}; the statement has all of a month.</p>`}`;
+  ${!hasAllGrants && html`<p class="soft">The newest ${grants.length}; the statement has all of a month.</p>`}`;

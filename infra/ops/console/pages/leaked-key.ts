@@ -118,7 +118,7 @@ function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade
   };
 }
 
-const figures = figureColumns<KeyUse['hours'][number]>((row) => row.figures);
+type Hour = KeyUse['hours'][number];
 
 const useTable = ({ hours }: KeyUse): Markup =>
   table(hours, {
@@ -127,10 +127,6 @@ const useTable = ({ hours }: KeyUse): Markup =>
     columns: [
       head('Hour, UTC', ({ hour }) => hour.slice(0, 16).replace('T', ' ')),
       column('Model', ({ model }) => model),
-      figures.calls,
-      figures.failed,
-      figures.input,
-      figures.output,
-      figures.charged,
+      ...figureColumns<Hour>(({ figures }) => figures, 'calls', 'failed', 'input', 'output', 'charged'),
     ],
   });

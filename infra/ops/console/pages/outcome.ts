@@ -12,8 +12,7 @@ export function confirmPage({ identity }: Visit, { id, proposal, path, typed }: 
   return {
     title,
     back,
-    body: html`${refusal === undefined ? nothing : notice('bad', refusal)}
-      ${warnings(proposal.warnings ?? [])}
+    body: html`${refusal !== undefined && notice('bad', refusal)} ${warnings(proposal.warnings ?? [])}
       <h2>What happens</h2>
       <ul class="effect">
         ${effect.map((each) => html`<li>${each}</li>`)}
@@ -63,8 +62,8 @@ export function resultPage({ nowMs }: Visit, { kept, run, secret }: Shown): Page
     back,
     secret: secret?.value,
     body: html`${outcome(lines.map((line) => html`<p>${line}</p>`))}
-      ${secret === undefined ? nothing : secretOf(secret)}
-      ${message === undefined ? nothing : messageOf(message)} ${warnings(said)} ${details ?? nothing}
+      ${secret !== undefined && secretOf(secret)} ${message !== undefined && messageOf(message)}
+      ${warnings(said)} ${details ?? nothing}
       <p>
         ${[...next, [back, 'Back'] as const].map(([path, words]) => html`<a href="${path}">${words}</a> &nbsp; `)}
       </p>`,

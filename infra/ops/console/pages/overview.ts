@@ -37,9 +37,9 @@ async function overview(visit: Visit): Promise<Page> {
   return {
     title: 'Overview',
     actions: html`<span class="soft"
-      >${served ? html`version ${served.version}, ${when(served.publishedAt * 1000, visit.nowMs)}` : nothing}</span
+      >${served && html`version ${served.version}, ${when(served.publishedAt * 1000, visit.nowMs)}`}</span
     >`,
-    body: html`${served ? nothing : unpublished} ${warnings(view.problems)}
+    body: html`${!served && unpublished} ${warnings(view.problems)}
       ${tabs(
         'Time',
         spans.map((each) => [`./?hours=${each}`, `Last ${each === 1 ? 'hour' : `${each} hours`}`]),
@@ -161,7 +161,16 @@ const findingTable = ({ findings }: OverviewView): Markup =>
     ],
   });
 
-const figures = figureColumns<ModelSum>((row) => row.figures);
+const figures = figureColumns<ModelSum>(
+  (row) => row.figures,
+  'calls',
+  'failed',
+  'input',
+  'output',
+  'firstContent',
+  'charged',
+  'margin',
+);
 const modelsMax = 25;
 
 /** Those that were called most, unless all are asked for. */
@@ -170,16 +179,7 @@ function modelTable(models: readonly ModelSum[], isWhole: boolean): Markup {
   return html`${table(isWhole ? models : byCalls.slice(0, modelsMax), {
     caption: 'Models of today',
     empty: emptyState('No call yet today', 'Sums of the day appear here with the first call that ends.'),
-    columns: [
-      head('Model', ({ model }) => model),
-      figures.calls,
-      figures.failed,
-      figures.input,
-      figures.output,
-      figures.firstContent,
-      figures.charged,
-      figures.margin,
-    ],
+    columns: [head('Model', ({ model }) => model), ...figures],
   })}
   ${
     isWhole || models.length <= modelsMax

@@ -141,7 +141,7 @@ async function oneRequest(visit: Visit): Promise<Page> {
     title: row.id,
     above: [[pathWith('requests', { account: row.account }), row.account]],
     actions: html`${logButton(row.id)}${isRefundable ? refund : nothing}`,
-    body: html`${problem === undefined ? nothing : notice('bad', `The charge does not follow from the row: ${problem}`)}
+    body: html`${problem !== undefined && notice('bad', `The charge does not follow from the row: ${problem}`)}
       <p>
         ${row.kind === 'grant' ? badge('grant') : endBadge(row)} of ${customerLink(row.account)},
         ${when(ledgerTimeMs(row), nowMs)}

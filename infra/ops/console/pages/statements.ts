@@ -5,7 +5,7 @@ import { shellWord } from '../../../../shared/operate/plan.ts';
 import { viewStatement, type Statement, type StatementDay } from '../../../../shared/operate/statement.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { counted, exactYuan, grouped } from '../layout/figures.ts';
+import { counted, exactYuan } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { command, doubts, emptyBox, emptyState, lead, type Page } from '../layout/frame.ts';
 import { column, figureColumns, head, number, table, tiles, wide, type PageColumn } from '../layout/table.ts';
@@ -43,18 +43,17 @@ async function statement({ ports, nowMs, query }: Visit): Promise<Page> {
 function shown(view: Statement): Markup {
   const { account, month, opening, granted, charged, closing, grants, days, sum, isRunning } = view;
   return html`<h2>
-      ${customerLink(account)}, ${month} ${isRunning ? html`<span class="soft">until now</span>` : nothing}
+      ${customerLink(account)}, ${month} ${isRunning && html`<span class="soft">until now</span>`}
     </h2>
     ${
-      view.problems.length === 0
-        ? nothing
-        : doubts(
-            view.problems,
-            html`<p>
-              Sums follow calls within seconds: load the page again. If it stays, audit the customer, and make
-              sums of older versions anew.
-            </p>`,
-          )
+      view.problems.length > 0 &&
+      doubts(
+        view.problems,
+        html`<p>
+          Sums follow calls within seconds: load the page again. If it stays, audit the customer, and make
+          sums of older versions anew.
+        </p>`,
+      )
     }
     ${tiles([
       { name: 'Opening balance', value: exactYuan(opening), note: `${month}-01` },
@@ -95,17 +94,15 @@ interface StatementLine {
   figures: DailyFigures;
 }
 
-const figures = figureColumns<StatementLine>((row) => row.figures);
-const columns: PageColumn<StatementLine>[] = [
-  figures.calls,
-  number('On a plan', (row) => grouped(row.figures.counts.plan_calls ?? 0), {
-    about: 'calls without a charge',
-  }),
-  figures.input,
-  figures.cached,
-  figures.output,
-  figures.charged,
-];
+const columns = figureColumns<StatementLine>(
+  ({ figures }) => figures,
+  'calls',
+  'plan',
+  'input',
+  'cached',
+  'output',
+  'charged',
+);
 
 const byModel = (days: readonly StatementDay[]): StatementLine[] =>
   [...Map.groupBy(days, ({ model }) => model)]

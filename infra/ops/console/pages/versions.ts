@@ -51,10 +51,9 @@ async function list({ ports, options, identity, nowMs }: Visit): Promise<Page> {
       ],
     })}
     ${
-      versions.length < publishedMax
-        ? nothing
-        : html`<p class="soft">The newest ${publishedMax}. Older ones:</p>
-            ${command('relay-ops version list --limit 1000')}`
+      versions.length >= publishedMax &&
+      html`<p class="soft">The newest ${publishedMax}. Older ones:</p>
+        ${command('relay-ops version list --limit 1000')}`
     }`,
   };
 }

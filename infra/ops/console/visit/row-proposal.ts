@@ -112,12 +112,11 @@ function effectTables(effects: WhatIf): Markup {
       columns,
     })}
     ${
-      rest.length === 0
-        ? nothing
-        : html`<details>
-            <summary>${rest.length} more models, which change less</summary>
-            ${table(rest, { caption: 'Models that change less', empty: nothing, columns })}
-          </details>`
+      rest.length > 0 &&
+      html`<details>
+        <summary>${rest.length} more models, which change less</summary>
+        ${table(rest, { caption: 'Models that change less', empty: nothing, columns })}
+      </details>`
     }
     ${
       changed.length > 0 && total.unknownCostCalls > 0
