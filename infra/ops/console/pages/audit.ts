@@ -16,8 +16,8 @@ import { column, head, pager, table, wide } from '../layout/table.ts';
 import {
   customerLink,
   customerPath,
-  ofReading,
   pathWith,
+  reading,
   type Proposal,
   type Routes,
   type Visit,
@@ -105,32 +105,33 @@ async function proposeAudit({ ports, field }: Visit): Promise<Proposal> {
       `account: ${account} has ${grouped(rows)} rows, more than a page audits: relay-ops audit --account ${shellWord(account)}`,
     );
   const difference = imbalance(quota.row);
+  const words = { title: `Audit ${account}`, back: 'audit', verb: 'Audit it' };
+  const proposal = reading(words, async (onProgress) => {
+    let read = 0;
+    const onRead = (count: number): void => {
+      read += count;
+      onProgress(`${grouped(read)} of ${grouped(rows)} rows`);
+    };
+    const progress = { rowsRead: onRead, auditing: () => undefined, waitingFor: () => undefined };
+    const audit = await auditLedger(ports, { account, waitMs: 0 }, progress);
+    const audited = `${grouped(audit.rows)} rows of ${account}`;
+    return {
+      lines: [
+        audit.findings.length === 0
+          ? `All ${audited} add up.`
+          : `${audit.findings.length} findings in ${audited}.`,
+      ],
+      warnings: audit.findings,
+      next: [[customerPath(account), `To ${account}`]],
+    };
+  });
   return {
-    ...ofReading({ title: `Audit ${account}`, back: 'audit', verb: 'Audit it' }),
+    ...proposal,
     effect: [
       `It reads ${grouped(rows)} ledger rows, about ${bytes(rows * rowBytes)} in ${grouped(Math.ceil((rows * rowBytes) / 1024 ** 2))} requests, and writes nothing.`,
       difference === undefined
         ? 'The balance itself adds up.'
         : `The balance does not add up: it differs by ${formatYuan(difference)} yuan.`,
     ],
-    async carryOut(onProgress) {
-      let read = 0;
-      const onRead = (count: number): void => {
-        read += count;
-        onProgress(`${grouped(read)} of ${grouped(rows)} rows`);
-      };
-      const progress = { rowsRead: onRead, auditing: () => undefined, waitingFor: () => undefined };
-      const audit = await auditLedger(ports, { account, waitMs: 0 }, progress);
-      const audited = `${grouped(audit.rows)} rows of ${account}`;
-      return {
-        lines: [
-          audit.findings.length === 0
-            ? `All ${audited} add up.`
-            : `${audit.findings.length} findings in ${audited}.`,
-        ],
-        warnings: audit.findings,
-        next: [[customerPath(account), `To ${account}`]],
-      };
-    },
   };
 }

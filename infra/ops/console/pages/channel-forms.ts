@@ -28,7 +28,7 @@ import {
 } from '../layout/form.ts';
 import { lead, warnings } from '../layout/frame.ts';
 import { rowProposal } from '../visit/row-proposal.ts';
-import { formPage, ofPlan, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { formPage, proposed, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 import { channelPath, channelRow } from './channels.ts';
 
 export function channelFormPages(routes: Routes): void {
@@ -135,7 +135,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const attributes = typedWholeRow(own, field, row, isKept);
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
-  return rowProposal(visit, { plan, title: `Edit ${id}`, back: channelPath(id) });
+  return rowProposal(visit, plan, { title: `Edit ${id}`, back: channelPath(id) });
 }
 
 const newPage = formPage((_, tried) => ({
@@ -162,7 +162,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   if (id === '') throw usageFailure('id: found nothing, wanted a name');
   const attributes = typedNewRow(own, field);
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
-  return rowProposal(visit, { plan, title: `New channel ${id}`, back: 'channels' });
+  return rowProposal(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }
 
 /** For a form that was refused: the button alone has no page. */
@@ -175,24 +175,23 @@ const askPage = (verb: string) =>
 async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
   const plan = await planChannelTest(ports, { id });
-  return {
-    ...ofPlan(plan, { title: `Test ${id}`, back: channelPath(id), verb: 'Send it' }),
-    effect: [...plan.effect, 'One small real request. The upstream charges for it; no row is written.'],
-    async carryOut() {
-      const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
-      const said = `Status ${status} after ${milliseconds(elapsedMs)}.`;
-      if (answer === undefined) throw new Failure(`${said} No answer came back: ${body || 'an empty body'}`);
-      return { lines: [said, `${answer.model} answered: ${answer.text || `nothing (${answer.ending})`}`] };
-    },
-  };
+  const words = { title: `Test ${id}`, back: channelPath(id), verb: 'Send it' };
+  const effect = [...plan.effect, 'One small real request. The upstream charges for it; no row is written.'];
+  return proposed({ ...plan, effect }, words, async () => {
+    const { status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
+    const said = `Status ${status} after ${milliseconds(elapsedMs)}.`;
+    if (answer === undefined) throw new Failure(`${said} No answer came back: ${body || 'an empty body'}`);
+    return { lines: [said, `${answer.model} answered: ${answer.text || `nothing (${answer.ending})`}`] };
+  });
 }
 
 async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
   const plan = await planProbe(ports, { id });
-  return {
-    ...ofPlan(plan, { title: `Probe ${id}`, back: channelPath(id), verb: 'Send them' }),
-    async carryOut(onProgress) {
+  return proposed(
+    plan,
+    { title: `Probe ${id}`, back: channelPath(id), verb: 'Send them' },
+    async (onProgress) => {
       onProgress('a dozen small calls to the upstream');
       const { can, sent, warnings: said } = await carryOutProbe(ports, plan);
       return {
@@ -201,7 +200,7 @@ async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
         details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
       };
     },
-  };
+  );
 }
 
 async function proposeSwitch(visit: Visit): Promise<Proposal> {
@@ -210,10 +209,6 @@ async function proposeSwitch(visit: Visit): Promise<Proposal> {
   // One whose row has a problem can be stopped alone: its last good version serves.
   const on = channel?.state === 'off';
   const plan = await planSwitchChannel(visit.ports, { id, on });
-  const title = `Switch ${id} ${on ? 'on' : 'off'}`;
-  return {
-    ...(await rowProposal(visit, { plan, title, back: channelPath(id) })),
-    verb: on ? 'Switch it on' : 'Switch it off',
-    grave: !on,
-  };
+  const [title, verb] = on ? [`Switch ${id} on`, 'Switch it on'] : [`Switch ${id} off`, 'Switch it off'];
+  return rowProposal(visit, plan, { title, verb, back: channelPath(id), grave: !on });
 }

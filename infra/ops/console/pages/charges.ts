@@ -198,14 +198,14 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
     refuseChanged(`rule ${id}`, row, seen);
     const announced = only === '' ? attributes : { ...attributes, models: [only] };
     const { plan } = await planAnnouncePrice(ports, { id, from, attributes: announced });
-    return rowProposal(visit, { plan, title: `Rule ${id}, from ${from}`, back: 'charges' });
+    return rowProposal(visit, plan, { title: `Rule ${id}, from ${from}`, back: 'charges' });
   }
   if (only !== '') {
     const plan = await planSplitRule(ports, { id, model: only, attributes, seen });
-    return rowProposal(visit, { plan, title: `Rule ${id}, ${only} alone`, back: 'charges' });
+    return rowProposal(visit, plan, { title: `Rule ${id}, ${only} alone`, back: 'charges' });
   }
   const plan = await planSetRow(ports, { table: 'charges', key: id, attributes, seen, isNew: false });
-  return rowProposal(visit, { plan, title: `Rule ${id}`, back: 'charges' });
+  return rowProposal(visit, plan, { title: `Rule ${id}`, back: 'charges' });
 }
 
 const newPage = formPage(async ({ ports }) => ({
@@ -231,5 +231,5 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
     throw usageFailure(`id: found ${visit.field('id') || 'nothing'}, wanted a whole number`);
   const attributes = typedNewRow(own, visit.field);
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
-  return rowProposal(visit, { plan, title: `New rule ${id}`, back: 'charges' });
+  return rowProposal(visit, plan, { title: `New rule ${id}`, back: 'charges' });
 }

@@ -4,7 +4,7 @@ import {
   planCloseAccount,
   planEditAccount,
 } from '../../../../shared/operate/customers/edit-account.ts';
-import { rowMark, carryOutWrites } from '../../../../shared/operate/rows.ts';
+import { rowMark } from '../../../../shared/operate/rows.ts';
 import { carryOutNewCustomer, planNewCustomer } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutCreateKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
@@ -26,8 +26,8 @@ import { lead } from '../layout/frame.ts';
 import {
   customerPath,
   formPage,
-  ofPlan,
-  ofWrites,
+  proposed,
+  proposedWrites,
   type Proposal,
   type Routes,
   type Visit,
@@ -105,9 +105,10 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
-  return {
-    ...ofPlan(plan, { title: `New customer ${account}`, back: 'customers', verb: 'Make it' }),
-    async carryOut(onProgress) {
+  return proposed(
+    plan,
+    { title: `New customer ${account}`, back: 'customers', verb: 'Make it' },
+    async (onProgress) => {
       onProgress('written; the relay applies the first grant');
       const made = await carryOutNewCustomer(ports, plan, appliedWaitMs);
       const { message, warnings } = welcomeSaid(plan, made, isLinked);
@@ -122,7 +123,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
         next: [[customerPath(account), `To ${account}`]],
       };
     },
-  };
+  );
 }
 
 const planFields: readonly RowField[] = [
@@ -152,7 +153,8 @@ const planPage = formPage(async (visit) => {
   };
 });
 
-async function proposePlan({ ports, part, field }: Visit): Promise<Proposal> {
+async function proposePlan(visit: Visit): Promise<Proposal> {
+  const { ports, part, field } = visit;
   const account = part('account');
   const level = field('level');
   const held =
@@ -160,13 +162,12 @@ async function proposePlan({ ports, part, field }: Visit): Promise<Proposal> {
       ? { none: true }
       : { level: Number(level), since: typed(field('since')), until: typed(field('until')) };
   const plan = await planSetPlan(ports, { account, ...held, seen: field('seen') });
-  return {
-    ...ofPlan(plan, { title: `Plan of ${account}`, back: customerPath(account), verb: 'Write it' }),
-    async carryOut() {
-      await carryOutWrites(ports, plan);
-      return { lines: [...plan.effect, 'Live within 30 seconds.'], warnings: plan.warnings };
-    },
-  };
+  return proposedWrites(visit, plan, {
+    title: `Plan of ${account}`,
+    back: customerPath(account),
+    verb: 'Write it',
+    said: () => ({ lines: [...plan.effect, 'Live within 30 seconds.'], warnings: plan.warnings }),
+  });
 }
 
 const keyPage = formPage((visit) => ({
@@ -205,16 +206,17 @@ async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
     ...(maxConcurrency !== undefined && { maxConcurrency }),
     official: field('official') === 'yes',
   });
-  return {
-    ...ofPlan(plan, { title: `New key of ${account}`, back: customerPath(account), verb: 'Make it' }),
-    async carryOut() {
+  return proposed(
+    plan,
+    { title: `New key of ${account}`, back: customerPath(account), verb: 'Make it' },
+    async () => {
       const made = await carryOutCreateKey(ports, plan);
       return {
         lines: [`A key of ${account} is made: ${made.hint}. It works within 5 seconds.`],
         secret: { name: 'The key', value: made.secretKey },
       };
     },
-  };
+  );
 }
 
 const limitField = (name: string, label: string): RowField => ({
@@ -262,18 +264,18 @@ const editPage = formPage(async (visit) => {
   return { ...ofCustomer(visit), title: 'Edit', fields };
 });
 
-async function proposeEdit({ ports, part, field }: Visit): Promise<Proposal> {
+async function proposeEdit(visit: Visit): Promise<Proposal> {
+  const { ports, part, field } = visit;
   const account = part('account');
   const attributes = typedRow(accountFields, field);
   const plan = await planEditAccount(ports, { account, seen: field('seen'), attributes });
-  return {
-    ...ofWrites(plan, { title: `Edit ${account}`, back: customerPath(account), verb: 'Write this' }),
+  return proposedWrites(visit, plan, {
+    title: `Edit ${account}`,
+    back: customerPath(account),
+    verb: 'Write this',
     grave: plan.questions.length > 0,
-    async carryOut() {
-      await carryOutWrites(ports, plan);
-      return { lines: plan.effect };
-    },
-  };
+    said: () => ({ lines: plan.effect }),
+  });
 }
 
 const closePage = formPage((visit) => ({
@@ -282,15 +284,14 @@ const closePage = formPage((visit) => ({
   intro: lead('All keys are refused. No row is deleted, so statements can be made later.'),
 }));
 
-async function proposeClose({ ports, part }: Visit): Promise<Proposal> {
-  const account = part('account');
-  const plan = await planCloseAccount(ports, account);
-  const words = { title: `Close ${account}`, back: customerPath(account), verb: 'Close it', grave: true };
-  return {
-    ...ofWrites(plan, words),
-    async carryOut() {
-      await carryOutWrites(ports, plan);
-      return { lines: closedLines(plan) };
-    },
-  };
+async function proposeClose(visit: Visit): Promise<Proposal> {
+  const account = visit.part('account');
+  const plan = await planCloseAccount(visit.ports, account);
+  return proposedWrites(visit, plan, {
+    title: `Close ${account}`,
+    back: customerPath(account),
+    verb: 'Close it',
+    grave: true,
+    said: () => ({ lines: closedLines(plan) }),
+  });
 }

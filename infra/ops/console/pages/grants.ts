@@ -8,7 +8,7 @@ import { writtenTime } from '../layout/figures.ts';
 import { typed } from '../layout/form.ts';
 import { emptyState } from '../layout/frame.ts';
 import { badge, column, head, number, table, wide } from '../layout/table.ts';
-import { customerPath, formPage, ofPlan, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { customerPath, formPage, proposed, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 export const appliedWaitMs = 10_000;
 
@@ -55,14 +55,11 @@ async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
   const input = { account, amount: field('amount'), reason: typed(field('reason')), id: typed(field('id')) };
   const plan = await planGrantAmount(ports, input);
   const path = customerPath(account);
-  return {
-    ...ofPlan(plan, { title: `Top up ${account}`, back: path, verb: 'Grant it' }),
-    async carryOut(onProgress) {
-      onProgress('written; the relay applies it');
-      const made = await carryOutGrant(ports, plan, appliedWaitMs);
-      return { ...grantSaid(plan, made), next: [[path, `To ${account}`]] };
-    },
-  };
+  return proposed(plan, { title: `Top up ${account}`, back: path, verb: 'Grant it' }, async (onProgress) => {
+    onProgress('written; the relay applies it');
+    const made = await carryOutGrant(ports, plan, appliedWaitMs);
+    return { ...grantSaid(plan, made), next: [[path, `To ${account}`]] };
+  });
 }
 
 export const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>

@@ -6,7 +6,6 @@ import {
   carryOutRotateKey,
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { counted, writtenTime } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
@@ -15,8 +14,9 @@ import { actions, badge, column, cut, head, pager, table } from '../layout/table
 import {
   customerLink,
   formPage,
-  ofPlan,
-  ofReading,
+  proposed,
+  proposedWrites,
+  reading,
   pathWith,
   type Proposal,
   type Routes,
@@ -112,15 +112,15 @@ const disablePage = formPage(async ({ ports, part }) => {
   return { title: `Disable ${hint}`, intro, cancel: 'keys' };
 });
 
-async function proposeDisable({ ports, part }: Visit): Promise<Proposal> {
-  const plan = await planDisableKey(ports, part('hash'));
-  return {
-    ...ofPlan(plan, { title: 'Disable a key', back: 'keys', verb: 'Disable it', grave: true }),
-    async carryOut() {
-      await carryOutWrites(ports, plan);
-      return { lines: [`${plan.name} is refused within 30 seconds.`] };
-    },
-  };
+async function proposeDisable(visit: Visit): Promise<Proposal> {
+  const plan = await planDisableKey(visit.ports, visit.part('hash'));
+  return proposedWrites(visit, plan, {
+    title: 'Disable a key',
+    back: 'keys',
+    verb: 'Disable it',
+    grave: true,
+    said: () => ({ lines: [`${plan.name} is refused within 30 seconds.`] }),
+  });
 }
 
 const rotatePage = formPage(async ({ ports, part }) => {
@@ -137,10 +137,10 @@ const rotatePage = formPage(async ({ ports, part }) => {
 async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
   const graceHours = field('grace') === '' ? Number.NaN : Number(field('grace'));
   const plan = await planRotateKey(ports, { written: part('hash'), graceHours });
-  return {
-    ...ofPlan(plan, { title: 'Rotate a key', back: 'keys', verb: 'Make the new key' }),
-    grave: plan.questions.length > 0,
-    async carryOut() {
+  return proposed(
+    plan,
+    { title: 'Rotate a key', back: 'keys', verb: 'Make the new key', grave: plan.questions.length > 0 },
+    async () => {
       const made = await carryOutRotateKey(ports, plan);
       return {
         lines: [
@@ -150,7 +150,7 @@ async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
         secret: { name: 'The new key', value: made.secretKey },
       };
     },
-  };
+  );
 }
 
 const checkPage = formPage((_, tried) => ({
@@ -166,6 +166,6 @@ const checkPage = formPage((_, tried) => ({
 async function proposeCheck({ ports, field }: Visit): Promise<Proposal> {
   const { state, why, name } = await checkKey(ports, field('key'));
   const line = `${name ?? 'This text'}: ${state === 'usable' ? 'the relay accepts it' : `refused (${state})`}. ${why}`;
-  const reading = ofReading({ title: 'Check a key', back: 'keys', verb: 'Check it' });
-  return { ...reading, carryOut: async () => ({ lines: [line] }) };
+  const words = { title: 'Check a key', back: 'keys', verb: 'Check it' };
+  return reading(words, async () => ({ lines: [line] }));
 }

@@ -22,7 +22,7 @@ import { column, figureColumns, head, table } from '../layout/table.ts';
 import {
   customerPath,
   formPage,
-  ofPlan,
+  proposed,
   pathWith,
   type Outcome,
   type Proposal,
@@ -70,10 +70,10 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
   const path = customerPath(plan.account);
   const { earlier } = plan;
   const verb = earlier ? 'Show its use' : 'Refuse it';
-  return {
-    ...ofPlan(plan, { title: `Leaked: ${plan.hint}`, back: path, verb }),
-    grave: !earlier,
-    async carryOut(onProgress) {
+  return proposed(
+    plan,
+    { title: `Leaked: ${plan.hint}`, back: path, verb, grave: !earlier },
+    async (onProgress) => {
       let read = 0;
       const onRead = (count: number): void => {
         read += count;
@@ -91,7 +91,7 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
         ],
       };
     },
-  };
+  );
 }
 
 /** The form of a grant, with what it is to have. Its amount may be less: the operator chooses. */

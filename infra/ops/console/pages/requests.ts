@@ -15,8 +15,8 @@ import {
   customerLink,
   customerPath,
   formPage,
-  ofPlan,
-  ofReading,
+  proposed,
+  reading,
   pathWith,
   type Proposal,
   type Routes,
@@ -167,13 +167,11 @@ async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
   const id = part('id');
   const [amount, reason] = [typed(field('amount')), typed(field('reason'))];
   const plan = await planRefundCharge(ports, { id, amount, reason });
-  return {
-    ...ofPlan(plan, { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund it' }),
-    carryOut: async () => ({
-      ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
-      next: [[customerPath(plan.account), `To ${plan.account}`]],
-    }),
-  };
+  const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund it' };
+  return proposed(plan, words, async () => ({
+    ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
+    next: [[customerPath(plan.account), `To ${plan.account}`]],
+  }));
 }
 
 const logPage = formPage(({ part }) => ({
@@ -184,9 +182,9 @@ const logPage = formPage(({ part }) => ({
 /** Candidates, refusals, times. A search that may take seconds, so it runs as work. */
 async function proposeLog({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
-  return {
-    ...ofReading({ title: `What the log says of ${id}`, back: requestPath(id), verb: 'Search it' }),
-    async carryOut(onProgress) {
+  return reading(
+    { title: `What the log says of ${id}`, back: requestPath(id), verb: 'Search it' },
+    async (onProgress) => {
       onProgress('the log is searched within 15 minutes of the time in the id');
       const { logged, note, found } = await explainRequest(ports, id);
       const next = logged && nextStep(logged);
@@ -200,5 +198,5 @@ async function proposeLog({ ports, part }: Visit): Promise<Proposal> {
         details: steps.length === 0 ? nothing : stepList(steps),
       };
     },
-  };
+  );
 }

@@ -96,9 +96,6 @@ async function proposeRollback(visit: Visit): Promise<Proposal> {
   const version = numberIn(visit.part('version'));
   if (version === undefined) throw usageFailure('there is no such version');
   const plan = await planRollback(visit.ports, version);
-  return {
-    ...(await rowProposal(visit, { plan, title: `Roll back to version ${version}`, back: 'versions' })),
-    verb: 'Roll back',
-    grave: true,
-  };
+  const title = `Roll back to version ${version}`;
+  return rowProposal(visit, plan, { title, back: 'versions', verb: 'Roll back', grave: true });
 }

@@ -2,7 +2,6 @@
 import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
 import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import {
   certaintyOf,
   middleOf,
@@ -15,28 +14,20 @@ import { html, nothing, shownValue, type Content, type Markup } from '../../mark
 import { bytes, counted, grouped, yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
 import { badge, column, head, number, table, type PageColumn } from '../layout/table.ts';
-import { customerLink, ofWrites, type Proposal, type Visit } from './visit.ts';
-
-interface RowProposal {
-  plan: ConfigPlan;
-  title: string;
-  back: string;
-}
+import { customerLink, proposedWrites, type Proposal, type Visit } from './visit.ts';
 
 /** Compares the edit with what was called in the last days before it is written. */
-export async function rowProposal({ ports }: Visit, { plan, title, back }: RowProposal): Promise<Proposal> {
-  const proposal = ofWrites(plan, { title, back, verb: 'Write this' });
-  const isCompared = proposal.refusal === undefined;
-  return {
-    ...proposal,
-    details: html`${differenceTable(plan.differences)} ${isCompared ? await compared(ports, plan) : nothing}`,
-    async carryOut() {
-      const made = await carryOutWrites(ports, plan);
-      if (made.length === 0) throw new Failure('nothing was written: somebody else was faster');
-      const rows = `${made.length} ${made.length === 1 ? 'row is' : 'rows are'}`;
-      return { lines: [`${rows} written; live within 10 seconds.`] };
-    },
-  };
+export async function rowProposal(
+  visit: Visit,
+  plan: ConfigPlan,
+  words: Pick<Proposal, 'title' | 'back' | 'grave'> & { verb?: string },
+): Promise<Proposal> {
+  const said = ({ length }: unknown[]) => ({
+    lines: [`${length} ${length === 1 ? 'row is' : 'rows are'} written; live within 10 seconds.`],
+  });
+  const proposal = proposedWrites(visit, plan, { verb: 'Write this', ...words, said });
+  const comparison = proposal.refusal === undefined && (await compared(visit.ports, plan));
+  return { ...proposal, details: html`${differenceTable(plan.differences)} ${comparison}` };
 }
 
 async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Markup> {

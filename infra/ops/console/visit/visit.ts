@@ -3,8 +3,9 @@
  * out, shown. Kept in memory, few and not for long; each is carried out once, however often its button is pressed. Secrets of a
  * result are shown once. Holds no Hono, so pages are functions.
  */
-import type { Plan } from '../../../../shared/operate/plan.ts';
+import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
+import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { form, type Field, type SentForm } from '../layout/form.ts';
 import type { Page } from '../layout/frame.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
@@ -126,28 +127,37 @@ export interface Proposal {
   carryOut(onProgress: (words: string) => void): Promise<Outcome>;
 }
 
-/** What all plans say of themselves. The rest of a proposal is how it is carried out. */
-export const ofPlan = (
+type Words = Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>;
+
+/** What a plan says of itself, and how it is carried out. */
+export const proposed = (
   { effect, questions, warnings = [], refusal }: Plan<unknown>,
-  words: Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>,
-): Omit<Proposal, 'carryOut'> => ({ ...words, effect, questions, warnings, refusal });
+  words: Words,
+  carryOut: Proposal['carryOut'],
+): Proposal => ({ ...words, effect, questions, warnings, refusal, carryOut });
 
 /** A plan that has nothing to write may be shown, not carried out. */
-export const ofWrites = (
+export function proposedWrites(
+  { ports }: Visit,
   plan: Plan<RowWrite>,
-  words: Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>,
-): Omit<Proposal, 'carryOut'> => {
-  const isNothing = plan.changes.length === 0;
-  const refusal = plan.refusal ?? (isNothing ? plan.effect[0] : undefined);
-  return { ...ofPlan(plan, words), questions: isNothing ? [] : plan.questions, refusal };
-};
+  { said, ...words }: Words & { said: (made: RowWrite[]) => Outcome },
+): Proposal {
+  const [questions, nothing] = plan.changes.length === 0 ? [[], plan.effect[0]] : [plan.questions];
+  const refusal = plan.refusal ?? nothing;
+  return proposed({ ...plan, questions, ...(refusal !== undefined && { refusal }) }, words, async () => {
+    const made = await carryOutWrites(ports, plan);
+    if (made.length === 0) throw new Failure('nothing was written: somebody else was faster');
+    return said(made);
+  });
+}
 
 /** Work that writes nothing: it is begun without a question. */
-export const ofReading = (words: Pick<Proposal, 'title' | 'back' | 'verb'>): Omit<Proposal, 'carryOut'> => ({
+export const reading = (words: Words, carryOut: Proposal['carryOut']): Proposal => ({
   ...words,
   effect: [],
   questions: [],
   reads: true,
+  carryOut,
 });
 
 export interface Outcome {
