@@ -83,7 +83,7 @@ export const accountResponsesCommand = shows('responses', {
     const onProgress = countProgress(terminal, 'items read');
     const view = await accountResponses(ports, account, onProgress);
     const { sums, expired, lastExpires } = view;
-    const rows = storedKinds.map((kind) => ({ kind, ...sums[kind] }));
+    const rows = storedKinds.map((kind) => Object.assign({ kind }, sums[kind]));
     const text = (): void => {
       terminal.print(`stored for account ${account}`);
       terminal.printFacts([

@@ -107,7 +107,7 @@ export const figureColumns = <Row>(
   return names.map((name) => all[name]);
 };
 
-function allFigures<Row>(of: (row: Row) => DailyFigures) {
+export function allFigures<Row>(of: (row: Row) => DailyFigures) {
   const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
   const tokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
     number(title, (row) => short(count(row, name)), { about, sortBy: (row) => count(row, name) });

@@ -12,10 +12,10 @@ import { grouped, when, yuan } from '../layout/figures.ts';
 import { search } from '../layout/form.ts';
 import { emptyState, lead, warnings, type Page } from '../layout/frame.ts';
 import {
+  allFigures,
   badge,
   column,
   cut,
-  figureColumns,
   head,
   number,
   pager,
@@ -127,7 +127,7 @@ function balanceOf({ item, unknown }: ListedCustomer): Content {
   return item ? yuan(item.available) : '–';
 }
 
-const monthFigures = figureColumns<ListedCustomer>(({ month }) => month, 'charged', 'calls', 'failed');
+const month = allFigures<ListedCustomer>((row) => row.month);
 
 const columnsOf = <Customer extends ListedCustomer>(
   nowMs: number,
@@ -137,11 +137,9 @@ const columnsOf = <Customer extends ListedCustomer>(
   column('State', stateOf),
   number('Balance', balanceOf, { sortBy: ({ item }) => (item ? formatYuan(item.available) : '') }),
   ...(more ? [more] : []),
-  ...monthFigures.map((each) =>
-    each.title === 'Charged'
-      ? { ...each, title: 'This month', about: 'charged, UTC' }
-      : { ...each, about: 'this month' },
-  ),
+  { ...month.charged, title: 'This month', about: 'charged, UTC' },
+  { ...month.calls, about: 'this month' },
+  { ...month.failed, about: 'this month' },
   column('Plan', ({ plan }) => (plan ? `level ${plan.level}` : '–')),
   column('Last call', ({ lastCall }) => (lastCall === undefined ? '–' : when(lastCall * 1000, nowMs)), {
     sortBy: ({ lastCall }) => lastCall ?? 0,

@@ -14,7 +14,7 @@ import { html, nothing, shownValue, type Content, type Markup } from '../../mark
 import { bytes, counted, grouped, yuan } from '../layout/figures.ts';
 import { lead, notice, warnings } from '../layout/frame.ts';
 import { badge, column, head, number, table, type PageColumn } from '../layout/table.ts';
-import { customerLink, proposedWrites, type Proposal, type Visit } from './visit.ts';
+import { customerLink, proposedWrites, type Outcome, type Proposal, type Visit } from './visit.ts';
 
 /** Compares the edit with what was called in the last days before it is written. */
 export async function rowProposal(
@@ -22,13 +22,14 @@ export async function rowProposal(
   plan: ConfigPlan,
   words: Pick<Proposal, 'title' | 'back' | 'grave'> & { verb?: string },
 ): Promise<Proposal> {
-  const said = ({ length }: unknown[]) => ({
-    lines: [`${length} ${length === 1 ? 'row is' : 'rows are'} written; live within 10 seconds.`],
-  });
   const proposal = proposedWrites(visit, plan, { verb: 'Write this', ...words, said });
   const comparison = proposal.refusal === undefined && (await compared(visit.ports, plan));
   return { ...proposal, details: html`${differenceTable(plan.differences)} ${comparison}` };
 }
+
+const said = ({ length }: unknown[]): Outcome => ({
+  lines: [`${length} ${length === 1 ? 'row is' : 'rows are'} written; live within 10 seconds.`],
+});
 
 async function compared(ports: Visit['ports'], { edit }: ConfigPlan): Promise<Markup> {
   const before = ports.traffic();
