@@ -5,7 +5,7 @@ import { storedReading } from '../../shared/endpoints/responses/stored-input.ts'
 import { dynamoStored } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored.ts';
-import { Follower } from '../../shared/relay/stored/follow.ts';
+import { follower } from '../../shared/relay/stored/follow.ts';
 import { conversationOf } from '../../shared/relay/stored/conversation.ts';
 import { readPage } from '../docs/pages.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
@@ -174,12 +174,12 @@ describe('storing, as docs/cost.md has it', () => {
     await stored.responses.put(queuedOf(opened, of, { request: { text: words(12_000, 1) } }));
     await stored.runs.claim(run, until);
     const reader = new StoredReader({ ...times, stored }, of.account);
-    const follower = new Follower({ clock, stored }, reader, { id: of.id, after: 0, until });
+    const poll = follower({ clock, stored }, reader, { id: of.id, after: 0, until });
     const polled = { reads: 0, writes: 0 };
     for (let half = 0; half < 120; half += 1) {
       const frames = Array.from({ length: 25 }, (_, i) => frame(half * 25 + i + 1));
       await stored.events.append(of, { from: half * 25 + 1, frames }, until + 600);
-      const { reads, writes } = await unitsOf(() => follower.poll());
+      const { reads, writes } = await unitsOf(() => poll());
       polled.reads += reads;
       polled.writes += writes;
       await clock.run(clock.sleep(500));

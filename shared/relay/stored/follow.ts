@@ -10,20 +10,12 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { Delivery, ResponseQueue } from '../answer/delivery.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { RelayResponse } from '../http/http.ts';
+import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { Refusal } from '../http/refusal.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { EventBatch, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
+import type { ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
-import {
-  endMark,
-  eventsAtEnd,
-  foundEnd,
-  noSuchResponse,
-  StoredReader,
-  type AskedStored,
-  type ReadPorts,
-} from './reads.ts';
+import { endMark, eventsAtEnd, foundEnd, noSuchResponse, StoredReader, type AskedStored } from './reads.ts';
 
 /** The time between two looks at the store: what a minute of them costs is in docs/cost.md. */
 const pollMs = 500;
@@ -32,10 +24,14 @@ const firstMsMax = 2_000;
 const refusedMsMax = 30_000;
 /** Lambda kills at its time-out without notice: the connection is broken before, and the client comes back. */
 const hostReserveMs = 5_000;
+/** How often the head is read while events come or are awaited. It also says that the response was cancelled or deleted. */
+const headMs = 2_000;
+/** More may be there at once when a read returned as much (UTF-16 code units). */
+const muchLength = 256 * 1024;
 /** How much text may wait for a slow client (UTF-16 code units). */
 const waitingLengthMax = 1024 * 1024;
 
-export type FollowPorts = ReadPorts & Pick<ChatPorts, 'log'>;
+type FollowPorts = Pick<ChatPorts, 'clock' | 'random' | 'stored' | 'log'>;
 
 /**
  * Of a POST all events; of a GET those after its `starting_after`. Throws, before anything is sent, a Refusal or an
@@ -46,19 +42,18 @@ export async function follow(
   { key, snapshot }: Pick<ChatCall, 'key' | 'snapshot'>,
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
-  const { account } = key;
+  const reader = new StoredReader(ports, key.account, request);
   const after = request.method === 'POST' ? -1 : startingAfter(request.query.get('starting_after'));
   const { eventMinutes } = snapshot.settings.store;
   const { hasAll, until } = await new Backoff(ports, firstMsMax).until(async () => {
-    const head = (await ports.stored.responses.heads(account, [id])).get(id);
-    if (!head) throw noSuchResponse(id);
-    return checkEvents(ports, head, { after, eventMinutes });
+    const found = await whereItStands(ports, { account: key.account, id });
+    if (!found) throw noSuchResponse(id);
+    return checkEvents(ports, found, { after, eventMinutes });
   });
   const queue = new ResponseQueue(waitingLengthMax);
   const signal = request.hostEnds ?? new AbortController().signal;
   const delivery = new Delivery(ports, queue, { identity: { requestId: request.id }, key, signal });
-  const follower = new Follower(ports, new StoredReader(ports, account, request), { id, after, until });
-  const untilMs = request.hostDeadlineMs - hostReserveMs;
+  const poll = follower(ports, reader, { id, after, until });
   if (hasAll) queue.end();
   return {
     status: 200,
@@ -71,24 +66,18 @@ export async function follow(
     endsHere: () => queue.endsHere,
     cut: queue.wasCut,
     closes: (closed) => delivery.closes(closed),
-    done: hasAll
-      ? Promise.resolve()
-      : handEvents(ports, { queue, delivery, follower, untilMs, signal, requestId: request.id }),
+    done: hasAll ? Promise.resolve() : handEvents(ports, poll, { queue, delivery, request }),
   };
 }
 
-interface Handed {
-  queue: ResponseQueue;
-  delivery: Delivery;
-  follower: Follower;
-  untilMs: number;
-  signal: AbortSignal;
-  requestId: string;
-}
-
 /** Never rejects. */
-async function handEvents({ clock, log }: FollowPorts, handed: Handed): Promise<void> {
-  const { queue, delivery, follower, untilMs, signal, requestId } = handed;
+async function handEvents(
+  { clock, log }: FollowPorts,
+  poll: () => Promise<Polled>,
+  { queue, delivery, request }: { queue: ResponseQueue; delivery: Delivery; request: RelayRequest },
+): Promise<void> {
+  const { hostEnds } = request;
+  const untilMs = request.hostDeadlineMs - hostReserveMs;
   let saidMs = -Infinity;
   let reachedMs = clock.now();
   const push = (text: string): void => {
@@ -97,7 +86,7 @@ async function handEvents({ clock, log }: FollowPorts, handed: Handed): Promise<
   };
   while (!queue.clientLeft) {
     try {
-      const { frames, over, more } = await follower.poll();
+      const { frames, over, more } = await poll();
       reachedMs = clock.now();
       for (const frame of frames) {
         await delivery.room();
@@ -109,52 +98,68 @@ async function handEvents({ clock, log }: FollowPorts, handed: Handed): Promise<
       // A refusal is for want of room, which comes back.
       const mayPass = [StoreUnavailable, StoreBusy, Refusal].some((kind) => error instanceof kind);
       if (!mayPass || clock.now() - reachedMs > refusedMsMax) {
-        if (!mayPass && !(error instanceof EventsGone)) log.fault(requestId, error);
+        if (!mayPass && !(error instanceof EventsGone)) log.fault(request.id, error);
         delivery.cut('unrendered');
         break;
       }
     }
-    if (clock.now() >= untilMs || signal.aborted) {
+    if (clock.now() >= untilMs || hostEnds?.aborted) {
       delivery.cut('deadline');
       break;
     }
     if (clock.now() - saidMs >= idleMs) push(commentFrame('ping'));
-    await clock.sleep(pollMs, signal);
+    await clock.sleep(pollMs, hostEnds);
   }
   queue.end();
   await delivery.handOver(untilMs);
   delivery.cut('deadline');
 }
 
+interface Stands {
+  head: ResponseHead;
+  /** The number of events, the last included. Undefined: it has not ended, as far as is seen. */
+  end: number | undefined;
+}
+
+async function whereItStands(
+  { clock, stored }: Pick<FollowPorts, 'clock' | 'stored'>,
+  { account, id }: { account: string; id: string },
+): Promise<Stands | undefined> {
+  const nowSeconds = Math.floor(clock.now() / 1000);
+  const read = (await stored.responses.heads(account, [id])).get(id);
+  if (!read) return undefined;
+  const head = await foundEnd(stored, read, nowSeconds);
+  return { head, end: await eventsAtEnd(stored.events, head, nowSeconds) };
+}
+
 /** Whether the reader has all events already, and how long the run holds its claim. Throws an InvalidRequest where the rest cannot be sent. */
 async function checkEvents(
   { clock, stored }: FollowPorts,
-  read: ResponseHead,
+  { head, end }: Stands,
   { after, eventMinutes }: { after: number; eventMinutes: number },
 ): Promise<{ hasAll: boolean; until: number }> {
-  const nowSeconds = Math.floor(clock.now() / 1000);
-  const head = await foundEnd(stored, read, nowSeconds);
+  const refused = (param: string, message: string) => new InvalidRequest('invalid_value', param, message);
   const { background } = head;
   if (!background?.streamed)
-    throw new InvalidRequest(
-      'invalid_value',
+    throw refused(
       'stream',
       "'stream' needs a response that was created with background: true and stream: true. Retrieve this one without it.",
     );
-  const end = await eventsAtEnd(stored.events, head, nowSeconds);
-  const keptUntil = background.eventsUntil ?? background.until + eventMinutes * 60;
-  if (end !== undefined && nowSeconds >= keptUntil) throw noLongerKept(eventMinutes);
-  if (end === undefined ? !(await isKept(stored, head, after)) : after >= end)
-    throw new InvalidRequest(
-      'invalid_value',
+  const { until, eventsUntil = until + eventMinutes * 60 } = background;
+  const isBeyond = end === undefined ? !(await isKept(stored, head, after)) : after >= end;
+  const isOver = end !== undefined && Math.floor(clock.now() / 1000) >= eventsUntil;
+  if (isBeyond && !isOver)
+    throw refused(
       'starting_after',
       `'starting_after' is ${after}, which is beyond the last event of the response so far. Send the sequence_number of the last event that came.`,
     );
-  const { until } = background;
-  if (end === undefined) return { hasAll: false, until };
-  if (after < end - 2 && (await stored.events.after(head, after)).length === 0 && end > 2)
-    throw noLongerKept(eventMinutes);
-  return { hasAll: after === end - 1, until };
+  const lacksSome = end !== undefined && end > 2 && after < end - 2;
+  if (isOver || (lacksSome && (await stored.events.after(head, after)).length === 0))
+    throw refused(
+      'stream',
+      `The events of this response are no longer kept: they are for ${eventMinutes} minutes after its end. Retrieve it without 'stream'.`,
+    );
+  return { hasAll: end !== undefined && after === end - 1, until };
 }
 
 /** Whether an event is kept. The first of all is always there. */
@@ -163,13 +168,6 @@ async function isKept({ events }: StoredPorts, head: ResponseHead, number: numbe
   const batches = await events.after(head, number - 1);
   return batches.some(({ from, frames }) => (frames[number - from] ?? endMark) !== endMark);
 }
-
-const noLongerKept = (eventMinutes: number): InvalidRequest =>
-  new InvalidRequest(
-    'invalid_value',
-    'stream',
-    `The events of this response are no longer kept: they are for ${eventMinutes} minutes after its end. Retrieve it without 'stream'.`,
-  );
 
 function startingAfter(text: string | null): number {
   if (text === null) return -1;
@@ -180,11 +178,6 @@ function startingAfter(text: string | null): number {
     "'starting_after' must be the sequence_number of an event.",
   );
 }
-
-/** How often the head is read while events come or are awaited. It also says that the response was cancelled or deleted. */
-const headMs = 2_000;
-/** More may be there at once when a read returned as much (UTF-16 code units). */
-const muchLength = 256 * 1024;
 
 /** What a reader was shown can be shown to nobody any more: deleted, expired, or older than events are kept. */
 class EventsGone extends Error {
@@ -199,108 +192,76 @@ interface Polled {
   more: boolean;
 }
 
-/** The events of one response in order, as they come, for one reader. Must skip none and show none twice. */
-export class Follower {
-  readonly #ports: Pick<FollowPorts, 'clock' | 'stored'>;
-  readonly #reader: StoredReader;
-  readonly #of: { account: string; id: string };
-  /** The number of the last event that is ready or was handed on. -1: none. */
-  #position: number;
-  #ready: string[] = [];
-  /** The number of events, the last included. Undefined: the response has not ended, as far as was seen. */
-  #end: number | undefined;
-  /** How long the run holds its claim, as far as is known (Unix seconds). */
-  #until: number;
-  #closing = false;
-  #headAtMs = 0;
-
-  constructor(
-    ports: Pick<FollowPorts, 'clock' | 'stored'>,
-    reader: StoredReader,
-    { id, after, until }: { id: string; after: number; until: number },
-  ) {
-    this.#ports = ports;
-    this.#reader = reader;
-    this.#of = { account: reader.account, id };
-    this.#position = after;
-    this.#until = until;
-  }
-
-  /** Throws EventsGone, StoreUnavailable and StoreBusy. After the last two it may be called again, and nothing is lost. */
-  async poll(): Promise<Polled> {
-    const { events } = this.#ports.stored;
-    if (this.#isStale()) await this.#look();
-    // Read before the events: where there are none, it is as it was accepted.
-    const first = this.#position < 0 ? await this.#response() : undefined;
-    const batches = await events.after(this.#of, this.#position);
-    if (this.#isStale()) return this.#polled({});
-    this.#take(batches);
-    if (first && this.#position < 0) {
-      this.#ready.push(createdFrame(first.body.response));
-      this.#position = 0;
-    }
-    if (this.#end === undefined) {
-      if (this.#closing || this.#position <= 0 || this.#ports.clock.now() >= this.#headAtMs)
-        await this.#look();
-      return this.#polled({ more: this.#end !== undefined });
-    }
-    if (this.#position < this.#end - 2) {
-      if (this.#ready.length === 0) throw new EventsGone();
-      return this.#polled({ more: true });
-    }
-    const { head, body } = await this.#response();
-    const number = Math.max(this.#end - 1, this.#position + 1);
-    this.#ready.push(lastFrame(shownResponse(head.status, body.response), number));
-    return this.#polled({ over: true });
-  }
-
-  #polled({ over = false, more = false }: Partial<Omit<Polled, 'frames'>>): Polled {
-    const frames = this.#ready;
-    this.#ready = [];
-    const length = frames.reduce((sum, frame) => sum + frame.length, 0);
-    return { frames, over, more: more || length >= muchLength };
-  }
-
-  /** Those that the reader has not seen, and that belong to the response as it ended. */
-  #take(batches: EventBatch[]): void {
-    const limit = this.#end === undefined ? Infinity : this.#end - 1;
-    for (const { from, frames: kept } of batches)
-      for (const [i, frame] of kept.entries()) {
-        if (frame === endMark) this.#closing = true;
-        else if (from + i === this.#position + 1 && from + i < limit) {
-          this.#ready.push(frame);
-          this.#position += 1;
-        }
-      }
-  }
+/**
+ * Polls the events of one response in order, as they come, for one reader: skips none and shows none twice. A poll throws
+ * EventsGone, a Refusal, StoreUnavailable or StoreBusy; after the last three it may be repeated, and nothing is lost.
+ * @param after the number of the last event that the reader has. -1: none
+ * @param until how long the run holds its claim, as far as is known (Unix seconds)
+ */
+export function follower(
+  ports: Pick<FollowPorts, 'clock' | 'stored'>,
+  reader: StoredReader,
+  { id, after, until: claimedUntil }: { id: string; after: number; until: number },
+): () => Promise<Polled> {
+  const { clock, stored } = ports;
+  const of = { account: reader.account, id };
+  let position = after;
+  let until = claimedUntil;
+  let end: number | undefined;
+  let isClosing = false;
+  let headAtMs = 0;
 
   /**
    * The run has lost its claim, as far as is known. Its events are shown once they are counted: one that comes too late
    * would be seen by this reader alone.
    */
-  #isStale(): boolean {
-    return this.#end === undefined && Math.floor(this.#ports.clock.now() / 1000) > this.#until;
-  }
+  const isStale = (): boolean => end === undefined && Math.floor(clock.now() / 1000) > until;
 
-  async #look(): Promise<void> {
-    const { clock, stored } = this.#ports;
+  async function look(): Promise<void> {
     const nowMs = clock.now();
-    const { account, id } = this.#of;
-    const head = (await stored.responses.heads(account, [id])).get(id);
-    if (!head) throw new EventsGone();
-    this.#headAtMs = nowMs + headMs;
-    const nowSeconds = Math.floor(nowMs / 1000);
-    const found = await foundEnd(stored, head, nowSeconds);
-    this.#until = found.background?.until ?? this.#until;
-    this.#end = await eventsAtEnd(stored.events, found, nowSeconds);
+    const found = await whereItStands(ports, of);
+    if (!found) throw new EventsGone();
+    headAtMs = nowMs + headMs;
+    until = found.head.background?.until ?? until;
+    ({ end } = found);
   }
 
-  async #response(): Promise<StoredResponse> {
-    const { account, id } = this.#of;
-    const found = (await this.#ports.stored.responses.read(account, [id], this.#reader.admit)).get(id);
+  async function response(): Promise<StoredResponse> {
+    const found = (await stored.responses.read(of.account, [id], reader.admit)).get(id);
     // Only the frame that is made of it stays.
-    this.#reader.release();
+    reader.release();
     if (!found) throw new EventsGone();
     return found;
   }
+
+  return async () => {
+    if (isStale()) await look();
+    // Read before the events: where there are none, it is as it was accepted.
+    const first = position < 0 ? await response() : undefined;
+    const batches = await stored.events.after(of, position);
+    if (isStale()) return { frames: [], over: false, more: false };
+    // Those that the reader has not seen, and that belong to the response as it ended.
+    const frames: string[] = [];
+    for (const { from, frames: kept } of batches)
+      for (const [i, frame] of kept.entries()) {
+        if (frame === endMark) isClosing = true;
+        else if (from + i === position + frames.length + 1 && from + i < (end ?? Infinity) - 1)
+          frames.push(frame);
+      }
+    if (first && position + frames.length < 0) frames.push(createdFrame(first.body.response));
+    const last = position + frames.length;
+    let over = false;
+    if (end === undefined) {
+      if (isClosing || last <= 0 || clock.now() >= headAtMs) await look();
+    } else if (last < end - 2) {
+      if (frames.length === 0) throw new EventsGone();
+    } else {
+      const { head, body } = await response();
+      frames.push(lastFrame(shownResponse(head.status, body.response), Math.max(end - 1, last + 1)));
+      over = true;
+    }
+    position = last;
+    const length = frames.reduce((sum, frame) => sum + frame.length, 0);
+    return { frames, over, more: end !== undefined || length >= muchLength };
+  };
 }
