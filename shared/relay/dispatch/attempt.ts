@@ -41,13 +41,6 @@ interface Prepared {
   built: BuiltRequest;
 }
 
-interface AttemptParts {
-  candidate: Candidate;
-  call: ChatCall;
-  /** Absent: the usual form. */
-  variant?: Variant | undefined;
-}
-
 /** A candidate that was tried, with its newest attempt. */
 export interface Tried extends TriedCandidate {
   attempt: Attempt;
@@ -75,7 +68,10 @@ export class Attempt {
   #hasContent = false;
   #upstreamStatus: number | undefined;
 
-  constructor(ports: ChatPorts, { candidate, call, variant = usual }: AttemptParts) {
+  constructor(
+    ports: ChatPorts,
+    { candidate, call, variant = usual }: { candidate: Candidate; call: ChatCall; variant?: Variant },
+  ) {
     this.#ports = ports;
     this.#candidate = candidate;
     this.#call = call;
@@ -96,13 +92,10 @@ export class Attempt {
 
   /** Builds the request, once, and sends nothing. Throws CannotCarry, or the UpstreamFailure of the secret. */
   prepare(): Promise<Prepared> {
-    return (this.#prepared ??= this.#prepare());
-  }
-
-  async #prepare(): Promise<Prepared> {
     const { channel, model } = this.#candidate;
-    const dialect = await loadDialect(this.#variant.dialect ?? dialectOf(channel, model));
-    return { dialect, built: this.#build(dialect, await this.#readSecret()) };
+    return (this.#prepared ??= loadDialect(this.#variant.dialect ?? dialectOf(channel, model)).then(
+      async (dialect) => ({ dialect, built: this.#build(dialect, await this.#readSecret()) }),
+    ));
   }
 
   async *#read(): AsyncGenerator<ChatChunk[], void, undefined> {
@@ -111,7 +104,7 @@ export class Attempt {
     const { sent, quirks, request } = built;
     this.#built = built;
     const limits = timeLimits(this.#candidate.channel, this.#call, request.body.length);
-    const watchdog = new Watchdog(this.#ports.clock, limits, this.#call.signal);
+    const watchdog = watched(this.#ports.clock, limits, this.#call.signal);
     try {
       const reply = await this.#send(prepared, watchdog);
       const { identity } = this.#call;
@@ -132,7 +125,7 @@ export class Attempt {
         const { errorOfAnswer } = await import('./refused-attempt.ts');
         throw asError(errorOfAnswer(error.error, this.#refused(prepared)));
       }
-      throw watchdog.failure ?? UpstreamFailure.from(error) ?? error;
+      throw watchdog.failure() ?? UpstreamFailure.from(error) ?? error;
     } finally {
       watchdog.stop();
     }
@@ -299,98 +292,84 @@ export function timeLimits(channel: ChannelRow, call: ChatCall, bodyLength: numb
   return { firstContentMs: own === undefined ? usualMs : own * 1000, idleMs: idle * 1000, totalMs };
 }
 
+type Watchdog = ReturnType<typeof watched>;
+
 /**
  * Uses one timer for all reads. Only aborts its signal, when a limit is exceeded or the request's own signal aborts, and
  * says which; must not decide what that means.
  */
-class Watchdog {
-  readonly #clock: Clock;
-  readonly #limits: TimeLimits;
-  readonly #abort = new AbortController();
-  readonly #startMs: number;
-  #rearm = new AbortController();
-  #lastReadMs: number;
-  #open = false;
-  #reading = true;
-  #finishedMs: number | undefined;
-  #stopped = false;
-  #isDeadline = false;
+function watched(clock: Clock, limits: TimeLimits, request: AbortSignal) {
+  const abort = new AbortController();
+  const startMs = clock.now();
+  let rearm = new AbortController();
+  let lastReadMs = startMs;
+  let isOpen = false;
+  let isReading = true;
+  let finishedMs: number | undefined;
+  let isStopped = false;
+  let isDeadline = false;
 
-  constructor(clock: Clock, limits: TimeLimits, request: AbortSignal) {
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#startMs = clock.now();
-    this.#lastReadMs = this.#startMs;
-    if (request.aborted) this.#fire('deadline');
-    else request.addEventListener('abort', () => this.#fire('deadline'), { once: true });
-    void this.#watch();
+  const again = (): void => rearm.abort('again');
+  function fire(byDeadline: boolean): void {
+    if (isStopped || abort.signal.aborted) return;
+    isDeadline = byDeadline;
+    abort.abort();
+    again();
   }
-
-  /** Undefined: no limit was exceeded. */
-  get failure(): UpstreamFailure | undefined {
-    if (!this.#abort.signal.aborted) return undefined;
-    if (this.#isDeadline) return new UpstreamFailure('deadline');
-    return new UpstreamFailure(this.#open ? 'timeout' : 'first_content_timeout');
+  function dueMs(): number {
+    if (finishedMs !== undefined) return finishedMs + graceMs;
+    const silentSinceMs = isReading ? lastReadMs : clock.now();
+    // Before the first content any byte is a sign of life: models think for minutes between comments.
+    const silentMsMax = isOpen ? limits.idleMs : limits.firstContentMs;
+    return Math.min(silentSinceMs + silentMsMax, startMs + limits.totalMs);
   }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  /** The upstream has sent bytes, or the next read starts. */
-  read(): void {
-    this.#reading = true;
-    this.#lastReadMs = this.#clock.now();
-  }
-
-  /** A slow client processes the bytes: until the next `read`, silence is not counted against the upstream. */
-  handedOn(): void {
-    this.#reading = false;
-  }
-
-  /** The first content starts the idle limit; content after a finish reason restarts the wait for usage. */
-  content(): void {
-    if (this.#open && this.#finishedMs === undefined) return;
-    if (this.#finishedMs !== undefined) this.#finishedMs = this.#clock.now();
-    this.#open = true;
-    this.#rearm.abort('again');
-  }
-
-  /** Every choice has its finish reason; only usage is then expected. */
-  finished(): void {
-    if (this.#finishedMs !== undefined) return;
-    this.#finishedMs = this.#clock.now();
-    this.#rearm.abort('again');
-  }
-
-  stop(): void {
-    this.#stopped = true;
-    this.#rearm.abort('again');
-  }
-
-  async #watch(): Promise<void> {
-    while (!this.#stopped && !this.#abort.signal.aborted) {
-      const waitMs = this.#dueMs() - this.#clock.now();
-      if (waitMs <= 0) return this.#fire('time');
-      this.#rearm = new AbortController();
-      await this.#clock.sleep(waitMs, this.#rearm.signal);
+  async function watch(): Promise<void> {
+    while (!isStopped && !abort.signal.aborted) {
+      const waitMs = dueMs() - clock.now();
+      if (waitMs <= 0) return fire(false);
+      rearm = new AbortController();
+      await clock.sleep(waitMs, rearm.signal);
     }
   }
+  if (request.aborted) fire(true);
+  else request.addEventListener('abort', () => fire(true), { once: true });
+  void watch();
 
-  #dueMs(): number {
-    const { firstContentMs: firstMs, idleMs, totalMs } = this.#limits;
-    if (this.#finishedMs !== undefined) return this.#finishedMs + graceMs;
-    const silentSinceMs = this.#reading ? this.#lastReadMs : this.#clock.now();
-    // Before the first content any byte is a sign of life: models think for minutes between comments.
-    return Math.min(silentSinceMs + (this.#open ? idleMs : firstMs), this.#startMs + totalMs);
-  }
-
-  #fire(why: 'time' | 'deadline'): void {
-    if (this.#stopped || this.#abort.signal.aborted) return;
-    this.#isDeadline = why === 'deadline';
-    this.#abort.abort();
-    this.#rearm.abort('again');
-  }
+  return {
+    signal: abort.signal,
+    /** Undefined: no limit was exceeded. */
+    failure(): UpstreamFailure | undefined {
+      if (!abort.signal.aborted) return undefined;
+      const late = isOpen ? 'timeout' : 'first_content_timeout';
+      return new UpstreamFailure(isDeadline ? 'deadline' : late);
+    },
+    /** The upstream has sent bytes, or the next read starts. */
+    read(): void {
+      isReading = true;
+      lastReadMs = clock.now();
+    },
+    /** A slow client processes the bytes: until the next `read`, silence is not counted against the upstream. */
+    handedOn(): void {
+      isReading = false;
+    },
+    /** The first content starts the idle limit; content after a finish reason restarts the wait for usage. */
+    content(): void {
+      if (isOpen && finishedMs === undefined) return;
+      if (finishedMs !== undefined) finishedMs = clock.now();
+      isOpen = true;
+      again();
+    },
+    /** Every choice has its finish reason; only usage is then expected. */
+    finished(): void {
+      if (finishedMs !== undefined) return;
+      finishedMs = clock.now();
+      again();
+    },
+    stop(): void {
+      isStopped = true;
+      again();
+    },
+  };
 }
 
 // The forms in which one candidate is asked: the usual one, and repeats of a refused request.

@@ -13,8 +13,8 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F8'],
     file: 'shared/relay/dispatch/attempt.ts',
-    find: 'this.#reading ? this.#lastReadMs : this.#clock.now()',
-    replace: 'this.#open ? this.#lastReadMs : this.#startMs',
+    find: 'isReading ? lastReadMs : clock.now()',
+    replace: 'isOpen ? lastReadMs : startMs',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
     name: 'goes on while the upstream gives signs of life',
   },
