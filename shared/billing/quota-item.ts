@@ -215,13 +215,6 @@ export interface RenewWrite extends PartOfAccount {
   begins?: boolean | undefined;
 }
 
-/** One conditional write that frees places of a key whose calls no longer run. */
-export interface FreePlacesWrite extends PartOfAccount {
-  key: string;
-  /** Request ids, with the end of their lease as read; undefined: nothing was open under the id. */
-  lapsed: ReadonlyMap<string, number | undefined>;
-}
-
 /** The amount that a close returns to `available`; negative if the call cost more than was reserved. */
 export const refundOf = (write: CloseWrite): NanoYuan => write.entry.amount - write.closeRecord.charge;
 

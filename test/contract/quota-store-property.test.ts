@@ -80,13 +80,6 @@ const renewals = fc
     `renew ${id}`,
     (store, account) => store.renew({ account, id, entry: entryOf({ tombstone }), until }),
   ]);
-const frees = fc
-  .record({ key: keys, ids: fc.uniqueArray(ids, { minLength: 1 }), until: fc.constantFrom(undefined, 1) })
-  .map(({ key, ids: lapsedIds, until }): [string, Act] => [
-    `free ${lapsedIds.join(' ')} of ${key}`,
-    (store, account) =>
-      store.freePlaces({ account, key, lapsed: new Map(lapsedIds.map((id) => [id, until])) }),
-  ]);
 const creates = fc.constant<[string, Act]>(['create', (store, account) => store.create(account)]);
 
 const sequences = fc.array(
@@ -95,7 +88,6 @@ const sequences = fc.array(
     { weight: 5, arbitrary: closes },
     { weight: 1, arbitrary: tombstones },
     { weight: 2, arbitrary: renewals },
-    { weight: 2, arbitrary: frees },
     { weight: 1, arbitrary: creates },
   ),
   { minLength: 1, maxLength: 20 },

@@ -369,40 +369,6 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       });
     });
 
-    describe('freePlaces', () => {
-      const lapsed = new Map([
-        ['gone', undefined],
-        ['old', now - 1],
-      ]);
-      const crashed = {
-        places: placed('gone', 'old', 'runs'),
-        open: new Map([['old', entryOf({ until: now - 1 })]]),
-      };
-
-      test('frees the places of calls that are gone or whose lease lapsed, once', async () => {
-        await give(crashed);
-        const write = { account, key, lapsed };
-        expect(await opened.store.freePlaces(write)).toMatchObject({ done: true });
-        expect((await item()).places).toEqual(placed('runs'));
-        expect(await opened.store.freePlaces(write)).toMatchObject({ done: true });
-        expect((await item()).places).toEqual(placed('runs'));
-        expect((await item()).open).toEqual(crashed.open);
-      });
-
-      test.each([
-        ['was renewed since', { open: new Map([['old', entryOf({ until: now + 60 })]]) }],
-        ['was opened since', { open: new Map([...crashed.open, ['gone', entryOf()]]) }],
-      ])('frees nothing if one of them %s', async (_, given) => {
-        await give({ ...crashed, ...given });
-        const before = await item();
-        expect(await opened.store.freePlaces({ account, key, lapsed })).toEqual({
-          done: false,
-          item: before,
-        });
-        expect(await item()).toEqual(before);
-      });
-    });
-
     test('every write on a further part leaves the account’s first item alone', async () => {
       await give({ available: 5n });
       const part = 3;

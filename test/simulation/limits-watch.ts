@@ -14,9 +14,6 @@ export class LimitsWatch {
   /** Calls and tokens, by account or key, and minute. */
   readonly #minutes = new Map<string, number>();
 
-  /** Calls that lost their place, because their lease had lapsed. They may wake, and renew it. */
-  readonly #placeless = new Set<string>();
-
   constructor(customers: readonly Customer[]) {
     for (const customer of customers) this.#customers.set(customer.account.account, customer);
   }
@@ -36,14 +33,6 @@ export class LimitsWatch {
     if ((move?.parts ?? 1) > 1) this.#splits.set(account, (this.#splits.get(account) ?? 0) + 1);
   }
 
-  freed({ before, freed }: Change, nowMs: number): void {
-    for (const id of freed?.lapsed.keys() ?? []) {
-      const until = before?.open.get(id)?.until ?? 0;
-      hold(until <= nowMs / 1000 + skewSeconds, `${id} lost its place before its lease lapsed`);
-      this.#placeless.add(id);
-    }
-  }
-
   reserved({ account, parts, reserve }: Change, asked: CallAsked, nowMs: number): void {
     const customer = this.#customers.get(account);
     if (!customer || !reserve) return;
@@ -52,9 +41,7 @@ export class LimitsWatch {
     const times = 1 + (this.#splits.get(account) ?? 0);
     const key = customer.keys.find(({ hash }) => hash.startsWith(asked.key));
     const open = parts.flatMap((item) => openIn(item, nowMs / 1000 + skewSeconds));
-    const hasPlace = open.filter(
-      ([call, { key: ofKey }]) => ofKey === asked.key && !this.#placeless.has(call),
-    );
+    const hasPlace = open.filter(([, { key: ofKey }]) => ofKey === asked.key);
     const is = (what: string, found: number, most = Infinity): void =>
       hold(found <= most, `${id} is number ${found} of ${most} ${what}`);
     is(`running calls of the key ${asked.key}`, hasPlace.length, (key?.max_concurrency ?? Infinity) * times);

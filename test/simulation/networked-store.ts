@@ -86,7 +86,6 @@ export const networkedQuotas = (store: QuotaStore, network: Network): QuotaStore
   close: (write) => network.send(() => store.close(write)),
   tombstone: (write) => network.send(() => store.tombstone(write)),
   renew: (write) => network.send(() => store.renew(write)),
-  freePlaces: (write) => network.send(() => store.freePlaces(write)),
   create: (account) => network.send(() => store.create(account)),
   read: (account, parts, exact) => network.send(() => store.read(account, parts, exact)),
   move: (write) => network.send(() => store.move(write)),

@@ -147,7 +147,6 @@ function taleOf(world: World): Tale {
     renewed: world.seen.renewed,
     ranLater: world.seen.ranLater,
     neverRan: world.seen.neverRan,
-    placesFreed: world.seen.placesFreed,
     correctedInParts: world.seen.correctedInParts,
     overdrawn: world.seen.overdrawn,
     overdraftsEnded: world.seen.overdraftsEnded,

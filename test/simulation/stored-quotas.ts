@@ -3,7 +3,6 @@ import { evenly } from '../../shared/billing/shares.ts';
 import type {
   QuotaItem,
   CloseWrite,
-  FreePlacesWrite,
   RenewWrite,
   ReserveWrite,
   TombstoneWrite,
@@ -25,7 +24,6 @@ export interface Change {
   late?: LateCharge | undefined;
   move?: PartsWrite | undefined;
   renew?: RenewWrite | undefined;
-  freed?: FreePlacesWrite | undefined;
   /** A grant's amount. */
   amount?: bigint | undefined;
 }
@@ -76,10 +74,6 @@ export class StoredQuotas extends MemoryQuotaStore {
   override renew(write: RenewWrite): ReturnType<QuotaStore['renew']> {
     if (this.#mutant === 'no_take_over' && write.begins) return Promise.resolve({ done: true });
     return this.#recorded({ account: write.account, renew: write }, () => super.renew(write));
-  }
-
-  override freePlaces(write: FreePlacesWrite): ReturnType<QuotaStore['freePlaces']> {
-    return this.#recorded({ account: write.account, freed: write }, () => super.freePlaces(write));
   }
 
   override chargeLate(late: LateCharge): Promise<void> {

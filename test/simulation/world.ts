@@ -59,7 +59,6 @@ export class World {
   readonly seen = {
     limited: 0,
     renewed: 0,
-    placesFreed: 0,
     correctedInParts: 0,
     overdrawn: 0,
     overdraftsEnded: 0,
@@ -237,14 +236,13 @@ export class World {
   }
 
   #wrote(change: Change): void {
-    const { account, before, after, reserve, close, late, freed } = change;
+    const { account, before, after, reserve, close, late } = change;
     if (late) this.counted(late.row);
     if (close) this.#closes(close);
     this.watch.saw(change, this.scheduler.nowMs);
     if (late) void this.ledger.putCounted([late.row]);
     if (change.move && after.part === 0) this.#limits.moved(change);
     this.#notes(change);
-    if (freed) this.#limits.freed(change, this.scheduler.nowMs);
     if (reserve) {
       const { asked } = this.watch.oracle.call(reserve.id);
       this.#limits.reserved(change, asked, this.scheduler.nowMs);
@@ -272,14 +270,13 @@ export class World {
     this.seen.exactBudgets += this.#budgets.ended();
   }
 
-  #notes({ before, after, amount = 0n, freed, renew, close, move }: Change): void {
+  #notes({ before, after, amount = 0n, renew, close, move }: Change): void {
     if (after.part === 0 && after.overdraft && !before?.overdraft) this.seen.overdrawn += 1;
     if (after.part === 0 && move?.overdraft === 'ends') this.seen.overdraftsEnded += 1;
     if (after.part === 0 && (before?.parts ?? 1) > after.parts && after.available < 0n)
       this.seen.joinedInDebt += 1;
     if (renew && !renew.begins) this.seen.renewed += 1;
     if (close && before?.open.get(close.id)?.queued) this.seen.neverRan += 1;
-    if (freed) this.seen.placesFreed += 1;
     if (amount < 0n && after.part > 0) this.seen.correctedInParts += 1;
   }
 

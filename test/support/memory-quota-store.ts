@@ -6,7 +6,6 @@ import {
   overdraws,
   refundOf,
   type CloseWrite,
-  type FreePlacesWrite,
   type PartOfAccount,
   type RenewWrite,
   type ReserveWrite,
@@ -14,16 +13,7 @@ import {
 } from '../../shared/billing/quota-item.ts';
 import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/ports/money-stores.ts';
 import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
-import {
-  afterClose,
-  afterFreePlaces,
-  afterRenew,
-  afterReserve,
-  mayClose,
-  mayFreePlaces,
-  mayRenew,
-  mayReserve,
-} from './quota-rules.ts';
+import { afterClose, afterRenew, afterReserve, mayClose, mayRenew, mayReserve } from './quota-rules.ts';
 
 /** The name of a part in `items`: part 0 has the account's own. */
 export const nameOf = ({ account, part = 0 }: PartOfAccount): string =>
@@ -75,11 +65,6 @@ export class MemoryQuotaStore implements QuotaStore {
   async renew(write: RenewWrite): ReturnType<QuotaStore['renew']> {
     this.calls.push('renew');
     return this.#write(write, mayRenew, afterRenew);
-  }
-
-  async freePlaces(write: FreePlacesWrite): ReturnType<QuotaStore['freePlaces']> {
-    this.calls.push('freePlaces');
-    return this.#write(write, mayFreePlaces, afterFreePlaces);
   }
 
   async create(account: string): Promise<void> {

@@ -8,7 +8,6 @@ import {
   type RateCount,
   refundOf,
   type CloseWrite,
-  type FreePlacesWrite,
   type RateWrite,
   type RenewWrite,
   type ReserveWrite,
@@ -81,15 +80,6 @@ export function afterRenew(item: QuotaItem, { id, until, begins }: RenewWrite): 
   const { queued, ...entry } = next.open.get(id) ?? {};
   const kept = { ...entry, until, ...(queued && !begins && { queued }) } as OpenEntry;
   if (next.open.has(id)) next.open.set(id, kept);
-  return next;
-}
-
-export const mayFreePlaces = (item: QuotaItem, { lapsed }: FreePlacesWrite): boolean =>
-  [...lapsed].every(([id, until]) => item.open.get(id)?.until === until);
-
-export function afterFreePlaces(item: QuotaItem, { key, lapsed }: FreePlacesWrite): QuotaItem {
-  const next = copy(item);
-  dropPlaces(next, key, [...lapsed.keys()]);
   return next;
 }
 

@@ -17,7 +17,7 @@ export type Fault =
   | { kind: 'taken'; afterMs: number };
 
 export type Operation = 'reserve' | 'close' | 'tombstone' | 'create' | Rare;
-type Rare = 'renew' | 'freePlaces' | 'read' | 'move' | 'chargeLate' | 'closedAs';
+type Rare = 'renew' | 'read' | 'move' | 'chargeLate' | 'closedAs';
 
 /** The quota store in memory behind a network that does to each operation what the test says. */
 export class RoughQuotaStore implements QuotaStore {
@@ -31,7 +31,6 @@ export class RoughQuotaStore implements QuotaStore {
     tombstone: [],
     create: [],
     renew: [],
-    freePlaces: [],
     read: [],
     move: [],
     chargeLate: [],
@@ -60,8 +59,6 @@ export class RoughQuotaStore implements QuotaStore {
   create: QuotaStore['create'] = (account) => this.#send('create', () => this.inner.create(account));
   tombstone: QuotaStore['tombstone'] = (write) => this.#send('tombstone', () => this.inner.tombstone(write));
   renew: QuotaStore['renew'] = (write) => this.#send('renew', () => this.inner.renew(write));
-  freePlaces: QuotaStore['freePlaces'] = (write) =>
-    this.#send('freePlaces', () => this.inner.freePlaces(write));
 
   read: QuotaStore['read'] = (account, parts) => this.#send('read', () => this.inner.read(account, parts));
   move: QuotaStore['move'] = (write) => this.#send('move', () => this.inner.move(write));

@@ -17,12 +17,10 @@ import {
   gatherWrite,
   joinWrite,
   settleWrite,
-  lapsedPlaces,
   partForRoom,
   roomWrite,
   wholeOf,
   type AccountParts,
-  withoutPlaces,
   affordableParts,
   splitWrite,
   wantedParts,
@@ -64,8 +62,6 @@ export async function afterRefusal(
 ): Promise<QuotaItem> {
   // The key's budget is the same for every part.
   if (item.parts > 1 && refusal.reason !== 'budget') return elsewhere(tries, item);
-  const freed = refusal.reason === 'concurrency' ? await freePlaces(tries, item) : undefined;
-  if (freed) return freed;
   throw await tries.refusal(refusal, item);
 }
 
@@ -157,10 +153,6 @@ async function chooseFrom(tries: ReserveUnderWay, images: AccountParts): Promise
   tries.whole = whole;
   if (!isRefusal(plan)) return gathered(tries, { images, open }, plan);
   if (plan.reason === 'quota') return undefined;
-  // The first part in which calls crashed.
-  const crashed = open.find((item) => lapsedIn(tries, item).size > 0);
-  const freed = plan.reason === 'concurrency' && crashed && (await freePlaces(tries, crashed));
-  if (freed) return freed;
   throw await tries.refusal(plan, whole);
 }
 
@@ -216,22 +208,6 @@ async function gathered(
   tries.hasGathered = true;
   if (!moved) throw await contended(tries, to);
   return { ...to, available: plan.amount };
-}
-
-// Frees places of keys with a concurrency limit that crashed calls left. Must never free the place of a call that runs.
-
-const lapsedIn = ({ ports, request }: ReserveUnderWay, item: QuotaItem): ReturnType<typeof lapsedPlaces> =>
-  lapsedPlaces(item, request.need.key, ports.clock.now() / 1000);
-
-/** The part as it is then. Undefined: every place is taken by a call that runs. */
-async function freePlaces(tries: ReserveUnderWay, item: QuotaItem): Promise<QuotaItem | undefined> {
-  const { ports, request, reads } = tries;
-  const { key } = request.need;
-  const lapsed = lapsedIn(tries, item);
-  if (lapsed.size === 0) return undefined;
-  const { account, part } = item;
-  const reply = await reads.until(() => ports.quotas.freePlaces({ account, part, key, lapsed }));
-  return reply.done ? withoutPlaces(item, key, [...lapsed.keys()]) : reply.item;
 }
 
 // Splits a busy account into parts, and joins a quiet one. Must never keep a call waiting or make it fail.

@@ -5,7 +5,6 @@
  */
 import type {
   CloseWrite,
-  FreePlacesWrite,
   PartOfAccount,
   RenewWrite,
   ReserveWrite,
@@ -37,7 +36,6 @@ export interface QuotaStore {
   /** Puts an entry of amount 0 under an id that is not open, so that a late reserve with that id is refused. */
   tombstone(write: TombstoneWrite): Promise<WriteReply>;
   renew(write: RenewWrite): Promise<WriteReply>;
-  freePlaces(write: FreePlacesWrite): Promise<WriteReply>;
   /** Puts an empty item if the account has none. */
   create(account: string): Promise<void>;
   /** The parts that exist, of those below `parts`, from part 0 on. `exact`: as of one moment; else each may be a second old. */

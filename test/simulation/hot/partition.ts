@@ -54,8 +54,6 @@ export class Partition implements QuotaStore {
     });
   renew: QuotaStore['renew'] = (write) => this.#write([write], 1, () => this.#inner.renew(write));
   tombstone: QuotaStore['tombstone'] = (write) => this.#write([write], 1, () => this.#inner.tombstone(write));
-  freePlaces: QuotaStore['freePlaces'] = (write) =>
-    this.#write([write], 1, () => this.#inner.freePlaces(write));
   create: QuotaStore['create'] = (account) =>
     this.#write([{ account }], 1, () => this.#inner.create(account));
   closedAs: QuotaStore['closedAs'] = (account, id) => this.#inner.closedAs(account, id);

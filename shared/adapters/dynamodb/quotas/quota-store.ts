@@ -64,7 +64,6 @@ export function dynamoQuotaStore(client: TableClient, stack: string): QuotaStore
     // Few calls need these, so their code is loaded by those.
     tombstone: async (write) => update(write, (await entries()).tombstoneExpression(write)),
     renew: async (write) => update(write, (await entries()).renewExpression(write)),
-    freePlaces: async (write) => update(write, (await entries()).freePlacesExpression(write)),
     read: async (account, parts, exact) => (await transactions()).read(account, parts, exact),
     move: async (write) => (await transactions()).move(write),
     chargeLate: async (charge) => (await transactions()).chargeLate(charge),

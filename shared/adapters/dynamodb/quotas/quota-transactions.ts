@@ -9,7 +9,6 @@ import type {
   RateCount,
   CloseWrite,
   PartOfAccount,
-  FreePlacesWrite,
   RenewWrite,
   TombstoneWrite,
 } from '../../../billing/quota-item.ts';
@@ -31,7 +30,6 @@ import {
   entryAttribute,
   flagsAttribute,
   flagsIndex,
-  placesName,
   rateKey,
   untilIndex,
   closeExpression,
@@ -44,7 +42,6 @@ import {
   type Change,
   isNotOpen,
   isOpenAs,
-  isOpenUntil,
   type Expression,
 } from './quota-items.ts';
 import type { CloseRow } from '../../../billing/ledger-row.ts';
@@ -298,14 +295,5 @@ export function renewExpression({ id, entry, until, begins }: RenewWrite): Expre
     const begun = flagsAttribute({ ...entry, queued: undefined });
     c.set.push(`${open}[${flagsIndex}] = ${c.value('begun', begun)}`);
   }
-  return c.expression();
-}
-
-export function freePlacesExpression({ key, lapsed }: FreePlacesWrite): Expression {
-  const c = new Clauses();
-  c.conditions.push(hasItem(c));
-  for (const [id, until] of lapsed)
-    c.conditions.push(until === undefined ? isNotOpen(c, id) : isOpenUntil(c, id, until));
-  c.take.push(`${c.path(placesName(key))} ${c.value('ids', { SS: [...lapsed.keys()] })}`);
   return c.expression();
 }

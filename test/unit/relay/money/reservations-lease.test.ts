@@ -7,8 +7,6 @@ const funded = (): ReservationsRig => {
   return rig;
 };
 
-const one = { maxConcurrency: 1 };
-
 /** A call that renews its lease until it is closed. */
 async function running(rig: ReservationsRig, need = {}) {
   const reservation = await rig.reserve(need);
@@ -35,22 +33,5 @@ describe('the lease of a call', () => {
     expect(untilMs(rig, reservation.id)).toBeGreaterThan(rig.clock.now());
     await end();
     expect(rig.clock.pendingTimers).toBe(0);
-  });
-});
-
-describe('the place of a crashed call', () => {
-  it('counts until its lease ends, then goes to the next call, once', async () => {
-    const rig = funded();
-    const crashed = await rig.reserve(one);
-    await rig.clock.run(rig.clock.sleep(59_000));
-    await expect(rig.reserve(one)).rejects.toMatchObject({ message: 'refused: concurrency' });
-    await rig.clock.run(rig.clock.sleep(10_000));
-    const next = await rig.reserve(one);
-    expect(rig.item?.places.get('key1')).toEqual(new Set([next.id]));
-    await expect(rig.reserve(one)).rejects.toMatchObject({ message: 'refused: concurrency' });
-    // It was not dead: its close takes nobody else's place.
-    await rig.close(crashed, 4n);
-    expect(rig.item?.places.get('key1')).toEqual(new Set([next.id]));
-    expect(rig.item).toMatchObject({ spent: 4n, settled: 1 });
   });
 });
