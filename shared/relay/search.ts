@@ -2,19 +2,15 @@
  * Runs the web search of a `web-` call before any upstream is called. Must never fail the call, which
  * continues without results. Loaded at the first such call.
  */
-import type { SearchProvider, Clock, SearchResult } from './ports/host.ts';
-import type { SearchSettings } from '../config/settings.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
+import type { SearchResult } from './ports/host.ts';
 import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
 import { within } from './money/backoff.ts';
 import { searchTokensMax } from './money/bill.ts';
 import { TextShape } from '../billing/estimate/input-tokens.ts';
 
-interface SearchPorts {
-  clock: Clock;
-  searchProvider: (settings: SearchSettings) => SearchProvider;
-}
-
+type SearchPorts = Pick<ChatPorts, 'clock' | 'searchProvider'>;
 type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'signal' | 'states'>;
 
 export interface SearchedRequest {
@@ -151,7 +147,7 @@ function cutToTokens(text: string, tokensMax: number): string {
   return cut(text, fits);
 }
 
-/** Cleans foreign text for a query or a prompt: one line, no tags, limited length. */
+// Cleans foreign text for a query or a prompt: one line, no tags, limited length.
 
 /** Text beyond this length is ignored. */
 const readLengthMax = 20_000;

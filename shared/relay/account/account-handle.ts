@@ -9,9 +9,8 @@ import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { jsonResponse } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
-import type { Clock } from '../ports/host.ts';
-import { refusalAgeMsMax, type ConfigSource, type KeyStore } from '../ports/config-store.ts';
-import type { Log } from '../ports/telemetry.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { refusalAgeMsMax } from '../ports/config-store.ts';
 import { accountDays, readDays, usagePage } from './account-usage.ts';
 import {
   parseYuan,
@@ -41,13 +40,9 @@ import type {
 /** How far back errors are shown. */
 const errorsMs = 24 * 60 * 60_000;
 
-interface AccountPorts {
-  config: ConfigSource;
-  keys: KeyStore;
+interface AccountPorts extends Pick<ChatPorts, 'config' | 'keys' | 'clock' | 'log'> {
   accounts: AccountReader;
   refusals: Pick<RefusalCounts, 'since'>;
-  clock: Clock;
-  log: Log;
 }
 
 export const accountHandle = (ports: AccountPorts): Handle =>

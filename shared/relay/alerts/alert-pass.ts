@@ -49,20 +49,18 @@ const markOf = (name: string, atMs: number): Pick<DateCause, 'cause' | 'expires'
   expires: Math.floor((atMs + markDays * dayMs) / 1000),
 });
 
-/** Bounds how much work of one job runs at once. */
-
 const atOnceMax = 10;
 
-/** Does the work of all items, a few at once. Rejects with the first failure after its group has ended. */
+/** Does the work of all items, a few at once. Goes on after a failure and finally rejects with the first one. */
 export async function inGroups<Item>(
   items: readonly Item[],
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
-  for (let start = 0; start < items.length; start += atOnceMax) {
-    const done = await Promise.allSettled(items.slice(start, start + atOnceMax).map(work));
-    const failed = done.find((each) => each.status === 'rejected');
-    if (failed) throw failed.reason;
-  }
+  const done: PromiseSettledResult<void>[] = [];
+  for (let start = 0; start < items.length; start += atOnceMax)
+    done.push(...(await Promise.allSettled(items.slice(start, start + atOnceMax).map(work))));
+  const failed = done.find((each) => each.status === 'rejected');
+  if (failed) throw failed.reason;
 }
 
 interface AlertPassPorts extends NoticeParts {

@@ -18,29 +18,23 @@ interface BalanceWatchPorts extends NoticeParts {
   accounts: Pick<AlertAccounts, 'row' | 'alertBelow' | 'balance'>;
 }
 
-export interface BalanceWatch {
-  /** Accepts changes in any order and repeatedly. Rejects when the change needs a retry. */
-  take: (change: QuotaChange) => Promise<void>;
-  /** Looks at an account, whatever changed. */
-  look: (account: string) => Promise<void>;
-}
+export type BalanceWatch = ReturnType<typeof balanceWatch>;
 
 export const balanceCause = (account: string): string => `balance#${account}`;
 
 /** Other consumers write between read and write; each of them finishes a look. */
 const looksMax = 8;
 
-export function balanceWatch(ports: BalanceWatchPorts): BalanceWatch {
-  const look = oneAfterAnother((account) => settleMark(ports, account));
-  return {
-    look,
-    async take(change) {
-      const account = accountOfPart(change.account);
-      const limit = await ports.accounts.alertBelow(account);
-      if (limit !== undefined && isWorthALook(change, limit)) await look(account);
-    },
-  };
-}
+export const balanceWatch = (ports: BalanceWatchPorts) => ({
+  /** Looks at an account, whatever changed. */
+  look: (account: string): Promise<void> => settleMark(ports, account),
+  /** Accepts changes in any order and repeatedly. Rejects when the change needs a retry. */
+  async take(change: QuotaChange): Promise<void> {
+    const account = accountOfPart(change.account);
+    const limit = await ports.accounts.alertBelow(account);
+    if (limit !== undefined && isWorthALook(change, limit)) await settleMark(ports, account);
+  },
+});
 
 async function settleMark({ marks, accounts, ...parts }: BalanceWatchPorts, account: string): Promise<void> {
   const cause = balanceCause(account);
@@ -48,37 +42,12 @@ async function settleMark({ marks, accounts, ...parts }: BalanceWatchPorts, acco
     const seen = (await marks.marks([cause])).get(cause);
     const [row, balance] = await Promise.all([accounts.row(account), accounts.balance(account)]);
     const limit = row?.alertBelow;
-    const below = lowBalance({ balance, limit });
+    const below = lowBalance(balance, limit);
     if ((below !== undefined) === (seen?.open ?? false)) return;
     if (below) await marks.raise({ cause, seen, notice: newNotice(parts, { ...below, account }) });
     else if (seen) await marks.clear(cause, seen);
   }
   throw new StoreBusy('The mark of a balance keeps changing.');
-}
-
-/**
- * Runs at most one look an account at a time. Whoever comes while one runs shares the next one, which begins after the
- * change that it comes for.
- */
-function oneAfterAnother(look: (account: string) => Promise<void>): (account: string) => Promise<void> {
-  const running = new Map<string, Promise<void>>();
-  const next = new Map<string, Promise<void>>();
-  const start = (account: string): Promise<void> => {
-    const run = look(account).finally(() => running.delete(account));
-    running.set(account, run);
-    return run;
-  };
-  return (account) => {
-    const current = running.get(account);
-    if (!current) return start(account);
-    const waiting = next.get(account) ?? current.then(again, again);
-    function again(): Promise<void> {
-      next.delete(account);
-      return start(account);
-    }
-    next.set(account, waiting);
-    return waiting;
-  };
 }
 
 // Decides when a balance is worth a look, and when it is low. Pure; the sum over all parts counts.
@@ -107,13 +76,10 @@ const ownedBy = (item: QuotaItem): NanoYuan => item.available + reservedOf(item)
 const stepOf = ({ spent }: QuotaItem, limit: NanoYuan): bigint => (spent * stepsOfLimit) / limit;
 
 /** What to tell while the balance is below its limit; undefined: it is not. */
-export function lowBalance({
-  balance,
-  limit,
-}: {
-  balance: NanoYuan | undefined;
-  limit: NanoYuan | undefined;
-}): Pick<Notice, 'type' | 'data'> | undefined {
+export function lowBalance(
+  balance: NanoYuan | undefined,
+  limit: NanoYuan | undefined,
+): Pick<Notice, 'type' | 'data'> | undefined {
   if (limit === undefined || balance === undefined || balance >= limit) return undefined;
   return { type: 'balance.low', data: { balance: formatYuan(balance), alert_below: formatYuan(limit) } };
 }

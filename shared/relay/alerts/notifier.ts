@@ -28,35 +28,26 @@ interface NotifierPorts {
   log: Log;
 }
 
-interface Notifier {
-  /** Tries a new notice. Safe to repeat and in any order. Rejects when the store does not answer. */
-  take: (id: string) => Promise<void>;
-  /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
-  retry: () => Promise<void>;
-}
-
 /** A run begins no further try after this time; the next run goes on. */
 const runMs = 60_000;
 /** The list of those that wait is one item, read as a whole. */
 const waitingMax = 1_000;
 
-export function notifier(ports: NotifierPorts): Notifier {
-  return {
-    take: (id) => tryNotice(ports, id, false),
-    async retry() {
-      const beganMs = ports.clock.now();
-      const failures: unknown[] = [];
-      await inGroups(await ports.notices.waiting(), async (id) => {
-        if (ports.clock.now() - beganMs > runMs) return;
-        await tryNotice(ports, id, true).catch((error: unknown) => {
-          ports.log.fault(id, error);
-          failures.push(error);
-        });
+export const notifier = (ports: NotifierPorts) => ({
+  /** Tries a new notice. Safe to repeat and in any order. Rejects when the store does not answer. */
+  take: (id: string): Promise<void> => tryNotice(ports, id, false),
+  /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
+  async retry(): Promise<void> {
+    const beganMs = ports.clock.now();
+    await inGroups(await ports.notices.waiting(), async (id) => {
+      if (ports.clock.now() - beganMs > runMs) return;
+      await tryNotice(ports, id, true).catch((error: unknown) => {
+        ports.log.fault(id, error);
+        throw error;
       });
-      if (failures.length > 0) throw failures[0];
-    },
-  };
-}
+    });
+  },
+});
 
 /** @param waits whether the notice is in the list of those that wait */
 async function tryNotice(ports: NotifierPorts, id: string, waits: boolean): Promise<void> {
@@ -119,17 +110,12 @@ async function giveUp({ notices, metrics, log }: NotifierPorts, gone: StoredNoti
 
 // Whom a notice goes to, by settings, deployment and the account's row. Pure.
 
-interface ReceiverFacts {
-  settings: AlertSettings;
-  row: AlertedAccount | undefined;
-  offers: NoticeSender['offers'];
-}
-
 /** The receiver's address now; undefined: there is none (any more); a text: why it cannot be reported. */
 function targetOf(
   receiver: Receiver,
-  { settings, row, offers }: ReceiverFacts,
+  facts: { settings: AlertSettings; row: AlertedAccount | undefined; offers: NoticeSender['offers'] },
 ): NoticeTarget | string | undefined {
+  const { settings, row, offers } = facts;
   const { secret } = settings;
   if (receiver === 'topic') return offers.topic ? { kind: 'topic' } : undefined;
   if (receiver === 'customer_mail')

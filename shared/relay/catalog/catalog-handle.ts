@@ -12,21 +12,15 @@ import {
 } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
-import type { Clock } from '../ports/host.ts';
-import type { ChannelHealth } from '../ports/runtime-stores.ts';
-import { listAgeMsMax, type ConfigSource } from '../ports/config-store.ts';
-import type { Log } from '../ports/telemetry.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import { listAgeMsMax } from '../ports/config-store.ts';
 import { modelList, offeredModels, oneModel, listedCharges, offeredPlans } from './catalog-lists.ts';
 
-export interface CatalogPorts {
-  config: ConfigSource;
-  log: Log;
-  clock: Clock;
+export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock' | 'health'> {
   /** The version that `/health` reports. */
   version: string;
   /** Serves the paths of an account, which need a key. */
   account: Handle;
-  health: ChannelHealth;
 }
 
 export const catalogHandle = (ports: CatalogPorts): Handle =>

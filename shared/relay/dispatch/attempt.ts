@@ -21,7 +21,6 @@ import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call
 import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
-import type { ChatMessage } from '../../wire/canonical-call.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { SecretUnusable } from '../ports/config-store.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -425,20 +424,12 @@ export function newestOrigin({
   return newest && states.get(newest)?.origin;
 }
 
-interface CandidateStates {
-  states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
-  /** The turns whose state may not. */
-  foreign: ReadonlySet<ChatMessage>;
-  /** At least one turn's state may not go to this candidate. */
-  dropped: boolean;
-}
-
-/** The states that may go to a candidate that speaks `dialect`. */
+/** The states that may go to a candidate that speaks `dialect`. `foreign`: the turns whose state may not. */
 export function statesFor(
   candidate: Pick<Candidate, 'channel' | 'secret' | 'model'>,
   { dialect, wantsBack }: { dialect: string } & Pick<Quirks, 'wantsBack'>,
   call: Pick<ChatCall, 'states' | 'stateDropped'>,
-): CandidateStates {
+) {
   const fits = ({ origin, parts }: TurnState): boolean =>
     origin.dialect === dialect && (isOrigin(candidate, origin) || isPlain(parts, wantsBack));
   const fitting = [...call.states].filter(([, state]) => fits(state));

@@ -36,22 +36,17 @@ const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status
 const isOfAccount = ({ kind, status }: UpstreamFailure): boolean =>
   kind === 'secret' || (kind === 'status' && (status === 401 || status === 402));
 
-interface FailedAnswer {
-  /** One of the failed answers had content, so its upstream has charged. */
-  hadContent: boolean;
-  /** In what time a candidate that was not asked, because its upstream said so, may be asked again. */
-  blockedMs?: number | undefined;
-}
-
 /**
  * What a client gets when no candidate answered. It says the true cause: a rate limit if one ends by itself and nothing but
  * our account at other upstreams failed beside it, our account if every failure was of it, otherwise the last other
  * failure. Sends `x-should-retry: false` when an upstream may have charged, because SDKs retry by default. Without failures
  * all candidates are blocked.
+ * @param hadContent one of the failed answers had content, so its upstream has charged
+ * @param blockedMs in what time a candidate that was not asked, because its upstream said so, may be asked again
  */
 export function refusalOfFailures(
   failures: readonly UpstreamFailure[],
-  { hadContent, blockedMs = Infinity }: FailedAnswer,
+  { hadContent, blockedMs = Infinity }: { hadContent: boolean; blockedMs?: number | undefined },
 ): Refusal {
   const causes = failures.map(({ reason }) => reason).join(' ') || 'all_channels_cooling';
   const mayHaveCharged = hadContent || failures.some(({ kind }) => !chargedNothing.has(kind));

@@ -178,14 +178,10 @@ const harmlessKinds = new Set<UpstreamFailureKind>([
   'secret_store',
 ]);
 
-interface FailedCall {
-  /** A hash. */
-  account: string;
-  /** When this environment last saw the candidate answer. */
-  succeededMs: number | undefined;
+type FailedCall = Pick<Extract<HealthEvent, { type: 'failed' }>, 'account' | 'succeededMs'> & {
   secretChanged: boolean;
   hasPassedRelays: boolean;
-}
+};
 
 /** Undefined: the failure says nothing about the candidate. */
 export function eventOf(

@@ -4,7 +4,7 @@
  */
 import type { Clock, UpstreamTransport } from '../ports/host.ts';
 import type { SecretStore } from '../ports/config-store.ts';
-import { TransportError } from '../../upstreams/exchange.ts';
+import { TransportError, type UpstreamRequest } from '../../upstreams/exchange.ts';
 
 export interface CanarySettings {
   /** With `/v1`. */
@@ -35,7 +35,7 @@ export function canary(parts: CanaryParts, settings: CanarySettings): () => Prom
     try {
       const key = await parts.secrets.read(settings.key).catch(() => undefined);
       if (key === undefined) return { ok: false, reason: 'no_key' };
-      const reason = (await modelsFault(parts, settings, key)) ?? (await answerFault(parts, settings, key));
+      const reason = await faultOf(parts, settings, key);
       if (reason !== undefined) return { ok: false, reason };
       return { ok: true, durationMs: parts.clock.now() - startedAtMs };
     } catch (error) {
@@ -48,52 +48,34 @@ export function canary(parts: CanaryParts, settings: CanarySettings): () => Prom
 const isTimeOut = (error: unknown): boolean =>
   error instanceof TransportError && (error.kind === 'aborted' || error.fault === 'timeout');
 
-async function modelsFault(
+/** One word for what went wrong. */
+async function faultOf(
   parts: CanaryParts,
   { baseUrl, model }: CanarySettings,
   key: string,
 ): Promise<string | undefined> {
-  const { status, text } = await exchange(parts, { method: 'GET', url: `${baseUrl}/models`, key, body: '' });
-  if (status !== 200) return `models_status_${status}`;
-  return text.includes(JSON.stringify(model)) ? undefined : 'model_not_listed';
+  const list = await exchange(parts, key, { method: 'GET', url: `${baseUrl}/models`, body: '' });
+  if (list.status !== 200) return `models_status_${list.status}`;
+  if (!list.text.includes(JSON.stringify(model))) return 'model_not_listed';
+  const messages = [{ role: 'user', content: 'Say OK.' }];
+  const body = JSON.stringify({ model, messages, max_tokens: 16, stream: true });
+  const answer = await exchange(parts, key, { method: 'POST', url: `${baseUrl}/chat/completions`, body });
+  if (answer.status !== 200) return `answer_status_${answer.status}`;
+  if (answer.text.includes('"error":{')) return 'answer_failed';
+  return answer.text.includes('data: [DONE]') ? undefined : 'answer_cut';
 }
 
-async function answerFault(
-  parts: CanaryParts,
-  { baseUrl, model }: CanarySettings,
+async function exchange(
+  { transport, deadline }: CanaryParts,
   key: string,
-): Promise<string | undefined> {
-  const body = JSON.stringify({
-    model,
-    messages: [{ role: 'user', content: 'Say OK.' }],
-    max_tokens: 16,
-    stream: true,
-  });
-  const { status, text } = await exchange(parts, {
-    method: 'POST',
-    url: `${baseUrl}/chat/completions`,
-    key,
-    body,
-  });
-  if (status !== 200) return `answer_status_${status}`;
-  if (text.includes('"error":{')) return 'answer_failed';
-  return text.includes('data: [DONE]') ? undefined : 'answer_cut';
-}
-
-interface Exchange {
-  method: 'GET' | 'POST';
-  url: string;
-  key: string;
-  body: string;
-}
-
-async function exchange({ transport, deadline }: CanaryParts, { method, url, key, body }: Exchange) {
+  asked: Pick<UpstreamRequest, 'method' | 'url' | 'body'>,
+): Promise<{ status: number; text: string }> {
   const headers = {
     authorization: `Bearer ${key}`,
     'user-agent': 'relay-canary',
-    ...(method === 'POST' && { 'content-type': 'application/json' }),
+    ...(asked.method === 'POST' && { 'content-type': 'application/json' }),
   };
-  const reply = await transport.send({ method, url, headers, body, connectTimeoutMs }, deadline());
+  const reply = await transport.send({ ...asked, headers, connectTimeoutMs }, deadline());
   const decoder = new TextDecoder();
   let text = '';
   for await (const bytes of reply.body) {

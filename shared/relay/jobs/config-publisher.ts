@@ -13,7 +13,7 @@ import type { ConfigRows, ValidationResult } from '../../config/rows/read-table.
 import { unpricedModels } from '../../config/cross-checks.ts';
 import { secretsOf } from '../../config/rows/channel-row.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
-import type { Clock, Random } from '../ports/host.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 import {
   SnapshotBroken,
   type ConfigTables,
@@ -26,20 +26,22 @@ import {
   type WrittenRow,
 } from '../ports/config-store.ts';
 import type { LearnedFactsReader } from '../ports/runtime-stores.ts';
-import type { ConfigMetrics, Log } from '../ports/telemetry.ts';
-import { keyDoubts, namedModels, offeredNames, type BesideKeys } from '../../config/rows/key-row.ts';
+import type { ConfigMetrics } from '../ports/telemetry.ts';
+import {
+  keyDoubts,
+  namedModels,
+  offeredNames,
+  validateKeyRow,
+  type BesideKeys,
+} from '../../config/rows/key-row.ts';
 import { validateAccountRow } from '../../config/rows/alerted-account.ts';
-import { validateKeyRow } from '../../config/rows/key-row.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 
 /** The options are those of the deployment. */
-interface ConfigPublisherPorts extends Pick<
-  CompileOptions,
-  'local' | 'envSecrets' | 'ownHost' | 'defaultLimits'
-> {
-  clock: Clock;
-  random: Random;
-  log: Log;
+interface ConfigPublisherPorts
+  extends
+    Pick<ChatPorts, 'clock' | 'random' | 'log'>,
+    Pick<CompileOptions, 'local' | 'envSecrets' | 'ownHost' | 'defaultLimits'> {
   metrics: ConfigMetrics;
   tables: ConfigTables;
   snapshots: SnapshotStore;
@@ -85,14 +87,8 @@ async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
     const raw = await ports.tables.rows();
     const publishedAt = Math.floor(clock.now() / 1000);
     const { local, envSecrets, ownHost, defaultLimits } = ports;
-    const options = {
-      local,
-      envSecrets,
-      ownHost,
-      defaultLimits,
-      publishedAt,
-      ...(before?.rows && { earlier: before.rows }),
-    };
+    const deployed = { local, envSecrets, ownHost, defaultLimits };
+    const options = { ...deployed, publishedAt, ...(before?.rows && { earlier: before.rows }) };
     const compiled = compileSnapshot(raw, options);
     const digest = snapshots.digest(canonicalContent(compiled.snapshot, compiled.rows));
     if (newest && before?.intact && newest.digest === digest) {
@@ -157,10 +153,8 @@ async function markRows(ports: ConfigPublisherPorts, { compiled, raw, options }:
 
 // Validates newly written rows of keys and accounts, and marks them. Reads what their warnings depend on, never a table.
 
-const validations: Record<
-  WrittenRow['table'],
-  (raw: unknown, rules: { local: boolean }) => ValidationResult
-> = {
+type Validation = (raw: unknown, rules: { local: boolean }) => ValidationResult;
+const validations: Record<WrittenRow['table'], Validation> = {
   keys: validateKeyRow,
   accounts: validateAccountRow,
 };
@@ -188,10 +182,8 @@ export function rowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => Promis
     if (bad.length > 0) metrics.badRows(bad.length);
     await write(bad);
     const good = validated.filter(({ result }) => result.problem === undefined);
-    const beside = await besideOf(
-      ports,
-      good.filter(({ table }) => table === 'keys').map(({ raw }) => raw),
-    );
+    const keys = good.filter(({ table }) => table === 'keys').map(({ raw }) => raw);
+    const beside = await besideOf(ports, keys);
     await write(good.map((row) => (row.table === 'keys' ? doubted(row, beside) : row)));
   };
 }

@@ -4,30 +4,14 @@ import { changedAfterwards, grantLedgerRow, type Grant, ledgerTime } from '../..
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { AppliedGrant, GrantImage, GrantMarks, GrantStore } from '../ports/money-stores.ts';
-import type { Metrics, Log } from '../ports/telemetry.ts';
+import type { Metrics } from '../ports/telemetry.ts';
 import { Poisoned } from '../ports/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock, Random } from '../ports/host.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 
-export interface GrantApplierPorts {
-  clock: Clock;
-  random: Random;
+export interface GrantApplierPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {
   grants: GrantStore;
   metrics: Metrics;
-  log: Log;
-}
-
-export interface GrantApplier {
-  /**
-   * Applies a grant once, even when called repeatedly, and marks its row. Rejects with Poisoned when it can
-   * never be applied, otherwise with the store's error: the grant then needs a retry.
-   */
-  apply: (image: GrantImage) => Promise<void>;
-  /**
-   * Applies the grants that the table stream missed. Continues after a failure and finally rejects with the
-   * first one.
-   */
-  applyMissed: () => Promise<void>;
 }
 
 const applyBudgetMs = 5_000;
@@ -35,14 +19,23 @@ const applyBudgetMs = 5_000;
 const failuresMax = 5;
 const unusable = "cannot be applied: the account's item in quotas does not take it";
 
-export function grantApplier(ports: GrantApplierPorts): GrantApplier {
-  const apply = (image: GrantImage): Promise<void> => applyAndMark(ports, image);
+export type GrantApplier = ReturnType<typeof grantApplier>;
+
+export function grantApplier(ports: GrantApplierPorts) {
   return {
-    apply,
-    async applyMissed() {
+    /**
+     * Applies a grant once, even when called repeatedly, and marks its row. Rejects with Poisoned when it can
+     * never be applied, otherwise with the store's error: the grant then needs a retry.
+     */
+    apply: (image: GrantImage): Promise<void> => applyAndMark(ports, image),
+    /**
+     * Applies the grants that the table stream missed. Continues after a failure and finally rejects with the
+     * first one.
+     */
+    async applyMissed(): Promise<void> {
       const failures: unknown[] = [];
       for await (const image of ports.grants.unapplied()) {
-        await apply(image).catch((error: unknown) => {
+        await applyAndMark(ports, image).catch((error: unknown) => {
           if (error instanceof Poisoned) reportPoisoned(ports, image, error);
           else failures.push(error);
         });

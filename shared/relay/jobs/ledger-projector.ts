@@ -8,16 +8,13 @@ import { minuteSums } from '../../billing/daily-figures.ts';
 import { closeRowBetween, type CloseRow } from '../../billing/ledger-row.ts';
 import { imbalance } from '../../billing/quota-item.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock, Random } from '../ports/host.ts';
-import type { Metrics, Log } from '../ports/telemetry.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { Metrics } from '../ports/telemetry.ts';
 import { Poisoned } from '../ports/store-errors.ts';
 
-export interface LedgerProjectorPorts {
-  clock: Clock;
-  random: Random;
+export interface LedgerProjectorPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {
   ledger: LedgerStore;
   metrics: Metrics;
-  log: Log;
 }
 
 /** Transactions of other shards of the stream may count in the same items. */
@@ -47,15 +44,11 @@ export function ledgerProjector(
   };
 }
 
-interface PutRows {
-  /** Why rows were not put, by name. */
-  failures: ReadonlyMap<string, Error>;
-  /** The rows that were put and counted now: not those that were there. */
-  put: readonly CloseRow[];
-}
-
-/** Stops at the first group that needs a retry: order is kept. */
-async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]): Promise<PutRows> {
+/**
+ * Stops at the first group that needs a retry: order is kept. `failures`: why rows were not put, by name. `put`: those that
+ * were put and counted now, not those that were there.
+ */
+async function putAll(ports: LedgerProjectorPorts, rows: readonly CloseRow[]) {
   const failures = new Map<string, Error>();
   const put: CloseRow[] = [];
   let stopped: Error | undefined;

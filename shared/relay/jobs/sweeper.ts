@@ -1,10 +1,10 @@
 /** Closes reservations of invocations that were killed, crashed or timed out. */
-import type { SweepResult, Log, Metrics } from '../ports/telemetry.ts';
+import type { SweepResult, Metrics } from '../ports/telemetry.ts';
 import { formatYuan } from '../../billing/price.ts';
 import { closeExpired, type CloseWrite, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
 import { Poisoned } from '../ports/store-errors.ts';
 import { Backoff } from '../money/backoff.ts';
-import type { Clock, Random } from '../ports/host.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 import type {
   Lookup,
   OpenRegistry,
@@ -15,14 +15,11 @@ import type {
   QuotaChange,
 } from '../ports/money-stores.ts';
 
-interface SweeperPorts {
-  clock: Clock;
-  random: Random;
+interface SweeperPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {
   registry: OpenRegistry;
   scan: QuotaScan;
   quotas: Pick<QuotaStore, 'close'>;
   metrics: Metrics;
-  log: Log;
 }
 
 const closeBudgetMs = 2_000;
@@ -163,7 +160,7 @@ function lookupOf(item: string, entries: readonly OpenEntry[], dueSeconds: numbe
  * @param graceSeconds how long after a registered time the sweeper looks at the item
  */
 export function openWatch(
-  { clock, registry }: { clock: Clock; registry: Pick<OpenRegistry, 'register'> },
+  { clock, registry }: Pick<SweeperPorts, 'clock'> & { registry: Pick<OpenRegistry, 'register'> },
   graceSeconds: number,
 ): (changes: readonly QuotaChange[]) => Promise<void> {
   /** The registered lookups of this environment. Forgetting one costs one write. */

@@ -10,8 +10,7 @@ const shortPauseMsMax = 400;
  * the time is up.
  */
 export class Backoff {
-  readonly #clock: Clock;
-  readonly #random: Random;
+  readonly #ports: { clock: Clock; random: Random };
   readonly #untilMs: number;
   readonly #pauseMsMax: number;
   #pauseMs = firstPauseMs;
@@ -20,18 +19,15 @@ export class Backoff {
   /** Tries that the store put off. */
   throttled = 0;
 
-  constructor(
-    { clock, random }: { clock: Clock; random: Random },
-    budgetMs: number,
-    pauseMsMax = shortPauseMsMax,
-  ) {
-    this.#clock = clock;
-    this.#random = random;
+  constructor(ports: { clock: Clock; random: Random }, budgetMs: number, pauseMsMax = shortPauseMsMax) {
+    const { clock } = ports;
+    this.#ports = ports;
     this.#untilMs = clock.now() + budgetMs;
     this.#pauseMsMax = pauseMsMax;
   }
 
   async until<T>(write: () => Promise<T>): Promise<T> {
+    const { clock, random } = this.#ports;
     for (;;) {
       try {
         return await write();
@@ -41,19 +37,16 @@ export class Backoff {
         if (unknown) this.unknowns += 1;
         else this.throttled += 1;
         // Full jitter: writers that collided must not retry at the same time.
-        const pauseMs = Math.ceil(this.#pauseMs * this.#random.next());
-        if (this.#clock.now() + pauseMs >= this.#untilMs)
-          throw unknown ? error : new StoreUnavailable('busy');
-        await this.#clock.sleep(pauseMs);
+        const pauseMs = Math.ceil(this.#pauseMs * random.next());
+        if (clock.now() + pauseMs >= this.#untilMs) throw unknown ? error : new StoreUnavailable('busy');
+        await clock.sleep(pauseMs);
         this.#pauseMs = Math.min(this.#pauseMsMax, this.#pauseMs * 2);
       }
     }
   }
 }
 
-/**
- * The result of a work, or `late` when the time is up or the signal aborts before. The work itself goes on.
- */
+/** The result of a work, or `late` when the time is up or the signal aborts before. The work itself goes on. */
 export async function within<Result, Late>(
   clock: Clock,
   ms: number,

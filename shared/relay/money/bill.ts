@@ -34,7 +34,7 @@ import type { ChatCall, DispatchReport } from '../call/call.ts';
 import { callTo, outputLimit, ruleLimitsOf } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';
 import type { Refusal } from '../http/refusal.ts';
-import type { Clock, Inflate } from '../ports/host.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { CallBudget, Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 
@@ -59,17 +59,14 @@ export interface BillReport {
   exceeded?: string;
 }
 
-interface BillPorts {
-  clock: Clock;
-  inflate: Inflate;
-}
+type BillPorts = Pick<ChatPorts, 'clock' | 'inflate'>;
 
 /** Of each model that may answer, the first one first. */
 type Costs = readonly [CallCost, ...CallCost[]];
 
 interface BillParts {
   reservations: Reservations;
-  clock: Clock;
+  clock: BillPorts['clock'];
   call: BillableCall;
   costs: Costs;
   /** Undefined: a free call of a key without limits. */

@@ -3,19 +3,11 @@ import type { NanoYuan } from '../../billing/price.ts';
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { CallPayment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
-import type { Clock, Random } from '../ports/host.ts';
-import type { BudgetCounter, KeyCounters } from '../ports/runtime-stores.ts';
-import type { QuotaStore } from '../ports/money-stores.ts';
-import type { Log } from '../ports/telemetry.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { BudgetCounter } from '../ports/runtime-stores.ts';
 import type { Backoff } from './backoff.ts';
 
-export interface ReservationsPorts {
-  clock: Clock;
-  random: Random;
-  quotas: QuotaStore;
-  counters: KeyCounters;
-  log: Log;
-}
+export type ReservationsPorts = Pick<ChatPorts, 'clock' | 'random' | 'quotas' | 'counters' | 'log'>;
 
 /** A key's budget in the period of a call. */
 export interface CallBudget {
@@ -58,9 +50,7 @@ export interface Reservation {
   rateCount?: number | undefined;
   /** The part after the reserve. Undefined: the reply was lost, and a repeat found the entry. */
   item: QuotaItem | undefined;
-  /**
-   * Number of tries of this reserve that may still be in flight. They must not reopen the id after the call.
-   */
+  /** Number of tries of this reserve that may still be in flight. They must not reopen the id after the call. */
   triesInFlight: number;
   /** When the host ends the call, in epoch milliseconds: until then the close is repeated. */
   hostDeadlineMs: number;

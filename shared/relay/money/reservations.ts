@@ -87,7 +87,7 @@ export class Reservations {
     if (again) throw await again;
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
-    const tries = new ReserveTries(request, { ports: this.#ports, guesses: this.#guesses, mustWait });
+    const tries = new ReserveTries(this.#ports, request, { guesses: this.#guesses, mustWait });
     try {
       const reservation = await tries.run();
       return { ...reservation, besides: this.#splitIfBusy(reservation, tries) };
@@ -129,9 +129,7 @@ export class Reservations {
     }
   }
 
-  /**
-   * Closes a reservation. Repeated calls close it once. Logs all fields of a close that cannot be written.
-   */
+  /** Closes a reservation. Repeated calls close it once. Logs all fields of a close that cannot be written. */
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
     const { account, part, id, entry } = reservation;
     const rateTokens = reservation.countsTokens ? closeRecord.completion_tokens : undefined;
@@ -264,17 +262,11 @@ const settleBudgetMs = 4_000;
 export const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
   deadlineMs + settleBudgetMs;
 
-interface ReserveTriesParts {
-  ports: ReservationsPorts;
-  guesses: QuotaGuesses;
-  /** A settle of the account waits because the store is throttled: reserves wait too. */
-  mustWait: () => boolean;
-}
-
 class ReserveTries implements ReserveUnderWay {
   readonly request: ReservationRequest;
   readonly ports: ReservationsPorts;
-  readonly #of: ReserveTriesParts;
+  readonly #guesses: QuotaGuesses;
+  readonly #mustWait: () => boolean;
   /** Of the reserve's own writes. */
   readonly backoff: Backoff;
   readonly reads: Backoff;
@@ -287,11 +279,16 @@ class ReserveTries implements ReserveUnderWay {
   hold: BudgetHold | undefined;
   #writes = 0;
 
-  constructor(request: ReservationRequest, of: ReserveTriesParts) {
-    this.request = request;
-    this.#of = of;
-    const { ports } = of;
+  /** @param mustWait whether a settle of the account waits because the store is throttled: reserves wait too */
+  constructor(
+    ports: ReservationsPorts,
+    request: ReservationRequest,
+    { guesses, mustWait }: { guesses: QuotaGuesses; mustWait: () => boolean },
+  ) {
     this.ports = ports;
+    this.request = request;
+    this.#guesses = guesses;
+    this.#mustWait = mustWait;
     this.backoff = new Backoff(ports, reserveBudgetMs);
     this.reads = new Backoff(ports, reserveBudgetMs);
     this.endMs = Math.min(ports.clock.now() + leaseMs, request.deadlineMs);
@@ -325,7 +322,7 @@ class ReserveTries implements ReserveUnderWay {
       this.part = item.part;
       this.#writes += 1;
       const reply = await this.backoff.until(() => this.#send(write));
-      if (reply.item) this.#of.guesses.saw(reply.item);
+      if (reply.item) this.#guesses.saw(reply.item);
       if (reply.done) return this.#reservation({ entry: write.entry, payment, item: reply.item, rateCount });
       // Refused, but the id is open: an earlier try, whose reply was lost, was applied.
       const applied = reply.item?.open.get(need.id);
@@ -338,12 +335,12 @@ class ReserveTries implements ReserveUnderWay {
   }
 
   sawSums(sums: QuotaItem, parts: number): void {
-    this.#of.guesses.sawSums(sums, parts);
+    this.#guesses.sawSums(sums, parts);
   }
 
   roomyNeed({ parts }: Pick<QuotaItem, 'parts'>): ReserveNeed {
     const { need, account } = this.request;
-    return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.#of.guesses.of(account).plan) };
+    return parts === 1 ? need : { ...need, slots: roomySlots(need.slots, this.#guesses.of(account).plan) };
   }
 
   async #openBudget(): Promise<void> {
@@ -354,7 +351,7 @@ class ReserveTries implements ReserveUnderWay {
   }
 
   guessOn(parts?: number): QuotaItem {
-    const sums = this.#of.guesses.of(this.request.account, parts);
+    const sums = this.#guesses.of(this.request.account, parts);
     if (sums.parts === 1) return sums;
     const { need } = this.request;
     // A part without a share in a slot may have got room from another one.
@@ -363,7 +360,7 @@ class ReserveTries implements ReserveUnderWay {
   }
 
   async refusal(refusal: ReserveRefusal, whole: QuotaItem): Promise<Refusal> {
-    if (isOfAccount(refusal)) this.#of.guesses.sawRefusal(whole, refusal.reason === 'open_entries');
+    if (isOfAccount(refusal)) this.#guesses.sawRefusal(whole, refusal.reason === 'open_entries');
     if (refusal.reason === 'budget') refusal.isShared = this.hold?.isShared === true;
     return this.request.refused(refusal, whole);
   }
@@ -376,7 +373,7 @@ class ReserveTries implements ReserveUnderWay {
         headers: { 'retry-after': '1' },
         reason: 'reserve_out_of_time',
       });
-    if (this.#of.mustWait()) throw new StoreBusy('settles go first');
+    if (this.#mustWait()) throw new StoreBusy('settles go first');
     return this.ports.quotas.reserve(write);
   }
 
@@ -459,17 +456,11 @@ interface Guess {
   item: QuotaItem;
   /** When the counts of plan slots and the rate minutes were seen. */
   countsMs: number;
-  refused?: RefusedSums | undefined;
-}
-
-interface RefusedSums {
-  seenMs: number;
-  /** The sums of the account at that time. */
-  item: QuotaItem;
-  /** A place was missing, which is free in a moment; else money, or room in a minute. */
-  passing: boolean;
-  /** The next calls are refused by these sums. */
-  holds: boolean;
+  /**
+   * The sums at a refusal. `passing`: a place was missing, which is free in a moment; else money, or room in a minute.
+   * `holds`: the next calls are refused by them.
+   */
+  refused?: { seenMs: number; item: QuotaItem; passing: boolean; holds: boolean } | undefined;
 }
 
 /**

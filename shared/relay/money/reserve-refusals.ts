@@ -34,18 +34,16 @@ export function reserveRefusal(refused: RefusedReserve): Refusal {
   if (reason.reason === 'quota') return quotaRefusal(refused, reason);
   if (reason.reason === 'reserved') return reservedRefusal(reason);
   if (reason.reason === 'budget') return budgetRefusal(refused, reason);
-  return limitRefusal({ key: call.key, need, reason: reason.reason, nowMs });
+  return limitRefusal(call.key, { need, reason: reason.reason, nowMs });
 }
 
-interface RefusedLimit {
-  key: ChatCall['key'];
-  /** Absent: the limit is the key's own. */
-  need?: ReserveNeed;
-  reason: Exclude<ReserveRefusal['reason'], 'quota' | 'reserved' | 'budget'>;
-  nowMs: number;
-}
+type Limit = Exclude<ReserveRefusal['reason'], 'quota' | 'reserved' | 'budget'>;
 
-export function limitRefusal({ key, need, reason, nowMs }: RefusedLimit): Refusal {
+/** @param need absent: the limit is the key's own */
+export function limitRefusal(
+  key: ChatCall['key'],
+  { reason, nowMs, need }: { reason: Limit; nowMs: number; need?: ReserveNeed },
+): Refusal {
   const isOfMinute = reason !== 'concurrency' && reason !== 'open_entries';
   const seconds = isOfMinute ? secondsOfMinuteLeft(nowMs) : 1;
   const ofRate = reason === 'rate' && key.rpm !== undefined ? rateHeaders(key.rpm, 0, nowMs) : {};
@@ -64,13 +62,14 @@ export function limitRefusal({ key, need, reason, nowMs }: RefusedLimit): Refusa
   });
 }
 
+type ShortOfMoney = Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }>;
 const soon = { 'retry-after': '1' };
 const never = { 'x-should-retry': 'false' };
 
 /** The message contains the balance, the need, the state of the plan, and the contact. */
 function quotaRefusal(
   { call, need, item }: RefusedReserve,
-  { available, need: amount }: Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }>,
+  { available, need: amount }: ShortOfMoney,
 ): Refusal {
   const { contact } = call.snapshot.settings;
   const plan = need.slots.map(
@@ -117,10 +116,7 @@ const unknownContent = (path: string): Refusal =>
   );
 
 /** Running calls settle within seconds, so the client's own retry is the right answer. */
-function reservedRefusal({
-  available,
-  need,
-}: Extract<ReserveRefusal, { reason: 'quota' | 'reserved' }>): Refusal {
+function reservedRefusal({ available, need }: ShortOfMoney): Refusal {
   const message =
     `This request needs ${formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
     'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';

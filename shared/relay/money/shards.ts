@@ -215,19 +215,13 @@ async function gathered(
 const partsMax = 64;
 const triesMax = 2;
 
-interface SplitRequest {
-  /** The part as a reserve returned it. */
-  item: QuotaItem;
-  /** Its slots have the limits of plan slots. */
-  need: Pick<ReserveNeed, 'slots'>;
-  /** The store put the reserve off. */
-  throttled: boolean;
-}
-
-/** Splits the account to the number of parts that its traffic needs. If others change it meanwhile, tries once more. */
+/**
+ * Splits the account to the number of parts that its traffic needs. If others change it meanwhile, tries once more.
+ * @param item the part as a reserve returned it, which the store put off if `throttled`
+ */
 export async function split(
   ports: ReservationsPorts,
-  { item, need, throttled }: SplitRequest,
+  { item, need, throttled }: { item: QuotaItem; need: Pick<ReserveNeed, 'slots'>; throttled: boolean },
 ): Promise<void> {
   const { quotas, clock, log } = ports;
   const { account, parts } = item;

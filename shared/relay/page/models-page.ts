@@ -17,24 +17,17 @@ import { snippets } from './page-snippets.ts';
 
 /** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
+  const headers = { vary: 'accept', 'x-content-type-options': 'nosniff' };
   if (!accept.includes('text/html'))
-    return {
-      body: pageText(facts),
-      headers: {
-        'content-type': 'text/plain; charset=utf-8',
-        vary: 'accept',
-        'x-content-type-options': 'nosniff',
-      },
-    };
+    return { body: pageText(facts), headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' } };
   return {
     body: pageHtml(facts),
     headers: {
+      ...headers,
       'content-type': 'text/html; charset=utf-8',
       // Only the page's own style and script may load or run, even if a table row contains markup.
       'content-security-policy': `default-src 'none'; script-src 'self'; style-src '${pageStyleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'`,
       'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-      vary: 'accept',
     },
   };
 }
@@ -68,14 +61,15 @@ ${foot(facts)}`;
 const headline = (count: number): string =>
   count > 1 ? `${count.toLocaleString('en-US')} models, one API` : 'LLM relay';
 
+const closedWords = 'The relay is closed at the moment: calls are refused.';
+
 function noticeList({ relayClosed, notices, timeZone }: PageFacts): string {
   const shown = notices.map(({ text, until, models }) => {
     const about = models === null ? '' : `<p>${models.map(code).join(' ')}</p>`;
     const end = until === null ? '' : ` <small>until ${escaped(dateWords(until * 1000, timeZone))}</small>`;
     return `<li>${ownDirection(text)}${end}${about}</li>`;
   });
-  const closed = relayClosed ? ['<li>The relay is closed at the moment: calls are refused.</li>'] : [];
-  const all = [...closed, ...shown];
+  const all = [...(relayClosed ? [`<li>${closedWords}</li>`] : []), ...shown];
   return all.length === 0 ? '' : `<ul class="notices" aria-label="Notices">${all.join('\n')}</ul>`;
 }
 
@@ -205,13 +199,12 @@ function pageText(facts: PageFacts): string {
 }
 
 function noticeLines({ relayClosed, notices, timeZone }: PageFacts): string[] {
-  const closed = relayClosed ? ['The relay is closed at the moment: calls are refused.'] : [];
   const shown = notices.map(({ text, until, models }) => {
     const about = models === null ? '' : ` (${models.join(', ')})`;
     const end = until === null ? '' : ` Until ${dateWords(until * 1000, timeZone)}.`;
     return `* ${text}${about}${end}`;
   });
-  return [...closed, ...shown].flatMap((line) => ['', line]);
+  return [...(relayClosed ? [closedWords] : []), ...shown].flatMap((line) => ['', line]);
 }
 
 function modelLines(facts: PageFacts): string[] {

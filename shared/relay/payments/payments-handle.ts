@@ -9,7 +9,8 @@ import type { Handle, RelayRequest } from '../http/http.ts';
 import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { jsonResponse, refuse } from '../http/refusal.ts';
-import type { ConfigSource, SecretStore } from '../ports/config-store.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { SecretStore } from '../ports/config-store.ts';
 import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
 import {
   parseReference,
@@ -22,14 +23,13 @@ import {
   paymentChange,
   type PaymentChange,
 } from '../../billing/payments.ts';
-import type { Hmac, Clock, Random } from '../ports/host.ts';
+import type { Hmac } from '../ports/host.ts';
 import type { PaymentStore } from '../ports/money-stores.ts';
 import { Backoff } from '../money/backoff.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
-import type { Log, Metrics } from '../ports/telemetry.ts';
+import type { Metrics } from '../ports/telemetry.ts';
 
-interface PaymentsPorts extends RecordPorts {
-  config: ConfigSource;
+interface PaymentsPorts extends RecordPorts, Pick<ChatPorts, 'config'> {
   hmac: Hmac;
   secrets: Pick<SecretStore, 'read'>;
 }
@@ -145,11 +145,8 @@ async function referenceOf(
 // Records a fact about a payment, with the grants that follow from it. Safe to repeat, and to run at once with others
 // for the same payment.
 
-interface RecordPorts {
+interface RecordPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {
   payments: PaymentStore;
-  clock: Clock;
-  random: Random;
-  log: Log;
   metrics: Metrics;
 }
 

@@ -143,29 +143,30 @@ const toleranceSeconds = 300;
 /** While secrets are rotated Stripe sends one signature for each. */
 const signaturesMax = 10;
 
-interface SignedBody {
-  header: string | undefined;
-  body: Uint8Array;
-  /** References of the secrets of which one must have signed. */
-  secrets: readonly string[];
-  nowMs: number;
-}
-
 interface SignaturePorts {
   hmac: Hmac;
   secrets: Pick<SecretStore, 'read'>;
 }
 
-/** Throws InvalidRequest, or StoreUnavailable when a secret that could be the right one cannot be read. */
-export async function checkSignature(ports: SignaturePorts, signed: SignedBody): Promise<void> {
-  const { time, signatures } = parseHeader(signed.header ?? '');
-  if (Math.abs(signed.nowMs / 1000 - Number(time)) > toleranceSeconds)
+/**
+ * Throws InvalidRequest, or StoreUnavailable when a secret that could be the right one cannot be read.
+ * @param secrets references of those of which one must have signed
+ */
+export async function checkSignature(
+  ports: SignaturePorts,
+  {
+    header = '',
+    body,
+    secrets,
+    nowMs,
+  }: { header: string | undefined; body: Uint8Array; secrets: readonly string[]; nowMs: number },
+): Promise<void> {
+  const { time, signatures } = parseHeader(header);
+  if (Math.abs(nowMs / 1000 - Number(time)) > toleranceSeconds)
     throw refused(`The signature is more than ${toleranceSeconds} seconds old, or from the future.`);
   const head = new TextEncoder().encode(`${time}.`);
-  const message = new Uint8Array(head.length + signed.body.length);
-  message.set(head);
-  message.set(signed.body, head.length);
-  if (!(await isSigned(ports, signed.secrets, { message, signatures })))
+  const message = new Uint8Array([...head, ...body]);
+  if (!(await isSigned(ports, secrets, { message, signatures })))
     throw refused('No signature is by a secret of this endpoint: compare the setting payments with Stripe.');
 }
 

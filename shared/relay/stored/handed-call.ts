@@ -39,6 +39,7 @@ export function handedCall(call: ChatCall, body: unknown, reservation: Reservati
 /** Undefined: the response is answered. */
 export const callIn = ({ body }: Pick<StoredResponse, 'body'>): HandedCall | undefined =>
   body.request as HandedCall | undefined;
+
 export function waitingIn({ head, body }: StoredResponse): Waiting | undefined {
   const handed = callIn({ body })?.reservation;
   return handed && { account: head.account, id: requestIdOf(head.id), handed };

@@ -43,8 +43,11 @@ export const noSuchResponse = (id: string): Refusal =>
   refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
 
 /** A call of the store that is safe to repeat. Throws StoreUnavailable. */
-export const retried = <T>(ports: Pick<ReadPorts, 'clock' | 'random'>, call: () => Promise<T>): Promise<T> =>
-  new Backoff(ports, storeMsMax).until(call);
+export const retried = <T>(
+  ports: Pick<ReadPorts, 'clock' | 'random'>,
+  call: () => Promise<T>,
+  ms = storeMsMax,
+): Promise<T> => new Backoff(ports, ms).until(call);
 
 const nowSeconds = ({ clock }: Pick<ReadPorts, 'clock'>): number => Math.floor(clock.now() / 1000);
 
@@ -174,7 +177,11 @@ export async function countRead(ports: CountPorts, { key }: Pick<ChatCall, 'key'
   const { rpm } = key;
   if (rpm === undefined) return;
   const minute = minuteOf(ports);
-  const count = await counted(ports, () => ports.counters.countCall(counterKey(key), minute, rpm));
+  const count = await retried(
+    ports,
+    () => ports.counters.countCall(counterKey(key), minute, rpm),
+    countMsMax,
+  );
   if (count === undefined) throw await refusedFor(ports, key, 'rate');
 }
 
@@ -192,23 +199,20 @@ export async function amongReads<T>(
   const { counters, log } = ports;
   const minute = minuteOf(ports);
   const counter = { key: counterKey(key), period: `reads-${minute}`, expires: (minute + 5) * 60 };
-  const held = await counted(ports, () => counters.hold({ ...counter, name: requestId }, 1n, BigInt(most)));
+  const hold = { ...counter, name: requestId };
+  const held = await retried(ports, () => counters.hold(hold, 1n, BigInt(most)), countMsMax);
   if (!held.done) throw await refusedFor(ports, key, 'concurrency');
   try {
     return await read();
   } finally {
-    await counted(ports, () => counters.change(counter, { used: -1n, running: -1 })).catch((error: unknown) =>
-      log.fault(requestId, error),
-    );
+    const freed = retried(ports, () => counters.change(counter, { used: -1n, running: -1 }), countMsMax);
+    await freed.catch((error: unknown) => log.fault(requestId, error));
   }
 }
 
 const minuteOf = ({ clock }: CountPorts): number => Math.floor(clock.now() / 60_000);
 
-const counted = <T>(ports: CountPorts, write: () => Promise<T>): Promise<T> =>
-  new Backoff(ports, countMsMax).until(write);
-
 async function refusedFor({ clock }: CountPorts, key: ChatCall['key'], reason: 'rate' | 'concurrency') {
   const { limitRefusal } = await import('../money/reserve-refusals.ts');
-  return limitRefusal({ key, reason, nowMs: clock.now() });
+  return limitRefusal(key, { reason, nowMs: clock.now() });
 }

@@ -23,9 +23,7 @@ import {
 } from '../ports/stored.ts';
 import type { AnswerRecorder } from '../answer/answer.ts';
 import { requestIdOf } from './handed-call.ts';
-import type { Clock } from '../ports/host.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
-import type { Log } from '../ports/telemetry.ts';
 import { endMark, eventsKept } from './reads.ts';
 
 /** How long the end of an answer is tried to be written. */
@@ -162,30 +160,26 @@ interface WatchedRun {
   hostEnds?: AbortSignal | undefined;
 }
 
-type WatchPorts = Pick<ChatPorts, 'clock' | 'log' | 'stored'>;
-
 export class RunWatch {
-  readonly #ports: WatchPorts;
+  readonly #ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>;
   readonly #of: WatchedRun;
   readonly #stop = new AbortController();
   readonly #over = new AbortController();
   #renewedMs: number;
+  /** The end of the claim, in Unix seconds. */
+  until: number;
   /** Aborts when the run is to stop. */
   readonly signal = this.#stop.signal;
   reason: StopReason | undefined;
 
-  constructor(ports: WatchPorts, of: WatchedRun) {
+  constructor(ports: Pick<ChatPorts, 'clock' | 'log' | 'stored'>, of: WatchedRun) {
     this.#ports = ports;
-    this.#of = { ...of };
+    this.#of = of;
+    this.until = of.until;
     this.#renewedMs = ports.clock.now();
     const { hostEnds } = of;
     if (hostEnds?.aborted) this.#end('deadline');
     hostEnds?.addEventListener('abort', () => this.#end('deadline'), { signal: this.#over.signal });
-  }
-
-  /** The end of the claim, in Unix seconds. */
-  get until(): number {
-    return this.#of.until;
   }
 
   /** Whether readers count on the run, by its own clock. */
@@ -216,14 +210,14 @@ export class RunWatch {
 
   /** Looks once. A store that does not answer is asked again a second later. */
   async look(): Promise<void> {
+    const { run } = this.#of;
     try {
       const head = await this.#head();
       if (!head) this.#end('deleted');
       else if (head.status === 'cancelled') this.#end('cancelled');
-      else if (head.status !== 'in_progress' || head.background?.run !== this.#of.run.run) this.#end('dead');
+      else if (head.status !== 'in_progress' || head.background?.run !== run.run) this.#end('dead');
     } catch (error) {
-      if (!(error instanceof StoreUnavailable || error instanceof StoreBusy))
-        this.#ports.log.fault(requestIdOf(this.#of.run.id), error);
+      if (!mayPass(error)) this.#ports.log.fault(requestIdOf(run.id), error);
     }
   }
 
@@ -236,7 +230,7 @@ export class RunWatch {
     const until = Math.floor(nowMs / 1000) + claimSeconds;
     const head = await stored.runs.renew(run, until);
     if (head?.status === 'in_progress') {
-      this.#of.until = until;
+      this.until = until;
       this.#renewedMs = nowMs;
     }
     return head;
@@ -249,6 +243,9 @@ export class RunWatch {
     this.#stop.abort(reason);
   }
 }
+
+/** The store does not answer now. */
+const mayPass = (error: unknown): boolean => error instanceof StoreUnavailable || error instanceof StoreBusy;
 
 /**
  * Keeps the events of a background response while it runs, in batches, for whoever follows it. Must never fail the run,
@@ -273,7 +270,7 @@ interface WrittenEvents {
   mayWrite: () => boolean;
 }
 
-type WriterPorts = { clock: Clock; log: Log; events: EventLog };
+type WriterPorts = Pick<ChatPorts, 'clock' | 'log'> & { events: EventLog };
 
 export class EventWriter {
   readonly #ports: WriterPorts;
@@ -361,7 +358,7 @@ export class EventWriter {
         this.#kept = batch.from + batch.frames.filter((frame) => frame !== endMark).length;
         return;
       } catch (error) {
-        if (!(error instanceof StoreUnavailable || error instanceof StoreBusy)) {
+        if (!mayPass(error)) {
           log.fault(id, error);
           return this.#break();
         }

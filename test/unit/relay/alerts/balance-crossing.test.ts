@@ -36,7 +36,7 @@ describe('a balance is low', () => {
     ['not without a limit', -1n, undefined, false],
     ['not before the account was used', undefined, limit, false],
   ])('%s', (_, balance, alertBelow, expected) => {
-    expect(lowBalance({ balance, limit: alertBelow }) !== undefined).toBe(expected);
+    expect(lowBalance(balance, alertBelow) !== undefined).toBe(expected);
   });
 });
 
