@@ -1,15 +1,12 @@
 /** All pages, in the order of the navigation. Of two paths that fit, the one that was registered first answers. */
 import type { Routes } from '../visit/visit.ts';
 import { auditPages } from './audit.ts';
-import { channelFormPages } from './channel-forms.ts';
 import { channelPages } from './channels.ts';
 import { chargePages } from './charges.ts';
 import { customerFormPages } from './customer-forms.ts';
 import { customerPage } from './customer.ts';
 import { customerPages } from './customers.ts';
-import { grantFormPage } from './grants.ts';
 import { keyPages } from './keys.ts';
-import { leakedKeyPages } from './leaked-key.ts';
 import { overviewPages } from './overview.ts';
 import { requestPages } from './requests.ts';
 import { statementPages } from './statements.ts';
@@ -19,12 +16,9 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   overviewPages,
   customerPages,
   customerFormPages,
-  grantFormPage,
   customerPage,
   keyPages,
-  leakedKeyPages,
   channelPages,
-  channelFormPages,
   chargePages,
   requestPages,
   statementPages,

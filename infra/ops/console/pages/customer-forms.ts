@@ -1,4 +1,4 @@
-/** What is done to a customer: made, given a key or a plan, edited, closed; by the plans of the commands of the same names. */
+/** What is done to a customer: made, topped up, given a key or a plan, edited, closed; by the plans of the commands of the same names. */
 import {
   planSetPlan,
   planCloseAccount,
@@ -24,6 +24,7 @@ import {
 } from '../layout/form.ts';
 import { lead } from '../layout/frame.ts';
 import {
+  appliedWaitMs,
   customerPath,
   formPage,
   proposed,
@@ -32,10 +33,12 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { appliedWaitMs } from './grants.ts';
+import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
 
 export function customerFormPages(routes: Routes): void {
   routes.form('/customers-new', { page: newPage, propose: proposeNew });
+  routes.form('/customers/:account/grant', { page: grantPage, propose: proposeGrant });
   routes.form('/customers/:account/plan', { page: planPage, propose: proposePlan });
   routes.form('/customers/:account/keys/new', { page: keyPage, propose: proposeKey });
   routes.form('/customers/:account/edit', { page: editPage, propose: proposeEdit });
@@ -43,7 +46,7 @@ export function customerFormPages(routes: Routes): void {
 }
 
 /** A form of one customer leads back to it. */
-export const ofCustomer = ({ part }: Visit) => {
+const ofCustomer = ({ part }: Visit) => {
   const account = part('account');
   return { above: [[customerPath(account), account]] as const, cancel: customerPath(account) };
 };
@@ -293,5 +296,50 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
     verb: 'Close it',
     grave: true,
     said: () => ({ lines: closedLines(plan) }),
+  });
+}
+
+const grantPage = formPage((visit, tried) => ({
+  ...ofCustomer(visit),
+  title: 'Top up',
+  fields: [
+    {
+      name: 'amount',
+      label: 'Amount, yuan',
+      input: 'decimal',
+      required: true,
+      placeholder: '50',
+      value: visit.query('amount'),
+      help: 'At most 9 decimals. Below 0 is a correction.',
+    },
+    {
+      name: 'reason',
+      label: 'Reason',
+      help: 'The customer sees it in their usage.',
+      placeholder: 'paid by card',
+      value: visit.query('reason'),
+    },
+    {
+      name: 'id',
+      label: '',
+      kind: 'hidden',
+      // Made with the form, or by the page that led here: a form that is sent twice grants once.
+      value:
+        tried?.fields['id'] ||
+        visit.query('id') ||
+        `${isoTime(visit.nowMs).replaceAll(/[-:]/g, '')}-${visit.ports.random.hex(4)}`,
+    },
+  ],
+}));
+
+async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
+  const account = part('account');
+  const input = { account, amount: field('amount'), reason: typed(field('reason')), id: typed(field('id')) };
+  const plan = await planGrantAmount(ports, input);
+  const path = customerPath(account);
+  return proposed(plan, { title: `Top up ${account}`, back: path, verb: 'Grant it' }, async (onProgress) => {
+    onProgress('written; the relay applies it');
+    const made = await carryOutGrant(ports, plan, appliedWaitMs);
+    return { ...grantSaid(plan, made), next: [[path, `To ${account}`]] };
   });
 }

@@ -8,12 +8,11 @@ import {
 } from '../../../../shared/operate/customers/customer-view.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, shownValue, type Markup } from '../../markup.ts';
-import { counted, grouped, percent, written, yuan } from '../layout/figures.ts';
+import { counted, grouped, percent, written, yuan, writtenTime } from '../layout/figures.ts';
 import { emptyBox, emptyState, warnings, type Page } from '../layout/frame.ts';
 import { callsPlot, chargedPlot } from '../layout/plot.ts';
-import { facts, figureColumns, head, table, tiles } from '../layout/table.ts';
+import { facts, figureColumns, head, table, tiles, badge, column, number, wide } from '../layout/table.ts';
 import { customerPath, unlessReading, type Routes, type Visit } from '../visit/visit.ts';
-import { grantTable } from './grants.ts';
 import { keyTable } from './keys.ts';
 
 export function customerPage(routes: Routes): void {
@@ -128,3 +127,21 @@ const modelColumns = [
   head('Model', ({ model }: ModelUse) => model),
   ...figureColumns<ModelUse>((row) => row.figures, 'calls', 'failed', 'input', 'cached', 'output', 'charged'),
 ];
+
+const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
+  html`${table(grants, {
+    caption: 'Grants',
+    markOf: ({ problem }) => (problem === undefined ? undefined : 'bad'),
+    empty: emptyState('No grant yet', 'A balance begins with a top-up.'),
+    columns: [
+      head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
+      number('Amount', ({ amount }) => html`${amount}<span class="unit">¥</span>`, {
+        sortBy: ({ amount }) => amount,
+      }),
+      column('Applied', ({ applied, problem }) => {
+        if (problem !== undefined) return html`${badge('not used', 'bad')} ${wide(problem)}`;
+        return applied === undefined ? badge('waits', 'warning') : writtenTime(applied, nowMs);
+      }),
+    ],
+  })}
+  ${!hasAllGrants && html`<p class="soft">The newest ${grants.length}; the statement has all of a month.</p>`}`;

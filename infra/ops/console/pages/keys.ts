@@ -1,4 +1,4 @@
-/** Keys: found by customer, hint or hash, checked, rotated, disabled. Nothing of a key but its hint and hash is stored. */
+/** Keys: found by customer, hint or hash, checked, rotated, disabled, and what follows from a leak. Nothing of a key but its hint and hash is stored. */
 import { shownHash } from '../../../../shared/config/rows/key-row.ts';
 import { checkKey, findKey, findKeys, type KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import {
@@ -7,10 +7,10 @@ import {
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { counted, writtenTime } from '../layout/figures.ts';
-import { search } from '../layout/form.ts';
+import { counted, writtenTime, grouped } from '../layout/figures.ts';
+import { search, choiceField } from '../layout/form.ts';
 import { emptyState, lead, type Page } from '../layout/frame.ts';
-import { actions, badge, column, cut, head, pager, table } from '../layout/table.ts';
+import { actions, badge, column, cut, head, pager, table, figureColumns } from '../layout/table.ts';
 import {
   customerLink,
   formPage,
@@ -21,7 +21,23 @@ import {
   type Proposal,
   type Routes,
   type Visit,
+  customerPath,
+  type Outcome,
 } from '../visit/visit.ts';
+import { formatYuan } from '../../../../shared/billing/price.ts';
+import {
+  viewKeyUse,
+  carryOutLeakedKey,
+  planLeakedKey,
+  leakedMessage,
+  leakedRefund,
+  type KeyUse,
+  type LeakedKeyMade,
+  type LeakedKeyPlan,
+  type LeakedRefund,
+} from '../../../../shared/operate/keys/leaked-key.ts';
+import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
 
 const pageRows = 100;
 
@@ -30,6 +46,7 @@ export function keyPages(routes: Routes): void {
   routes.form('/keys/check', { page: checkPage, propose: proposeCheck, reads: true });
   routes.form('/keys/:hash/disable', { page: disablePage, propose: proposeDisable });
   routes.form('/keys/:hash/rotate', { page: rotatePage, propose: proposeRotate });
+  routes.form('/keys/:hash/leaked', { page: leakedPage, propose: proposeLeaked });
 }
 
 async function list(visit: Visit): Promise<Page> {
@@ -169,3 +186,100 @@ async function proposeCheck({ ports, field }: Visit): Promise<Proposal> {
   const words = { title: 'Check a key', back: 'keys', verb: 'Check it' };
   return reading(words, async () => ({ lines: [line] }));
 }
+
+const hourMs = 3_600_000;
+const hoursMax = 87_600;
+
+const leakedPage = formPage(async ({ ports, part }) => {
+  const { name, hint } = await findKey(ports, part('hash'));
+  return {
+    title: `Leaked: ${hint}`,
+    intro: lead(
+      `${name} is refused within 30 seconds, a new key with the same rights is made, and its calls are listed with a message for the customer.`,
+    ),
+    fields: [
+      {
+        name: 'hours',
+        label: 'Its use of the last hours',
+        value: '24',
+        input: 'numeric',
+        help: 'How long strangers may have had it.',
+      },
+      choiceField('successor', 'New key', { yes: 'make one with the same rights', no: 'make none' }),
+    ],
+    cancel: 'keys',
+  };
+});
+
+async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Proposal> {
+  const hours = Number(field('hours'));
+  // Refused here: after the key is replaced, a time that is none would lose the new one.
+  if (!(hours > 0 && hours <= hoursMax))
+    throw usageFailure(
+      `hours: found ${field('hours') || 'nothing'}, wanted a number above 0, at most ${grouped(hoursMax)}`,
+    );
+  const alone = field('successor') === 'no';
+  const plan = await planLeakedKey(ports, { written: part('hash'), sinceMs: nowMs - hours * hourMs, alone });
+  const path = customerPath(plan.account);
+  const { earlier } = plan;
+  const verb = earlier ? 'Show its use' : 'Refuse it';
+  return proposed(
+    plan,
+    { title: `Leaked: ${plan.hint}`, back: path, verb, grave: !earlier },
+    async (onProgress) => {
+      let read = 0;
+      const onRead = (count: number): void => {
+        read += count;
+        onProgress(`it is refused; ${grouped(read)} ledger rows read for its use`);
+      };
+      const made: LeakedKeyMade = earlier
+        ? { successor: undefined, use: await viewKeyUse(ports, plan.use, onRead) }
+        : await carryOutLeakedKey(ports, plan, { onProgress: onRead });
+      const refund = leakedRefund({ plan, use: made.use });
+      return {
+        ...shownOf(plan, made),
+        next: [
+          [path, `To ${plan.account}`],
+          ...(refund ? [[grantPath(refund), 'Refund what it spent'] as const] : []),
+        ],
+      };
+    },
+  );
+}
+
+/** The form of a grant, with what it is to have. Its amount may be less: the operator chooses. */
+const grantPath = ({ account, ...fields }: LeakedRefund): string =>
+  pathWith(`${customerPath(account)}/grant`, { ...fields });
+
+function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade): Outcome {
+  const { name, earlier } = plan;
+  const message = leakedMessage({ plan, secretKey: successor?.secretKey, use });
+  return {
+    lines: [
+      earlier
+        ? `${name} was refused before.`
+        : `${name} is refused within 30 seconds. Calls that still run, and those until then, are not in its use: look again before you refund.`,
+      ...(use
+        ? [
+            `Since ${isoTime(use.sinceMs)} it made ${counted(use.sum.counts.calls ?? 0, 'call')} for ${formatYuan(use.sum.amounts.charged ?? 0n)} yuan, of which ${formatYuan(use.refunded)} were refunded.`,
+          ]
+        : []),
+    ],
+    warnings: use ? use.problems : [`Its use could not be read: ${problem}. Say once more that it leaked.`],
+    details: use ? useTable(use) : nothing,
+    ...(successor ? { secret: { name: 'The new key', value: successor.secretKey, message } } : { message }),
+  };
+}
+
+type Hour = KeyUse['hours'][number];
+
+const useTable = ({ hours }: KeyUse): Markup =>
+  table(hours, {
+    caption: 'What the key was used for, by hour and model',
+    empty: 'It called nothing in this time.',
+    columns: [
+      head('Hour, UTC', ({ hour }) => hour.slice(0, 16).replace('T', ' ')),
+      column('Model', ({ model }) => model),
+      ...figureColumns<Hour>(({ figures }) => figures, 'calls', 'failed', 'input', 'output', 'charged'),
+    ],
+  });

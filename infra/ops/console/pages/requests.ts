@@ -12,6 +12,7 @@ import { actionButton, search, typed } from '../layout/form.ts';
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
 import { badge, column, head, number, pager, stepList, table } from '../layout/table.ts';
 import {
+  appliedWaitMs,
   customerLink,
   customerPath,
   formPage,
@@ -22,7 +23,6 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { appliedWaitMs } from './grants.ts';
 
 const pageRows = 50;
 

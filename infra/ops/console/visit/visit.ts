@@ -160,6 +160,9 @@ export const reading = (words: Words, carryOut: Proposal['carryOut']): Proposal 
   carryOut,
 });
 
+/** How long an action waits until a grant is applied. */
+export const appliedWaitMs = 10_000;
+
 export interface Outcome {
   lines: readonly string[];
   warnings?: readonly string[];
