@@ -4,19 +4,14 @@ import type { Clock } from '../../relay/ports/host.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 import type { TracingSettings } from '../system/environment.ts';
 
-type AttributeValue = string | number | boolean | undefined;
-export type SpanAttributes = Record<string, AttributeValue>;
-/** As OTLP counts them. */
-const spanKinds = { internal: 1, server: 2, client: 3 } as const;
+export type SpanAttributes = Record<string, string | number | boolean | undefined>;
 
 export interface Span {
   name: string;
-  kind: keyof typeof spanKinds;
   spanId: string;
-  parentId: string | undefined;
   /** Epoch milliseconds, with fractions. */
   startMs: number;
-  endMs: number | undefined;
+  endMs?: number;
   attributes: SpanAttributes;
   /** A word that names the failure. */
   error?: string | undefined;
@@ -27,54 +22,42 @@ const spansMax = 48;
 
 export class CallTrace {
   readonly traceId: string;
+  /** The caller's span. */
+  readonly parentId: string | undefined;
   readonly sampled: boolean;
+  /** All others are parts of it. */
   readonly root: Span;
-  readonly spans: Span[];
+  readonly spans: Span[] = [];
   readonly #clockMs: number;
   readonly #timerMs = performance.now();
 
-  constructor(clock: Clock, { traceId, spanId, sampled }: Omit<TraceParent, 'spanId'> & { spanId?: string }) {
-    this.traceId = traceId;
+  constructor(clock: Clock, { traceId, spanId, sampled }: Partial<TraceParent> & { sampled: boolean }) {
+    this.traceId = traceId ?? randomBytes(16).toString('hex');
+    this.parentId = spanId;
     this.sampled = sampled;
     // An environment that was frozen has a timer that stood still, so each call begins by its clock.
     this.#clockMs = clock.now();
-    this.root = this.#span('call', 'server', spanId);
-    this.spans = [this.root];
+    this.root = this.begin('call');
   }
 
-  now(): number {
-    return this.#clockMs + performance.now() - this.#timerMs;
-  }
-
-  /** Begins a span of the call. */
-  begin(name: string, kind: Span['kind'], attributes: SpanAttributes = {}): Span {
-    const span = this.#span(name, kind, this.root.spanId);
-    Object.assign(span.attributes, attributes);
+  begin(name: string, attributes: SpanAttributes = {}): Span {
+    const span: Span = { name, spanId: randomBytes(8).toString('hex'), startMs: this.#now(), attributes };
     if (this.spans.length < spansMax) this.spans.push(span);
     return span;
   }
 
-  end(span: Span, more: { attributes?: SpanAttributes; error?: string | undefined } = {}): void {
-    span.endMs ??= this.now();
-    Object.assign(span.attributes, more.attributes);
-    span.error ??= more.error;
+  end(span: Span, error?: string): void {
+    span.endMs ??= this.#now();
+    span.error ??= error;
   }
 
   /** The header by which a request to the outside names the span that it is a part of. */
   header({ spanId }: Span): string {
-    return traceParentOf({ traceId: this.traceId, spanId, sampled: this.sampled });
+    return `00-${this.traceId}-${spanId}-${this.sampled ? '01' : '00'}`;
   }
 
-  #span(name: string, kind: Span['kind'], parentId: string | undefined): Span {
-    return {
-      name,
-      kind,
-      spanId: newSpanId(),
-      parentId,
-      startMs: this.now(),
-      endMs: undefined,
-      attributes: {},
-    };
+  #now(): number {
+    return this.#clockMs + performance.now() - this.#timerMs;
   }
 }
 
@@ -88,9 +71,6 @@ export interface TraceParent {
   sampled: boolean;
 }
 
-export const newTraceId = (): string => randomBytes(16).toString('hex');
-const newSpanId = (): string => randomBytes(8).toString('hex');
-
 /** Later versions may have more fields behind those of version 00; `ff` is none. */
 const traceParent =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
@@ -103,9 +83,6 @@ export function readTraceParent(header: string | undefined): TraceParent | undef
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-export const traceParentOf = ({ traceId, spanId, sampled }: TraceParent): string =>
-  `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
-
 // Sends finished traces by OTLP over HTTP, as JSON: https://opentelemetry.io/docs/specs/otlp/#otlphttp. Waits a bounded
 // time and tries once: a receiver that is away loses traces, never calls. Must never wait for it with each call.
 
@@ -114,7 +91,10 @@ const sendMsMax = 1_000;
 const restMs = 10_000;
 const quietMs = 60_000;
 const textLengthMax = 256;
+/** As OTLP counts statuses and kinds of spans. */
 const failed = 2;
+const server = 2;
+const client = 3;
 
 export interface ExporterParts {
   settings: TracingSettings;
@@ -125,26 +105,17 @@ export interface ExporterParts {
 }
 
 /** Resolves when the receiver has answered, or was waited for long enough, or rests. Never rejects. */
-export function otlpExporter({
-  settings,
-  clock,
-  log,
-  stack,
-  version,
-}: ExporterParts): (trace: CallTrace) => Promise<void> {
-  const resource = {
-    attributes: attributesOf({ 'service.name': settings.service ?? stack, 'service.version': version }),
-  };
+export function otlpExporter(parts: ExporterParts): (trace: CallTrace) => Promise<void> {
+  const { settings, clock, log, stack, version } = parts;
+  const named = { 'service.name': settings.service ?? stack, 'service.version': version };
+  const resource = { attributes: attributesOf(named) };
   const scope = { name: 'relay', version };
   let saidMs = -Infinity;
   let restsUntilMs = -Infinity;
   return async (trace) => {
     if (clock.now() < restsUntilMs) return;
-    const body = JSON.stringify({
-      resourceSpans: [
-        { resource, scopeSpans: [{ scope, spans: trace.spans.map((span) => spanOf(trace, span)) }] },
-      ],
-    });
+    const spans = trace.spans.map((span) => spanOf(trace, span));
+    const body = JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ scope, spans }] }] });
     const reason = await send(settings, body);
     if (reason === undefined) return;
     restsUntilMs = clock.now() + restMs;
@@ -177,17 +148,20 @@ async function send({ url, headers: given }: TracingSettings, body: string): Pro
   }
 }
 
-const spanOf = ({ traceId }: CallTrace, span: Span): object => ({
-  traceId,
-  spanId: span.spanId,
-  ...(span.parentId !== undefined && { parentSpanId: span.parentId }),
-  name: span.name,
-  kind: spanKinds[span.kind],
-  startTimeUnixNano: nanoseconds(span.startMs),
-  endTimeUnixNano: nanoseconds(span.endMs ?? span.startMs),
-  attributes: attributesOf(span.attributes),
-  ...(span.error !== undefined && { status: { code: failed, message: span.error } }),
-});
+function spanOf({ traceId, parentId, root }: CallTrace, span: Span): object {
+  const { name, spanId, startMs, endMs = startMs, error } = span;
+  return {
+    traceId,
+    spanId,
+    parentSpanId: span === root ? parentId : root.spanId,
+    name,
+    kind: span === root ? server : client,
+    startTimeUnixNano: nanoseconds(startMs),
+    endTimeUnixNano: nanoseconds(endMs),
+    attributes: attributesOf(span.attributes),
+    status: error === undefined ? undefined : { code: failed, message: error },
+  };
+}
 
 /** 64-bit numbers are texts in JSON. */
 const nanoseconds = (milliseconds: number): string => `${BigInt(Math.round(milliseconds * 1000)) * 1000n}`;

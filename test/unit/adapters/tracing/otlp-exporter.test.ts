@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CallTrace, otlpExporter, newTraceId } from '../../../../shared/adapters/tracing/call-trace.ts';
+import { CallTrace, otlpExporter } from '../../../../shared/adapters/tracing/call-trace.ts';
 import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
 import { steeredClock } from '../steered-clock.ts';
 
@@ -15,7 +15,7 @@ async function exporter(headers: Record<string, string> = {}) {
     event: (name: string, fields: unknown) => void lost.push([name, fields]),
   };
   const exported = otlpExporter({ settings, clock, log, stack: 'relay', version: '1' });
-  const send = (): Promise<void> => exported(new CallTrace(clock, { traceId: newTraceId(), sampled: true }));
+  const send = (): Promise<void> => exported(new CallTrace(clock, { sampled: true }));
   return { receiver, clock, lost, send };
 }
 

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { CallTrace, type Span, newTraceId } from '../../../../shared/adapters/tracing/call-trace.ts';
+import { CallTrace, type Span } from '../../../../shared/adapters/tracing/call-trace.ts';
 import { tracedPorts } from '../../../../shared/adapters/tracing/traced.ts';
 import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { httpsUpstreamTransport } from '../../../../shared/adapters/transport/https-transport.ts';
@@ -17,7 +17,7 @@ async function replyOf(listener: RequestListener) {
     listener(request, response);
   });
   const address = await listening(server);
-  const trace = new CallTrace(systemClock, { traceId: newTraceId(), sampled: true });
+  const trace = new CallTrace(systemClock, { sampled: true });
   const none = { keys: {}, quotas: {}, secrets: {}, stored: {} };
   const ports = { ...none, transport: httpsUpstreamTransport({ local: true }) } as ChatPorts;
   const { transport } = tracedPorts(ports, () => trace);
