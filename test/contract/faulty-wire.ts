@@ -2,14 +2,27 @@ import { Agent, createServer, request as sendRequest, type IncomingMessage, type
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
+import { tableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { localAccess } from '../unit/adapters/dynamodb/store.ts';
-import type { Fault } from './quota-store-faults.ts';
+import type { Clock } from '../../shared/relay/ports/host.ts';
+
+/**
+ * What one request to DynamoDB meets: a refusal by name before anything is done, a connection that fails before or
+ * after the request was carried out, or nothing special.
+ */
+export type Fault =
+  | 'ThrottlingException'
+  | 'TransactionConflictException'
+  | 'TransactionCanceledException'
+  | 'unsent'
+  | 'reply lost'
+  | 'none';
 
 /** The quota store on the client of hot paths, with a network that fails on demand: real refusals of real connections. */
 export class FaultyWire implements AsyncDisposable {
+  readonly tables: TableClient;
   readonly store: QuotaStore;
   faults: Fault[] = [];
   otherwise: () => Fault = () => 'none';
@@ -36,7 +49,8 @@ export class FaultyWire implements AsyncDisposable {
       this.#fault.push(fault);
       return connect(ownPort(), '127.0.0.1');
     };
-    this.store = dynamoQuotaStore(tableClient(localAccess, { agent: this.#agent }), 'relay');
+    this.tables = tableClient(localAccess, { agent: this.#agent });
+    this.store = dynamoQuotaStore(this.tables, 'relay');
   }
 
   static async open(endpoint: string): Promise<FaultyWire> {
@@ -56,7 +70,14 @@ export class FaultyWire implements AsyncDisposable {
     const body = await buffer(request);
     const fault = this.#fault.shift() ?? 'none';
     if (fault !== 'none' && fault !== 'reply lost') {
-      const text = JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${fault}`, message: fault });
+      const text = JSON.stringify({
+        __type: `com.amazonaws.dynamodb.v20120810#${fault}`,
+        message: fault,
+        // A transaction says of each of its writes why it was not done.
+        ...(fault === 'TransactionCanceledException' && {
+          CancellationReasons: [{ Code: 'None' }, { Code: 'TransactionConflict' }],
+        }),
+      });
       return { status: 400, headers: {}, body: Buffer.from(text) };
     }
     const sent = sendRequest(endpoint, { method: 'POST', headers: request.headers }).end(body);
@@ -64,5 +85,18 @@ export class FaultyWire implements AsyncDisposable {
     const whole = { status: reply.statusCode ?? 0, headers: reply.headers, body: await buffer(reply) };
     this.carriedOut += 1;
     return fault === 'reply lost' ? undefined : whole;
+  }
+}
+
+/** Time that passes by sleeping alone, at once. */
+export class QuickClock implements Clock {
+  nowMs = 1_763_700_000_000;
+
+  now(): number {
+    return this.nowMs;
+  }
+
+  async sleep(milliseconds: number): Promise<void> {
+    this.nowMs += milliseconds;
   }
 }

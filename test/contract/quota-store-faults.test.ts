@@ -10,9 +10,8 @@ import { sweeper } from '../../shared/relay/jobs/sweeper.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { recordedLog, type RecordedLog } from '../unit/adapters/telemetry/recorded-log.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
-import { FaultyWire } from './faulty-wire.ts';
+import { FaultyWire, QuickClock, type Fault } from './faulty-wire.ts';
 import { openDynamoStore } from './quota-store-dynamo.ts';
-import { FaultyDynamo, QuickClock, type Fault } from './quota-store-faults.ts';
 import { entryOf, itemOf } from './quota-store-rig.ts';
 
 const price: Price = { type: 'times-billing', rule: 1, perCall: 10_000n };
@@ -20,10 +19,8 @@ const price: Price = { type: 'times-billing', rule: 1, perCall: 10_000n };
 const cost = 10n;
 
 let dynamo: Awaited<ReturnType<typeof openDynamoStore>>;
-let faulty: FaultyDynamo | FaultyWire;
+let faulty: FaultyWire;
 let isOpen = false;
-/** The client that the store is on. */
-let openFaulty: () => Promise<FaultyDynamo | FaultyWire>;
 let clock: QuickClock;
 let log: RecordedLog;
 let reservations: Reservations;
@@ -40,7 +37,7 @@ async function begin(available = 100n): Promise<void> {
   await end();
   account = `account ${(accounts += 1)}`;
   await dynamo.put(itemOf(account, { available }));
-  faulty = await openFaulty();
+  faulty = await FaultyWire.open(dynamo.endpoint);
   isOpen = true;
   clock = new QuickClock();
   log = recordedLog();
@@ -137,153 +134,143 @@ async function call(index: number): Promise<'settled' | 'refused'> {
 
 const range = (last: number): number[] => Array.from({ length: last + 1 }, (_, index) => index);
 
-const clients = {
-  'of the SDK': async () => new FaultyDynamo(dynamo.endpoint),
-  'of hot paths': () => FaultyWire.open(dynamo.endpoint),
-};
+beforeEach(() => begin());
 
-describe.each(Object.entries(clients))('on the client %s', (_, open) => {
-  beforeEach(() => {
-    openFaulty = open;
-    return begin();
+describe('a settle', () => {
+  test.each<[string, Fault[]]>([
+    ['throttling', ['ThrottlingException', 'ThrottlingException', 'ThrottlingException']],
+    ['a transaction on the account', ['TransactionConflictException', 'TransactionConflictException']],
+    ['a connection that cannot be made', ['unsent', 'unsent']],
+    ['a lost reply', ['reply lost']],
+    ['lost replies again and again', ['reply lost', 'reply lost', 'reply lost']],
+    ['everything in turn', ['unsent', 'ThrottlingException', 'reply lost', 'TransactionConflictException']],
+  ])('that meets %s charges once', async (_, faults) => {
+    const reservation = await reservations.reserve(reservationRequest());
+    faulty.faults = [...faults];
+    await settle(reservation);
+    expect(faulty.faults).toEqual([]);
+    expect(await item()).toMatchObject({ available: 90n, spent: cost, settled: 1, open: new Map() });
+    expect(eventNames()).toEqual([]);
   });
 
-  describe('a settle', () => {
-    test.each<[string, Fault[]]>([
-      ['throttling', ['ThrottlingException', 'ThrottlingException', 'ThrottlingException']],
-      ['a transaction on the account', ['TransactionConflictException', 'TransactionConflictException']],
-      ['a connection that cannot be made', ['unsent', 'unsent']],
-      ['a lost reply', ['reply lost']],
-      ['lost replies again and again', ['reply lost', 'reply lost', 'reply lost']],
-      ['everything in turn', ['unsent', 'ThrottlingException', 'reply lost', 'TransactionConflictException']],
-    ])('that meets %s charges once', async (_, faults) => {
-      const reservation = await reservations.reserve(reservationRequest());
-      faulty.faults = [...faults];
-      await settle(reservation);
-      expect(faulty.faults).toEqual([]);
-      expect(await item()).toMatchObject({ available: 90n, spent: cost, settled: 1, open: new Map() });
-      expect(eventNames()).toEqual([]);
-    });
-
-    test('whose reply is lost while another call settles charges each once', async () => {
-      const first = await reservations.reserve(reservationRequest('first'));
-      const second = await reservations.reserve(reservationRequest('second'));
-      faulty.faults = ['reply lost'];
-      await Promise.all([settle(first), settle(second)]);
-      expect(await item()).toMatchObject({ available: 80n, spent: 2n * cost, settled: 2, open: new Map() });
-    });
-
-    test.each<Fault>(['ThrottlingException', 'TransactionConflictException', 'unsent'])(
-      'that meets nothing but %s ends before its host does, says all that a repair needs, and is swept later',
-      async (fault) => {
-        const reservation = await reservations.reserve(reservationRequest());
-        faulty.otherwise = () => fault;
-        const before = clock.now();
-        await settle(reservation);
-        expect(clock.now() - before).toBeLessThanOrEqual(9_000);
-        expect(faulty.requests).toBeGreaterThan(5);
-        const lost = log.events.find(({ name }) => name === 'settle_lost');
-        expect(lost?.fields).toMatchObject({
-          request_id: 'call',
-          account,
-          charge_nano: '10',
-          kind: 'settled',
-        });
-        expect(await item()).toMatchObject({ available: 90n, spent: 0n, settled: 0 });
-        await sweep();
-        expect(await item()).toMatchObject({ available: 97n, spent: 3n, settled: 1, open: new Map() });
-      },
-    );
-
-    test('whose replies are all lost has charged once all the same', async () => {
-      const reservation = await reservations.reserve(reservationRequest());
-      faulty.otherwise = () => 'reply lost';
-      await settle(reservation);
-      await sweep();
-      expect(await item()).toMatchObject({ available: 90n, spent: cost, settled: 1, open: new Map() });
-    });
+  test('whose reply is lost while another call settles charges each once', async () => {
+    const first = await reservations.reserve(reservationRequest('first'));
+    const second = await reservations.reserve(reservationRequest('second'));
+    faulty.faults = ['reply lost'];
+    await Promise.all([settle(first), settle(second)]);
+    expect(await item()).toMatchObject({ available: 80n, spent: 2n * cost, settled: 2, open: new Map() });
   });
 
-  describe('a reserve', () => {
-    test.each<[string, Fault[]]>([
-      ['throttling', ['ThrottlingException', 'ThrottlingException']],
-      ['a transaction on the account', ['TransactionConflictException']],
-      ['a connection that cannot be made', ['unsent']],
-      ['a lost reply', ['reply lost']],
-      ['lost replies', ['reply lost', 'reply lost']],
-    ])('that meets %s takes once', async (_, faults) => {
-      faulty.faults = [...faults];
-      await reservations.reserve(reservationRequest());
-      const { available, open } = await item();
-      expect(available).toBe(90n);
-      expect([...open.keys()]).toEqual(['call']);
-    });
-
-    test.each<Fault>(['ThrottlingException', 'TransactionConflictException'])(
-      'that meets nothing but %s is refused within its budget, and has taken nothing',
-      async (fault) => {
-        faulty.otherwise = () => fault;
-        const before = clock.now();
-        await refused();
-        expect(clock.now() - before).toBeLessThanOrEqual(1_500);
-        expect(faulty.carriedOut).toBe(0);
-        expect(await item()).toMatchObject({ available: 100n, open: new Map() });
-      },
-    );
-
-    test('that meets nothing but lost replies is undone when the store is back, and cannot come true later', async () => {
-      const backMs = clock.now() + 1_500;
-      faulty.otherwise = () => (clock.now() < backMs ? 'reply lost' : 'none');
-      await refused();
-      expect(await item()).toMatchObject({ available: 100n, spent: 0n });
-      const { need, entry } = reservationRequest();
-      const late = entryOf({ ...entry, amount: cost });
-      expect(await dynamo.store.reserve({ account, id: need.id, entry: late })).toMatchObject({
-        done: false,
+  test.each<Fault>(['ThrottlingException', 'TransactionConflictException', 'unsent'])(
+    'that meets nothing but %s ends before its host does, says all that a repair needs, and is swept later',
+    async (fault) => {
+      const reservation = await reservations.reserve(reservationRequest());
+      faulty.otherwise = () => fault;
+      const before = clock.now();
+      await settle(reservation);
+      expect(clock.now() - before).toBeLessThanOrEqual(9_000);
+      expect(faulty.requests).toBeGreaterThan(5);
+      const lost = log.events.find(({ name }) => name === 'settle_lost');
+      expect(lost?.fields).toMatchObject({
+        request_id: 'call',
+        account,
+        charge_nano: '10',
+        kind: 'settled',
       });
+      expect(await item()).toMatchObject({ available: 90n, spent: 0n, settled: 0 });
       await sweep();
-      expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map() });
-    });
+      expect(await item()).toMatchObject({ available: 97n, spent: 3n, settled: 1, open: new Map() });
+    },
+  );
 
-    test('that gets no connection is known to have done nothing: it leaves no tombstone', async () => {
-      faulty.otherwise = () => 'unsent';
-      await refused();
-      faulty.otherwise = () => 'none';
-      expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map(), settled: 0 });
-      expect(eventNames()).toEqual([]);
-    });
+  test('whose replies are all lost has charged once all the same', async () => {
+    const reservation = await reservations.reserve(reservationRequest());
+    faulty.otherwise = () => 'reply lost';
+    await settle(reservation);
+    await sweep();
+    expect(await item()).toMatchObject({ available: 90n, spent: cost, settled: 1, open: new Map() });
+  });
+});
 
-    test('of which nothing is known to the end says so, and is swept', async () => {
-      faulty.otherwise = () => 'reply lost';
-      await refused();
-      expect(eventNames()).toContain('reserve_unknown');
-      await sweep();
-      const { open, available, spent, granted } = await item();
-      expect(open).toEqual(new Map());
-      expect(available + spent).toBe(granted);
-    });
+describe('a reserve', () => {
+  test.each<[string, Fault[]]>([
+    ['throttling', ['ThrottlingException', 'ThrottlingException']],
+    ['a transaction on the account', ['TransactionConflictException']],
+    ['a connection that cannot be made', ['unsent']],
+    ['a lost reply', ['reply lost']],
+    ['lost replies', ['reply lost', 'reply lost']],
+  ])('that meets %s takes once', async (_, faults) => {
+    faulty.faults = [...faults];
+    await reservations.reserve(reservationRequest());
+    const { available, open } = await item();
+    expect(available).toBe(90n);
+    expect([...open.keys()]).toEqual(['call']);
   });
 
-  test('whatever the network does, a call is charged once if it was settled, and all is closed in the end', async () => {
-    const plans = fc.array(faults, { maxLength: 60 });
-    const property = fc.asyncProperty(plans, fc.integer({ min: 1, max: 6 }), async (plan, calls) => {
-      await begin(40n);
-      faulty.faults = [...plan];
-      const ends = await Promise.all(Array.from({ length: calls }, (_, index) => call(index)));
-      faulty.faults = [];
-      await sweep();
-      const { available, spent, open, granted } = await item();
-      expect(open).toEqual(new Map());
-      expect(available + spent).toBe(granted);
-      expect(available).toBeGreaterThanOrEqual(0n);
-      const lost = eventNames().filter((name) => name === 'settle_lost').length;
-      const settled = ends.filter((end) => end === 'settled').length - lost;
-      // A settle whose reply was lost was applied, or its call was swept; the same holds for a reserve.
-      const unsure = range(lost).flatMap((applied) =>
-        range(calls - settled - applied).map((swept) => 10 * (settled + applied) + 3 * swept),
-      );
-      expect(unsure).toContain(Number(spent));
+  test.each<Fault>(['ThrottlingException', 'TransactionConflictException'])(
+    'that meets nothing but %s is refused within its budget, and has taken nothing',
+    async (fault) => {
+      faulty.otherwise = () => fault;
+      const before = clock.now();
+      await refused();
+      expect(clock.now() - before).toBeLessThanOrEqual(1_500);
+      expect(faulty.carriedOut).toBe(0);
+      expect(await item()).toMatchObject({ available: 100n, open: new Map() });
+    },
+  );
+
+  test('that meets nothing but lost replies is undone when the store is back, and cannot come true later', async () => {
+    const backMs = clock.now() + 1_500;
+    faulty.otherwise = () => (clock.now() < backMs ? 'reply lost' : 'none');
+    await refused();
+    expect(await item()).toMatchObject({ available: 100n, spent: 0n });
+    const { need, entry } = reservationRequest();
+    const late = entryOf({ ...entry, amount: cost });
+    expect(await dynamo.store.reserve({ account, id: need.id, entry: late })).toMatchObject({
+      done: false,
     });
-    await fc.assert(property, { numRuns: 60 });
-  }, 60_000);
+    await sweep();
+    expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map() });
+  });
+
+  test('that gets no connection is known to have done nothing: it leaves no tombstone', async () => {
+    faulty.otherwise = () => 'unsent';
+    await refused();
+    faulty.otherwise = () => 'none';
+    expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map(), settled: 0 });
+    expect(eventNames()).toEqual([]);
+  });
+
+  test('of which nothing is known to the end says so, and is swept', async () => {
+    faulty.otherwise = () => 'reply lost';
+    await refused();
+    expect(eventNames()).toContain('reserve_unknown');
+    await sweep();
+    const { open, available, spent, granted } = await item();
+    expect(open).toEqual(new Map());
+    expect(available + spent).toBe(granted);
+  });
 });
+
+test('whatever the network does, a call is charged once if it was settled, and all is closed in the end', async () => {
+  const plans = fc.array(faults, { maxLength: 60 });
+  const property = fc.asyncProperty(plans, fc.integer({ min: 1, max: 6 }), async (plan, calls) => {
+    await begin(40n);
+    faulty.faults = [...plan];
+    const ends = await Promise.all(Array.from({ length: calls }, (_, index) => call(index)));
+    faulty.faults = [];
+    await sweep();
+    const { available, spent, open, granted } = await item();
+    expect(open).toEqual(new Map());
+    expect(available + spent).toBe(granted);
+    expect(available).toBeGreaterThanOrEqual(0n);
+    const lost = eventNames().filter((name) => name === 'settle_lost').length;
+    const settled = ends.filter((end) => end === 'settled').length - lost;
+    // A settle whose reply was lost was applied, or its call was swept; the same holds for a reserve.
+    const unsure = range(lost).flatMap((applied) =>
+      range(calls - settled - applied).map((swept) => 10 * (settled + applied) + 3 * swept),
+    );
+    expect(unsure).toContain(Number(spent));
+  });
+  await fc.assert(property, { numRuns: 60 });
+}, 60_000);

@@ -14,8 +14,10 @@ import {
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { NoReply, ServiceRefusal } from '../../shared/adapters/aws/aws-calls.ts';
 import {
   clientTimes,
+  throwStoreError,
   type TableClient,
   type TableOperations,
 } from '../../shared/adapters/dynamodb/table-client.ts';
@@ -80,9 +82,25 @@ export function tablesOn(given: DynamoDBClient | DynamoDBDocumentClient): TableC
       const client = (attempts === undefined ? given : clientFor(attempts)) as Sender;
       const command = new (commands[operation] as CommandOf)(input);
       const options = tryMsMax === undefined ? {} : { requestTimeout: tryMsMax };
-      return (await client.send(command, options)) as never;
+      try {
+        return (await client.send(command, options)) as never;
+      } catch (error) {
+        return asTheProducts(error as Error);
+      }
     },
   };
+}
+
+/** The SDK's error as the product's client throws it. A connection that was refused has sent nothing. */
+function asTheProducts(error: Error & { code?: string; $metadata?: { httpStatusCode?: number } }): never {
+  const status = error.$metadata?.httpStatusCode;
+  if (status !== undefined) {
+    const members = { ...error, message: error.message, __type: error.name };
+    return throwStoreError(new ServiceRefusal({ status, headers: {} }, members));
+  }
+  const hasNoReply = error.code !== undefined || error.name === 'TimeoutError';
+  const sent = error.code !== 'ECONNREFUSED';
+  return throwStoreError(hasNoReply ? new NoReply(error.code ?? error.name, { sent }) : error);
 }
 
 interface Sender {

@@ -40,10 +40,8 @@ export interface CallOptions {
   tryMsMax?: number | undefined;
 }
 
-export interface AwsCalls {
-  /** Throws NoReply, or a ServiceRefusal that has the name of the service's error. */
-  call(operation: string, input: object, options?: CallOptions): Promise<unknown>;
-}
+/** Throws NoReply, or a ServiceRefusal that has the name of the service's error. */
+export type AwsCalls = (operation: string, input: object, options?: CallOptions) => Promise<unknown>;
 
 export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
   const {
@@ -59,8 +57,6 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
   const sign = signer(service.name, aws.region);
   const { credentials: given } = aws;
   let line: Line | undefined;
-  /** Milliseconds by which the service's clock is ahead. */
-  let offsetMs = 0;
 
   const once = async ({ target, body, credentials, untilMs }: Try): Promise<unknown> => {
     line ??= lineTo(
@@ -70,7 +66,7 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     );
     const { host, path } = line;
     const named = { 'content-type': service.contentType, 'x-amz-target': target };
-    const signed = sign({ host, path, headers: named, body, credentials, atMs: Date.now() + offsetMs });
+    const signed = sign({ host, path, headers: named, body, credentials, atMs: Date.now() });
     const all = { host, ...named, ...signed, 'content-length': String(Buffer.byteLength(body)) };
     // As one list Node takes them without a look at each.
     const headers = Object.entries(all).flat();
@@ -83,40 +79,35 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
     throw new ServiceRefusal(reply, members as Record<string, unknown>);
   };
 
-  /** Whether a repeat would be signed otherwise: by the service's clock, or with other credentials. */
-  const corrects = (error: unknown, assumedMs: number, used: AwsCredentials | undefined): boolean => {
-    const aheadMs = skewIn(error, assumedMs);
-    offsetMs = aheadMs ?? offsetMs;
-    if (aheadMs !== undefined) return true;
-    return 'drop' in given && refusesCredentials(error) && !!used && given.drop(used);
-  };
-
-  return {
-    async call(operation, input, { attempts = times.attempts, tryMsMax = times.tryMsMax } = {}) {
-      const target = `${service.target}.${operation}`;
-      const body = write(input, operation);
-      let hasCorrected = false;
-      for (let tries = 1; ; tries += 1) {
-        const assumedMs = offsetMs;
-        const untilMs = performance.now() + tryMsMax;
-        let credentials: AwsCredentials | undefined;
-        try {
-          // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
-          credentials = 'current' in given ? await given.current(tryMsMax / 2) : given;
-          return await once({ target, body, credentials, untilMs });
-        } catch (error) {
-          if (!hasCorrected && corrects(error, assumedMs, credentials)) {
-            // The service refused the signature before it looked at the call, so this was no attempt.
-            hasCorrected = true;
-            tries -= 1;
-            continue;
-          }
-          if (error instanceof NoReply && error.wasKept) line?.dropIdle();
-          if (tries >= attempts || !mayPass(error)) throw error;
-          await pause(Math.random() * firstPauseMs * 2 ** tries);
+  return async (operation, input, { attempts = times.attempts, tryMsMax = times.tryMsMax } = {}) => {
+    const target = `${service.target}.${operation}`;
+    const body = write(input, operation);
+    let hasCorrected = false;
+    for (let tries = 1; ; tries += 1) {
+      const untilMs = performance.now() + tryMsMax;
+      let credentials: AwsCredentials | undefined;
+      try {
+        // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
+        credentials = 'current' in given ? await given.current(tryMsMax / 2) : given;
+        return await once({ target, body, credentials, untilMs });
+      } catch (error) {
+        if (
+          !hasCorrected &&
+          refusesCredentials(error) &&
+          credentials &&
+          'drop' in given &&
+          given.drop(credentials)
+        ) {
+          // The service refused the signature before it looked at the call, so this was no attempt.
+          hasCorrected = true;
+          tries -= 1;
+          continue;
         }
+        if (error instanceof NoReply && error.wasKept) line?.dropIdle();
+        if (tries >= attempts || !mayPass(error)) throw error;
+        await pause(Math.random() * firstPauseMs * 2 ** tries);
       }
-    },
+    }
   };
 }
 
@@ -323,20 +314,16 @@ export class NoReply extends Error {
 /** The service refused the call or failed. Has all members of its error, and its status as the SDK's errors have it. */
 export class ServiceRefusal extends Error {
   readonly $metadata: { httpStatusCode: number };
-  /** By how much the service's clock is ahead, in milliseconds. Undefined: it did not say. */
-  readonly clockAheadMs: number | undefined;
 
   constructor(
     { status, headers }: { status: number; headers: IncomingHttpHeaders },
     members: Record<string, unknown>,
   ) {
     const { message, Message = message, __type, code, ...rest } = members;
-    super(typeof Message === 'string' ? Message : 'unknown');
+    super(typeof Message === 'string' ? Message : `status ${status}`);
     Object.assign(this, rest);
     this.name = errorName(__type ?? code ?? headers['x-amzn-errortype']);
     this.$metadata = { httpStatusCode: status };
-    const aheadMs = Date.parse(headers.date ?? '') - Date.now();
-    this.clockAheadMs = Number.isNaN(aheadMs) ? undefined : aheadMs;
   }
 }
 
@@ -356,27 +343,9 @@ export const busyNames: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether the same call may succeed a moment later. */
-const mayPass = (error: unknown): boolean =>
+export const mayPass = (error: unknown): boolean =>
   error instanceof NoReply ||
   (error instanceof ServiceRefusal && (error.$metadata.httpStatusCode >= 500 || busyNames.has(error.name)));
-
-const clockErrors: ReadonlySet<string> = new Set([
-  'AuthFailure',
-  'InvalidSignatureException',
-  'RequestExpired',
-  'RequestInTheFuture',
-  'RequestTimeTooSkewed',
-  'SignatureDoesNotMatch',
-]);
-/** A clock that differs by less is not why a signature was refused: AWS accepts 5 minutes. */
-const skewMsMin = 4 * 60_000;
-
-/** The service's clock, if that is why it refused a call: milliseconds by which it is ahead of ours. */
-function skewIn(error: unknown, assumedMs: number): number | undefined {
-  if (!(error instanceof ServiceRefusal) || !clockErrors.has(error.name)) return undefined;
-  const { clockAheadMs = assumedMs } = error;
-  return Math.abs(clockAheadMs - assumedMs) < skewMsMin ? undefined : clockAheadMs;
-}
 
 /** The credentials have ended, or are not known any more. The service did not look at the call. */
 const refusesCredentials = (error: unknown): boolean =>

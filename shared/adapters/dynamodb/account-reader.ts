@@ -6,14 +6,7 @@ import type { AccountReader } from '../../relay/ports/money-stores.ts';
 import { dailySumOf } from './daily-sums.ts';
 import { closeRowOf, grantRowOf } from './ledger-store.ts';
 import { readWhole } from './quotas/whole-account.ts';
-import {
-  attributesOf,
-  expressed,
-  storeCall,
-  Table,
-  type Attributes,
-  type TableClient,
-} from './table-client.ts';
+import { attributesOf, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
 
 export function dynamoAccountReader(client: TableClient, stack: string): AccountReader {
   const ledger = new Table(client, stack, 'ledger');
@@ -26,7 +19,7 @@ export function dynamoAccountReader(client: TableClient, stack: string): Account
     return (await Array.fromAsync(ledger.pages('Query', { ...range, ConsistentRead: false }))).flat();
   };
   return {
-    quota: (account) => storeCall(() => readWhole(new Table(client, stack, 'quotas'), account)),
+    quota: (account) => readWhole(new Table(client, stack, 'quotas'), account),
     async requests(account, beforeId, limit) {
       const values = { ':account': account, ':before': beforeId };
       return (await newest(ledger, 'account = :account AND id < :before', values, limit)).map(closeRowOf);

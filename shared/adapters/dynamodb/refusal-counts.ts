@@ -3,7 +3,7 @@
  * the sums of ledger rows beside them.
  */
 import type { RefusalCounts } from '../../relay/ports/money-stores.ts';
-import { attributesOf, expressed, storeCall, Table, type TableClient } from './table-client.ts';
+import { attributesOf, expressed, Table, type TableClient } from './table-client.ts';
 
 /** As other hours of the table. */
 const keptSeconds = 3 * 24 * 60 * 60;
@@ -27,7 +27,7 @@ export function dynamoRefusalCounts(client: TableClient, stack: string): Refusal
         Object.fromEntries(codes.map(([code], index) => [`#c${index}`, prefix + code])),
       );
       const input = { ...table.at({ id: idOf(account), period: `hour#${hour}` }), ...write };
-      await storeCall(() => client.call('UpdateItem', input, { attempts: 1 }));
+      await client.call('UpdateItem', input, { attempts: 1 });
     },
     async since(account, hour) {
       const { Items = [] } = await table.query({

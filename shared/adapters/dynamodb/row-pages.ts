@@ -10,7 +10,7 @@ import { imageOf } from './health-items.ts';
 import { ledgerRowOf } from './ledger-store.ts';
 import { reading, type Store } from './operator-store.ts';
 import { cooldownsId } from './runtime-items.ts';
-import { attributesOf, expressed, storeCall, Table, valuesOf } from './table-client.ts';
+import { attributesOf, expressed, Table, valuesOf } from './table-client.ts';
 
 /** One request goes through 1 MB. */
 const scansMax = 2;
@@ -93,7 +93,7 @@ async function foundRows(of: Table, { table, after, where, limit }: RowsWanted):
       ...few,
       ConsistentRead,
     };
-    const { Items = [], LastEvaluatedKey } = await storeCall(() => of.client.call('Scan', input));
+    const { Items = [], LastEvaluatedKey } = await of.client.call('Scan', input);
     rows.push(...Items.map(valuesOf));
     start = LastEvaluatedKey;
     if (start === undefined || rows.length >= limit) break;

@@ -6,7 +6,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { emptySnapshot, type Snapshot } from '../../config/snapshot.ts';
 import { type Pointer, SnapshotBroken } from '../../relay/ports/config-store.ts';
-import { attributesOf, valuesOf, itemBatches, type ItemsWanted, type Table } from './table-client.ts';
+import { attributesOf, valuesOf, type ItemsWanted, type Table } from './table-client.ts';
 
 export type RuntimeItem = Record<string, unknown>;
 
@@ -50,15 +50,15 @@ export const pointerOf = (item: RuntimeItem): Pointer =>
  * of it. The map has no entry for an absent item.
  */
 export async function getItems(
-  { client, name }: Pick<Table, 'client' | 'name'>,
+  table: Pick<Table, 'read'>,
   ids: readonly string[],
   wanted?: ItemsWanted,
 ): Promise<Map<string, RuntimeItem>> {
-  const keys = ids.map((id) => attributesOf({ id }));
-  const found = new Map<string, RuntimeItem>();
-  for await (const items of itemBatches(client, name, keys, wanted))
-    for (const item of items) found.set(item['id']?.S ?? '', valuesOf(item));
-  return found;
+  const items = await table.read(
+    ids.map((id) => attributesOf({ id })),
+    wanted,
+  );
+  return new Map(items.map((item) => [item['id']?.S ?? '', valuesOf(item)]));
 }
 
 /** Reads the snapshot that the pointer names; the caller checks its format. Throws SnapshotBroken. */

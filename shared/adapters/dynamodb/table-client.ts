@@ -9,6 +9,7 @@ import { physicalTableName, type TableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
 import {
   busyNames,
+  mayPass,
   NoReply,
   dynamodb,
   awsJsonCalls,
@@ -101,7 +102,7 @@ interface Operation<Input, Output> {
 }
 
 export interface TableClient {
-  /** Attributes in DynamoDB's wire format, with exact numbers. */
+  /** Attributes in DynamoDB's wire format, with exact numbers. Throws StoreUnavailable, or what the store refuses. */
   call<Name extends keyof TableOperations>(
     operation: Name,
     input: TableOperations[Name]['input'],
@@ -125,10 +126,16 @@ export function tableClient(
   aws: AwsAccess,
   more: Partial<ClientTimes & Pick<AwsCallsParts, 'agent' | 'endpoint' | 'meter'>> = {},
 ): TableClient {
-  const calls = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
+  const call = awsJsonCalls({ service: dynamodb, aws, ...clientTimes, read, write, ...more });
   return {
-    call: (operation, input, options) => calls.call(operation, input, options) as Promise<never>,
+    call: (operation, input, options) =>
+      call(operation, input, options).catch(throwStoreError) as Promise<never>,
   };
+}
+
+/** Throws StoreUnavailable, with the cause, when the store did not answer; else the error as it is. */
+export function throwStoreError(error: unknown): never {
+  throw mayPass(error) ? new StoreUnavailable('The store did not answer.', { cause: error }) : error;
 }
 
 /** Each call waits for two updates, and none of those holds bytes. */
@@ -144,18 +151,6 @@ function withoutBytes(this: Record<string, unknown>, name: string, value: unknow
 const read = (text: string): unknown =>
   /"BS?"\s*:/.test(text) ? JSON.parse(text, withBytes) : JSON.parse(text);
 
-/** Runs a call to the store. Throws StoreUnavailable, with the cause, when the store does not answer. */
-export async function storeCall<Result>(call: () => Promise<Result>): Promise<Result> {
-  try {
-    return await call();
-  } catch (error) {
-    throw storeError(error);
-  }
-}
-
-const storeError = (error: unknown): unknown =>
-  isUnavailable(error) ? new StoreUnavailable('The store did not answer.', { cause: error }) : error;
-
 /**
  * `done: false`: the condition did not hold. `item`: the item at that time, if it existed and the write
  * requested it.
@@ -164,14 +159,14 @@ export type ConditionalReply<Reply> =
   | { done: true; reply: Reply }
   | { done: false; item: Attributes | undefined };
 
-/** Runs a conditional write like `storeCall`. */
+/** Runs a conditional write. */
 export async function conditionalCall<Reply>(call: () => Promise<Reply>): Promise<ConditionalReply<Reply>> {
   try {
     return { done: true, reply: await call() };
   } catch (error) {
     if (error instanceof Error && error.name === 'ConditionalCheckFailedException')
       return { done: false, item: (error as { Item?: Attributes }).Item };
-    throw storeError(error);
+    throw error;
   }
 }
 
@@ -190,41 +185,35 @@ export async function quotaCall<Reply>(call: () => Promise<Reply>): Promise<Cond
 export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';
 
-const isBusy = (error: unknown): boolean => error instanceof Error && busyNames.has(error.name);
-
-/** Errno codes of requests that were never written: no address, no connection, no TLS session. */
-const unsentCodes =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_TLS_\w+|ERR_SSL_\w+|CERT_\w+)$/;
-/** Node's agent gave up before there was a connection; the SDK says so in words only. */
-const unconnected = 'did not establish a connection';
-
-/** The store cannot have applied the call: it refused it, or never got it. */
+/** The store refused the call, or never got it. */
 const changedNothing = (error: unknown): boolean =>
-  isBusy(error) || (error instanceof Error && wasUnsent(error));
+  error instanceof NoReply ? !error.sent : error instanceof Error && busyNames.has(error.name);
 
-function wasUnsent(error: Error & { code?: unknown; syscall?: unknown }): boolean {
-  if (error instanceof NoReply) return !error.sent;
-  return (
-    (typeof error.code === 'string' && unsentCodes.test(error.code)) ||
-    (error.code === 'ETIMEDOUT' && error.syscall === 'connect') ||
-    (error.name === 'TimeoutError' && error.message.includes(unconnected))
-  );
-}
-
-function isUnavailable(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const { $metadata, code } = error as { $metadata?: { httpStatusCode?: number }; code?: unknown };
-  const status = $metadata?.httpStatusCode;
-  if (status !== undefined) return status >= 500 || isBusy(error);
-  // There was no reply: a socket error has an errno code, and a time-out of the SDK has this name.
-  return typeof code === 'string' || error.name === 'TimeoutError';
-}
-
-/** DynamoDB's limit. */
-const batchKeysMax = 100;
+/** DynamoDB's limits of one batch. */
+export const batchReadsMax = 100;
+const batchWritesMax = 25;
 const batchTriesMax = 5;
 /** Of a batch that the store answered in part; doubled with each try. */
 const firstPauseMs = 10;
+
+export const chunksOf = <Each>(all: readonly Each[], size: number): Each[][] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size));
+
+/** @param send returns what the store did not get to, which is sent again */
+async function inBatches<Each>(
+  all: readonly Each[],
+  max: number,
+  send: (some: Each[]) => Promise<Each[]>,
+): Promise<void> {
+  for (const batch of chunksOf(all, max)) {
+    let some = batch;
+    for (let tries = 0; some.length > 0; tries += 1) {
+      if (tries === batchTriesMax) throw new StoreUnavailable('The store did not answer for all items.');
+      if (tries > 0) await pause(firstPauseMs * 2 ** tries);
+      some = await send(some);
+    }
+  }
+}
 
 export interface ItemsWanted {
   /** Names of the attributes to read; absent: all. */
@@ -234,36 +223,6 @@ export interface ItemsWanted {
   /** The time-out of one try; absent: the client's. */
   tryMsMax?: number | undefined;
 }
-
-/**
- * Reads the items with these keys, each named once, 100 a request; those that do not exist are left out, and the order is
- * the store's. Reads are consistent unless they may be old.
- */
-export async function* itemBatches(
-  client: TableClient,
-  table: string,
-  keys: readonly Attributes[],
-  { attributes, mayBeOld = false, tryMsMax }: ItemsWanted = {},
-): AsyncGenerator<Attributes[]> {
-  const wanted = { ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
-  for (let start = 0; start < keys.length; start += batchKeysMax) {
-    let Keys: Attributes[] = keys.slice(start, start + batchKeysMax);
-    for (let tries = 0; Keys.length > 0; tries += 1) {
-      if (tries === batchTriesMax) throw new StoreUnavailable('The store did not answer for all items.');
-      if (tries > 0) await pause(firstPauseMs * 2 ** tries);
-      const input = { RequestItems: { [table]: { Keys, ...wanted } } };
-      const { Responses, UnprocessedKeys } = await storeCall(() =>
-        client.call('BatchGetItem', input, { tryMsMax }),
-      );
-      yield Responses?.[table] ?? [];
-      Keys = UnprocessedKeys?.[table]?.Keys ?? [];
-    }
-  }
-}
-
-/** All of them at once. */
-export const readItems = async (...given: Parameters<typeof itemBatches>): Promise<Attributes[]> =>
-  (await Array.fromAsync(itemBatches(...given))).flat();
 
 function projectionOn(attributes: string[] | undefined) {
   if (attributes === undefined) return {};
@@ -275,17 +234,15 @@ function projectionOn(attributes: string[] | undefined) {
 }
 
 /** The items of a query or scan, page by page to its end. */
-export async function* itemPages<Name extends 'Query' | 'Scan'>(
+async function* itemPages(
   client: TableClient,
-  operation: Name,
-  input: TableOperations[Name]['input'],
+  operation: 'Query' | 'Scan',
+  input: TableOperations['Query']['input'],
 ): AsyncGenerator<Attributes[]> {
   let from: Attributes | undefined;
   do {
     const page = { ...input, ...(from && { ExclusiveStartKey: from }) };
-    const { Items = [], LastEvaluatedKey } = await storeCall(() =>
-      client.call<'Query' | 'Scan'>(operation, page),
-    );
+    const { Items = [], LastEvaluatedKey } = await client.call<'Query' | 'Scan'>(operation, page);
     yield Items;
     from = LastEvaluatedKey;
   } while (from);
@@ -348,7 +305,7 @@ export class Table {
 
   async get(key: object, more: More<'GetItem'> = {}, options?: CallOptions): Promise<Attributes | undefined> {
     const input = { ...this.at(key), ConsistentRead: true, ...more };
-    return (await storeCall(() => this.client.call('GetItem', input, options))).Item;
+    return (await this.client.call('GetItem', input, options)).Item;
   }
 
   /** What a put of an item begins with. */
@@ -366,7 +323,7 @@ export class Table {
 
   /** One page. */
   query(more: More<'Query'>) {
-    return storeCall(() => this.client.call('Query', { TableName: this.name, ...more }));
+    return this.client.call('Query', { TableName: this.name, ...more });
   }
 
   /** Page by page to the end. */
@@ -377,7 +334,31 @@ export class Table {
     return itemPages(this.client, operation, { TableName: this.name, ConsistentRead: true, ...more });
   }
 
-  read(keys: readonly Attributes[], wanted?: ItemsWanted): Promise<Attributes[]> {
-    return readItems(this.client, this.name, keys, wanted);
+  /**
+   * The items with these keys, each named once; those that do not exist are left out, and the order is the store's. Reads are
+   * consistent unless they may be old.
+   */
+  async read(
+    keys: readonly Attributes[],
+    { attributes, mayBeOld = false, tryMsMax }: ItemsWanted = {},
+  ): Promise<Attributes[]> {
+    const wanted = { ConsistentRead: !mayBeOld, ...projectionOn(attributes) };
+    const items: Attributes[] = [];
+    await inBatches(keys, batchReadsMax, async (Keys) => {
+      const input = { RequestItems: { [this.name]: { Keys, ...wanted } } };
+      const { Responses, UnprocessedKeys } = await this.client.call('BatchGetItem', input, { tryMsMax });
+      items.push(...(Responses?.[this.name] ?? []));
+      return UnprocessedKeys?.[this.name]?.Keys ?? [];
+    });
+    return items;
+  }
+
+  /** Also those that do not exist. */
+  remove(keys: readonly object[]): Promise<void> {
+    const deletes = keys.map((key) => ({ DeleteRequest: { Key: attributesOf(key) } }));
+    return inBatches<sdk.WriteRequest>(deletes, batchWritesMax, async (some) => {
+      const input = { RequestItems: { [this.name]: some } };
+      return (await this.client.call('BatchWriteItem', input)).UnprocessedItems?.[this.name] ?? [];
+    });
   }
 }

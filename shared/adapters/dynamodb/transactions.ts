@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { TransactionCanceledException, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
-import { type Attributes, isInvalid, storeCall, type TableClient } from './table-client.ts';
+import { type Attributes, isInvalid, type TableClient } from './table-client.ts';
 import type { CallOptions } from '../aws/aws-calls.ts';
 
 /**
@@ -14,7 +14,7 @@ export type TransactionReply =
   | { done: true }
   | { done: false; conditions: number[]; refused: Attributes[]; invalid: boolean; error: unknown };
 
-/** Writes all or nothing, like `storeCall`. Its token makes a repeat of it one with its first try. */
+/** Writes all or nothing. Its token makes a repeat of it one with its first try. */
 export async function transactionCall(
   client: TableClient,
   TransactItems: TransactWriteItem[],
@@ -22,7 +22,7 @@ export async function transactionCall(
 ): Promise<TransactionReply> {
   const input = { TransactItems, ClientRequestToken: randomUUID() };
   try {
-    await storeCall(() => client.call('TransactWriteItems', input, options));
+    await client.call('TransactWriteItems', input, options);
     return { done: true };
   } catch (error) {
     if (isInvalid(error)) return { done: false, conditions: [], refused: [], invalid: true, error };

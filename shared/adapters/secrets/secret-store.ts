@@ -142,9 +142,9 @@ function secretLoader(
 
   /** Opens a connection at the first reference that needs it. Tries once: the caller repeats. */
   function openCalls(service: typeof parameterStore) {
-    const calls = awsJsonCalls({ service, aws, attempts: 1, connectMsMax: 1000, tryMsMax: 2000 });
+    const call = awsJsonCalls({ service, aws, attempts: 1, connectMsMax: 1000, tryMsMax: 2000 });
     return (operation: string, input: object): Promise<unknown> =>
-      calls.call(operation, input).catch((error: unknown) => {
+      call(operation, input).catch((error: unknown) => {
         const reason = error instanceof Error ? permanent[error.name] : undefined;
         throw reason ? new SecretUnusable(reason, '', { cause: error }) : error;
       });

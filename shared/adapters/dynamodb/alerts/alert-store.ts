@@ -8,7 +8,7 @@ import {
   type Receiver,
   type StoredNotice,
 } from '../../../relay/ports/alerts.ts';
-import { expressed, storeCall, Table, valuesOf, type TableClient } from '../table-client.ts';
+import { expressed, Table, valuesOf, type TableClient } from '../table-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { transactionCall } from '../transactions.ts';
 import { getItems, type RuntimeItem } from '../runtime-items.ts';
@@ -135,7 +135,7 @@ export function dynamoAlertAccounts({ client, clock, stack, local }: AlertAccoun
     row,
     alertBelow: async (account) => (await limits.get(account, () => row(account)))?.alertBelow,
     async balance(account) {
-      const whole = await storeCall(() => readWhole(tableOf('quotas'), account));
+      const whole = await readWhole(tableOf('quotas'), account);
       return whole && whole.granted - whole.spent;
     },
     async *accounts() {

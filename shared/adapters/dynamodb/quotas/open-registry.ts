@@ -4,9 +4,9 @@
  */
 import type { Lookup, OpenRegistry, QuotaScan, ScannedQuota } from '../../../relay/ports/money-stores.ts';
 import {
+  batchReadsMax,
+  chunksOf,
   expressed,
-  itemBatches,
-  storeCall,
   Table,
   type Attributes,
   type TableClient,
@@ -81,22 +81,22 @@ const hasOpenEntries = 'size(#open) > :none';
 
 /** Items are read at different times, but a close only needs each item to be consistent. */
 export function dynamoQuotaScan(client: TableClient, stack: string): QuotaScan {
-  const { name: TableName } = new Table(client, stack, 'quotas');
+  const table = new Table(client, stack, 'quotas');
   return {
     async *read(items) {
       const keys = items.map((account) => ({ account: textAttribute(account) }));
-      for await (const some of itemBatches(client, TableName, keys)) yield* some.map(scanned);
+      for (const some of chunksOf(keys, batchReadsMax)) yield* (await table.read(some)).map(scanned);
     },
     async open(after) {
       const input = {
-        TableName,
+        TableName: table.name,
         ConsistentRead: true,
         FilterExpression: hasOpenEntries,
         ExpressionAttributeNames: { '#open': 'open' },
         ExpressionAttributeValues: { ':none': { N: '0' } },
         ...(after !== undefined && { ExclusiveStartKey: { account: textAttribute(after) } }),
       };
-      const { Items = [], LastEvaluatedKey } = await storeCall(() => client.call('Scan', input));
+      const { Items = [], LastEvaluatedKey } = await client.call('Scan', input);
       return { quotas: Items.map(scanned), next: LastEvaluatedKey?.['account']?.S };
     },
   };

@@ -6,13 +6,11 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
 import type { Clock } from '../../../relay/ports/host.ts';
-import { StoreUnavailable } from '../../../relay/ports/store-errors.ts';
 import { ResponseTooLarge, type Admit } from '../../../relay/ports/stored.ts';
-import { pause } from '../../aws/aws-calls.ts';
 import {
   attributesOf,
+  chunksOf,
   expressed,
-  storeCall,
   Table,
   valuesOf,
   type Attributes,
@@ -38,10 +36,6 @@ export const projectionOf = (attributes: readonly string[]) => ({
   ProjectionExpression: attributes.map((each) => `#${each}`).join(', '),
 });
 
-/** DynamoDB's limit of one batch of writes, and how often what it did not get to is written again. */
-const removedAtOnceMax = 25;
-const triesMax = 6;
-const firstPauseMs = 10;
 /** Of one prefix, 1 MB each: far more than one response has. */
 const pagesMax = 200;
 /** Of large items; each is some 400 KB on its way. */
@@ -111,27 +105,13 @@ export class ResponseTable extends Table {
     return { items: Items.map(valuesOf), next: LastEvaluatedKey };
   }
 
-  async remove(account: string, ids: readonly string[]): Promise<void> {
-    for (const some of chunksOf(ids, removedAtOnceMax)) {
-      let rest = some.map((id) => ({ DeleteRequest: { Key: attributesOf({ account, id }) } }));
-      for (let tries = 0; rest.length > 0; tries += 1) {
-        if (tries === triesMax) throw new StoreUnavailable('The store did not get to all items.');
-        if (tries > 0) await pause(firstPauseMs * 2 ** tries);
-        const input = { RequestItems: { [this.name]: rest } };
-        const { UnprocessedItems } = await storeCall(() => this.client.call('BatchWriteItem', input));
-        rest = (UnprocessedItems?.[this.name] ?? []) as typeof rest;
-      }
-    }
-  }
-
   /** Everything of a response but its head: parts, also of contents that no head names, and events. */
   async removeRest({ account, id }: ResponseKey): Promise<void> {
     let after: Attributes | undefined;
     for (let pages = 0; pages < pagesMax; pages += 1) {
       const range = { first: `${id}#`, last: `${id}#~`, attributes: ['id'], after };
       const { items, next } = await this.between(account, range);
-      const ids = items.map((item) => String(item['id']));
-      await this.remove(account, ids);
+      await this.remove(items.map((item) => ({ account, id: item['id'] })));
       if (!next) return;
       after = next;
     }
@@ -179,9 +159,6 @@ export class ResponseTable extends Table {
     return taken;
   }
 }
-
-const chunksOf = <Each>(all: readonly Each[], size: number): Each[][] =>
-  Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size));
 
 /** Names that lead to no other content. */
 const partId = (id: string, name: string, part: number): string => `${id}#b#${name}#${part}`;

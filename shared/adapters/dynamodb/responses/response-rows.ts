@@ -1,7 +1,7 @@
 /** What operators see and delete of the table `responses`. Must read no content but that of one response that is named. */
 import type { ResponseRows } from '../../../operate/operator-ports.ts';
 import type { Store } from '../operator-store.ts';
-import { expressed, storeCall, valuesOf } from '../table-client.ts';
+import { expressed, valuesOf } from '../table-client.ts';
 import { projectionOf, removedStatus, ResponseTable } from './response-items.ts';
 import { dynamoResponseStore } from './response-store.ts';
 
@@ -16,7 +16,7 @@ export function dynamoResponseRows({ tables, target }: Store, clock: { now(): nu
     /** Without a mark: operators may write no item here, and what they name was written long ago. */
     async remove(account, id) {
       const isThere = (await store.heads(account, [id])).size > 0;
-      if (isThere) await storeCall(() => tables.call('DeleteItem', table.at({ account, id })));
+      if (isThere) await tables.call('DeleteItem', table.at({ account, id }));
       await table.removeRest({ account, id });
       return isThere;
     },

@@ -139,7 +139,7 @@ async function removeReplaced(
 ): Promise<void> {
   const kept = new Set(partIdsOf(item));
   const ids = old ? partIdsOf(old).filter((id) => !kept.has(id)) : [];
-  await table.remove(String(item['account']), ids).catch(() => {});
+  await table.remove(ids.map((id) => ({ account: item['account'], id }))).catch(() => {});
 }
 
 /** What the content of a response's item is. */
@@ -227,7 +227,7 @@ export function dynamoRunStore(table: ResponseTable): RunStore {
       if (done) await removeReplaced(table, old, item);
       // What was deleted while it ran leaves nothing behind; of what ended otherwise, only this content goes.
       else if (!table.isKept(old)) await table.removeRest(key);
-      else await table.remove(key.account, partIdsOf(item));
+      else await table.remove(partIdsOf(item).map((id) => ({ account: key.account, id })));
       return done;
     },
     async cancel(account, id) {

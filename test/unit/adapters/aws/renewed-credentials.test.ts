@@ -54,8 +54,7 @@ async function callsSignedBy(...provided: Provided[]) {
   return { calls: awsJsonCalls({ service: dynamodb, aws, ...times }), asked };
 }
 
-const read = (calls: AwsCalls, tryMsMax?: number): Promise<unknown> =>
-  calls.call('GetItem', {}, { tryMsMax });
+const read = (calls: AwsCalls, tryMsMax?: number): Promise<unknown> => calls('GetItem', {}, { tryMsMax });
 const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => expect.fail('it was done'),

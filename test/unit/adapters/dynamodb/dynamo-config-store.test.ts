@@ -1,6 +1,7 @@
 import { DeleteCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
+import { Table } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { getItems } from '../../../../shared/adapters/dynamodb/runtime-items.ts';
 import { dynamoConfigStore } from '../../../../shared/adapters/dynamodb/config-store.ts';
 import { emptyRows } from '../../../../shared/config/rows/read-table.ts';
@@ -56,7 +57,7 @@ function openWithLostReply(id: string) {
 }
 
 const expiresOf = async (...ids: string[]) => {
-  const items = await getItems({ client: tablesOn(store.client), name: 'relay-runtime' }, ids);
+  const items = await getItems(new Table(tablesOn(store.client), 'relay', 'runtime'), ids);
   return ids.map((id) => items.get(id)?.['expires']);
 };
 

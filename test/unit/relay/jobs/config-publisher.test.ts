@@ -1,6 +1,7 @@
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { tablesOn } from '../../../support/sdk-tables.ts';
+import { Table } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import {
   getItems,
   snapshotPartIds,
@@ -82,7 +83,7 @@ describe('a compile', () => {
     const pointer = await compiler.compile();
     expect(pointer.parts).toBeGreaterThan(1);
     expect((await served()).models).toEqual(ids);
-    const parts = await getItems({ client: tablesOn(compiler.store.client), name: 'relay-runtime' }, [
+    const parts = await getItems(new Table(tablesOn(compiler.store.client), 'relay', 'runtime'), [
       ...snapshotPartIds(pointer),
       ...rowsPartIds(pointer),
     ]);

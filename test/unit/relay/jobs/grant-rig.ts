@@ -13,7 +13,7 @@ import { quotaOf } from '../../../../shared/adapters/dynamodb/quotas/quota-items
 import { tableStreamHandler, grantImageOf } from '../../../../shared/adapters/entry/table-streams.ts';
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../../../shared/relay/jobs/grant-applier.ts';
-import { QuickClock } from '../../../contract/quota-store-faults.ts';
+import { QuickClock } from '../../../contract/faulty-wire.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics, eventOf, openStream, type TableStream } from './ledger-stream.ts';

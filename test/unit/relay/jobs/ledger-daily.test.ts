@@ -9,7 +9,7 @@ import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';
-import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
+import { FaultyWire, QuickClock } from '../../../contract/faulty-wire.ts';
 import { entryOf } from '../../../contract/quota-store-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
@@ -36,7 +36,7 @@ const ports = () => ({
   metrics: countedMetrics(),
   log: recordedLog(),
 });
-const project = (changes: QuotaChange[], store = client) => projectOn(changes, tablesOn(store));
+const project = (changes: QuotaChange[]) => projectOn(changes, tablesOn(client));
 const projectOn = (changes: QuotaChange[], tables: TableClient) =>
   ledgerProjector({ ...ports(), ledger: dynamoLedgerStore(tables, 'relay') })(changes);
 
@@ -150,11 +150,11 @@ describe('the sums of minutes', () => {
 
 describe('a batch', () => {
   it('in which the store fails is repeated from there, and what came before is not', async () => {
-    await using shaky = new FaultyDynamo(emulator.endpoint);
+    await using shaky = await FaultyWire.open(emulator.endpoint);
     const batch = Array.from({ length: 120 }, (_, at) => closing(`long ${at}`));
     let sent = 0;
     shaky.otherwise = () => ((sent += 1) > 1 ? 'unsent' : 'none');
-    const outcomes = await project(batch, shaky.client);
+    const outcomes = await projectOn(batch, shaky.tables);
     const failedAt = outcomes.findIndex((outcome) => outcome !== undefined);
     expect(failedAt).toBeGreaterThan(0);
     expect(outcomes.slice(failedAt).every((outcome) => outcome?.name === 'StoreUnavailable')).toBe(true);

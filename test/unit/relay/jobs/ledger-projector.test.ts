@@ -1,3 +1,4 @@
+import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { PutItemCommand, QueryCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
@@ -14,7 +15,7 @@ import type { CloseRecord, OpenEntry } from '../../../../shared/billing/quota-it
 import { ledgerProjector } from '../../../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
-import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
+import { FaultyWire, QuickClock } from '../../../contract/faulty-wire.ts';
 import {
   closeOf,
   entryOf,
@@ -62,14 +63,14 @@ beforeEach(async () => {
 const put = (given: Parameters<typeof itemOf>[1]) =>
   client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(itemOf(account, given)) }));
 
-function handlerOn(store: DynamoDBClient): TableStreamHandler {
+function handlerOn(tables: TableClient): TableStreamHandler {
   const ports = { clock: new QuickClock(), random: { next: () => 0.5 }, log, metrics };
-  const takeAll = ledgerProjector({ ledger: dynamoLedgerStore(tablesOn(store), 'relay'), ...ports });
+  const takeAll = ledgerProjector({ ledger: dynamoLedgerStore(tables, 'relay'), ...ports });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
   return tableStreamBatchHandler(quotaChangeOf, { takeAll, poisoned, log, metrics });
 }
 
-const project = (records: DynamoDBRecord[]) => handlerOn(client)(eventOf(records));
+const project = (records: DynamoDBRecord[]) => handlerOn(tablesOn(client))(eventOf(records));
 const nothingFailed = { batchItemFailures: [] };
 
 /** The account's ledger as the table holds it: numbers as DynamoDB keeps them. */
@@ -192,10 +193,10 @@ describe('a record', () => {
   test('that the store did not take comes again, with all that follow it', async () => {
     for (const id of ['call1', 'call2', 'call3']) await close(id);
     const records = await stream.next();
-    const away = new FaultyDynamo('http://127.0.0.1:1');
+    await using away = await FaultyWire.open('http://127.0.0.1:1');
     away.otherwise = () => 'unsent';
     const firstClose = records.find(({ dynamodb }) => dynamodb?.NewImage?.['last']);
-    expect(await handlerOn(away.client)(eventOf(records))).toEqual({
+    expect(await handlerOn(away.tables)(eventOf(records))).toEqual({
       batchItemFailures: [{ itemIdentifier: firstClose?.dynamodb?.SequenceNumber }],
     });
     expect(metrics.counted).toEqual([]);

@@ -17,7 +17,7 @@ import type {
   QuotaScan,
 } from '../../../../shared/relay/ports/money-stores.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
-import { QuickClock } from '../../../contract/quota-store-faults.ts';
+import { QuickClock } from '../../../contract/faulty-wire.ts';
 import { entryOf, itemOf, now } from '../../../contract/quota-store-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';

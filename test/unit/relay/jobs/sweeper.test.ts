@@ -10,7 +10,7 @@ import type { QuotaStore } from '../../../../shared/relay/ports/money-stores.ts'
 import { sweeper } from '../../../../shared/relay/jobs/sweeper.ts';
 import type { SweepResult } from '../../../../shared/relay/ports/telemetry.ts';
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
-import { FaultyDynamo, QuickClock } from '../../../contract/quota-store-faults.ts';
+import { FaultyWire, QuickClock } from '../../../contract/faulty-wire.ts';
 import { entryOf, itemOf, now } from '../../../contract/quota-store-rig.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { noRegistry } from '../../../support/whole-table.ts';
@@ -121,7 +121,7 @@ describe('the sweeper', () => {
         ['second', overdue()],
       ]),
     });
-    await using faulty = new FaultyDynamo(emulator.endpoint);
+    await using faulty = await FaultyWire.open(emulator.endpoint);
     const until = clock.now() + 2_000;
     faulty.otherwise = () => (clock.now() < until - 400 ? 'TransactionConflictException' : 'none');
     const [failed, closed] = ['first', 'second'];
