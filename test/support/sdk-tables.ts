@@ -95,7 +95,7 @@ export function tablesOn(given: DynamoDBClient | DynamoDBDocumentClient): TableC
 function asTheProducts(error: Error & { code?: string; $metadata?: { httpStatusCode?: number } }): never {
   const status = error.$metadata?.httpStatusCode;
   if (status !== undefined) {
-    const members = { ...error, message: error.message, __type: error.name };
+    const members = { ...(error as object), message: error.message, __type: error.name };
     return throwStoreError(new ServiceRefusal({ status, headers: {} }, members));
   }
   const hasNoReply = error.code !== undefined || error.name === 'TimeoutError';

@@ -41,8 +41,14 @@ export function tracedHandle({ route, handleOf, ...parts }: TracingParts): Handl
         'http.response.status_code': response.status,
         'relay.request_id': id,
       };
-      const done = response.done.finally(() => over(attributes));
-      return { ...response, body: bodyOf(response, trace), done };
+      const ended = async (): Promise<void> => {
+        try {
+          await response.done;
+        } finally {
+          await over(attributes);
+        }
+      };
+      return { ...response, body: bodyOf(response, trace), done: ended() };
     } catch (error) {
       // Its answer waits for no receiver of traces.
       void over({ 'relay.request_id': id }, nameOf(error));
@@ -110,7 +116,7 @@ function tracer({ ports, ...parts }: TracerParts) {
         trace,
         within: <Result>(work: () => Promise<Result>) => current.run(trace, work),
         /** Resolves when the trace was sent, or was waited for long enough. Never rejects. */
-        async over(attributes: SpanAttributes, error?: string): Promise<void> {
+        over: async (attributes: SpanAttributes, error?: string): Promise<void> => {
           open.delete(requestId);
           Object.assign(trace.root.attributes, attributes);
           trace.end(trace.root, error);
