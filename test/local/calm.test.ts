@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const terminal = ['/usr/bin/script', '/bin/script'].find((file) => existsSync(file));
@@ -14,16 +14,16 @@ const patient = { timeout: 30_000, interval: 20 };
 let folder: string;
 let ports: Record<'PORT' | 'DYNAMODB_PORT', string>;
 let running: ChildProcess[];
-beforeEach(async () => {
+async function prepare(): Promise<void> {
   folder = mkdtempSync(path.join(tmpdir(), 'relay-calm-'));
   ports = { PORT: await freePort(), DYNAMODB_PORT: await freePort() };
   running = [];
-});
-afterEach(async () => {
+}
+async function clear(): Promise<void> {
   for (const child of running) if (child.pid !== undefined) killGroup(child.pid, 'SIGKILL');
   await untilNone();
   rmSync(folder, { recursive: true, force: true });
-});
+}
 
 const untilNone = (): Promise<void> =>
   vi.waitFor(() => {
@@ -110,9 +110,17 @@ const shell = (line: string) =>
   promisify(execFile)('/bin/sh', ['-c', line], { cwd: root, env: { ...process.env, RELAY_DATA: '' } });
 
 describe('npm start', () => {
-  it('says in 12 lines where it is and what to try, all of which works, and ends at Ctrl-C', async () => {
-    const stack = start(['npm', 'start']);
+  let stack: Started;
+  beforeAll(async () => {
+    await prepare();
+    stack = start(['npm', 'start']);
     await untilReady(stack);
+  }, 100_000);
+  afterAll(clear);
+
+  const logFile = (): string => /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
+
+  it('says in 12 lines where it is and what to try, all of which works', async () => {
     expect(stack.lines().length).toBeLessThanOrEqual(12);
     const lines = stack.lines();
     const [curl, tool, page] = ['curl ', 'npx ', " is the customer's page"].map(
@@ -123,20 +131,51 @@ describe('npm start', () => {
     const shown = await fetch(page?.split(' ')[0] ?? '', { headers: { accept: 'text/html' } });
     expect(shown.status).toBe(200);
     expect(lines.at(-1)).toBe(`relay ready on http://127.0.0.1:${ports.PORT}/v1`);
-    const log = /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
-    expect(readFileSync(log, 'utf8')).toMatch(/^\S+Z chat \{/m);
+    expect(readFileSync(logFile(), 'utf8')).toMatch(/^\S+Z chat \{/m);
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
     const forOthers = files.filter((name) => (statSync(path.join(folder, name)).mode & 0o077) !== 0);
     expect([files.length > 4, forOthers, statSync(folder).mode & 0o777]).toEqual([true, [], 0o700]);
     // The calls have left nothing on the terminal.
     expect(stack.lines().length).toBeLessThanOrEqual(12);
+  });
 
+  it('names all ports in use with their variables and free ones, and a data folder in use', async () => {
+    const second = start(['npm', 'start']);
+    expect(await second.ended).toBe(1);
+    expect(second.text()).toContain(
+      `port ${ports.PORT} (PORT) and ${ports.DYNAMODB_PORT} (DYNAMODB_PORT) are in use; try: PORT=`,
+    );
+    const third = start(['npm', 'start'], { PORT: '0', DYNAMODB_PORT: '0' });
+    expect(await third.ended).toBe(1);
+    expect(third.lines().at(-1)).toBe(
+      `relay cannot start: RELAY_DATA is ${folder}: another stack works there; stop it, or set RELAY_DATA to another folder`,
+    );
+    expect((await fetch(`http://127.0.0.1:${ports.PORT}/v1/models`)).status).toBe(200);
+  });
+
+  it('shows a person that a process of it died, and not each call that fails', async () => {
+    const pids = [...readFileSync(logFile(), 'utf8').matchAll(/environment catalog#\d+ pid (\d+)$/gm)];
+    const pid = pids.at(-1)?.[1];
+    expect(pid).toBeDefined();
+    process.kill(Number(pid), 'SIGKILL');
+    await vi.waitFor(
+      () => expect(stack.text()).toMatch(/^environment \S+ pid \d+ ended \(SIGKILL\)$/m),
+      patient,
+    );
+  });
+
+  it('ends at Ctrl-C', async () => {
     const fromMs = performance.now();
     killGroup(stack.child.pid ?? 0, 'SIGINT');
     expect(await untilGone(stack, fromMs)).toBeLessThan(2000);
     expect(stack.lines().at(-1)).toBe(`stopped; data stays in ${folder}`);
     expect(readdirSync(folder)).toEqual(expect.arrayContaining(['demo-key', 'dynamodb.sqlite', 'log']));
   });
+});
+
+describe('another npm start', () => {
+  beforeEach(prepare);
+  afterEach(clear);
 
   it.skipIf(terminal === undefined)('fits a terminal of 40 columns, whose Ctrl-C ends it', async () => {
     const stack = start([terminal ?? '', '-qec', 'stty cols 40; npm start', '/dev/null']);
@@ -168,41 +207,5 @@ describe('npm start', () => {
     const fromMs = performance.now();
     process.kill(stack.child.pid ?? 0, 'SIGKILL');
     expect(await untilGone(stack, fromMs)).toBeLessThan(2500);
-  });
-
-  it('names all ports in use with their variables and free ones, and a data folder in use', async () => {
-    const first = start(['npm', 'start']);
-    await untilReady(first);
-    const second = start(['npm', 'start']);
-    expect(await second.ended).toBe(1);
-    expect(second.text()).toContain(
-      `port ${ports.PORT} (PORT) and ${ports.DYNAMODB_PORT} (DYNAMODB_PORT) are in use; try: PORT=`,
-    );
-    const third = start(['npm', 'start'], { PORT: '0', DYNAMODB_PORT: '0' });
-    expect(await third.ended).toBe(1);
-    expect(third.lines().at(-1)).toBe(
-      `relay cannot start: RELAY_DATA is ${folder}: another stack works there; stop it, or set RELAY_DATA to another folder`,
-    );
-    expect((await fetch(`http://127.0.0.1:${ports.PORT}/v1/models`)).status).toBe(200);
-    killGroup(first.child.pid ?? 0, 'SIGINT');
-    await first.ended;
-  });
-
-  it('shows a person that a process of it died, and not each call that fails', async () => {
-    const stack = start(['npm', 'start']);
-    await untilReady(stack);
-    const log = /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
-    const models = `http://127.0.0.1:${ports.PORT}/v1/models`;
-    expect((await fetch(models)).status).toBe(200);
-    const pids = [...readFileSync(log, 'utf8').matchAll(/environment catalog#\d+ pid (\d+)$/gm)];
-    const pid = pids.at(-1)?.[1];
-    expect(pid).toBeDefined();
-    process.kill(Number(pid), 'SIGKILL');
-    await vi.waitFor(
-      () => expect(stack.text()).toMatch(/^environment \S+ pid \d+ ended \(SIGKILL\)$/m),
-      patient,
-    );
-    killGroup(stack.child.pid ?? 0, 'SIGINT');
-    await stack.ended;
   });
 });

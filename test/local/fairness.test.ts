@@ -84,11 +84,11 @@ describe('beside a tenant that opens as many streams of a free model as it can',
     });
     const refused: Outcome[] = [];
     const running = Promise.withResolvers<void>();
-    const calls = Array.from({ length: 120 }, async () => {
+    const calls = Array.from({ length: 40 }, async () => {
       let one = await outcome(post('poor', 'free', true));
       // An environment that starts among so many may not reach its store in time: SDKs try that again.
       while (one.status === 503) one = await outcome(post('poor', 'free', true));
-      if (one.status !== 200 && refused.push(one) === 120 - callsAtOnce) running.resolve();
+      if (one.status !== 200 && refused.push(one) === 40 - callsAtOnce) running.resolve();
       return one;
     });
     await running.promise;
@@ -108,7 +108,7 @@ describe('beside a tenant that opens as many streams of a free model as it can',
   it('another one is answered, too, when it has no money for the model', async () => {
     upstream.forget();
     const [poor, honest] = await Promise.all([
-      together(120, () => post('poorer', 'narrow', true)),
+      together(40, () => post('poorer', 'narrow', true)),
       together(3, () => post('honest', 'narrow', true)),
     ]);
     expect([served(poor), served(honest), upstream.requests.length]).toEqual([0, 3, 3]);
@@ -120,7 +120,7 @@ describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', 
   it('an honest one has every call answered, as the limit of every account says', async () => {
     upstream.script(limitedTo(perMinute));
     const [greedy, honest] = await Promise.all([
-      together(100, () => post('greedy', 'narrow')),
+      together(50, () => post('greedy', 'narrow')),
       // Six of its calls were counted above, if the minute is the same.
       together(4, () => post('honest', 'narrow')),
       together(6, () => post('other', 'narrow')),
@@ -135,7 +135,7 @@ describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', 
 
   it('an honest one is refused, too, where the row of the greedy one says more', async () => {
     upstream.script(limitedTo(perMinute));
-    const unlimited = await together(100, () => post('unlimited', 'narrow'));
+    const unlimited = await together(70, () => post('unlimited', 'narrow'));
     expect(served(unlimited)).toBeGreaterThan(40);
     expect(await outcome(post('other', 'narrow'))).toMatchObject({ status: 429 });
   });

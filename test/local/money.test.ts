@@ -2,14 +2,22 @@ import { createHash } from 'node:crypto';
 import { GetCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
-import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
 /** What the reservations promise, seen on the running stack: distribution, functions, streams, sweeper, store. */
 const nano = 1_000_000_000;
 const keyOf = (account: string): string => `sk-money-${account}`;
-const accounts = ['killed', 'leaver', 'unheard', 'crowd', 'planned', 'outage'];
-const balances: Record<string, number> = { killed: 100, leaver: 100, unheard: 100, crowd: 10, outage: 100 };
+const balances: Record<string, number> = {
+  killed: 100,
+  repeater: 100,
+  leaver: 100,
+  unheard: 100,
+  crowd: 10,
+  outage: 100,
+  warm: 100,
+};
+const accounts = [...Object.keys(balances), 'planned'];
 const messages = [{ role: 'user', content: 'hi' }];
 
 let upstream: ScriptedUpstream;
@@ -85,6 +93,11 @@ const post = (account: string, model: string, more: object = {}, signal?: AbortS
     { headers: { authorization: `Bearer ${keyOf(account)}` }, ...(signal && { signal }) },
   );
 
+const answered: Script = async (_call, reply) => {
+  await reply.data(chunk({ role: 'assistant', content: 'ok' }), chunk({}, 'stop'), usageChunk(), '[DONE]');
+  reply.end();
+};
+
 describe('the money of the running stack', () => {
   it('balance after a kill -9 in mid-stream: the sweeper charges the input and returns the rest', async () => {
     upstream.script(async (_call, reply) => {
@@ -109,6 +122,57 @@ describe('the money of the running stack', () => {
     const [row] = await ledger('killed');
     expect(row).toMatchObject({ kind: 'expired', model: 'metered' });
     expect(Math.round(Number(row?.['charge']) * nano)).toBe(after?.['spent']);
+  });
+
+  it('an Idempotency-Key of a call that was killed: free again once the sweeper closed it, and not before', async () => {
+    const repeat = (): Promise<Response> =>
+      stack.post(
+        { model: 'metered', messages },
+        { headers: { authorization: `Bearer ${keyOf('repeater')}`, 'idempotency-key': 'killed' } },
+      );
+    const reached = upstream.nextRequest();
+    upstream.script(async (_call, reply) => reply.hang());
+    const killed = repeat().catch(() => undefined);
+    await reached;
+    for (const pid of stack.chatProcesses()) killQuietly(pid);
+    await killed;
+    upstream.script(answered);
+    const statuses = new Set<number>();
+    for (;;) {
+      const { status } = await repeat();
+      if (status === 200) break;
+      statuses.add(status);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      await stack.runSchedules();
+    }
+    // A call that meets an environment as it dies is a 502, as on Lambda.
+    statuses.delete(502);
+    expect([...statuses]).toEqual([409]);
+  });
+
+  it('takes two UpdateItem of a warm call and no read, one of them before the upstream hears of it', async () => {
+    /** What the answering function asked of the store; the functions behind the streams have calls of their own. */
+    const asked = (): string[] =>
+      stack.store.calls
+        .map(({ action, table }) => `${action} ${table}`)
+        .filter((call) => /^(GetItem|BatchGetItem|UpdateItem|PutItem) /.test(call))
+        .filter((call) => !/relay-(ledger|grants|daily)$/.test(call));
+    let atUpstream: string[] = [];
+    upstream.script(async (call, reply) => {
+      atUpstream = asked();
+      await answered(call, reply);
+    });
+    let calls = ['GetItem'];
+    // The first calls find neither key nor configuration.
+    while (calls.some((call) => /^(Batch)?GetItem/.test(call))) {
+      stack.store.calls.length = 0;
+      const answer = await post('warm', 'metered');
+      await answer.text();
+      await stack.logged(answer.headers.get('x-request-id') ?? '');
+      calls = asked();
+    }
+    expect(calls).toEqual(['UpdateItem relay-quotas', 'UpdateItem relay-quotas']);
+    expect(atUpstream).toEqual(['UpdateItem relay-quotas']);
   });
 
   it('bill the full usage once when the client leaves after three chunks', async () => {
@@ -144,16 +208,10 @@ describe('the money of the running stack', () => {
   it('charge a price per call once though its client left before any content, of which Lambda never tells', async () => {
     const asked = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
-    upstream.script(async (_call, reply) => {
+    upstream.script(async (call, reply) => {
       asked.resolve();
       await left.promise;
-      await reply.data(
-        chunk({ role: 'assistant', content: 'ok' }),
-        chunk({}, 'stop'),
-        usageChunk(),
-        '[DONE]',
-      );
-      reply.end();
+      await answered(call, reply);
     });
     const leaving = new AbortController();
     const gone = post('unheard', 'per-call', { stream: true }, leaving.signal).catch(() => 'gone');
@@ -166,15 +224,7 @@ describe('the money of the running stack', () => {
   });
 
   it('let a balance for 10 calls reach the upstream 10 times at most, whatever comes at once', async () => {
-    upstream.script(async (_call, reply) => {
-      await reply.data(
-        chunk({ role: 'assistant', content: 'ok' }),
-        chunk({}, 'stop'),
-        usageChunk(),
-        '[DONE]',
-      );
-      reply.end();
-    });
+    upstream.script(answered);
     const answers = await Promise.all(Array.from({ length: 50 }, () => post('crowd', 'per-call')));
     const statuses = answers.map((answer) => answer.status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(10);

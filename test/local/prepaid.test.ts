@@ -14,13 +14,17 @@ const longAnswer = 100_000;
 const small = 0.32;
 const dialects = ['chat', 'responses', 'messages'] as const;
 const endpoints = ['chat', 'responses'] as const;
-const crowds = [1, 20, 100];
+const crowds = [1, 40];
 
-const ways = dialects.flatMap((dialect) =>
-  endpoints.flatMap((endpoint) =>
-    [true, false].flatMap((stream) =>
-      [undefined, longAnswer].map((limit) => ({ dialect, endpoint, stream, limit })),
-    ),
+/** Every pair of two of the four is among them. */
+const ways = dialects.flatMap((dialect, at) =>
+  endpoints.flatMap((endpoint, which) =>
+    [true, false].map((stream) => ({
+      dialect,
+      endpoint,
+      stream,
+      limit: (at + which + Number(stream)) % 2 === 0 ? undefined : longAnswer,
+    })),
   ),
 );
 const nameOf = ({ dialect, endpoint, stream, limit }: (typeof ways)[number]): string =>
@@ -39,12 +43,7 @@ const chatCounts = (prompt: unknown, completion: unknown): object => ({
 });
 const lies: Record<string, (object | string)[]> = {
   huge: [usageChunk(chatCounts(10, 1e12))],
-  'huge-input': [usageChunk(chatCounts(1e12, 200))],
-  'huge-total': [usageChunk({ ...chatCounts(10, 200), total_tokens: 1e12 })],
-  negative: [usageChunk(chatCounts(-1, -1))],
   nan: ['{"choices":[],"usage":{"prompt_tokens":NaN,"completion_tokens":NaN}}'],
-  null: [usageChunk(chatCounts(null, null))],
-  text: [usageChunk(chatCounts('12', '12'))],
   zero: [usageChunk(chatCounts(0, 0))],
   none: [],
   several: [1, 1e12, 200].map((count) => usageChunk(chatCounts(10, count))),
@@ -225,7 +224,7 @@ describe('an account in parts whose sum falls below zero', () => {
 });
 
 describe('a busy account', () => {
-  const calls = 200;
+  const calls = 100;
   it('is split, loses no charge and doubles none: item, ledger and days add up', async () => {
     upstream.script(writesUpTo(300, { holdMs: 400 }));
     const answers = await Promise.all(

@@ -1,29 +1,21 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { spawnRunner, startLocalStack } from '../support/local-stack.ts';
 import { writeTemplate, type FixtureTemplate } from './fixture-template.ts';
 
 let template: FixtureTemplate;
-let occupied: Server | undefined;
 
 beforeAll(() => {
   template = writeTemplate();
 });
-afterEach(() => occupied?.close());
 afterAll(() => template.remove());
 
-const occupyPort = async (): Promise<string> => {
-  occupied = createServer().listen(0, '127.0.0.1');
-  await once(occupied, 'listening');
-  return String((occupied.address() as AddressInfo).port);
-};
 const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
@@ -44,18 +36,8 @@ const run = (environment: Record<string, string>) =>
   outcome(spawnRunner({ RELAY_SEED: 'none', RELAY_TEMPLATE_FOLDER: template.folder, ...environment }));
 
 describe('npm start', () => {
-  it.each(['PORT', 'DYNAMODB_PORT'])('says in one line that %s is in use', async (name) => {
-    const port = await occupyPort();
-    expect(await run({ [name]: port })).toEqual({
-      stdout: '',
-      stderr: `relay cannot start: port ${port} (${name}) is in use; try: ${name}=${Number(port) + 1} npm start\n`,
-      code: 1,
-    });
-  });
-
   it.each<[what: string, environment: Record<string, string>, line: string]>([
     ['a seed that does not exist', { RELAY_SEED: 'full' }, 'RELAY_SEED is full; wanted: demo or none'],
-    ['a port that is none', { PORT: 'http' }, 'PORT is http; wanted: a port number'],
     [
       'a stack that was not synthesized',
       { RELAY_TEMPLATE_FOLDER: '/nowhere' },
@@ -76,9 +58,10 @@ describe('npm start', () => {
     expect(stderr).toMatch(/^relay cannot start: EEXIST: .*relay-used-\w+\/log'\n$/);
   });
 
-  it('ends with everything it started', async () => {
+  it('serves on after an environment was killed, and ends with everything it started', async () => {
     const stack = await startLocalStack({ seed: 'none', env: { RELAY_TEMPLATE_FOLDER: template.folder } });
     const origin = stack.baseUrl.replace('/v1', '');
+    expect((await fetch(`${origin}/dies`)).status).toBe(502);
     expect((await fetch(`${origin}/bare`)).status).toBe(200);
     const pids = stack.environmentPids('plain');
     expect(pids).toHaveLength(1);
@@ -86,14 +69,6 @@ describe('npm start', () => {
     expect(pids.filter(isAlive)).toEqual([]);
     await expect(fetch(stack.dynamodbEndpoint)).rejects.toThrow('fetch failed');
     await expect(fetch(origin)).rejects.toThrow('fetch failed');
-  });
-
-  it('serves on after an environment was killed', async () => {
-    const stack = await startLocalStack({ seed: 'none', env: { RELAY_TEMPLATE_FOLDER: template.folder } });
-    const origin = stack.baseUrl.replace('/v1', '');
-    expect((await fetch(`${origin}/dies`)).status).toBe(502);
-    expect((await fetch(`${origin}/bare`)).status).toBe(200);
-    await stack.stop();
   });
 
   it('leaves nothing behind when it is killed itself', async () => {
