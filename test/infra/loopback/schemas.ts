@@ -18,7 +18,6 @@ interface Diagnostic {
 
 interface Validator {
   validate(template: unknown, region?: string): Diagnostic[];
-  schemaCount(): number;
 }
 
 interface ValidationPackage {
@@ -54,10 +53,6 @@ export class ResourceSchemas {
     const require = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'));
     this.#package = require(validator) as ValidationPackage;
     this.#validator = new this.#package.SchemaValidator();
-  }
-
-  get count(): number {
-    return this.#validator.schemaCount();
   }
 
   check(resources: Iterable<Resource>, region: string): SchemaFindings {

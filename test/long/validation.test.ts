@@ -1,0 +1,5 @@
+import { vi } from 'vitest';
+
+// Every stage; `npm test` has three.
+vi.stubEnv('STAGES', 'every');
+await import('../infra/validation.test.ts');
