@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { testsWithBuiltPages } from './infra/pages/built-pages.ts';
 import { mutate } from './test/mutants/mutate.ts';
 
@@ -9,6 +10,7 @@ export const longTests = [
   'test/hardening/stalled-readers.test.ts',
   'test/hardening/worst-tenant.test.ts',
   'test/infra/package.test.ts',
+  'test/ops/bin.test.ts',
   'test/rollout/rollout.test.ts',
 ];
 
@@ -18,14 +20,29 @@ const replaceModules = [
   'test/unit/relay/state/{alias,kept,sealed}-state.test.ts',
 ];
 
+/** Short files that take long. By its size, which is all that Vitest knows of a file at first, each would begin last, and be waited for. */
+const takesLong =
+  /test\/(contract\/store-faults|docs\/|infra\/validation|local\/|server\/running|simulation\/|stored\/|vendors\/)/;
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const [long, others] = [true, false].map((isLong) =>
+      sorted.filter(({ moduleId }) => takesLong.test(moduleId) === isLong),
+    );
+    return [...(long ?? []), ...(others ?? [])];
+  }
+}
+
 const mutant = process.env['RELAY_MUTANT'];
 export const plugins = [testsWithBuiltPages, ...(mutant === undefined ? [] : [mutate(mutant)])];
 const limits = { testTimeout: 30_000, hookTimeout: 60_000 };
 
 export default defineConfig({
   test: {
-    // Many tests wait for processes of the stack, so another worker has the processor meanwhile.
-    maxWorkers: 3,
+    // Many tests wait for processes of the stack, so other workers have the processors meanwhile.
+    maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         plugins,

@@ -129,11 +129,6 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().remove('f', 'resp-1')).toBe(false);
     });
 
-    it('keeps 9 MB that do not shrink', async () => {
-      const large = await put('g', 'resp-1', noise(9_000_000));
-      expect((await store().read('g', ['resp-1'])).get('resp-1')?.body).toEqual(large.body);
-    });
-
     it('writes a response once: a late try of its put brings back neither what was removed nor what it was', async () => {
       const of = { account: 'j', id: 'resp-1' };
       const run = { ...of, run: 'one' };
@@ -189,10 +184,10 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       const ended = (text: string | undefined) =>
         responseOf(opened, { ...of, status: 'cancelled', background }, { response: { text } });
       const writes = (async () => {
-        for (let i = 1; i < 12; i += 1) await opened.stored.runs.finish(run, ended(texts[i % 2]));
+        for (let i = 1; i < 6; i += 1) await opened.stored.runs.finish(run, ended(texts[i % 2]));
       })();
       const seen = new Set<unknown>();
-      for (let i = 0; i < 30; i += 1)
+      for (let i = 0; i < 10; i += 1)
         seen.add((await store().read('i', ['resp-1'])).get('resp-1')?.body.response['text']);
       await writes;
       expect([...seen].every((text) => texts.includes(text as string))).toBe(true);

@@ -139,6 +139,17 @@ describe('the table of responses', () => {
     expect(await idsOf('h')).toEqual(['resp-1']);
   });
 
+  it('keeps 9 MB that do not shrink', async () => {
+    const { responses } = opened.stored;
+    const large = responseOf(
+      opened,
+      { account: 'large', id: 'resp-1' },
+      { response: { text: noise(9_000_000) } },
+    );
+    await responses.put(large);
+    expect((await responses.read('large', ['resp-1'])).get('resp-1')?.body).toEqual(large.body);
+  });
+
   it('refuses what is larger than 12 MB, and keeps nothing of it', async () => {
     const of = { account: 'c', id: 'resp-1' };
     const put = opened.stored.responses.put(

@@ -126,7 +126,7 @@ describe('any answer of an upstream, on Responses', () => {
         for (const chunk of chunks) json.push(chunk);
         expect(readByGrammar(events)).toEqual(JSON.parse([...json.end()].flat().join('')));
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -145,7 +145,7 @@ describe('any answer of an upstream, on Responses', () => {
         const calls = output.filter((item) => item.type !== 'message' && item.type !== 'reasoning');
         expect(calls.map((call) => call.call_id)).toEqual((message?.tool_calls ?? []).map(({ id }) => id));
       }),
-      { numRuns: 300 },
+      { numRuns: 120 },
     );
   });
 
@@ -169,7 +169,7 @@ describe('any answer of an upstream, on Responses', () => {
           error: { ...error, code: 'server_error' },
         });
       }),
-      { numRuns: 300 },
+      { numRuns: 120 },
     );
   });
 });

@@ -94,7 +94,7 @@ const namespace = (name: string, count: number): object => ({
   tools: [{ type: 'namespace', name, tools: list(count, (at) => ({ type: 'function', name: `a${at}` })) }],
 });
 
-/** `npm test` has every third request, and a half of the answers in one form each; `test/long/memory.test.ts` has all. */
+/** `npm test` has two requests, and a third of the answers in one form each; `test/long/memory.test.ts` has all. */
 const everyForm = process.env['MEMORY_FORMS'] === 'every';
 
 const requests: [string, FunctionName, object | string, number][] = [
@@ -123,7 +123,7 @@ const requests: [string, FunctionName, object | string, number][] = [
 ];
 
 describe('a request is served or refused within the memory of its function', () => {
-  test.each(requests.filter((_, at) => everyForm || at % 3 === 1))(
+  test.each(requests.filter((_, at) => everyForm || at % 6 === 4))(
     '%s',
     async (_name, endpoint, body, status) => {
       expect(await within(endpoint, body)).toMatchObject({ status });
@@ -206,7 +206,7 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
 ];
 
 const inForm = (name: FunctionName, stream: boolean) =>
-  answers.filter((_, at) => everyForm || at % 8 === (name === 'chat' ? 0 : 4) + Number(stream));
+  answers.filter((_, at) => everyForm || at % 11 === (name === 'chat' ? 0 : 5) + 2 * Number(stream));
 
 describe.each(['chat', 'responses'] as const)(
   'an answer on %s ends within the memory of its function',

@@ -176,16 +176,23 @@ const beforeContent: [name: string, kind: Kind, script: Script | undefined, endi
   ),
 ];
 
-describe.each([false, true])('before its first content, stream %s: an upstream that', (stream) => {
-  test.each(beforeContent)('%s', async (_name, kind, script, [status, code, type = 'upstream_error']) => {
-    if (script) upstream.script(script);
-    const { status: given, text } = await answer(kind, stream);
-    expectErrorBody(text, type, code);
-    expect(given).toBe(status);
-    expect(text).not.toMatch(/<h1>|127\.0\.0\.1|NOWHERE|BROKEN/);
-  });
+/** Before its first content a stream is answered as JSON is, so each case goes one way: the ways take turns. */
+const oneWay = <Case>(cases: Case[], stream: boolean): Case[] =>
+  cases.filter((_, at) => (at % 2 === 1) === stream);
 
-  test.each(Object.keys(rawFailures) as (keyof typeof rawFailures)[])('%s', async (name) => {
+describe.each([false, true])('before its first content, stream %s: an upstream that', (stream) => {
+  test.each(oneWay(beforeContent, stream))(
+    '%s',
+    async (_name, kind, script, [status, code, type = 'upstream_error']) => {
+      if (script) upstream.script(script);
+      const { status: given, text } = await answer(kind, stream);
+      expectErrorBody(text, type, code);
+      expect(given).toBe(status);
+      expect(text).not.toMatch(/<h1>|127\.0\.0\.1|NOWHERE|BROKEN/);
+    },
+  );
+
+  test.each(oneWay(Object.keys(rawFailures) as (keyof typeof rawFailures)[], stream))('%s', async (name) => {
     raw.script(rawFailures[name]);
     const { status, text } = await answer('raw', stream);
     expectErrorBody(text, 'upstream_error', 'upstream_unavailable');

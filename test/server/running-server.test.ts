@@ -9,11 +9,11 @@ import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripte
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
 /** `RELAY_COMPUTE=server npm start`: distribution, one server process for all calls, the functions behind the tables. */
-const streams = 64;
+const streams = 24;
 const wave = 8;
 const accounts = Array.from({ length: 8 }, (_, at) => `many-${at}`);
-const bodies = 40;
-const megabytesMax = 800;
+const bodies = 20;
+const megabytesMax = 600;
 
 let upstream: ScriptedUpstream;
 let sink: Server;

@@ -3,14 +3,14 @@ import { HotAccount } from './hot-account.ts';
 import { busy, expectExact, plan, refusedCalls, runBusyKey, runHeldBalance } from './hot-scenarios.ts';
 
 it('100 calls a second of 10 s of a key with every limit are charged once each, from one part on, with crashes', async () => {
-  const hot = await runBusyKey(20);
+  const hot = await runBusyKey(10);
   // Of the partition, and of the counters of one key.
   expect(hot.writeUnits().most).toBeLessThan(1_000);
   expect(hot.writeUnits(hot.counters.writes).most).toBeLessThan(1_000);
 });
 
 it('a balance that running calls hold refuses for that reason within 100 ms, and settles wait for nobody', async () => {
-  const hot = await runHeldBalance(30);
+  const hot = await runHeldBalance(15);
   expect(Math.max(...hot.settlesMs)).toBeLessThan(5_000);
 });
 
@@ -19,7 +19,7 @@ it('11,600 calls a minute from 3,000 limited keys leave small items', async () =
     ...busy,
     callsPerSecond: 193,
     secondsPerCall: 1,
-    seconds: 60,
+    seconds: 20,
     keys: 3_000,
     maxConcurrency: 5,
   }).run();
