@@ -21,12 +21,10 @@ export interface DoctorFinding {
 /** In the form in which a stack publishes them: what is not a default; `memory.chat` for a field of a map. */
 export type Options = Readonly<Record<string, unknown>>;
 
-/** The committed options of a stage. */
+/** The committed options of a stage, `relay.json`, or `relay.<stage>.json`. `options` undefined: there is no such file here. */
 export interface StageFile {
-  /** `relay.json`, or `relay.<stage>.json`. */
   name: string;
   deploy: string;
-  /** Undefined: there is no such file here, or it has a problem. */
   options: Options | undefined;
   problem?: string;
 }
@@ -40,12 +38,11 @@ interface Examination {
   regionProblem: (region: string) => string | undefined;
 }
 
-/** What all checks know. */
+/** What all checks know. `channels`: those that are on; rows with a problem are not used, `check` is about those. */
 interface Known extends Examination {
   region: string;
   deployed: Options | undefined;
   outputs: ReadonlyMap<string, string>;
-  /** Those that are on. Rows with a problem are not used; `check` is about those. */
   channels: readonly ChannelRow[];
 }
 
@@ -171,24 +168,18 @@ function concurrencyFindings(
   // Each of the two functions reserves as much.
   const max = Math.floor((unreserved + (countOf(deployed?.[option]) ?? 0) * 2 - unreservedMin) / 2);
   const room = `${most} calls at once in this account and region, ${unreserved} of them unreserved`;
-  const set = lineOf(file.name, option, max);
+  const set = max < 1 ? undefined : lineOf(file.name, option, max);
+  const wrong = (found: string): DoctorFinding => attention(check, room + found, set);
   const reservation = (): DoctorFinding => {
     if (given !== undefined && given <= max)
       return ok(check, `${room}; ${given} are reserved for each of chat and responses, ${max} can be`);
-    if (max < 1) {
-      const none = `${room}: none can be reserved, since AWS keeps ${unreservedMin} unreserved`;
-      return attention(check, given === undefined ? none : `${none}; take ${option} out of ${file.name}`);
-    }
-    if (given !== undefined)
-      return attention(check, `${room}: ${option} ${given} is too much, the deployment would fail`, set);
+    const out = given === undefined ? '' : `; take ${option} out of ${file.name}`;
+    if (max < 1) return wrong(`: none can be reserved, since AWS keeps ${unreservedMin} unreserved${out}`);
+    if (given !== undefined) return wrong(`: ${option} ${given} is too much, the deployment would fail`);
     const reserved = deployed
       ? "none reserved: one tenant's calls may take what the relay's background jobs need"
       : 'whether the relay has reserved some is not known';
-    return attention(
-      check,
-      `${room}, ${reserved}; at most ${max} can be, for each of chat and responses`,
-      set,
-    );
+    return wrong(`, ${reserved}; at most ${max} can be, for each of chat and responses`);
   };
   if (most >= usualConcurrency) return [reservation()];
   const small = `${most} calls at once is all that this account has in ${region}; ${usualConcurrency} is usual`;
@@ -222,11 +213,8 @@ async function secretFinding({ account, channels, region }: Known): Promise<Doct
   const found = `${parameters.length} of ${references.length} are in Parameter Store, which allows`;
   if (await account.hasFastParameters()) return ok(check, `${found} ${fast} here`);
   const set = `aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region ${region}`;
-  return attention(
-    check,
-    `${found} 40 reads a second: many new environments at once would be refused`,
-    run(set),
-  );
+  const slow = `${found} 40 reads a second: many new environments at once would be refused`;
+  return attention(check, slow, run(set));
 }
 
 /** Each is a request of its own. */
@@ -234,12 +222,6 @@ const modelsMax = 50;
 
 /** The geography of an inference profile comes before the model's name: `us.vendor.model`. */
 const profileName = /^(?:[a-z]{2}(?:-[a-z]+)?|apac|global)\.([a-z0-9-]+\..+)$/;
-
-interface RoleModel {
-  region: string;
-  name: string;
-  channel: string;
-}
 
 /**
  * Models of channels that the functions' own role calls: whether AWS has them in the region, gives this account access,
@@ -249,8 +231,9 @@ interface RoleModel {
 async function modelFindings(known: Known): Promise<DoctorFinding[]> {
   const wanted = known.channels.flatMap((channel) => {
     const region = channelTypes[channel.type].awsScope?.(channel).region;
-    const named = (model: string) => ({ name: upstreamModel(channel, model), channel: channel.id });
-    return region === undefined ? [] : channel.models.map((model) => ({ region, ...named(model) }));
+    return region === undefined
+      ? []
+      : channel.models.map((model) => ({ region, name: upstreamModel(channel, model), channel: channel.id }));
   });
   const different = new Map(wanted.map((each) => [`${each.region} ${each.name}`, each]));
   const findings = [...Map.groupBy(different.values(), ({ region }) => region)].map(([region, here]) =>
@@ -270,7 +253,7 @@ async function modelFindings(known: Known): Promise<DoctorFinding[]> {
 async function assessModel(
   known: Known,
   listed: readonly ListedModel[],
-  { region, name, channel }: RoleModel,
+  { region, name, channel }: { region: string; name: string; channel: string },
 ): Promise<DoctorFinding[]> {
   const check = `model ${name}`;
   const profiled = profileName.exec(name)?.[1];
@@ -290,7 +273,7 @@ async function assessModel(
     ...missing.map((why) => attention(check, `${of}: ${why}`, { where: 'browser', line: catalog })),
     ...(found.isActive ? [] : [attention(check, `${of}: AWS calls it LEGACY and will remove it`)]),
     ...(found.streams ? [] : [attention(check, `${of}: its answers do not stream`)]),
-    ...permissionOf(known, { region, name }, profiled !== undefined),
+    ...permissionOf(known, { region, name, isProfile: profiled !== undefined }),
   ];
   return findings.length > 0 ? findings : [ok(check, `${of}: may be called`)];
 }
@@ -298,8 +281,7 @@ async function assessModel(
 /** The deployment names each model that the role may call. */
 function permissionOf(
   { file, deployed, outputs }: Known,
-  { region, name }: Pick<RoleModel, 'region' | 'name'>,
-  isProfile: boolean,
+  { region, name, isProfile }: { region: string; name: string; isProfile: boolean },
 ): DoctorFinding[] {
   const option = 'bedrockModels';
   const items: unknown[] = [file.options?.[option] ?? deployed?.[option] ?? []].flat();

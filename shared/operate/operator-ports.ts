@@ -26,24 +26,14 @@ export interface Target {
   local: boolean;
 }
 
-/** Cryptographically strong random values. */
-interface StrongRandom {
-  /** A new client key: `sk-` and 48 characters. */
-  secretKey(): string;
-  /** `bytes` random bytes, in hex. */
-  hex(bytes: number): string;
-}
-
 /** Requests to the tables, and how many bytes the items had that came back, as DynamoDB counts them. */
-export interface TableTraffic {
-  requests: number;
-  bytes: number;
-}
+export type TableTraffic = Record<'requests' | 'bytes', number>;
 
 export interface OperatorPorts {
   target: Target;
   clock: Clock;
-  random: StrongRandom;
+  /** Cryptographically strong. A new client key is `sk-` and 48 characters; `hex` has twice as many as bytes. */
+  random: { secretKey(): string; hex(bytes: number): string };
   hmac: Hmac;
   tables: RowTables;
   pages: RowPages;
@@ -176,10 +166,7 @@ export interface Minute {
 }
 
 /** Both inclusive, `2026-11-22`, in UTC. */
-export interface DayRange {
-  from: string;
-  to: string;
-}
+export type DayRange = Record<'from' | 'to', string>;
 
 /** Reads the sums of `daily` from which lists, plots, reports and what-ifs are made. Never reads the ledger. */
 export interface SumReader {
@@ -320,7 +307,11 @@ export interface AwsAccount {
   hasFastParameters(): Promise<boolean>;
   /** Models that the region lists; a region that has none of them is an empty list. */
   models(region: string): Promise<ListedModel[]>;
-  modelAccess(region: string, model: string): Promise<ModelAccess>;
+  /** `hasAgreement`: that with its vendor is made, where it needs one. */
+  modelAccess(
+    region: string,
+    model: string,
+  ): Promise<Record<'isAuthorized' | 'hasAgreement' | 'isEntitled' | 'isInRegion', boolean>>;
   region(): Promise<string>;
 }
 
@@ -329,30 +320,15 @@ export interface DeployedStack {
   outputs: ReadonlyMap<string, string>;
 }
 
-export interface Concurrency {
-  /** Calls at once of all functions in the account and region. */
-  most: number;
-  /** Of these, what no function has reserved. */
-  unreserved: number;
-}
+/** Calls at once of all functions in the account and region; and of these, what no function has reserved. */
+export type Concurrency = Record<'most' | 'unreserved', number>;
 
 /** Capacity units a second of one table. */
-export interface TableLimits {
-  tableReads: number;
-  tableWrites: number;
-}
+export type TableLimits = Record<'tableReads' | 'tableWrites', number>;
 
 export interface ListedModel {
   id: string;
   streams: boolean;
   /** False: AWS will remove it. */
   isActive: boolean;
-}
-
-interface ModelAccess {
-  isAuthorized: boolean;
-  /** Whether the agreement with its vendor is made, where it needs one. */
-  hasAgreement: boolean;
-  isEntitled: boolean;
-  isInRegion: boolean;
 }

@@ -1,21 +1,15 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
-import { largestFirst } from '../billing/price.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { utcDay } from '../wire/iso-time.ts';
-import { channelsWithRests } from './channels/list-channels.ts';
+import { listedChannels } from './channels/list-channels.ts';
 import { findingsIn } from './config/row-changes.ts';
-import { rowsIn, sumOfFigures } from './ledger/ledger.ts';
+import { mostCharged, rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
 import type { Minute, OperatorPorts } from './operator-ports.ts';
-
-export interface ModelSum {
-  model: string;
-  figures: DailyFigures;
-}
 
 export type OverviewView = Awaited<ReturnType<typeof viewOverview>>;
 
 export async function viewOverview(ports: OperatorPorts, { hours }: { hours: number }) {
-  const { clock, config, ledger, pages, target } = ports;
+  const { clock, config, ledger, pages } = ports;
   const nowMs = clock.now();
   const span = spanUntil(nowMs, hours);
   const day = utcDay(nowMs);
@@ -31,17 +25,13 @@ export async function viewOverview(ports: OperatorPorts, { hours }: { hours: num
     span,
     points,
     total: sumOfFigures(points),
-    today: [...Map.groupBy(days.rows, ({ model }) => model)]
-      .map(([model, all]) => ({ model, figures: sumOfFigures(all) }))
-      .toSorted((a, b) => largestFirst(charged(a), charged(b))),
-    channels: channelsWithRests(rows.channels, target, { entries, nowMs }),
+    today: summedBy(days.rows, ({ model }) => model).toSorted(mostCharged),
+    channels: listedChannels(rows.channels, ports, entries),
     findings: findingsIn(rows, ports),
     served,
     problems: [...minutes.problems, ...days.problems],
   };
 }
-
-const charged = ({ figures }: ModelSum): bigint => figures.amounts.charged ?? 0n;
 
 /** Minutes of `daily` as a point of plots: fewer, wider ones for a longer time, and none left out. */
 export interface TrafficPoint {

@@ -82,12 +82,10 @@ export async function listPayments(
     .toSorted((a, b) => compareCodeUnits(b.at, a.at) || compareCodeUnits(a.id, b.id));
 }
 
-type DecisionPlan = Plan<PaymentChange>;
-
 export async function planAssignPayment(
   ports: OperatorPorts,
   { id, account }: { id: string; account: string },
-): Promise<DecisionPlan> {
+): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await parkedPayment(ports, id);
   if (!(await ports.payments.hasAccount(account)))
     throw usageFailure(`there is no account ${account}: make a key for it first`);
@@ -105,7 +103,7 @@ export async function planAssignPayment(
   };
 }
 
-export async function planRejectPayment(ports: OperatorPorts, id: string): Promise<DecisionPlan> {
+export async function planRejectPayment(ports: OperatorPorts, id: string): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await parkedPayment(ports, id);
   return {
     changes: [paymentChange(payment, rejected(payment))],
@@ -116,7 +114,10 @@ export async function planRejectPayment(ports: OperatorPorts, id: string): Promi
   };
 }
 
-export async function carryOutDecision({ payments }: OperatorPorts, plan: DecisionPlan): Promise<void> {
+export async function carryOutDecision(
+  { payments }: OperatorPorts,
+  plan: Plan<PaymentChange>,
+): Promise<void> {
   for (const change of plan.changes) {
     const written = await payments.write(change);
     if (written === 'outdated')

@@ -17,6 +17,8 @@ export interface Plan<Change> {
   warnings?: string[];
   /** Why the plan may be shown but not carried out. `carryOut` throws a Failure with this message. */
   refusal?: string;
+  /** Its rows are written in one transaction, or none is. */
+  together?: true;
 }
 
 /** The exit code of what the credentials do not allow. */

@@ -4,9 +4,9 @@
  * by its number, and the invoice's own total is compared.
  */
 import { formatDecimal, parseDecimal, parseYuan, type NanoYuan } from '../billing/price.ts';
-import { addFigures, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
+import type { DailyFigures } from '../billing/daily-figures.ts';
 import { channelId } from '../billing/daily-keys.ts';
-import { rowsIn } from './ledger/ledger.ts';
+import { rowsIn, summedBy, sumOfFigures } from './ledger/ledger.ts';
 import type { OperatorPorts } from './operator-ports.ts';
 import { Failure, deniedExitCode, usageFailure } from './plan.ts';
 
@@ -43,23 +43,20 @@ export async function reconcileChannel({ ledger, tables }: OperatorPorts, input:
     ledger.daily(channelId(channel), { from: `${month}-01`, to: `${month}-31` }),
   );
   const uncalled = rows.length === 0 ? [await uncalledWarning(tables, input)] : [];
-  const own = new Map<string, DailyFigures>();
   // `day#2026-10-07#<upstream model>`
-  for (const { key, figures } of rows) {
-    const model = key.period.slice(15);
-    own.set(model, addFigures(own.get(model) ?? noFigures, figures));
-  }
+  const own = new Map(
+    summedBy(rows, ({ key }) => key.period.slice(15)).map(({ name, figures }) => [name, figures]),
+  );
   const names = new Map([...own.keys()].map((model) => [model.toLowerCase(), model]));
   const invoiced = new Map<string, NanoYuan>();
   for (const [model, amount] of lines) {
     const name = names.get(model.toLowerCase()) ?? model;
     invoiced.set(name, (invoiced.get(name) ?? 0n) + inYuan(amount, factor));
   }
-  const models = [...new Set([...own.keys(), ...invoiced.keys()])].map((model) =>
-    compared(model, own.get(model), invoiced.get(model)),
-  );
-  const sum = [...own.values()].reduce(addFigures, noFigures);
-  const total = [...invoiced.values()].reduce((all, each) => all + each, 0n);
+  const all = [...new Set([...own.keys(), ...invoiced.keys()])];
+  const models = all.map((model) => compared(model, own.get(model), invoiced.get(model)));
+  const sum = sumOfFigures(rows);
+  const total = [...invoiced.values()].reduce((added, each) => added + each, 0n);
   return {
     channel,
     month,

@@ -2,34 +2,26 @@
  * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks; and the same as
  * JSON. Reads the sums of `daily`, balances, and the rows of the configuration; never the ledger. Days are those of UTC.
  */
-import { formatYuan, largestFirst, type NanoYuan } from '../billing/price.ts';
+import { formatYuan } from '../billing/price.ts';
 import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { isoTime, utcDay } from '../wire/iso-time.ts';
-import { findingsIn, type Finding } from './config/row-changes.ts';
-import { readingsOf, rowsIn, spendingPace, sumOfFigures } from './ledger/ledger.ts';
-import type { DayRange, OperatorPorts, ServedDay } from './operator-ports.ts';
+import { findingsIn, servedRows, type Finding } from './config/row-changes.ts';
+import {
+  mostCharged,
+  readingsOf,
+  rowsIn,
+  spendingPace,
+  summedBy,
+  sumOfFigures,
+  type Summed,
+} from './ledger/ledger.ts';
+import type { DayRange, OperatorPorts } from './operator-ports.ts';
 import { usageFailure } from './plan.ts';
 
-export interface ServedGroup {
-  name: string;
-  figures: DailyFigures;
-}
-
-export interface ReportedChannel extends ServedGroup {
-  /** Bounds of the time to first content, in milliseconds. Undefined: no call had content. */
-  medianMs: number | undefined;
-  slowMs: number | undefined;
-}
-
-export interface NearEmptyAccount {
-  account: string;
-  available: NanoYuan;
-  /** What was spent a day, on average. */
-  perDay: NanoYuan;
-  /** 0: it is empty. */
-  daysLeft: number;
-}
-
+/**
+ * Of channels, `medianMs` and `slowMs` are bounds of the time to first content; undefined: no call had content. Of accounts near
+ * empty, `perDay` was spent on average; `daysLeft` 0: it is empty.
+ */
 export type ReportView = Awaited<ReturnType<typeof viewReport>>;
 
 export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
@@ -42,7 +34,7 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
     accountsNearEmpty(ports),
     openMarks(ports),
   ]);
-  const byDay = new Map(grouped(served.rows, ({ day }) => day).map((each) => [each.name, each]));
+  const byDay = new Map(summedBy(served.rows, ({ day }) => day).map((each) => [each.name, each]));
   return {
     stack: target.stack,
     madeMs,
@@ -50,10 +42,10 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
     whole: sumOfFigures(served.rows),
     before: sumOfFigures(before.rows),
     days: period.days.map((day) => byDay.get(day) ?? { name: day, figures: noFigures }),
-    models: grouped(served.rows, ({ model }) => model).toSorted(
-      (a, b) => largestFirst(charged(a), charged(b)) || calls(b) - calls(a),
+    models: summedBy(served.rows, ({ model }) => model).toSorted(
+      (a, b) => mostCharged(a, b) || callsOf(b) - callsOf(a),
     ),
-    channels: grouped(served.rows, ({ channel }) => channel)
+    channels: summedBy(served.rows, ({ channel }) => channel)
       .map(({ name, figures }) => {
         const within = (share: number): number | undefined => contentWithin(figures, share);
         return { name, figures, medianMs: within(0.5), slowMs: within(0.95) };
@@ -65,43 +57,27 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
   };
 }
 
-const charged = ({ figures }: ServedGroup): NanoYuan => figures.amounts.charged ?? 0n;
-const calls = ({ figures }: ServedGroup): number => figures.counts.calls ?? 0;
-
-/** A group without a name is left out. */
-const grouped = (
-  served: readonly ServedDay[],
-  nameOf: (each: ServedDay) => string | undefined,
-): ServedGroup[] =>
-  [...Map.groupBy(served, nameOf)].flatMap(([name, each]) =>
-    name === undefined ? [] : [{ name, figures: sumOfFigures(each) }],
-  );
+const callsOf = ({ figures }: Summed): number => figures.counts.calls ?? 0;
 
 async function openMarks(ports: OperatorPorts): Promise<Finding[]> {
-  const newest = await ports.config.newest();
-  const [rows, earlier] = await Promise.all([
-    ports.config.tables(),
-    newest === undefined ? undefined : ports.config.rows(newest),
-  ]);
+  const [rows, earlier] = await Promise.all([ports.config.tables(), servedRows(ports)]);
   return findingsIn(rows, ports, { earlier });
 }
 
 const nearDays = 7;
 
 /** Accounts whose balance does not last at the pace of the last weeks. Who is charged nothing, but a plan, does not run empty. */
-async function accountsNearEmpty(
-  ports: OperatorPorts,
-): Promise<{ accounts: NearEmptyAccount[]; problems: string[] }> {
-  const { charged, days: exactly, problems } = await spendingPace(ports);
-  const days = Math.ceil(exactly);
+async function accountsNearEmpty(ports: OperatorPorts) {
+  const pace = await spendingPace(ports);
+  const charged = new Map([...pace.charged].filter(([, sum]) => sum > 0n));
   const balances = readingsOf(await ports.ledger.quotas([...charged.keys()]));
-  const accounts = balances.rows.flatMap(({ account, available }): NearEmptyAccount[] => {
-    const perDay = (charged.get(account) ?? 0n) / BigInt(days);
+  const accounts = balances.rows.flatMap(({ account, available }) => {
+    const perDay = (charged.get(account) ?? 0n) / BigInt(Math.ceil(pace.days));
     const daysLeft = available <= 0n ? 0 : perDay === 0n ? Infinity : Number(available) / Number(perDay);
     return daysLeft < nearDays ? [{ account, available, perDay, daysLeft }] : [];
   });
   accounts.sort((a, b) => a.daysLeft - b.daysLeft || a.account.localeCompare(b.account));
-  return { accounts, problems: [...problems, ...balances.problems] };
+  return { accounts, problems: [...pace.problems, ...balances.problems] };
 }
 
 /** What calls whose cost is known earned: charges against cost. `earned` undefined: the cost of no call is known. */
@@ -137,18 +113,6 @@ export function firstContentWithin(figures: DailyFigures, share: number): number
   return bound === Infinity ? 2 * (boundsMs.at(-2) ?? 0) : bound;
 }
 
-/** The days that a report is about, and the days before with which it compares. */
-interface ReportPeriod extends DayRange {
-  /** `November 2026`, `16 to 22 November 2026`. */
-  title: string;
-  days: string[];
-  /** How many of them have come: all, unless it is running. */
-  come: number;
-  /** As many days from the start of the week or month before, so that a running one is not compared with a whole one. */
-  before: DayRange;
-  isRunning: boolean;
-}
-
 interface AskedPeriod {
   month?: string | undefined;
   /** A day of the week: `2026-11-18`. Weeks begin on Monday. */
@@ -164,7 +128,7 @@ const inWords = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat('en-GB', { ...options, month: 'long', year: 'numeric', timeZone: 'UTC' });
 
 /** Without a month or a week: the seven days that end today. */
-export function reportPeriod(nowMs: number, { month, week }: AskedPeriod): ReportPeriod {
+export function reportPeriod(nowMs: number, { month, week }: AskedPeriod) {
   if (month !== undefined && week !== undefined) throw usageFailure('give --month or --week, not both');
   const today = utcDay(nowMs);
   if (month !== undefined) return monthPeriod(month, today);
@@ -176,7 +140,7 @@ export function reportPeriod(nowMs: number, { month, week }: AskedPeriod): Repor
   return periodOf({ from, to: daysLater(from, 6) }, before, today);
 }
 
-function monthPeriod(month: string, today: string): ReportPeriod {
+function monthPeriod(month: string, today: string) {
   const from = `${month}-01`;
   if (!/^\d{4}-\d{2}$/.test(month) || !isDay(from))
     throw usageFailure('--month wants a month, such as 2026-11');
@@ -186,7 +150,11 @@ function monthPeriod(month: string, today: string): ReportPeriod {
   return { ...periodOf({ from, to }, before, today), title: inWords({}).format(startOf(from)) };
 }
 
-function periodOf({ from, to }: DayRange, before: DayRange, today: string): ReportPeriod {
+/**
+ * `come`: how many of the days have come: all, unless it is running. `before`: as many days from the start of the week or month
+ * before, so that a running one is not compared with a whole one.
+ */
+function periodOf({ from, to }: DayRange, before: DayRange, today: string) {
   if (from > today) throw usageFailure(`${from} has not come yet`);
   const count = Math.round((startOf(to) - startOf(from)) / dayMs) + 1;
   const days = Array.from({ length: count }, (_, index) => daysLater(from, index));

@@ -40,14 +40,8 @@ async function ownerOf(ports: OperatorPorts, requestId: string): Promise<string>
 export const storedKinds = ['responses', 'events', 'results'] as const;
 type StoredKind = (typeof storedKinds)[number];
 
-/** Of what has not expired. */
-interface StoredSum {
-  count: number;
-  bytes: number;
-}
-
 /**
- * How much an account has stored, without reading any of it.
+ * How much an account has stored, without reading any of it. `sums`: of what has not expired.
  * `expired`: items that DynamoDB has not removed yet. `lastExpires`: Unix seconds; undefined: nothing is stored.
  */
 export async function accountResponses(
@@ -81,7 +75,7 @@ const forms: Record<StoredKind, RegExp> = {
   results: /^resp-[^#]+#result$/,
 };
 
-const none = (): StoredSum => ({ count: 0, bytes: 0 });
+const none = () => ({ count: 0, bytes: 0 });
 /** Undefined: a further part of one of these, whose bytes it has counted. */
 const kindOf = ({ id }: StoredRow): StoredKind | undefined =>
   storedKinds.find((kind) => forms[kind].test(id));
@@ -90,16 +84,12 @@ const kindOf = ({ id }: StoredRow): StoredKind | undefined =>
 const recordedSeconds = 400 * 24 * 60 * 60;
 const suffixBytes = 4;
 
-interface ContentPlan extends Plan<RowWrite> {
-  head: ResponseHead;
-}
-
 /** The record names the caller, as AWS knows them. */
 export async function planShowContent(
   ports: OperatorPorts,
   head: ResponseHead,
   reason: string | undefined,
-): Promise<ContentPlan> {
+): Promise<Plan<RowWrite> & { head: ResponseHead }> {
   if (reason === undefined || reason.trim() === '')
     throw usageFailure('--content needs --reason: it is recorded who read what, and why');
   const nowMs = ports.clock.now();
@@ -123,7 +113,10 @@ export async function planShowContent(
 }
 
 /** Must never read the content before the record of who reads it is written. */
-export async function carryOutShowContent(ports: OperatorPorts, plan: ContentPlan): Promise<StoredResponse> {
+export async function carryOutShowContent(
+  ports: OperatorPorts,
+  plan: Plan<RowWrite> & { head: ResponseHead },
+): Promise<StoredResponse> {
   await carryOutWrites(ports, plan);
   const { account, id } = plan.head;
   const found = await ports.responses.read(account, id);

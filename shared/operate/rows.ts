@@ -11,15 +11,19 @@ import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
 import { Failure, usable, usageFailure, type Plan } from './plan.ts';
 
 /**
- * Carries out the writes in order and throws at the first write that fails with a `conflict`.
+ * Carries out the writes in order, unless together, and throws at the first write that fails with a `conflict`.
  * @returns the writes that were made; failed writes without a `conflict` are left out
  */
 export async function carryOutWrites(
   { tables }: OperatorPorts,
-  { changes, refusal }: Plan<RowWrite>,
+  { changes, refusal, together }: Plan<RowWrite>,
   onProgress?: (count: number) => void,
 ): Promise<RowWrite[]> {
   if (refusal !== undefined) throw new Failure(refusal);
+  if (together) {
+    await tables.writeTogether(changes);
+    return changes;
+  }
   const made: RowWrite[] = [];
   for (const write of changes) {
     if (await tables.write(write)) made.push(write);
@@ -51,23 +55,16 @@ export const withAttributes = (row: RawRow, attributes: RawRow): RawRow =>
 /** What cannot be seen looks like another customer's name, and no address of a page can be `..`. */
 const newName = /^(?!\.+$)[^\p{C}]{1,200}$/u;
 
-interface FoundAccount {
-  row: RawRow;
-  /** The writes that create the account; empty: it exists. `effect` describes them. */
-  changes: RowWrite[];
-  effect: string[];
-}
-
-/** Throws a Failure if the account does not exist and `isNew` is false: a mistyped name must not create an account. */
-export async function findAccount(
-  { tables }: OperatorPorts,
-  account: string,
-  isNew = false,
-): Promise<FoundAccount> {
-  const row = { account };
+/**
+ * Throws a Failure if the account does not exist and `isNew` is false: a mistyped name must not create an account.
+ * `changes`: the writes that create it; empty: it exists.
+ */
+export async function findAccount({ tables }: OperatorPorts, account: string, isNew = false) {
+  const row: RawRow = { account };
+  const changes: RowWrite[] = [];
   usable(readRow(AccountRow, row));
   const found = await tables.get('accounts', account);
-  if (found) return { row: found, changes: [], effect: [] };
+  if (found) return { row: found, changes, effect: [] };
   if (!isNew)
     throw usageFailure(
       `there is no account ${account}: make it with its first key, or by a grant with --new`,
@@ -76,11 +73,8 @@ export async function findAccount(
     throw usageFailure(
       'account: a new name has at most 200 characters, all of which one sees, and more than dots',
     );
-  return {
-    row,
-    changes: [{ kind: 'create', table: 'accounts', row }],
-    effect: [`account ${account} is new`],
-  };
+  changes.push({ kind: 'create', table: 'accounts', row });
+  return { row, changes, effect: [`account ${account} is new`] };
 }
 
 /** Of a row, or of the part of one that is edited alone. Short, and of no use to anybody else. */

@@ -14,11 +14,7 @@ import { readingsOf, rowsIn, sumOfFigures } from './ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts } from './operator-ports.ts';
 import { Failure, usageFailure } from './plan.ts';
 
-export interface StatementDay {
-  day: string;
-  model: string;
-  figures: DailyFigures;
-}
+export type StatementDay = Statement['days'][number];
 
 /** `day` and `month` are of UTC. `closing`: opening + granted - charged. `problems`: what does not add up. */
 export type Statement = Awaited<ReturnType<typeof read>>;
@@ -81,7 +77,7 @@ async function read(ports: OperatorPorts, { account, month }: StatementWanted) {
     problems: [
       ...months.problems,
       ...days.problems,
-      ...mismatches({ item: quota.row, months: months.rows, month, sum, grants }),
+      ...mismatches(quota.row, month, { months: months.rows, sum, grants }),
       ...(isRunning ? [] : stillRunning(quota.row, month)),
     ],
   };
@@ -98,22 +94,22 @@ function monthsUntil(nowMs: number): string[] {
   );
 }
 
-interface ComparedSums {
-  item: WholeAccount;
-  months: readonly AccountMonth[];
-  month: string;
-  sum: DailyFigures;
-  grants: readonly WrittenGrant[];
-}
-
-function mismatches({ item, months, month, sum, grants }: ComparedSums): string[] {
+function mismatches(
+  { granted, spent }: WholeAccount,
+  month: string,
+  {
+    months,
+    sum,
+    grants,
+  }: { months: readonly AccountMonth[]; sum: DailyFigures; grants: readonly WrittenGrant[] },
+): string[] {
   const all = sumOfFigures(months).amounts;
   const own = sumOfFigures(months.filter((each) => each.month === month)).amounts;
   const days = sum.amounts;
   const listed = grants.reduce((total, { amount }) => total + (parseYuan(amount) ?? 0n), 0n);
   const pairs: [what: string, found: NanoYuan, other: string, wanted: NanoYuan][] = [
-    ['granted, all months', all.granted ?? 0n, 'the account', item.granted],
-    ['charged, all months', all.charged ?? 0n, 'the account', item.spent],
+    ['granted, all months', all.granted ?? 0n, 'the account', granted],
+    ['charged, all months', all.charged ?? 0n, 'the account', spent],
     [`granted in ${month}, by day`, days.granted ?? 0n, 'the month', own.granted ?? 0n],
     [`charged in ${month}, by day`, days.charged ?? 0n, 'the month', own.charged ?? 0n],
     [`grants applied in ${month}`, listed, 'the sum of their days', days.granted ?? 0n],

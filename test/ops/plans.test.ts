@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutGrant, planGrantAmount } from '../../shared/operate/customers/grants.ts';
 import { planSetPlan } from '../../shared/operate/customers/edit-account.ts';
-import { carryOutCreateKey, planCreateKey } from '../../shared/operate/keys/edit-key.ts';
+import { carryOutKey, planCreateKey } from '../../shared/operate/keys/edit-key.ts';
 import { Failure } from '../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../shared/operate/rows.ts';
@@ -36,7 +36,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
       effect: ['account planned is new', 'a key of account planned: models: m'],
       questions: [],
     });
-    const made = await carryOutCreateKey(ports, plan);
+    const made = await carryOutKey(ports, plan);
     expect(made.made.map(({ table }) => table)).toEqual(['accounts', 'keys']);
     expect(plan).toMatchObject({ account: 'planned', rights: 'models: m' });
     expect(JSON.stringify(plan)).not.toContain(made.secretKey);

@@ -1,13 +1,8 @@
 /** A report as one HTML file, and the tables that it and the terminal have of it. Renders the view and reads nothing. */
 import { yuanNumber, type NanoYuan } from '../../../shared/billing/price.ts';
 import { nameOf } from '../../../shared/operate/config/row-changes.ts';
-import {
-  marginOf,
-  type NearEmptyAccount,
-  type ServedGroup,
-  type ReportedChannel,
-  type ReportView,
-} from '../../../shared/operate/report.ts';
+import type { Summed } from '../../../shared/operate/ledger/ledger.ts';
+import { marginOf, type ReportView } from '../../../shared/operate/report.ts';
 import { grouped, minuteText, percent, yuanText } from '../console/layout/figures.ts';
 import { plot } from '../console/layout/plot.ts';
 import { column, head, number, table, tiles, wide, type PageColumn } from '../console/layout/table.ts';
@@ -79,23 +74,23 @@ export type ReportColumn<Row> = readonly [
   isBad?: (row: Row) => boolean,
 ];
 
-const chargedOf = ({ figures }: ServedGroup): string => plainYuan(figures.amounts.charged ?? 0n);
-const earnedOf = ({ figures }: ServedGroup): string => plainYuan(marginOf(figures).earned);
-const isLoss = ({ figures }: ServedGroup): boolean => (marginOf(figures).earned ?? 0n) < 0n;
+const chargedOf = ({ figures }: Summed): string => plainYuan(figures.amounts.charged ?? 0n);
+const earnedOf = ({ figures }: Summed): string => plainYuan(marginOf(figures).earned);
+const isLoss = ({ figures }: Summed): boolean => (marginOf(figures).earned ?? 0n) < 0n;
 
-const servedTogether: ReportColumn<ServedGroup>[] = [
+const servedTogether: ReportColumn<Summed>[] = [
   ['CALLS', 'Calls', ({ figures }) => grouped(figures.counts.calls ?? 0)],
   ['FAILED', 'Failed', ({ figures }) => failedShare(figures), ({ figures }) => isFailing(figures)],
 ];
 
-export const failedShare = ({ counts }: ServedGroup['figures']): string =>
+export const failedShare = ({ counts }: Summed['figures']): string =>
   percent(counts.failures ?? 0, counts.calls ?? 0);
 
 /** In red from 5 % on. */
-const isFailing = ({ counts: { failures = 0, calls = 0 } }: ServedGroup['figures']): boolean =>
+const isFailing = ({ counts: { failures = 0, calls = 0 } }: Summed['figures']): boolean =>
   failures > 0 && failures >= 0.05 * calls;
 
-export const servedColumns: ReportColumn<ServedGroup>[] = [
+export const servedColumns: ReportColumn<Summed>[] = [
   ...servedTogether,
   ['CHARGED', 'Charged', chargedOf],
   [
@@ -106,7 +101,7 @@ export const servedColumns: ReportColumn<ServedGroup>[] = [
   ['MARGIN', 'Margin', earnedOf, isLoss],
 ];
 
-export const channelColumns: ReportColumn<ReportedChannel>[] = [
+export const channelColumns: ReportColumn<ReportView['channels'][number]>[] = [
   ...servedTogether,
   ['MARGIN', '', earnedOf],
   ['FIRST CONTENT P50', 'Half begin within', ({ medianMs }) => seconds(medianMs)],
@@ -115,7 +110,7 @@ export const channelColumns: ReportColumn<ReportedChannel>[] = [
   ['', 'Margin', earnedOf, isLoss],
 ];
 
-export const nearEmptyColumns: ReportColumn<NearEmptyAccount>[] = [
+export const nearEmptyColumns: ReportColumn<ReportView['nearEmpty'][number]>[] = [
   ['BALANCE', 'Balance', ({ available }) => plainYuan(available)],
   ['A DAY', 'Spends a day', ({ perDay }) => plainYuan(perDay)],
   ['LASTS', 'Lasts', ({ daysLeft }) => lastsFor(daysLeft), ({ daysLeft }) => daysLeft < 1],
@@ -161,7 +156,7 @@ const longTable = <Row>(rows: readonly Row[], { of, empty, columns }: LongTable<
     </p>`
   }`;
 
-const servedTable = (first: string, rows: readonly ServedGroup[]): Markup =>
+const servedTable = (first: string, rows: readonly Summed[]): Markup =>
   longTable(rows, {
     of: `${first.toLowerCase()}s`,
     empty: 'No calls.',
@@ -202,7 +197,7 @@ function compared(now: bigint | number, before: bigint | number): string {
 
 function plots({ days }: ReportView): Markup {
   const points = days.map(({ name }) => name);
-  const valuesOf = (value: (figures: ServedGroup['figures']) => number): number[] =>
+  const valuesOf = (value: (figures: Summed['figures']) => number): number[] =>
     days.map(({ figures }) => value(figures));
   const charged = valuesOf(({ amounts }) => yuanNumber(amounts.charged ?? 0n));
   const bought = valuesOf(({ amounts }) => yuanNumber(amounts.bought ?? 0n));

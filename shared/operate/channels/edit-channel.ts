@@ -37,15 +37,11 @@ export interface ChannelInput {
 /** What to do if a row with the id exists. `keep-same`: accept an identical row, refuse any other. */
 type WhenTaken = 'refuse' | 'replace' | 'keep-same';
 
-export interface AddChannelPlan extends Plan<RowWrite> {
-  warnings: string[];
-}
-
 export async function planAddChannel(
   { tables, target }: OperatorPorts,
   input: ChannelInput,
   whenTaken: WhenTaken,
-): Promise<AddChannelPlan> {
+): Promise<Plan<RowWrite> & { warnings: string[] }> {
   const { id } = input;
   const row = channelRowOf(input);
   const { row: read, warning } = checkRow(target, row);
@@ -67,11 +63,7 @@ export async function planAddChannel(
 }
 
 /** As `planAddChannel`, with what the relay will warn of beside the rows that are there. */
-export async function planNewChannel(
-  ports: OperatorPorts,
-  input: ChannelInput,
-  whenTaken: WhenTaken,
-): Promise<AddChannelPlan> {
+export async function planNewChannel(ports: OperatorPorts, input: ChannelInput, whenTaken: WhenTaken) {
   const plan = await planAddChannel(ports, input, whenTaken);
   return { ...plan, warnings: await channelWarnings(ports, channelRowOf(input)) };
 }

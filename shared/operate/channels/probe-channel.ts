@@ -4,7 +4,6 @@
  * fields, never by a text. Writes nothing unless the upstream answers to the end.
  */
 import { formatYuan, costOf, priceOf } from '../../billing/price.ts';
-import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import type { Capabilities } from '../../config/rows/capabilities.ts';
 import { readChannel, type ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
@@ -18,11 +17,12 @@ import { dialectOf, upstreamModel } from '../../upstreams/called-channel.ts';
 import { channelTypes, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import type { ChatContentPart, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
+import { compiled } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
-import { Failure, type Plan } from '../plan.ts';
+import { Failure } from '../plan.ts';
 import { carryOutWrites } from '../rows.ts';
-import { channelSecret, findChannel, refuseRoleSigned, servedModel } from './list-channels.ts';
 import {
+  calledDirectly,
   cleanText,
   directCall,
   readReply,
@@ -34,12 +34,6 @@ import {
   type TestInput,
 } from './test-channel.ts';
 
-interface ProbePlan extends Plan<{ endpoint: string }> {
-  /** Holds the secret, so it must not be shown. */
-  probed: CalledDirectly;
-  raw: RawRow;
-}
-
 /** A field that `can` lacks could not be decided. `unasked`: efforts that no call was left for. */
 export type ProbeResult = Awaited<ReturnType<typeof carryOutProbe>>;
 
@@ -49,14 +43,10 @@ const tokensMax = 2048;
 /** Attributes on which the findings depend. */
 const dependedOn = ['type', 'endpoint', 'dialect', 'models', 'mapper', 'params'];
 
-export async function planProbe(
-  ports: OperatorPorts,
-  { id, model: wanted, secretEnv }: TestInput,
-): Promise<ProbePlan> {
-  const { raw, channel } = await findChannel(ports, id);
-  const model = servedModel(channel, wanted);
-  refuseRoleSigned(channel);
-  const secret = await channelSecret(ports, channel, secretEnv);
+/** `probed` holds the secret, so it must not be shown. */
+export async function planProbe(ports: OperatorPorts, input: TestInput) {
+  const { called: probed, raw } = await calledDirectly(ports, input);
+  const { channel, model } = probed;
   const { endpoint } = channel;
   return {
     changes: [{ endpoint }],
@@ -64,8 +54,8 @@ export async function planProbe(
       `at most ${callsMax} calls to ${endpoint}, model ${upstreamModel(channel, model)}`,
       ...(await expectedCost(ports, model)),
     ],
-    questions: [`Send them, and write what they show as _can on the channel ${id}?`],
-    probed: { channel, model, secret },
+    questions: [`Send them, and write what they show as _can on the channel ${input.id}?`],
+    probed,
     raw,
   };
 }
@@ -74,9 +64,9 @@ export async function planProbe(
 const expected = { prompt_tokens: 150 * callsMax, completion_tokens: 150 * callsMax };
 
 /** Sentences for operators. The upstream's own price is known to nobody here. */
-async function expectedCost({ clock, config, target }: OperatorPorts, model: string): Promise<string[]> {
-  const { snapshot } = compileSnapshot(await config.tables(), { local: target.local, publishedAt: 0 });
-  const price = priceOf(snapshot.charges, model, clock.now());
+async function expectedCost(ports: OperatorPorts, model: string): Promise<string[]> {
+  const { snapshot } = compiled(ports, await ports.config.tables());
+  const price = priceOf(snapshot.charges, model, ports.clock.now());
   const cost = costOf(price, expected) * (price.type === 'times-billing' ? BigInt(callsMax) : 1n);
   const money =
     price.type === 'non-billing'
@@ -94,7 +84,7 @@ type Ask = (dialect: string, request: AskedDirectly['request']) => Promise<Probe
 /** Throws a Failure, and writes nothing, if the upstream does not answer, or if the row was changed meanwhile. */
 export async function carryOutProbe(
   ports: OperatorPorts,
-  { probed, raw }: Pick<ProbePlan, 'probed' | 'raw'>,
+  { probed, raw }: { probed: CalledDirectly; raw: RawRow },
 ) {
   const { channel, model } = probed;
   // Without what spares its upstream the very thing that a probe asks about.
@@ -215,19 +205,12 @@ function failedOutcome(failure: CallerFault | UpstreamFailure, said: string): Pr
   return { kind: kind === 'secret' || status === 401 || status === 403 ? 'denied' : 'unusable', said };
 }
 
-interface SpokenDialects {
-  /** In the order in which they were asked; at least one. */
-  dialects: string[];
-  takesTools: boolean;
-  /** In the first of them: to the call with tools, unless they are refused. */
-  answer: ProbeAnswer;
-}
-
 /**
  * Finds the dialects that an upstream speaks, and whether it takes tools. A dialect in which it refuses tools counts
  * only where it takes them in none, since agents cannot use it there. Throws a Failure if the upstream answers in none.
+ * `dialects`: in the order in which they were asked; `answer`: in the first, to the call with tools, unless they are refused.
  */
-async function findDialects(ask: Ask, wanted: readonly string[]): Promise<SpokenDialects> {
+async function findDialects(ask: Ask, wanted: readonly string[]) {
   const asked = new Map<string, ProbeOutcome>();
   for (const questions of [[toolsQuestion], []]) {
     const answers: [string, ProbeAnswer][] = [];
@@ -281,7 +264,7 @@ const efforts = [
   ['medium', 'none', 'xhigh', 'max', 'minimal'],
 ] as const;
 
-async function findEfforts(ask: Ask, dialect: string): Promise<{ efforts: string[]; unasked: string[] }> {
+async function findEfforts(ask: Ask, dialect: string) {
   const known = new Set<string>();
   const unasked: string[] = [];
   for (const some of efforts) {

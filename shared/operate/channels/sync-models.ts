@@ -7,7 +7,7 @@ import { modelNamePattern } from '../../wire/ids.ts';
 import { parseJson } from '../../wire/json.ts';
 import { channelWarnings } from '../config/row-changes.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { Failure, usable, type Plan } from '../plan.ts';
+import { Failure, usable } from '../plan.ts';
 import { channelRowOf, type ChannelInput } from './edit-channel.ts';
 import { channelSecret, findChannel } from './list-channels.ts';
 import { callUpstream, cleanText } from './test-channel.ts';
@@ -20,16 +20,8 @@ export interface SyncInput {
   secretEnv?: string;
 }
 
-interface SyncPlan extends Plan<RowWrite> {
-  /** Public names, as in `removed` and `models`. */
-  added: string[];
-  removed: string[];
-  models: string[];
-  listWarnings: string[];
-  warnings: string[];
-}
-
-export async function planSync(ports: OperatorPorts, input: SyncInput): Promise<SyncPlan> {
+/** `added`, `removed` and `models` are public names. */
+export async function planSync(ports: OperatorPorts, input: SyncInput) {
   const { raw, channel } = await findChannel(ports, input.id);
   const secret = await channelSecret(ports, channel, input.secretEnv);
   const { names, warnings: listWarnings } = await listUpstreamModels(ports, channel, secret);
@@ -62,11 +54,7 @@ export async function planSync(ports: OperatorPorts, input: SyncInput): Promise<
 }
 
 /** A public name is kept if the upstream lists the model that the name stands for. */
-function differenceOf(
-  channel: ChannelRow,
-  listed: string[],
-  { only = ['*'], keep = false }: SyncInput,
-): Pick<SyncPlan, 'added' | 'removed' | 'models'> & { mapper: ChannelRow['mapper'] | undefined } {
+function differenceOf(channel: ChannelRow, listed: string[], { only = ['*'], keep = false }: SyncInput) {
   const { models, mapper } = channel;
   const upstreamName = (model: string): string => upstreamModel(channel, model);
   const served = new Set([...models, ...models.map(upstreamName)]);
@@ -83,8 +71,6 @@ function differenceOf(
 
 const timeoutMs = 20_000;
 const pagesMax = 20;
-
-type UpstreamModels = Awaited<ReturnType<typeof listUpstreamModels>>;
 
 /**
  * Throws a Failure if the models cannot be listed.
@@ -117,14 +103,9 @@ async function readPage(
 ): Promise<ModelPage> {
   const url = list.address(channel, after);
   const { credentials } = channelTypes[channel.type];
-  const headers = list.headers ?? ((value: string) => credentials(value, channel));
-  const request = {
-    method: 'GET',
-    url,
-    headers: secret === undefined ? {} : headers(secret),
-    body: '',
-    connectTimeoutMs: timeoutMs,
-  } as const;
+  const keyHeaders = list.headers ?? ((value: string) => credentials(value, channel));
+  const headers = secret === undefined ? {} : keyHeaders(secret);
+  const request = { method: 'GET', url, headers, body: '', connectTimeoutMs: timeoutMs } as const;
   const answer = await callUpstream(ports, request, { secret, timeoutMs });
   const page = answer.ok ? list.read(parseJson(answer.body)) : undefined;
   if (page) return page;
@@ -141,7 +122,7 @@ export async function offeredModels(
   ports: OperatorPorts,
   input: Omit<ChannelInput, 'models'>,
   secret: string | undefined,
-): Promise<UpstreamModels> {
+) {
   const { row } = usable(readChannel(channelRowOf({ ...input, models: [] }), ports.target));
   try {
     return await listUpstreamModels(ports, row, secret);

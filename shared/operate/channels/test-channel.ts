@@ -2,9 +2,8 @@
  * Calls a channel's upstream without the relay, with a request that is built, addressed and read as by the relay. The answer is
  * shown and never billed; the upstream charges for it, and no row is written. Text from `cleanText` is safe to show.
  */
-import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { BodyEvents } from '../../upstreams/body-events.ts';
-import { CallIds, type Dialect, type ReaderContext } from '../../upstreams/dialect.ts';
+import { CallIds } from '../../upstreams/dialect.ts';
 import { loadDialect } from '../../upstreams/dialects/dialects.ts';
 import {
   ErrorInAnswer,
@@ -13,18 +12,14 @@ import {
   type UpstreamReply,
   type UpstreamRequest,
 } from '../../upstreams/exchange.ts';
-import {
-  dialectOf,
-  upstreamModel,
-  channelRequest,
-  type BuiltRequest,
-} from '../../upstreams/called-channel.ts';
+import { dialectOf, upstreamModel, channelRequest } from '../../upstreams/called-channel.ts';
+import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import { isRecord } from '../../wire/json.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import { Failure, type Plan } from '../plan.ts';
-import { channelSecret, findChannel, refuseRoleSigned, servedModel } from './list-channels.ts';
+import { Failure, usageFailure } from '../plan.ts';
+import { channelSecret, findChannel } from './list-channels.ts';
 
 export interface TestInput {
   id: string;
@@ -32,43 +27,40 @@ export interface TestInput {
   secretEnv?: string;
 }
 
-interface ChannelTestPlan extends Plan<Pick<UpstreamRequest, 'url'>> {
-  warnings: string[];
-  /** Contains the secret, so it must not be shown. */
-  call: DirectCall;
-}
-
-interface ReplyText {
-  /** As the upstream names it. */
-  model: string;
-  text: string;
-  /** `finish_reason`, a note that it is missing, or how the answer failed. */
-  ending: string;
-}
-
 const testTokensMax = 64;
 
-export async function planChannelTest(
-  ports: OperatorPorts,
-  { id, model: wanted, secretEnv }: TestInput,
-): Promise<ChannelTestPlan> {
-  const { channel, warnings } = await findChannel(ports, id);
-  const model = servedModel(channel, wanted);
-  refuseRoleSigned(channel);
-  const secret = await channelSecret(ports, channel, secretEnv);
+/** `call` contains the secret, so it must not be shown. */
+export async function planChannelTest(ports: OperatorPorts, input: TestInput) {
+  const { called, warnings } = await calledDirectly(ports, input);
+  const { channel, model } = called;
   const messages = [{ role: 'user' as const, content: 'Answer with the one word: ready' }];
   const asked = { dialect: dialectOf(channel, model), request: { messages }, tokensMax: testTokensMax };
-  const call = await directCall({ channel, model, secret }, asked);
+  const call = await directCall(called, asked);
   const { url } = call.built.request;
   const effect = [`POST ${url}, model ${upstreamModel(channel, model)}`];
   return { changes: [{ url }], effect, questions: [], warnings, call };
+}
+
+/** A channel as it is asked without the relay, by a public name that it serves: the wanted one, else its first. */
+export async function calledDirectly(ports: OperatorPorts, { id, model: wanted, secretEnv }: TestInput) {
+  const { raw, channel, warnings } = await findChannel(ports, id);
+  const { models, type } = channel;
+  const model = wanted ?? models[0];
+  if (model === undefined || !models.includes(model))
+    throw usageFailure(`channel ${id} serves ${models.join(', ') || 'no model'}: choose one with --model`);
+  if (channelTypes[type].awsScope)
+    throw new Failure(
+      `channels of the type ${type} are called with the functions' own role, which this tool does not have: call the relay`,
+    );
+  const secret = await channelSecret(ports, channel, secretEnv);
+  return { called: { channel, model, secret }, raw, warnings };
 }
 
 /**
  * Throws a Failure if the upstream does not respond.
  * `body`: the beginning of the response's, without the secret.
  */
-export async function carryOutChannelTest(ports: OperatorPorts, { call }: Pick<ChannelTestPlan, 'call'>) {
+export async function carryOutChannelTest(ports: OperatorPorts, { call }: { call: DirectCall }) {
   const startMs = ports.clock.now();
   const { status, ok, body } = await sendCall(ports, call);
   const shown = (text: string): string => cleanText(text, call.called.secret);
@@ -81,11 +73,7 @@ export async function carryOutChannelTest(ports: OperatorPorts, { call }: Pick<C
   };
 }
 
-export interface CalledDirectly {
-  channel: ChannelRow;
-  model: string;
-  secret: string | undefined;
-}
+export type CalledDirectly = Awaited<ReturnType<typeof calledDirectly>>['called'];
 
 export interface AskedDirectly {
   dialect: string;
@@ -93,19 +81,13 @@ export interface AskedDirectly {
   tokensMax: number;
 }
 
-/** A call that is built and was not sent. */
-export interface DirectCall {
-  called: CalledDirectly;
-  dialect: Dialect;
-  built: BuiltRequest;
-  context: ReaderContext;
-}
+export type DirectCall = Awaited<ReturnType<typeof directCall>>;
 
-/** Throws CannotCarry. */
+/** A call that is built and was not sent. Throws CannotCarry. */
 export async function directCall(
   called: CalledDirectly,
   { dialect: name, request, tokensMax }: AskedDirectly,
-): Promise<DirectCall> {
+) {
   const { channel, model, secret } = called;
   const dialect = await loadDialect(name);
   const callIds = new CallIds({ channel: channel.id, requestId: '' });
@@ -125,26 +107,15 @@ export async function directCall(
   return { called, dialect, built, context };
 }
 
-interface UpstreamAnswer {
-  status: number;
-  ok: boolean;
-  /** The whole body, or the part that was received. */
-  body: string;
-}
-
-/** Throws a Failure if the upstream does not respond. */
-export const sendCall = (
-  ports: OperatorPorts,
-  { called: { channel, secret }, built }: DirectCall,
-): Promise<UpstreamAnswer> =>
+export const sendCall = (ports: OperatorPorts, { called: { channel, secret }, built }: DirectCall) =>
   callUpstream(ports, built.request, { secret, timeoutMs: channel.total_seconds * 1000 });
 
-/** Throws a Failure if the upstream does not respond. */
+/** Throws a Failure if the upstream does not respond. `body`: the whole one, or the part that was received. */
 export async function callUpstream(
   { clock, upstreams }: OperatorPorts,
   request: UpstreamRequest,
   { secret, timeoutMs }: { secret: string | undefined; timeoutMs: number },
-): Promise<UpstreamAnswer> {
+) {
   const deadline = new AbortController();
   const finished = new AbortController();
   void clock.sleep(timeoutMs, finished.signal).then(() => {
@@ -193,22 +164,14 @@ export function cleanText(text: string, secret: string | undefined): string {
   return printable.length > shownCharactersMax ? `${printable.slice(0, shownCharactersMax)}…` : printable;
 }
 
-/** What a reader made of a whole body. */
-interface ReplyReading {
-  chunks: ChatChunk[];
-  /** As the upstream names it, if it does. */
-  model: string | undefined;
-  /** Whether the upstream reported usage. */
-  hasUsage: boolean;
-  /** An UpstreamFailure or an ErrorInAnswer, after the chunks that came before it. */
-  failure: unknown;
-}
-
 const readBytesMax = 1024 * 1024;
 const limits = { answerBytesMax: readBytesMax, documentBytesMax: readBytesMax, lineLengthMax: readBytesMax };
 
-/** Reads a body with the reader that clients' answers go through. */
-export function readReply(body: string, { dialect, context }: DirectCall): ReplyReading {
+/**
+ * Reads a whole body with the reader that clients' answers go through. `model`: as the upstream names it, if it does. `failure`: an
+ * UpstreamFailure or an ErrorInAnswer, after the chunks that came before it.
+ */
+export function readReply(body: string, { dialect, context }: DirectCall) {
   const reader = new dialect.Reader(context);
   const events = new BodyEvents(limits);
   const chunks: ChatChunk[] = [];
@@ -234,8 +197,10 @@ function modelIn(event: unknown): string | undefined {
   return names.find((name) => typeof name === 'string');
 }
 
-/** Undefined: the body is no answer in this dialect. */
-function replyText({ chunks, model, failure }: ReplyReading): ReplyText | undefined {
+/**
+ * Undefined: the body is no answer in this dialect. `ending`: `finish_reason`, a note that it is missing, or how the answer failed.
+ */
+function replyText({ chunks, model, failure }: ReturnType<typeof readReply>) {
   const failed = failure === undefined ? undefined : reasonOf(failure);
   const choices = chunks.flatMap((chunk) => chunk.choices.slice(0, 1));
   if (choices.length === 0) return undefined;

@@ -1,5 +1,4 @@
 /** Views of the rows that operators edit: checked, compared between versions and tables, and exported. Writes nothing. */
-import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { keyDoubts, offeredNames, shownHash, type BesideKeys } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
@@ -16,6 +15,7 @@ import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import {
   badRows,
   changesBetween,
+  compiled,
   configTables,
   differencesOf,
   findingsIn,
@@ -25,35 +25,22 @@ import {
   putOver,
   readRowsFile,
   rowsByKey,
+  servedRows,
   warningsOf,
   type Finding,
   type RowsFile,
 } from './row-changes.ts';
 
-export interface CheckedRows {
-  rows: number;
-  problems: Finding[];
-  warnings: Finding[];
-}
-
 const checkedTables = [...configTables, 'keys', 'accounts', 'grants'] as const;
 
 /** @param onProgress called with the number of further rows read of `keys`, `accounts`, `grants` */
-export async function checkTables(
-  ports: OperatorPorts,
-  onProgress: (count: number) => void,
-): Promise<CheckedRows> {
+export async function checkTables(ports: OperatorPorts, onProgress: (count: number) => void) {
   const { config, tables, ledger } = ports;
-  const newest = await config.newest();
-  const earlier = newest && (await config.rows(newest));
+  const earlier = await servedRows(ports);
   const rows = await config.tables();
   const [keys, accounts] = await Promise.all([tables.scan('keys'), tables.scan('accounts')]);
   onProgress(keys.length + accounts.length);
-  const { snapshot } = compileSnapshot(rows, {
-    local: ports.target.local,
-    publishedAt: Math.floor(ports.clock.now() / 1000),
-    ...(earlier && { earlier }),
-  });
+  const { snapshot } = compiled(ports, rows, { earlier });
   const beside = { offered: offeredNames(snapshot), accounts: accountsOf(accounts) };
   const findings = [
     ...findingsInTables(rows, ports, { earlier }),
@@ -82,11 +69,7 @@ const accountsOf = (rows: RawRow[]): ReadonlySet<string> =>
   new Set(rows.map((row) => textOf(row, 'account')));
 
 /** @param alone checks only the file's rows; otherwise they override rows of the tables */
-export async function checkFile(
-  ports: OperatorPorts,
-  file: RowsFile,
-  { alone }: { alone: boolean },
-): Promise<CheckedRows> {
+export async function checkFile(ports: OperatorPorts, file: RowsFile, { alone }: { alone: boolean }) {
   const { keys = [], accounts = [], grants = [], ...written } = readRowsFile(file, checkedTables);
   const tables = alone ? emptyRows : await ports.config.tables();
   const rows = putOver(tables, written);
@@ -99,38 +82,44 @@ export async function checkFile(
   return checked(count(rows) + keys.length + accounts.length + grants.length, findings);
 }
 
-const checked = (rows: number, findings: Finding[]): CheckedRows => ({
+const checked = (rows: number, findings: Finding[]) => ({
   rows,
   problems: problemsOf(findings),
   warnings: warningsOf(findings),
 });
 
-const validators: Record<
-  'keys' | 'accounts' | 'grants',
-  (raw: unknown, rules: { local: boolean }) => ValidationResult
-> = {
-  keys: validateKeyRow,
-  accounts: validateAccountRow,
-  grants: (raw) => readRow(GrantRow, raw),
-};
+interface RowCheck {
+  validate: (raw: unknown, rules: { local: boolean }) => ValidationResult;
+  keys: string[];
+}
 
-const keyNames = { keys: ['hash'], accounts: ['account'], grants: ['account', 'grant_id'] };
+const rowChecks: Record<'keys' | 'accounts' | 'grants', RowCheck> = {
+  keys: { validate: validateKeyRow, keys: ['hash'] },
+  accounts: { validate: validateAccountRow, keys: ['account'] },
+  grants: { validate: (raw) => readRow(GrantRow, raw), keys: ['account', 'grant_id'] },
+};
 
 /** @param beside what warnings of keys depend on. Absent: they have none of these. */
 const validated = (
-  table: keyof typeof validators,
+  table: keyof typeof rowChecks,
   rows: RawRow[],
   { beside, ...rules }: { local: boolean; beside?: BesideKeys },
 ): Finding[] =>
   rows.flatMap((row) => {
-    const { problem, warning }: ValidationResult = validators[table](row, rules);
+    const { validate, keys } = rowChecks[table];
+    const { problem, warning } = validate(row, rules);
     const doubts = beside && problem === undefined ? keyDoubts(row, beside) : [];
     const warnings = [warning ?? [], doubts].flat();
     if (problem === undefined && warnings.length === 0) return [];
-    const key = keyNames[table]
-      .map((name) => (name === 'hash' ? shownHash(textOf(row, name)) : textOf(row, name)))
-      .join(' ');
-    return [{ table, key, problem, warning: warnings.length > 0 ? warnings.join('; ') : undefined }];
+    const texts = keys.map((name) => (name === 'hash' ? shownHash : String)(textOf(row, name)));
+    return [
+      {
+        table,
+        key: texts.join(' '),
+        problem,
+        warning: warnings.length > 0 ? warnings.join('; ') : undefined,
+      },
+    ];
   });
 
 const count = (rows: ConfigRows): number => Object.values(rows).flat().length;

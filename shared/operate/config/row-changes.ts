@@ -3,7 +3,7 @@
  * configurations. Shows no value of a row with a problem that may be a secret.
  */
 import * as z from 'zod/mini';
-import { compileSnapshot } from '../../config/compile-snapshot.ts';
+import { compileSnapshot, type Compiled } from '../../config/compile-snapshot.ts';
 import { secretsOf } from '../../config/rows/channel-row.ts';
 import { attributeOf, plainRow } from '../../config/rows/read-row.ts';
 import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
@@ -16,12 +16,12 @@ import { usageFailure } from '../plan.ts';
 
 export const configTables = Object.keys(keyAttributes) as ConfigTable[];
 
-/** `before` absent: the row is new; `after` absent: it is deleted. Both as JSON, without notes and marks. */
-export interface RowChange {
+/** Values are JSON, without notes and marks. Of an added row all attributes are in it, of a removed one too. */
+export interface RowDifference {
   table: ConfigTable;
   key: string | number;
-  before?: RawRow;
-  after?: RawRow;
+  change: 'added' | 'changed' | 'removed';
+  attributes: AttributeChange[];
 }
 
 export interface AttributeChange {
@@ -30,47 +30,39 @@ export interface AttributeChange {
   after?: unknown;
 }
 
-/** A change in a form that is safe to show: in a row with a problem, without values that may be secrets. */
-export interface RowDifference {
-  table: ConfigTable;
-  key: string | number;
-  change: 'added' | 'changed' | 'removed';
-  attributes: AttributeChange[];
-}
-
 /** Sorted by table in the order of `configTables`, then by key. */
-export function changesBetween(before: ConfigRows, after: ConfigRows): RowChange[] {
+export function changesBetween(before: ConfigRows, after: ConfigRows): RowDifference[] {
   return configTables.flatMap((table) => {
     const [old, next] = [rowsByKey(table, before[table]), rowsByKey(table, after[table])];
     const keys = [...new Set([...old.keys(), ...next.keys()])].toSorted(compareCodeUnits);
-    return keys.flatMap((key): RowChange[] => {
+    return keys.flatMap((key): RowDifference[] => {
       const [oldRow, nextRow] = [old.get(key), next.get(key)];
-      if (canonicalJson(oldRow) === canonicalJson(nextRow)) return [];
-      return [{ table, key, ...(oldRow && { before: oldRow }), ...(nextRow && { after: nextRow }) }];
+      const attributes = attributeChanges(oldRow, nextRow);
+      if (attributes.length === 0) return [];
+      return [{ table, key, change: !oldRow ? 'added' : nextRow ? 'changed' : 'removed', attributes }];
     });
   });
 }
 
-export function attributeChanges({ before = {}, after = {} }: RowChange): AttributeChange[] {
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted();
-  return names
+const attributeChanges = (before: RawRow = {}, after: RawRow = {}): AttributeChange[] =>
+  [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .toSorted()
     .map((name) => ({ name, before: before[name], after: after[name] }))
     .filter((change) => canonicalJson(change.before) !== canonicalJson(change.after));
-}
 
-/** @param bad names of rows with a problem; one of these may have a secret in a wrong attribute */
-export function differencesOf(changes: RowChange[], bad: ReadonlySet<string>): RowDifference[] {
-  return changes.map((change) => {
-    const { table, key, before, after } = change;
-    const kind = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
-    const attributes = attributeChanges(change).map(({ name, ...values }) =>
+/**
+ * In a form that is safe to show: in a row with a problem, without values that may be secrets.
+ * @param bad names of rows with a problem; one of these may have a secret in a wrong attribute
+ */
+export const differencesOf = (changes: RowDifference[], bad: ReadonlySet<string>): RowDifference[] =>
+  changes.map((change) => ({
+    ...change,
+    attributes: change.attributes.map(({ name, ...values }) =>
       !bad.has(nameOf(change)) || Object.values(values).every((value) => mayBeShown(name, value))
-        ? Object.assign({ name }, values)
+        ? { name, ...values }
         : { name },
-    );
-    return { table, key, change: kind, attributes };
-  });
-}
+    ),
+  }));
 
 /** An attribute that is not known may be a misspelt one, such as `api_key`. */
 const soundsSecret = /secret|key|token|pass|auth|header|credential/i;
@@ -104,32 +96,39 @@ export interface Finding {
   warning?: string | undefined;
 }
 
-export interface Compared {
-  /** Rows of the newest snapshot, used in place of rows with a problem. */
+/** `earlier`: rows of the newest version, used in place of rows with a problem. `pricesBefore`: else those of `earlier`. */
+interface Compared {
   earlier?: ConfigRows | undefined;
-  /** The rows of charges with which prices are compared. Absent: those of `earlier`. */
   pricesBefore?: readonly unknown[];
+  unreadableSecrets?: ReadonlyMap<string, string>;
 }
 
-/** Compiles the rows and returns a finding for each row with a problem or a warning. */
-export function findingsIn(
+/** As the function `config` would make it now of these rows. */
+export const compiled = (
+  { clock, target }: Pick<OperatorPorts, 'clock' | 'target'>,
   rows: ConfigRows,
-  { clock, target }: OperatorPorts,
-  { earlier, pricesBefore }: Compared = {},
-): Finding[] {
-  const options = {
+  { earlier, ...compared }: Compared = {},
+): Compiled =>
+  compileSnapshot(rows, {
     local: target.local,
     publishedAt: Math.floor(clock.now() / 1000),
     ...(earlier && { earlier }),
-    ...(pricesBefore && { pricesBefore }),
-  };
-  const { snapshot } = compileSnapshot(rows, options);
-  const why = `stack ${target.stack} may not read it`;
-  const foreign = snapshot.channels
-    .flatMap(secretsOf)
-    .filter((reference) => !isOfStack(reference, target.stack));
-  const unreadableSecrets = new Map(foreign.map((reference) => [reference, why]));
-  return compileSnapshot(rows, { ...options, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
+    ...compared,
+  });
+
+/** The rows of the newest version. Undefined: nothing was published yet. */
+export async function servedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {
+  const newest = await config.newest();
+  return newest && config.rows(newest);
+}
+
+/** Compiles the rows and returns a finding for each row with a problem or a warning. */
+export function findingsIn(rows: ConfigRows, ports: OperatorPorts, compared: Compared = {}): Finding[] {
+  const { stack } = ports.target;
+  const references = compiled(ports, rows, compared).snapshot.channels.flatMap(secretsOf);
+  const foreign = references.filter((reference) => !isOfStack(reference, stack));
+  const unreadableSecrets = new Map(foreign.map((each) => [each, `stack ${stack} may not read it`]));
+  return compiled(ports, rows, { ...compared, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
     result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
   );
 }
@@ -139,8 +138,7 @@ export function findingsInTables(rows: ConfigRows, ports: OperatorPorts, compare
   const findings = findingsIn(rows, ports, compared);
   const bad = badRows(findings);
   const marked = variableMarks(rows.channels, ports.target).filter((finding) => !bad.has(nameOf(finding)));
-  const names = badRows(marked);
-  return [...findings.filter((finding) => !names.has(nameOf(finding))), ...marked];
+  return [...new Map([...findings, ...marked].map((finding) => [nameOf(finding), finding])).values()];
 }
 
 export const variableMarks = (channels: readonly unknown[], rules: { local: boolean }): Finding[] =>
@@ -199,6 +197,23 @@ export function readRowsFile<Table extends TableName>(
     checkKeys(name, table, rows[table]);
   }
   return rows;
+}
+
+/** The tables before and after an edit. */
+export interface ConfigEdit {
+  before: ConfigRows;
+  after: ConfigRows;
+}
+
+/** @param prune without the rows that the file lacks, in the tables that it names */
+export async function editByFile(
+  ports: OperatorPorts,
+  file: RowsFile,
+  prune: boolean | undefined,
+): Promise<ConfigEdit> {
+  const rows = readRowsFile(file, configTables);
+  const before = await ports.config.tables();
+  return { before, after: prune ? { ...before, ...rows } : putOver(before, rows) };
 }
 
 /** Adds the file's rows to `rows`; a row of the file replaces the row with the same key. */

@@ -8,44 +8,28 @@ import { Failure, usageFailure } from '../plan.ts';
 import { configTables } from './row-changes.ts';
 import { isPublished } from './write-rows.ts';
 
-export interface ListedVersions {
-  served: number | undefined;
-  versions: (PublishedVersion & { rows: Record<ConfigTable, number> })[];
-  /** Number of retained versions, including those that are not listed. */
-  kept: number;
-  /** The tables contain edits that are not in the newest version. */
-  edited: boolean;
-}
+/** `kept`: retained versions, listed or not. `edited`: the tables contain edits that are not in the newest version. */
+export type ListedVersions = Awaited<ReturnType<typeof listVersions>>;
 
 /** @param limit maximum number of versions to list */
-export async function listVersions(
-  ports: OperatorPorts,
-  limit: number,
-  onProgress: (count: number) => void,
-): Promise<ListedVersions> {
+export async function listVersions(ports: OperatorPorts, limit: number, onProgress: (count: number) => void) {
   const { config } = ports;
+  const versions: (PublishedVersion & { rows: Record<ConfigTable, number> })[] = [];
   const newest = await config.newest();
-  if (!newest) return { served: undefined, versions: [], kept: 0, edited: false };
+  if (!newest) return { served: undefined, versions, kept: 0, edited: false };
   const kept = await config.versions();
-  const versions: ListedVersions['versions'] = [];
   for (const version of kept.slice(0, limit)) {
     versions.push({ ...version, rows: countRows(await config.rows(version)) });
     onProgress(1);
   }
-  return {
-    served: newest.version,
-    versions,
-    kept: kept.length,
-    edited: !(await isPublished(ports, newest)),
-  };
+  const edited = !(await isPublished(ports, newest));
+  return { served: newest.version, versions, kept: kept.length, edited };
 }
 
 /** Three requests. */
 export const publishedMax = 100;
 
-export async function publishedVersions({
-  config,
-}: OperatorPorts): Promise<Pick<ListedVersions, 'served'> & { versions: PublishedVersion[] }> {
+export async function publishedVersions({ config }: OperatorPorts) {
   const versions = await config.versions({ count: publishedMax });
   return { served: versions[0]?.version, versions: versions.slice(0, publishedMax) };
 }

@@ -3,68 +3,50 @@
  * condition that nobody changed them since, and nothing if a row to write has a problem. `carryOutWrites` carries the plans out;
  * then the rows are waited for until they are published.
  */
-import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import { attributeOf, plainRow, textOf } from '../../config/rows/read-row.ts';
 import { keyAttributes, type ConfigRows, type ConfigTable } from '../../config/rows/read-table.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
-import { Failure, usageFailure, type Plan } from '../plan.ts';
+import { Failure, usageFailure } from '../plan.ts';
 import { refuseChanged } from '../rows.ts';
 import {
-  attributeChanges,
   badRows,
   changesBetween,
+  compiled,
   configTables,
   differencesOf,
+  editByFile,
   findingsIn,
   findingsInTables,
   nameOf,
   problemsOf,
   putOver,
-  readRowsFile,
   rowsByKey,
+  servedRows,
   variableMarks,
   warningsOf,
-  type Finding,
-  type RowChange,
+  type ConfigEdit,
   type RowDifference,
   type RowsFile,
 } from './row-changes.ts';
 
-export interface ConfigPlan extends Plan<RowWrite> {
-  /** The differences in a form that is safe to show. */
-  differences: RowDifference[];
-  warnings: string[];
-  /** Problems of rows that are not `written` exist in the tables already and do not prevent the writes. */
-  problems: { finding: Finding; written: boolean }[];
-  edit: ConfigEdit;
-}
-
-interface ConfigEdit {
-  before: ConfigRows;
-  after: ConfigRows;
-}
+/** `problems` of rows that are not `written` exist in the tables already and do not prevent the writes. */
+export type ConfigPlan = ReturnType<typeof planRows>;
 
 /** @param prune deletes rows that the file lacks, in the tables that the file names */
-export async function planApply(
+export const planApply = async (
   ports: OperatorPorts,
   file: RowsFile,
   { prune }: { prune?: boolean },
-): Promise<ConfigPlan> {
-  const rows = readRowsFile(file, configTables);
-  const before = await ports.config.tables();
-  return planRows(ports, { before, after: prune ? { ...before, ...rows } : putOver(before, rows) });
-}
+): Promise<ConfigPlan> => planRows(ports, await editByFile(ports, file, prune));
 
 /** Plans to restore the rows of an earlier version and to delete served rows that it lacks. */
 export async function planRollback(ports: OperatorPorts, version: number): Promise<ConfigPlan> {
-  const { config, target } = ports;
+  const { config } = ports;
   const [goal, newest] = await Promise.all([config.version(version), config.newest()]);
   const after = { ...(await config.rows(goal)) };
   const before = await config.tables();
-  const earlier = newest && (await config.rows(newest));
-  const options = { local: target.local, publishedAt: 0, ...(earlier && { earlier }) };
-  const { rows: used } = compileSnapshot(before, options);
+  const { rows: used } = compiled(ports, before, { earlier: await servedRows(ports) });
   // Keep rows that are neither served nor in that version: they may be unfinished work.
   for (const table of configTables) {
     const [served, known] = [rowsByKey(table, used[table]), rowsByKey(table, after[table])];
@@ -84,11 +66,11 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
   };
 }
 
-export function planRows(ports: OperatorPorts, edit: ConfigEdit): ConfigPlan {
+export function planRows(ports: OperatorPorts, edit: ConfigEdit) {
   const { before, after } = edit;
   const changes = changesBetween(before, after);
   const findings = findingsIn(after, ports, { pricesBefore: before.charges });
-  const written = new Set(changes.filter((change) => change.after).map(nameOf));
+  const written = new Set(changes.filter(({ change }) => change !== 'removed').map(nameOf));
   const problems = problemsOf(findings).map((finding) => ({
     finding,
     written: written.has(nameOf(finding)),
@@ -114,33 +96,31 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit): ConfigPlan {
  */
 const writeOrder: ConfigTable[] = ['charges', 'plans', 'settings', 'channels'];
 
-const rankOf = ({ table, after }: RowChange): number =>
-  after ? writeOrder.indexOf(table) : 2 * writeOrder.length - writeOrder.indexOf(table);
+const rankOf = ({ table, change }: RowDifference): number =>
+  change === 'removed' ? 2 * writeOrder.length - writeOrder.indexOf(table) : writeOrder.indexOf(table);
 
 /**
  * Builds writes that change only the attributes that differ.
  * @param raw the rows that the changes are based on, as read from the tables
  */
-function writesOf(changes: RowChange[], raw: ConfigRows): RowWrite[] {
+function writesOf(changes: RowDifference[], raw: ConfigRows): RowWrite[] {
   const ordered = changes.toSorted((a, b) => rankOf(a) - rankOf(b));
   return ordered.map((change, index): RowWrite => {
-    const { table, before, after } = change;
+    const { table } = change;
     const conflict = new Failure(
       `${nameOf(change)} was changed by somebody else meanwhile; ${index} of ${ordered.length} rows are written. ` +
         'Repeat the command: it shows what still differs',
     );
     const keyName = keyAttributes[table];
     const key = { [keyName]: change.key };
-    if (before === undefined) return { kind: 'create', table, row: after ?? key, conflict };
+    const attributes = Object.fromEntries(change.attributes.map(({ name, after }) => [name, after]));
+    if (change.change === 'added') return { kind: 'create', table, row: attributes, conflict };
     const row = raw[table].find((each) => attributeOf(each, keyName) === change.key) as RawRow;
     const valuesOf = (names: string[]): RawRow => Object.fromEntries(names.map((name) => [name, row[name]]));
-    if (after === undefined) {
+    if (change.change === 'removed') {
       const names = Object.keys(row).filter((name) => name !== keyName && !name.startsWith('_'));
       return { kind: 'remove', table, key, unchanged: valuesOf(names), conflict };
     }
-    const attributes = Object.fromEntries(
-      attributeChanges(change).map(({ name, after: value }) => [name, value]),
-    );
     return { kind: 'update', table, key, attributes, unchanged: valuesOf(Object.keys(attributes)), conflict };
   });
 }
@@ -219,27 +199,19 @@ function warningsBy(ports: OperatorPorts, { edit: { before }, warnings }: Config
   return warnings.filter((warning) => !known.has(warning));
 }
 
-/** View: a row as written, with what is known against it. Shows no value of a bad row. */
-export interface ShownRow {
-  key: string | number;
-  /** Without notes and marks. Undefined: the row has a problem, so one of its values may be a secret. */
-  row: RawRow | undefined;
-  problem?: string | undefined;
-  warning?: string | undefined;
-  /** Who wrote it last, and when, as far as the row says it. */
-  by?: string | undefined;
-  at?: string | undefined;
-}
+/** View: a row as written, with what is known against it, and who wrote it last. */
+export type ShownRow = Awaited<ReturnType<typeof listRows>>[number];
 
-export async function listRows(ports: OperatorPorts, table: ConfigTable): Promise<ShownRow[]> {
+export async function listRows(ports: OperatorPorts, table: ConfigTable) {
   const rows = await ports.config.tables();
   const found = new Map(findingsInTables(rows, ports).map((finding) => [nameOf(finding), finding]));
   return rows[table]
-    .map((raw): ShownRow => {
+    .map((raw) => {
       const key = attributeOf(raw, keyAttributes[table]) as string | number;
       const { problem, warning } = found.get(nameOf({ table, key })) ?? {};
       return {
         key,
+        // Without notes and marks. Of a row with a problem, one of the values may be a secret.
         row: problem === undefined ? (plainRow(raw) as RawRow) : undefined,
         problem,
         warning,
@@ -287,11 +259,7 @@ export async function awaitPublished(
 }
 
 /** Whether a version contains the current rows of the tables. */
-export async function isPublished(
-  { config, target }: OperatorPorts,
-  version: PublishedVersion,
-): Promise<boolean> {
-  const [published, tables] = await Promise.all([config.rows(version), config.tables()]);
-  const options = { local: target.local, publishedAt: 0, earlier: published };
-  return changesBetween(published, compileSnapshot(tables, options).rows).length === 0;
+export async function isPublished(ports: OperatorPorts, version: PublishedVersion): Promise<boolean> {
+  const [earlier, tables] = await Promise.all([ports.config.rows(version), ports.config.tables()]);
+  return changesBetween(earlier, compiled(ports, tables, { earlier }).rows).length === 0;
 }

@@ -3,40 +3,22 @@
  * are ten customers or a hundred thousand.
  */
 import { largestFirst } from '../../billing/price.ts';
-import { noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
-import type { WholeAccount } from '../../billing/shards.ts';
+import { noFigures } from '../../billing/daily-figures.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
-import { readingsOf, spendingPace } from '../ledger/ledger.ts';
+import { chargedOf, readingsOf, spendingPace } from '../ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts, RawRow } from '../operator-ports.ts';
 
-export interface ListedCustomer {
-  account: string;
-  state: 'on' | 'off' | 'bad';
-  /** Of its row: why it is not used. */
-  problem?: string | undefined;
-  plan: AccountRow['plan'];
-  note: string | undefined;
-  /** Undefined: it has no item, so it never had a grant. */
-  item: WholeAccount | undefined;
-  /** Of its balance: why it is unknown. */
-  unknown?: string | undefined;
-  /** This month, in UTC. */
-  month: DailyFigures;
-  /** When the relay last closed a call of it, Unix seconds. */
-  lastCall: number | undefined;
-}
+/**
+ * `problem`: of its row, why it is not used; `unknown`: of its balance. `item` undefined: it never had a grant. `month`: this one,
+ * in UTC. `lastCall`: when the relay last closed a call of it, Unix seconds.
+ */
+export type ListedCustomer = Awaited<ReturnType<typeof withMoney>>['customers'][number];
 
-export interface CustomerPage {
-  customers: ListedCustomer[];
-  month: string;
-  /** All that fit. Undefined: the table goes on after what was looked at. */
-  count: number | undefined;
-  next: string | undefined;
-  problems: string[];
-}
+/** `count`: all that fit. Undefined: the table goes on after what was looked at. */
+export type CustomerPage = Awaited<ReturnType<typeof listCustomers>>;
 
 interface CustomersWanted {
   name?: string | undefined;
@@ -51,24 +33,22 @@ const nameOf = (row: RawRow | undefined): string => textOf(row, 'account');
 const whereName = (name: string | undefined) =>
   name === undefined ? undefined : { attribute: 'account', contains: name };
 
-export async function listCustomers(
-  ports: OperatorPorts,
-  { name, after, limit }: CustomersWanted,
-): Promise<CustomerPage> {
+export async function listCustomers(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
   // Of a table that one request returns whole, a page begins at an offset: `+100`.
   const offset = after?.startsWith('+') ? Number(after) : 0;
   const key = offset > 0 ? undefined : after;
   const wanted = { after: key, where: whereName(name), limit: key === undefined ? oneRequestRows : limit };
   const { rows, next } = await ports.pages.rows({ table: 'accounts', ...wanted });
-  if (key === undefined && next === undefined) {
-    const sorted = rows.toSorted((a, b) => compareCodeUnits(nameOf(a), nameOf(b)));
-    const end = offset + limit;
-    const shown = await withMoney(ports, sorted.slice(offset, end));
-    return { ...shown, count: sorted.length, next: end < sorted.length ? `+${end}` : undefined };
-  }
-  const shown = rows.slice(0, limit);
-  const rest = rows.length > limit ? nameOf(shown.at(-1)) : next;
-  return { ...(await withMoney(ports, shown)), count: undefined, next: rest };
+  const isWhole = key === undefined && next === undefined;
+  const from = isWhole ? offset : 0;
+  const sorted = isWhole ? rows.toSorted((a, b) => compareCodeUnits(nameOf(a), nameOf(b))) : rows;
+  const shown = sorted.slice(from, from + limit);
+  const rest = isWhole ? `+${from + limit}` : nameOf(shown.at(-1));
+  return {
+    ...(await withMoney(ports, shown)),
+    count: isWhole ? rows.length : undefined,
+    next: rows.length > from + limit ? rest : next,
+  };
 }
 
 /** Adds balances and the month to rows of `accounts`, in their order. `known`: sums of the month that were read already. */
@@ -76,7 +56,7 @@ async function withMoney(
   { clock, ledger }: OperatorPorts,
   rows: readonly RawRow[],
   known?: readonly AccountMonth[],
-): Promise<Pick<CustomerPage, 'customers' | 'month' | 'problems'>> {
+) {
   const month = utcMonth(clock.now());
   const names = rows.map(nameOf);
   const [balances, months] = await Promise.all([
@@ -106,12 +86,12 @@ async function withMoney(
   };
 }
 
-function stateOf(raw: RawRow): Pick<ListedCustomer, 'state' | 'problem' | 'plan' | 'note'> {
+function stateOf(raw: RawRow) {
   const reading = readRow(AccountRow, raw);
-  if ('problem' in reading)
-    return { state: 'bad', problem: reading.problem, plan: undefined, note: undefined };
-  const { plan, note } = reading.row;
-  return { state: isAccountOff(raw) ? 'off' : 'on', plan, note };
+  const problem = 'problem' in reading ? reading.problem : undefined;
+  const { plan, note } = 'row' in reading ? reading.row : {};
+  const state = problem === undefined ? (isAccountOff(raw) ? 'off' : 'on') : 'bad';
+  return { state, problem, plan, note } as const;
 }
 
 export interface SpendingCustomer extends ListedCustomer {
@@ -131,7 +111,7 @@ export async function listSpending(
   { order, limit }: { order: SpendingOrder; limit: number },
 ) {
   const { charged, days, running, problems } = await spendingPace(ports);
-  const inMonth = running.map((row) => [row.account, row.figures.amounts.charged ?? 0n] as const);
+  const inMonth = running.map((row) => [row.account, chargedOf(row)] as const);
   const most = (order === 'dry' ? [...charged] : inMonth).toSorted(([, a], [, b]) => largestFirst(a, b));
   const looked = most.slice(0, order === 'dry' ? lookedMax : limit).map(([account]) => account);
   const found = await ports.pages.rowsOf('accounts', looked);

@@ -2,18 +2,17 @@
  * View: one customer on one page: balance, plan, keys, the last grants, use by day and model. `customer show`, `account show`
  * and the console's page render it. Every read is bounded, however long the customer has been one: at most 10 requests.
  */
-import { largestFirst } from '../../billing/price.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
 import { accountPlan } from '../../billing/reservation.ts';
 import { emptyQuota, imbalance } from '../../billing/quota-item.ts';
-import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
+import { compiled } from '../config/row-changes.ts';
 import { keyViewsOf } from '../keys/list-keys.ts';
-import { readingsOf, sumOfFigures } from '../ledger/ledger.ts';
+import { mostCharged, readingsOf, summedBy, sumOfFigures, type Summed } from '../ledger/ledger.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
 
@@ -24,7 +23,7 @@ const keysMax = 100;
 const grantsMax = 20;
 
 export async function viewCustomer(ports: OperatorPorts, account: string) {
-  const { clock, ledger, pages, tables, target } = ports;
+  const { clock, ledger, pages, tables } = ports;
   const nowMs = clock.now();
   const [row, quota, plans, settings, keys, { grants, isAll }, use] = await Promise.all([
     tables.get('accounts', account),
@@ -44,10 +43,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
   const item = quota?.row ?? emptyQuota(account);
   const reading = row && readRow(AccountRow, row);
   const held = reading && 'row' in reading ? reading.row.plan : undefined;
-  const { snapshot } = compileSnapshot(
-    { channels: [], charges: [], plans, settings },
-    { local: target.local, publishedAt: 0 },
-  );
+  const { snapshot } = compiled(ports, { channels: [], charges: [], plans, settings });
   const facts = { held, counts: item.plan, plans: snapshot.plans, nowMs };
   const plan = snapshot.settings.subscriptionEnabled ? accountPlan(facts) : null;
   const warnings = [
@@ -82,18 +78,14 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
 /** The attributes of which nothing else in the view is made. Others are not shown: one may be a secret in a wrong attribute. */
 const { account: _, plan: __, enabled: ___, ...shown } = AccountRow.shape;
 
-/**
- * What a customer called and was charged in the last days, from the sums of `daily`. Days are those of UTC, written
- * `2026-11-22`.
- */
-export type CustomerUse = Awaited<ReturnType<typeof viewCustomerUse>>;
-
 export const useDays = 30;
 /** Some 350 bytes each: 30 days of 66 models, or a week of 285. */
 const sumsMax = 2000;
 const dayMs = 86_400_000;
 
-/** One bounded read. */
+/**
+ * What a customer called and was charged in the last days, from the sums of `daily`, by one bounded read. Days are those of UTC.
+ */
 async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string) {
   const nowMs = clock.now();
   const wanted = utcDay(nowMs - (useDays - 1) * dayMs);
@@ -109,19 +101,13 @@ async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string)
     to: utcDay(nowMs),
     isWhole: isAll,
     sum: sumOfFigures(sums),
-    days: [...Map.groupBy(calls, ({ key }) => dayOf(key) ?? '')]
-      .map(([day, all]) => ({ day, figures: sumOfFigures(all) }))
-      .toSorted((a, b) => compareCodeUnits(a.day, b.day)),
-    models: [...Map.groupBy(calls, modelOf)]
-      .map(([model, all]) => ({ model, figures: sumOfFigures(all) }))
-      .toSorted(
-        (a, b) =>
-          largestFirst(a.figures.amounts.charged ?? 0n, b.figures.amounts.charged ?? 0n) ||
-          compareCodeUnits(a.model, b.model),
-      ),
+    days: summedBy(calls, ({ key }) => dayOf(key)).toSorted(byName),
+    models: summedBy(calls, modelOf).toSorted((a, b) => mostCharged(a, b) || byName(a, b)),
     problems,
   };
 }
+
+const byName = (a: Summed, b: Summed): number => compareCodeUnits(a.name, b.name);
 
 /** The period of a day's sum is `day#2026-11-22#model`. */
 const modelOf = ({ key }: DailySum): string => key.period.slice('day#2026-11-22#'.length);

@@ -14,18 +14,14 @@ import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
 import { findAccount, refuseChanged, updateOf, withAttributes } from '../rows.ts';
 
-interface AccountEdit {
-  account: string;
-  /** An undefined attribute is removed; others stay. */
-  attributes: RawRow;
-  /** `rowMark` of the row as it was looked at. Absent: it is not compared. */
-  seen?: string | undefined;
-}
-
-/** It fails if somebody else changed one of these attributes meanwhile. */
+/**
+ * It fails if somebody else changed one of these attributes meanwhile.
+ * @param attributes an undefined one is removed; others stay
+ * @param seen `rowMark` of the row as it was looked at. Absent: it is not compared
+ */
 export async function planEditAccount(
   { tables, target }: OperatorPorts,
-  { account, attributes, seen }: AccountEdit,
+  { account, attributes, seen }: { account: string; attributes: RawRow; seen?: string | undefined },
 ): Promise<Plan<RowWrite>> {
   const row = await tables.get('accounts', account);
   if (!row) throw usageFailure(`there is no account ${account}`);
@@ -67,16 +63,11 @@ export interface SetPlanInput {
   seen?: string | undefined;
 }
 
-export interface SetPlanPlan extends Plan<RowWrite> {
-  account: string;
-  /** As stored in the row. Undefined: the plan is removed. */
-  plan: { level: number; since: string; until?: string } | undefined;
-  /** Reasons why the plan will cover no calls. */
-  warnings: string[];
-}
+/** `plan`: as stored in the row; undefined: it is removed. `warnings`: why the plan will cover no calls. */
+export type SetPlanPlan = Awaited<ReturnType<typeof planSetPlan>>;
 
 /** Sets or removes the plan; other attributes stay. */
-export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Promise<SetPlanPlan> {
+export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput) {
   const { account, level, since, until, none, seen } = input;
   if ((none === true) === (level !== undefined)) throw usageFailure('give either --level or --none');
   if (none && (since !== undefined || until !== undefined))
@@ -98,11 +89,12 @@ export async function planSetPlan(ports: OperatorPorts, input: SetPlanInput): Pr
     `somebody else changed the plan of ${account} meanwhile, or deleted its row: look at it again, then repeat`,
   );
   const set = { attributes: { plan }, unchanged: { plan: written }, conflict };
+  changes.push({ kind: 'update', table: 'accounts', key: { account }, ...set });
   // Asks where the account gets less: no plan, a lower level or an earlier end than now.
   const isCut =
     held && former && (held.level < former.level || (held.until ?? Infinity) < (former.until ?? Infinity));
   return {
-    changes: [...changes, { kind: 'update', table: 'accounts', key: { account }, ...set }],
+    changes,
     effect: [
       ...effect,
       plan ? `account ${account} holds plan ${plan.level}` : `account ${account} holds no plan`,
@@ -137,18 +129,11 @@ async function planWarnings({ tables }: OperatorPorts, level: number): Promise<s
   ];
 }
 
-export interface CloseAccountPlan extends Plan<RowWrite> {
-  account: string;
-  available: NanoYuan;
-  /** What calls under way still hold. */
-  reserved: NanoYuan;
-  keys: number;
-  /** What to do about the balance, in order. */
-  next: string[];
-}
+/** `reserved`: what calls under way still hold. `next`: what to do about the balance, in order. */
+export type CloseAccountPlan = Awaited<ReturnType<typeof planCloseAccount>>;
 
 /** All keys are refused. */
-export async function planCloseAccount(ports: OperatorPorts, account: string): Promise<CloseAccountPlan> {
+export async function planCloseAccount(ports: OperatorPorts, account: string) {
   const { tables, ledger, clock } = ports;
   const [row, quota, all] = await Promise.all([
     tables.get('accounts', account),
@@ -158,50 +143,48 @@ export async function planCloseAccount(ports: OperatorPorts, account: string): P
   if (!row) throw usageFailure(`there is no account ${account}: see \`customer list\``);
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
   const item = quota?.row ?? emptyQuota(account);
-  const balance = { account, available: item.available, reserved: reservedOf(item) };
+  const { available } = item;
+  const reserved = reservedOf(item);
   const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
   const isClosed = row['enabled'] === false && keys.length === 0;
   const now = isoTime(clock.now());
-  const next = nextSteps(balance, { today: now.slice(0, 10), isClosed });
-  const plan = { ...balance, keys: keys.length, next };
-  if (isClosed)
-    return {
-      ...plan,
-      changes: [],
-      effect: [`account ${account} is closed already`, ...next],
-      questions: [],
-    };
+  const next = nextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
   const conflict = new Failure(`the row of ${account} is gone: somebody deleted it meanwhile`);
   const off = { kind: 'update', attributes: { enabled: false }, unchanged: {} } as const;
-  const { available, reserved } = balance;
+  const closed = { ...off, key: { account }, attributes: { enabled: false, _closed: now }, conflict };
+  const changes: RowWrite[] = [
+    { ...closed, table: 'accounts' },
+    ...keys.map((hash): RowWrite => ({ ...off, table: 'keys', key: { hash } })),
+  ];
+  const effect = [
+    `account ${account} and its keys (${keys.length}) are refused within 30 seconds; no row is deleted`,
+    `${formatYuan(available)} yuan are left${reserved > 0n ? `, and calls under way hold ${formatYuan(reserved)} more` : ''}`,
+  ];
   return {
-    ...plan,
-    changes: [
-      {
-        ...off,
-        table: 'accounts',
-        key: { account },
-        attributes: { enabled: false, _closed: now },
-        conflict,
-      },
-      ...keys.map((hash): RowWrite => ({ ...off, table: 'keys', key: { hash } })),
-    ],
-    effect: [
-      `account ${account} and its keys (${keys.length}) are refused within 30 seconds; no row is deleted`,
-      `${formatYuan(available)} yuan are left${reserved > 0n ? `, and calls under way hold ${formatYuan(reserved)} more` : ''}`,
-    ],
-    questions: [`Close account ${account}?`],
+    changes: isClosed ? [] : changes,
+    effect: isClosed ? [`account ${account} is closed already`, ...next] : effect,
+    questions: isClosed ? [] : [`Close account ${account}?`],
+    account,
+    available,
+    reserved,
+    keys: keys.length,
+    next,
   };
+}
+
+interface Closing {
+  account: string;
+  available: NanoYuan;
+  reserved: NanoYuan;
+  today: string;
+  isClosed: boolean;
 }
 
 /**
  * Environments let calls in for half a minute more, and calls under way return what they do not use: only then is it sure
  * what is left. The id is of a day, since an account may be opened and closed again.
  */
-function nextSteps(
-  { account, available, reserved }: Pick<CloseAccountPlan, 'account' | 'available' | 'reserved'>,
-  { today, isClosed }: { today: string; isClosed: boolean },
-): string[] {
+function nextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
   const isSure = isClosed && reserved === 0n;
   const wait = `wait a minute${reserved > 0n ? ', until no call is under way,' : ''} and repeat \`customer close ${shellWord(account)}\`: it says what is left then`;
   if (isSure ? available <= 0n : available + reserved <= 0n) return [];

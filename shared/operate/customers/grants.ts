@@ -78,11 +78,7 @@ function generatedMs(grantId: string): number | undefined {
  * Why a grant with a generated id is not made: its command repeats one whose reply was lost, or that was stopped after its
  * write. Reads one page. Undefined: nothing like it was granted in the last ten minutes.
  */
-async function repeatedGrant(
-  { pages, clock }: OperatorPorts,
-  account: string,
-  amount: NanoYuan,
-): Promise<string | undefined> {
+async function repeatedGrant({ pages, clock }: OperatorPorts, account: string, amount: NanoYuan) {
   const { grants } = await pages.grants(account, looked);
   const again = grants.find(
     ({ grantId, amount: written }) =>
@@ -94,7 +90,7 @@ async function repeatedGrant(
 }
 
 /** @returns the writes that were made; the grant's is missing if an earlier run wrote the same grant */
-export async function carryOutGrantAmount(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
+async function writeGrant(ports: OperatorPorts, plan: GrantPlan): Promise<RowWrite[]> {
   const { grantId, amount, changes } = plan;
   const made = await carryOutWrites(ports, plan).catch((error: unknown) => {
     // The row was there, or may not be written: nothing is open.
@@ -122,31 +118,27 @@ const afterWrite = (error: unknown, what: string): Failure =>
     `${error instanceof Error ? error.message : String(error)}; ${what}: see \`grant show\` before you repeat this`,
   );
 
-async function grantOf(
-  { ledger }: OperatorPorts,
-  { account, grantId }: GrantOf,
-): Promise<WrittenGrant | undefined> {
+async function grantOf({ ledger }: OperatorPorts, { account, grantId }: GrantOf) {
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
   return grants.find((grant) => grant.grantId === grantId);
 }
 
+/** `available`: the balance afterwards; absent: the grant is not applied yet, or the item cannot be read. */
 export interface GrantMade {
-  /** The grant's is missing if an earlier run wrote it. */
   made: RowWrite[];
   isApplied: boolean;
-  /** The balance afterwards; undefined: the grant is not applied yet, or the item cannot be read. */
   available?: NanoYuan;
 }
 
 /** Writes the grant, or a refund, and waits until it is applied. */
-export async function carryOutGrant(
+export const carryOutGrant = async (
   ports: OperatorPorts,
   plan: GrantPlan,
   waitMs: number,
-): Promise<GrantMade> {
-  const made = await carryOutGrantAmount(ports, plan);
-  return { made, ...(await awaitApplied(ports, plan, waitMs)) };
-}
+): Promise<GrantMade> => ({
+  made: await writeGrant(ports, plan),
+  ...(await awaitApplied(ports, plan, waitMs)),
+});
 
 const pauseMs = 300;
 

@@ -4,16 +4,14 @@
  * since it cannot be shown again.
  */
 import { formatYuan, parseYuan } from '../../billing/price.ts';
-import type { WrittenGrant } from '../../billing/ledger-row.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { textOf } from '../../config/rows/read-row.ts';
-import { makeKey, planCreateKey, type MadeKey, type NewKeyPlan } from '../keys/edit-key.ts';
+import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usable, usageFailure } from '../plan.ts';
-import { carryOutWrites } from '../rows.ts';
-import { awaitApplied, planGrantAmount, type GrantMade, type GrantPlan } from './grants.ts';
+import { awaitApplied, planGrantAmount, type GrantMade } from './grants.ts';
 
 export interface NewCustomerInput {
   account: string;
@@ -27,22 +25,14 @@ export interface NewCustomerInput {
   models?: string[] | undefined;
 }
 
-export interface NewCustomerPlan extends NewKeyPlan {
-  grant: GrantPlan | undefined;
-  baseUrl: string | undefined;
-  contact: string | undefined;
-  pages: CustomerPages;
-}
+export type NewCustomerPlan = Awaited<ReturnType<typeof planNewCustomer>>;
 
 /** What the customer gets when it is made; nobody else can have a grant of this id. */
 const firstGrantId = 'first';
 /** A note on the key that is made. */
 const keyMark = { _made_with: 'customer new' } as const;
 
-export async function planNewCustomer(
-  ports: OperatorPorts,
-  input: NewCustomerInput,
-): Promise<NewCustomerPlan> {
+export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerInput) {
   const { account, contact, note, models, reason } = input;
   const attributes: RawRow = {
     ...(contact !== undefined && { contact: { email: contact } }),
@@ -64,19 +54,20 @@ export async function planNewCustomer(
   const yuan = grant && `${formatYuan(grant.amount)} yuan`;
   const conflict = usageFailure(`somebody else made account ${account} meanwhile: see \`customer show\``);
   const off = { kind: 'update', table: 'keys', attributes: { enabled: false }, unchanged: {} } as const;
+  const changes: RowWrite[] = [
+    earlier.row
+      ? { kind: 'update', table: 'accounts', key: { account }, attributes, unchanged: {}, conflict }
+      : { kind: 'create', table: 'accounts', row: { account, ...attributes }, conflict },
+    ...earlier.keys.map(({ hash }): RowWrite => ({ ...off, key: { hash } })),
+    ...(grant && !granted ? grant.changes.filter(({ table }) => table === 'grants') : []),
+    ...key.changes.flatMap((write): RowWrite[] =>
+      write.table === 'keys' && write.kind === 'create'
+        ? [{ ...write, row: { ...write.row, ...keyMark } }]
+        : [],
+    ),
+  ];
   return {
-    changes: [
-      earlier.row
-        ? { kind: 'update', table: 'accounts', key: { account }, attributes, unchanged: {}, conflict }
-        : { kind: 'create', table: 'accounts', row: { account, ...attributes }, conflict },
-      ...earlier.keys.map(({ hash }): RowWrite => ({ ...off, key: { hash } })),
-      ...(grant && !granted ? grant.changes.filter(({ table }) => table === 'grants') : []),
-      ...key.changes.flatMap((write): RowWrite[] =>
-        write.table === 'keys' && write.kind === 'create'
-          ? [{ ...write, row: { ...write.row, ...keyMark } }]
-          : [],
-      ),
-    ],
+    changes,
     effect: [
       earlier.row ? `account ${account} is there, without keys that were used` : `account ${account} is new`,
       ...earlier.keys.map(
@@ -104,16 +95,11 @@ export async function planNewCustomer(
   };
 }
 
-interface EarlierRun {
-  /** The row of the account. Undefined: there was no earlier run. */
-  row: RawRow | undefined;
-  grants: WrittenGrant[];
-  /** Usable keys that it made, which nobody has used. */
-  keys: { hash: string; hint: string; created: string }[];
-}
-
-/** Throws a Failure if the account has called, or has keys that were made in another way: it is somebody's already. */
-async function earlierRun(ports: OperatorPorts, account: string): Promise<EarlierRun> {
+/**
+ * Throws a Failure if the account has called, or has keys that were made in another way: it is somebody's already. `row`: of the
+ * account; undefined: there was no earlier run. `keys`: usable ones that it made, which nobody has used.
+ */
+async function earlierRun(ports: OperatorPorts, account: string) {
   const { tables, ledger } = ports;
   const [row, quota, grants, found] = await Promise.all([
     tables.get('accounts', account),
@@ -156,8 +142,7 @@ export async function carryOutNewCustomer(
   plan: NewCustomerPlan,
   waitMs: number,
 ): Promise<CustomerMade> {
-  const { changes, ...key } = makeKey(ports, plan);
-  const made = await carryOutWrites(ports, { ...plan, changes });
+  const { made, ...key } = await carryOutKey(ports, plan);
   if (!plan.grant) return { ...key, grant: undefined };
   try {
     return { ...key, grant: { made, ...(await awaitApplied(ports, plan.grant, waitMs)) } };
@@ -169,15 +154,8 @@ export async function carryOutNewCustomer(
   }
 }
 
-/** Which pages of customers the settings allow, for what customers are sent. */
-interface CustomerPages {
-  /** `/`: models and prices. */
-  models: boolean;
-  /** `/account` */
-  account: boolean;
-}
-
-async function customerPages({ tables }: OperatorPorts): Promise<CustomerPages> {
+/** Which pages the settings allow, for what customers are sent: `/` with models and prices, and `/account`. */
+async function customerPages({ tables }: OperatorPorts) {
   const isOn = async (name: string): Promise<boolean> => {
     const value = (await tables.get('settings', name))?.['value'];
     // As a table's row says it: text is accepted for a switch.
@@ -187,38 +165,23 @@ async function customerPages({ tables }: OperatorPorts): Promise<CustomerPages> 
   return { models, account };
 }
 
-interface Welcome {
-  account: string;
+/** `baseUrl` ends in `/v1`; undefined: it is not known. `isLinked`: a link in it opens the account page with the key. */
+interface Welcome extends Pick<NewCustomerPlan, 'account' | 'baseUrl' | 'pages'> {
   secretKey: string;
-  /** Ends in `/v1`. Undefined: it is not known. */
-  baseUrl: string | undefined;
   amount: string | undefined;
-  /** Put a link into it that opens the account page with the key. */
   isLinked: boolean;
-  /** Default: all. */
-  pages?: CustomerPages;
 }
 
 /** The key stands behind `#`: browsers never send that part to a server. Undefined: the address is not known. */
-export const accountLink = ({
-  baseUrl,
-  secretKey,
-}: Pick<Welcome, 'baseUrl' | 'secretKey'>): string | undefined =>
+export const accountLink = (baseUrl: string | undefined, secretKey: string): string | undefined =>
   baseUrl === undefined ? undefined : `${pageOf(baseUrl)}/account#${secretKey}`;
 
 const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
 
 /** The text that a new customer is sent with the key: lines, ready to send. */
-export function welcomeMessage({
-  account,
-  secretKey,
-  baseUrl,
-  amount,
-  isLinked,
-  pages = { models: true, account: true },
-}: Welcome): string[] {
+export function welcomeMessage({ account, secretKey, baseUrl, amount, isLinked, pages }: Welcome): string[] {
   const address = baseUrl ?? '(the address of this relay)/v1';
-  const link = isLinked ? accountLink({ baseUrl, secretKey }) : undefined;
+  const link = isLinked ? accountLink(baseUrl, secretKey) : undefined;
   return [
     `Your account ${account} is ready${amount === undefined ? '' : `, with ${amount} yuan`}.`,
     '',

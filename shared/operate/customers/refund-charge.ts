@@ -28,7 +28,7 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const { account, id, charge, model, key } = await chargedRow(ports, input.id);
   const nowMs = ports.clock.now();
   const grants = (await Array.fromAsync(ports.ledger.grants(account))).flat();
-  const written: WrittenAmounts = new Map(grants.map(({ grantId, amount }) => [grantId, amount]));
+  const written = new Map(grants.map(({ grantId, amount }) => [grantId, amount]));
   const earlier = await earlierParts(ports, id, written);
   const left = earlier.reduce((sum, part) => sum - part.amount, charge);
   const before = left === charge ? '' : `, of which ${formatYuan(charge - left)} were refunded before`;
@@ -63,17 +63,15 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
         `${formatYuan(amount)} yuan of this request were refunded minutes ago, as ${partId(id, number - 1)}: if this is the same ` +
         `part, it is made; if it is another, say so: account refund ${id} --amount ${formatYuan(amount)} --part ${number}`,
     }),
-    warnings:
-      returned === undefined
-        ? []
-        : [
-            `the grant ${leaked} returned ${formatYuan(returned)} yuan for calls of this key: is this one among them?`,
-          ],
+    warnings: returned === undefined ? [] : [returnedWords(leaked, returned)],
     account,
     grantId,
     amount,
   };
 }
+
+const returnedWords = (grantId: string, amount: NanoYuan): string =>
+  `the grant ${grantId} returned ${formatYuan(amount)} yuan for calls of this key: is this one among them?`;
 
 /** With all that the call was charged: its late charge, which may be below zero, is no call of its own. */
 async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseRow> {
@@ -92,25 +90,13 @@ async function chargedRow(ports: OperatorPorts, written: string): Promise<CloseR
 /** The first part needs no number: nearly all refunds have one part. */
 const partId = (id: string, number: number): string => `refund#${id}${number === 1 ? '' : `#${number}`}`;
 
-/** Amounts as written, by id of the grant. */
-type WrittenAmounts = ReadonlyMap<string, string>;
-
-interface RefundPart {
-  amount: NanoYuan;
-  /** When it was applied; one that is not yet was made a moment ago. */
-  atMs: number;
-}
-
 /**
  * The parts that were made, in order. What was applied counts as the ledger has it: a row of `grants` may have been edited
- * or deleted since.
+ * or deleted since. `atMs`: when it was applied; one that is not yet was made a moment ago.
+ * @param written amounts by id of the grant
  */
-async function earlierParts(
-  { ledger }: OperatorPorts,
-  id: string,
-  written: WrittenAmounts,
-): Promise<RefundPart[]> {
-  const parts: RefundPart[] = [];
+async function earlierParts({ ledger }: OperatorPorts, id: string, written: ReadonlyMap<string, string>) {
+  const parts: { amount: NanoYuan; atMs: number }[] = [];
   for (;;) {
     const grantId = partId(id, parts.length + 1);
     const applied = await ledger.request(grantLedgerId(grantId));

@@ -2,16 +2,15 @@
  * Makes keys and changes their rows: a new key for an account, a successor of an old one, other rights, off and on. A key that
  * is made is in the result and stored nowhere. `carryOutWrites` carries out plans that make none.
  */
-import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { namedModels, offeredNames } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { namesShown } from '../../config/rows/read-table.ts';
-import { keyHash } from '../../wire/ids.ts';
-import { keyHint } from '../../wire/ids.ts';
+import { keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
+import { compiled } from '../config/row-changes.ts';
 import { carryOutWrites, findAccount, updateOf, withAttributes } from '../rows.ts';
 import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
@@ -26,17 +25,13 @@ export interface NewKeyInput {
   store?: boolean;
 }
 
-/** `makeKey` adds hash and hint to the key's row when the plan is carried out. */
+/** `carryOutKey` adds hash and hint to the key's row. */
 export interface NewKeyPlan extends Plan<RowWrite> {
   account: string;
   rights: string;
 }
 
-export interface MadeKey {
-  secretKey: string;
-  hash: string;
-  hint: string;
-}
+export type MadeKey = Omit<Awaited<ReturnType<typeof carryOutKey>>, 'made'>;
 
 /** Makes the account, too, if it does not exist. */
 export async function planCreateKey(
@@ -70,24 +65,16 @@ export async function planCreateKey(
   };
 }
 
-export async function carryOutCreateKey(
-  ports: OperatorPorts,
-  plan: NewKeyPlan,
-): Promise<MadeKey & { made: RowWrite[] }> {
-  const { changes, ...key } = makeKey(ports, plan);
-  return { ...key, made: await carryOutWrites(ports, { ...plan, changes }) };
-}
-
-/** Generates a key. The returned changes are those of the plan, with hash and hint in the key's row. */
-export function makeKey({ random }: OperatorPorts, plan: Plan<RowWrite>): MadeKey & { changes: RowWrite[] } {
-  const secretKey = random.secretKey();
+/** Generates a key, puts its hash and hint into the row that the plan makes, and writes. */
+export async function carryOutKey(ports: OperatorPorts, plan: Plan<RowWrite>) {
+  const secretKey = ports.random.secretKey();
   const [hash, hint] = [keyHash(secretKey), keyHint(secretKey)];
   const changes = plan.changes.map((write) =>
     write.table === 'keys' && write.kind === 'create'
       ? { ...write, row: { ...write.row, hash, hint } }
       : write,
   );
-  return { secretKey, hash, hint, changes };
+  return { secretKey, hash, hint, made: await carryOutWrites(ports, { ...plan, changes }) };
 }
 
 /** The row of a key's successor, before it has a hash and a hint. */
@@ -101,23 +88,17 @@ export function successorOf({ row, hash }: FoundKey, nowMs: number): RawRow {
  * @param models undefined: every model
  */
 async function unservedModels(
-  { config, target }: OperatorPorts,
+  ports: OperatorPorts,
   models: readonly string[] | undefined,
 ): Promise<string[]> {
   if (models === undefined) return [];
-  const { snapshot } = compileSnapshot(await config.tables(), { local: target.local, publishedAt: 0 });
-  const offered = offeredNames(snapshot);
+  const offered = offeredNames(compiled(ports, await ports.config.tables()).snapshot);
   const unserved = models.filter((name) => !offered.has(name));
   return unserved.length === 0 ? [] : [`no channel that is on serves ${namesShown(unserved)}`];
 }
 
 const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
-
-interface RotateKeyPlan extends NewKeyPlan {
-  oldName: string;
-  oldWorksUntil: string;
-}
 
 /**
  * Plans a key with the attributes of an old one and an end of the old one, both in one transaction.
@@ -126,7 +107,7 @@ interface RotateKeyPlan extends NewKeyPlan {
 export async function planRotateKey(
   ports: OperatorPorts,
   { written, graceHours }: { written: string; graceHours: number },
-): Promise<RotateKeyPlan> {
+): Promise<NewKeyPlan & { oldName: string; oldWorksUntil: string }> {
   if (!(graceHours >= 0 && graceHours <= graceHoursMax))
     throw usageFailure(`--grace ${graceHours}: wanted hours from 0 to ${graceHoursMax}`);
   const old = await findKey(ports, written);
@@ -156,6 +137,7 @@ export async function planRotateKey(
       ({ row }) =>
         `it was rotated before: ${textOf(row, 'hint')} replaces it already; nobody has that key? key disable ${textOf(row, 'hash').slice(0, 12)}`,
     ),
+    together: true,
     account: read.account,
     rights: why,
     oldName: old.name,
@@ -163,15 +145,9 @@ export async function planRotateKey(
   };
 }
 
-export async function carryOutRotateKey(ports: OperatorPorts, plan: RotateKeyPlan): Promise<MadeKey> {
-  const { changes, ...key } = makeKey(ports, plan);
-  await ports.tables.writeTogether(changes);
-  return key;
-}
-
+/** `rights`: what it may do afterwards, in words. */
 export interface EditKeyPlan extends Plan<RowWrite> {
   name: string;
-  /** What it may do afterwards, in words. */
   rights: string;
 }
 
@@ -224,12 +200,11 @@ function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attribu
   return { changes, effect: [effect], questions: [], name, rights: why };
 }
 
-interface DisableKeyPlan extends Plan<RowWrite> {
-  name: string;
-}
-
 /** The relay refuses the key, and its row stays. */
-export async function planDisableKey(ports: OperatorPorts, written: string): Promise<DisableKeyPlan> {
+export async function planDisableKey(
+  ports: OperatorPorts,
+  written: string,
+): Promise<Omit<EditKeyPlan, 'rights'>> {
   const { hash, name } = await findKey(ports, written);
   const conflict = new Failure('the row is gone: somebody deleted it, so the key is refused already');
   const off = { attributes: { enabled: false }, unchanged: {}, conflict };

@@ -3,28 +3,17 @@
  * for, so that reading costs no time in which it works.
  */
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
-import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
-import { ledgerTimeMs } from '../../billing/ledger-row.ts';
+import { ledgerTimeMs, type LedgerRow } from '../../billing/ledger-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
-import { selectRows } from '../ledger/ledger.ts';
+import { chargedOf, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
-import { Failure, shellWord, usageFailure, type Plan } from '../plan.ts';
-import { makeKey, successorOf, type MadeKey } from './edit-key.ts';
-import { findKey, keyState, listKeys, type FoundKey, type KeyView } from './list-keys.ts';
+import { Failure, shellWord, usageFailure } from '../plan.ts';
+import { carryOutKey, successorOf, type MadeKey } from './edit-key.ts';
+import { findKey, keyState, listKeys, type FoundKey } from './list-keys.ts';
 
-export interface LeakedKeyPlan extends Plan<RowWrite> {
-  account: string;
-  /** The leaked key's name in messages, and its hint. */
-  name: string;
-  hint: string;
-  /** What the successor may do; undefined: none is made. */
-  rights: string | undefined;
-  use: KeyUseWanted;
-  /** It was done before. Undefined: it was not. */
-  earlier: EarlierLeak | undefined;
-}
+/** `rights`: what the successor may do; undefined: none is made. `earlier`: it was done before; undefined: it was not. */
+export type LeakedKeyPlan = Awaited<ReturnType<typeof planLeakedKey>>;
 
 interface LeakedKeyInput {
   written: string;
@@ -39,7 +28,7 @@ const hourMs = 3_600_000;
 export async function planLeakedKey(
   ports: OperatorPorts,
   { written, sinceMs, alone = false }: LeakedKeyInput,
-): Promise<LeakedKeyPlan> {
+) {
   const found = await findKey(ports, written);
   const { hash, name, row, account } = found;
   const earlier = await earlierLeak(ports, found);
@@ -47,16 +36,7 @@ export async function planLeakedKey(
   const since = sinceMs ?? (earlier ? Date.parse(earlier.at) : nowMs) - dayMs;
   if (since >= nowMs) throw usageFailure('--since: wanted a time before now');
   const { state, why, row: read } = keyState({ ...row, enabled: true }, nowMs);
-  const plan = { earlier, account, name, hint: read?.hint ?? '', use: { account, hash, sinceMs: since } };
-  if (earlier)
-    return {
-      ...plan,
-      changes: [],
-      effect: earlierLeakWords(name, earlier),
-      questions: [],
-      rights: undefined,
-    };
-  const hasSuccessor = !alone && state === 'usable';
+  const hasSuccessor = !earlier && !alone && state === 'usable';
   const refused: RowWrite = {
     kind: 'update',
     table: 'keys',
@@ -66,28 +46,33 @@ export async function planLeakedKey(
     unchanged: { _leaked: undefined },
   };
   const successor: RowWrite = { kind: 'create', table: 'keys', row: successorOf(found, nowMs) };
+  const effect = [
+    `the relay refuses ${name} within 30 seconds`,
+    hasSuccessor
+      ? `a new key of account ${account}: ${why}`
+      : `no successor is made${alone ? '' : `: it would not work (${why})`}`,
+  ];
   return {
-    ...plan,
-    changes: [refused, ...(hasSuccessor ? [successor] : [])],
-    effect: [
-      `the relay refuses ${name} within 30 seconds`,
-      hasSuccessor
-        ? `a new key of account ${account}: ${why}`
-        : `no successor is made${alone ? '' : `: it would not work (${why})`}`,
-    ],
-    questions: [`Refuse ${name} at once?`],
+    changes: earlier ? [] : [refused, ...(hasSuccessor ? [successor] : [])],
+    effect: earlier ? earlierLeakWords(name, earlier) : effect,
+    questions: earlier ? [] : [`Refuse ${name} at once?`],
+    together: true as const,
+    account,
+    name,
+    hint: read?.hint ?? '',
     rights: hasSuccessor ? why : undefined,
+    use: { account, hash, sinceMs: since },
+    earlier,
   };
 }
 
-/** What an earlier answer did, for whoever asks again: its reply was lost, or somebody else was quicker. */
-interface EarlierLeak {
-  at: string;
-  successor: (Pick<KeyView, 'state'> & { hash: string; hint: string }) | undefined;
-}
+type EarlierLeak = NonNullable<Awaited<ReturnType<typeof earlierLeak>>>;
 
-/** Undefined: this key was not said to have leaked. */
-async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey): Promise<EarlierLeak | undefined> {
+/**
+ * What an earlier answer did, for whoever asks again: its reply was lost, or somebody else was quicker. Undefined: this key was
+ * not said to have leaked.
+ */
+async function earlierLeak(ports: OperatorPorts, { hash, row }: FoundKey) {
   const { _leaked: at, account } = row;
   if (typeof at !== 'string') return undefined;
   if (typeof account !== 'string') throw usageFailure('the row of this key has no account');
@@ -112,19 +97,13 @@ export interface LeakedKeyMade {
   problem?: string;
 }
 
-interface LeakWatch {
-  onProgress: (count: number) => void;
-  /** Called before they are read, which may take long: whoever stops it there has the key. */
-  onMade?: (successor: MadeKey) => void;
-}
-
+/** @param onMade called before the rows are read, which may take long: whoever stops it there has the key */
 export async function carryOutLeakedKey(
   ports: OperatorPorts,
   plan: LeakedKeyPlan,
-  { onProgress, onMade }: LeakWatch,
+  { onProgress, onMade }: { onProgress: (count: number) => void; onMade?: (successor: MadeKey) => void },
 ): Promise<LeakedKeyMade> {
-  const { changes, ...key } = makeKey(ports, plan);
-  await ports.tables.writeTogether(changes);
+  const key = await carryOutKey(ports, plan);
   const successor = plan.rights === undefined ? undefined : key;
   if (successor) onMade?.(successor);
   try {
@@ -139,40 +118,27 @@ export async function carryOutLeakedKey(
 /** View: what a key called and spent since a time. `refunded`: of its charges, what refunds of single calls returned. */
 export type KeyUse = Awaited<ReturnType<typeof viewKeyUse>>;
 
-interface KeyUseWanted {
-  account: string;
-  hash: string;
-  sinceMs: number;
-}
-
 /** Ledger rows have so many digits of the hash. */
 const digitsOfHash = 12;
 
 export async function viewKeyUse(
   ports: OperatorPorts,
-  { account, hash, sinceMs }: KeyUseWanted,
-  onProgress: (count: number) => void = () => undefined,
+  { account, hash, sinceMs }: LeakedKeyPlan['use'],
+  onProgress: (count: number) => void,
 ) {
   const ids = new Set<string>();
-  const hours = new Map<string, { hour: string; model: string; figures: DailyFigures }>();
-  const problems: string[] = [];
   const key = hash.slice(0, digitsOfHash);
-  for await (const page of selectRows(ports, { account, fromMs: sinceMs }, onProgress)) {
-    problems.push(...page.problems);
-    for (const row of page.rows) {
-      if (row.kind === 'grant' || row.key !== key) continue;
-      ids.add(row.id);
-      const hour = isoTime(Math.floor(ledgerTimeMs(row) / hourMs) * hourMs);
-      const name = `${hour} ${row.model}`;
-      const { figures } = hours.get(name) ?? { figures: noFigures };
-      hours.set(name, { hour, model: row.model, figures: addFigures(figures, figuresOf(row)) });
-    }
-  }
-  const sorted = [...hours].toSorted(([a], [b]) => compareCodeUnits(a, b)).map(([, each]) => each);
+  const groupsOf = (row: LedgerRow): string[] | undefined => {
+    if (row.kind === 'grant' || row.key !== key) return undefined;
+    ids.add(row.id);
+    return [isoTime(Math.floor(ledgerTimeMs(row) / hourMs) * hourMs), row.model];
+  };
+  const wanted = { account, fromMs: sinceMs, groupsOf };
+  const { totals, all: sum, problems } = await sumRows(ports, wanted, onProgress);
   return {
     sinceMs,
-    hours: sorted,
-    sum: sorted.reduce((sum, { figures }) => addFigures(sum, figures), noFigures),
+    hours: totals.map(({ groups: [hour = '', model = ''], figures }) => ({ hour, model, figures })),
+    sum,
     refunded: ids.size === 0 ? 0n : await refundedOf(ports, account, ids),
     problems,
   };
@@ -191,12 +157,12 @@ async function refundedOf(
 }
 
 interface Leak {
-  plan: Pick<LeakedKeyPlan, 'account' | 'hint' | 'use'>;
+  plan: LeakedKeyPlan;
   secretKey: string | undefined;
   use: KeyUse | undefined;
 }
 
-const spentOf = ({ sum }: KeyUse): bigint => sum.amounts.charged ?? 0n;
+const spentOf = ({ sum }: KeyUse): bigint => chargedOf({ figures: sum });
 
 /** The text that the customer is sent: lines, ready to send. */
 export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak): string[] {
@@ -217,18 +183,10 @@ export function leakedMessage({ plan: { account, hint }, secretKey, use }: Leak)
 export const leakedGrantId = (key: string): string => `leaked-${key}`;
 
 /** What the grant of `account grant` is to have. */
-export interface LeakedRefund {
-  account: string;
-  amount: string;
-  id: string;
-  reason: string;
-}
+export type LeakedRefund = NonNullable<ReturnType<typeof leakedRefund>>;
 
 /** Refunds what the key spent, less what was refunded; undefined: nothing is left. Its id lets it happen once. */
-export function leakedRefund({
-  plan: { account, use: wanted },
-  use,
-}: Omit<Leak, 'secretKey'>): LeakedRefund | undefined {
+export function leakedRefund({ plan: { account, use: wanted }, use }: Omit<Leak, 'secretKey'>) {
   const spent = use ? spentOf(use) - use.refunded : 0n;
   if (spent <= 0n) return undefined;
   const id = leakedGrantId(wanted.hash.slice(0, digitsOfHash));

@@ -2,8 +2,7 @@
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow, refusedFor, shownHash } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import { keyHash } from '../../wire/ids.ts';
-import { isSecretKey, keyHint } from '../../wire/ids.ts';
+import { isSecretKey, keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, RawRow, RowsWanted } from '../operator-ports.ts';
@@ -14,7 +13,6 @@ export interface KeyView extends Pick<KeyState, 'state' | 'why'> {
   row: RawRow;
 }
 
-/** Sorted by account, then hint. */
 export async function listKeys(
   { tables, clock }: OperatorPorts,
   { account }: { account?: string },
@@ -27,18 +25,15 @@ export async function listKeys(
 const sortText = (row: RawRow): string => `${textOf(row, 'account')} ${textOf(row, 'hint')}`;
 
 /** Sorted by account, then hint. */
-export function keyViewsOf(rows: readonly RawRow[], nowMs: number): KeyView[] {
-  return rows
+export const keyViewsOf = (rows: readonly RawRow[], nowMs: number): KeyView[] =>
+  rows
     .toSorted((a, b) => compareCodeUnits(sortText(a), sortText(b)))
     .map((raw) => {
       const { state, why } = keyState(raw, nowMs);
-      const attributes = Object.entries(raw).map(([name, value]) => [
-        name,
-        value instanceof Set ? [...value] : value,
-      ]);
-      return { state, why, row: Object.fromEntries(attributes) as RawRow };
+      const attributes = Object.entries(raw);
+      const plain = attributes.map(([name, value]) => [name, value instanceof Set ? [...value] : value]);
+      return { state, why, row: Object.fromEntries(plain) as RawRow };
     });
-}
 
 interface KeysWanted {
   /** A part of an account's name, of a hint or of a hash, never a whole key. Absent: all keys. */
@@ -134,23 +129,26 @@ const reasons: Record<NonNullable<ReturnType<typeof refusedFor>> | 'usable', (ro
     ].join('; '),
 };
 
-export interface KeyCheck {
-  state: KeyState['state'] | 'malformed' | 'account_off';
-  why: string;
-  /** The key's name in messages; undefined: the text cannot be a key. */
-  name?: string;
-}
+/** `name`: the key's in messages; undefined: the text cannot be a key. */
+export type KeyCheck = Awaited<ReturnType<typeof checkKey>>;
 
-export async function checkKey({ tables, clock }: OperatorPorts, written: string): Promise<KeyCheck> {
+export async function checkKey({ tables, clock }: OperatorPorts, written: string) {
   const secretKey = written.trim();
   if (secretKey === '') throw usageFailure('no key was given, neither as argument nor on standard input');
   if (!isSecretKey(secretKey))
-    return { state: 'malformed', why: 'a key is sk- and up to 200 visible characters, without blanks' };
+    return {
+      state: 'malformed',
+      why: 'a key is sk- and up to 200 visible characters, without blanks',
+    } as const;
   const { state, why, row } = keyState(await tables.get('keys', keyHash(secretKey)), clock.now());
   const isOff = state === 'usable' && row && isAccountOff(await tables.get('accounts', row.account));
   // A short text is not shown, because its hint would contain most of it.
   const hint = row?.hint || (secretKey.length >= 20 ? keyHint(secretKey) : 'this key');
   const name = row ? `${hint} of account ${row.account}` : hint;
-  if (isOff) return { state: 'account_off', why: 'the row of its account in accounts is not enabled', name };
-  return { state, why, name };
+  const off = {
+    state: 'account_off',
+    why: 'the row of its account in accounts is not enabled',
+    name,
+  } as const;
+  return isOff ? off : { state, why, name };
 }

@@ -40,21 +40,12 @@ interface AuditProgress {
   waitingFor: (account: string) => void;
 }
 
-/** What the audit of some sums came to. */
+/** `findings` describe mismatches; `corrected`: so many daily sums were. */
 interface Outcome {
-  /** Descriptions of mismatches. */
   findings: string[];
-  /** How many daily sums were corrected. */
   corrected: number;
-}
-
-interface AccountOutcome extends Outcome {
-  rows: number;
-  closesWithoutRow: number;
-}
-
-interface LedgerAudit extends AccountOutcome {
-  accounts: number;
+  rows?: number;
+  closesWithoutRow?: number;
 }
 
 /** What all steps of an audit need. */
@@ -77,13 +68,13 @@ export async function auditLedger(
   ports: OperatorPorts,
   { account: only, from = '', waitMs, rebuildDaily: rebuild = false }: AuditInput,
   progress: AuditProgress,
-): Promise<LedgerAudit> {
+) {
   const { clock } = ports;
   const startMs = clock.now();
   const auditing = { ports, progress, daysBefore: utcDay(startMs - finalAfterMs), rebuild };
   const accounts = only === undefined ? await knownAccounts(auditing, from) : [only];
   const channels = only === undefined && from === '' ? dailyAudit(auditing, isOfAll) : undefined;
-  const outcomes: (Outcome & Partial<AccountOutcome>)[] = [];
+  const outcomes: Outcome[] = [];
   for (const account of accounts) {
     progress.auditing(account);
     try {
@@ -103,12 +94,14 @@ export async function auditLedger(
   }
   for (const id of channels?.ids ?? [])
     outcomes.push(await auditDaily(auditing, { id, audit: channels, items: await readDaily(ports, id) }));
+  const sumOf = (name: 'rows' | 'closesWithoutRow' | 'corrected'): number =>
+    outcomes.reduce((sum, outcome) => sum + (outcome[name] ?? 0), 0);
   return {
     accounts: accounts.length,
     findings: outcomes.flatMap(({ findings }) => findings),
-    rows: outcomes.reduce((sum, { rows = 0 }) => sum + rows, 0),
-    closesWithoutRow: outcomes.reduce((sum, { closesWithoutRow: count = 0 }) => sum + count, 0),
-    corrected: outcomes.reduce((sum, { corrected }) => sum + corrected, 0),
+    rows: sumOf('rows'),
+    closesWithoutRow: sumOf('closesWithoutRow'),
+    corrected: sumOf('corrected'),
   };
 }
 
@@ -132,7 +125,7 @@ async function auditAccountOnce(
   auditing: Auditing,
   account: string,
   channels?: DailyAudit,
-): Promise<AccountOutcome> {
+): Promise<Outcome> {
   const { ports, progress } = auditing;
   const { ledger, clock } = ports;
   const readMs = clock.now();
@@ -173,15 +166,14 @@ async function auditAccountOnce(
 const readDaily = async ({ ledger }: OperatorPorts, id: string): Promise<Reading<DailySum>[]> =>
   (await Array.fromAsync(ledger.daily(id))).flat();
 
-interface DailyTask {
-  id: string;
-  audit: DailyAudit | undefined;
-  /** What was read before the rows were. */
-  items: Reading<DailySum>[];
-}
-
-/** Compares the daily sums of one account, of one channel or of what was served with those of the ledger rows. */
-async function auditDaily({ ports, rebuild }: Auditing, { id, audit, items }: DailyTask): Promise<Outcome> {
+/**
+ * Compares the daily sums of one account, of one channel or of what was served with those of the ledger rows.
+ * @param items as they were read before the rows
+ */
+async function auditDaily(
+  { ports, rebuild }: Auditing,
+  { id, audit, items }: { id: string; audit: DailyAudit | undefined; items: Reading<DailySum>[] },
+): Promise<Outcome> {
   const { rows: sums, problems } = readingsOf(items);
   const differences = audit?.differences(id, sums) ?? [];
   const left = rebuild ? await correct(ports, differences) : differences;
@@ -221,12 +213,9 @@ async function auditMonths(
   if (first.problems.length > 0) return { findings: first.problems, corrected: 0 };
   if (!rebuild) {
     if (monthDifferences(account, known, first.found).length === 0) return { findings: [], corrected: 0 };
-    const [before, after] = [
-      await differencesNow(ports, account, known),
-      (await differencesNow(ports, account, known)).map(differenceWords),
-    ];
-    const findings = before.map(differenceWords).filter((words) => after.includes(words));
-    return { findings, corrected: 0 };
+    const before = (await differencesNow(ports, account, known)).map(differenceWords);
+    const after = (await differencesNow(ports, account, known)).map(differenceWords);
+    return { findings: before.filter((words) => after.includes(words)), corrected: 0 };
   }
   let corrected = 0;
   let left: DailyDifference[] = [];

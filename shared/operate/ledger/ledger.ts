@@ -1,5 +1,5 @@
 /** Views of ledger rows: selected, listed, totalled, as JSON; and what readings and sums of `daily` have in common. */
-import { formatYuan, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, largestFirst, type NanoYuan } from '../../billing/price.ts';
 import { addFigures, figuresOf, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { latePrefix, ledgerTimeMs, type CloseRow, type LedgerRow } from '../../billing/ledger-row.ts';
 import { isoTime, utcDay, utcMonth } from '../../wire/iso-time.ts';
@@ -24,17 +24,33 @@ export const rowsIn = async <Row>(pages: AsyncIterable<Reading<Row>[]>): Promise
 export const sumOfFigures = (all: readonly { figures: DailyFigures }[]): DailyFigures =>
   all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
 
+export interface Summed {
+  name: string;
+  figures: DailyFigures;
+}
+
+/** In groups; those whose group has no name are left out. */
+export const summedBy = <Row extends { figures: DailyFigures }>(
+  rows: readonly Row[],
+  nameOf: (row: Row) => string | undefined,
+): Summed[] =>
+  [...Map.groupBy(rows, nameOf)].flatMap(([name, all]) =>
+    name === undefined ? [] : [{ name, figures: sumOfFigures(all) }],
+  );
+
+export const chargedOf = ({ figures }: { figures: DailyFigures }): NanoYuan => figures.amounts.charged ?? 0n;
+
+export const mostCharged = (a: Summed, b: Summed): number => largestFirst(chargedOf(a), chargedOf(b));
+
 export interface LedgerFilter extends LedgerSelection {
   model?: string | undefined;
 }
-
-export type LedgerPage = ReadRows<LedgerRow>;
 
 export async function* selectRows(
   { ledger }: OperatorPorts,
   { account, fromMs, toMs, model }: LedgerFilter,
   onProgress: (count: number) => void,
-): AsyncGenerator<LedgerPage> {
+): AsyncGenerator<ReadRows<LedgerRow>> {
   if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
     throw usageFailure('--from must be before --to, which is not included');
   for await (const page of ledger.ledger({ account, fromMs, toMs })) {
@@ -84,10 +100,17 @@ export const groupings = Object.keys(groupOf) as Grouping[];
 
 export type LedgerTotals = Awaited<ReturnType<typeof totalLedger>>;
 
-/** Exact sums. */
-export async function totalLedger(
+export const totalLedger = (
   ports: OperatorPorts,
   { by, ...filter }: LedgerFilter & { by: Grouping[] },
+  onProgress: (count: number) => void,
+) =>
+  sumRows(ports, { ...filter, groupsOf: (row) => by.map((grouping) => groupOf[grouping](row)) }, onProgress);
+
+/** Exact sums of groups of rows, sorted. Of no group: the row is left out. */
+export async function sumRows(
+  ports: OperatorPorts,
+  { groupsOf, ...filter }: LedgerFilter & { groupsOf: (row: LedgerRow) => string[] | undefined },
   onProgress: (count: number) => void,
 ) {
   const sums = new Map<string, DailyFigures>();
@@ -95,14 +118,14 @@ export async function totalLedger(
   for await (const page of selectRows(ports, filter, onProgress)) {
     problems.push(...page.problems);
     for (const row of page.rows) {
-      const key = by.map((grouping) => groupOf[grouping](row)).join(separator);
-      sums.set(key, addFigures(sums.get(key) ?? noFigures, figuresOf(row)));
+      const key = groupsOf(row)?.join(separator);
+      if (key !== undefined) sums.set(key, addFigures(sums.get(key) ?? noFigures, figuresOf(row)));
     }
   }
   const totals = [...sums]
     .toSorted(([a], [b]) => compareCodeUnits(a, b))
     .map(([key, figures]) => ({ groups: key.split(separator), figures }));
-  return { by, totals, all: sumOfFigures(totals), problems };
+  return { totals, all: sumOfFigures(totals), problems };
 }
 
 const separator = '\u0000';
@@ -121,10 +144,8 @@ export async function spendingPace({ clock, ledger }: OperatorPorts) {
   const months = isEarly ? [nowMs, fromMs] : [nowMs];
   const read = await Promise.all(months.map(async (ms) => rowsIn(ledger.monthAccounts(utcMonth(ms)))));
   const charged = new Map<string, NanoYuan>();
-  for (const { account, figures } of read.flatMap(({ rows }) => rows)) {
-    const sum = (charged.get(account) ?? 0n) + (figures.amounts.charged ?? 0n);
-    if (sum > 0n) charged.set(account, sum);
-  }
+  for (const month of read.flatMap(({ rows }) => rows))
+    charged.set(month.account, (charged.get(month.account) ?? 0n) + chargedOf(month));
   return {
     charged,
     days: Math.max(1, (nowMs - fromMs) / dayMs),

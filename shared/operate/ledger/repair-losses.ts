@@ -92,10 +92,8 @@ async function chargedLate(
   const difference = closeRecord.charge - expired.charge;
   if (difference === 0n || (await ledger.request(latePrefix + id)) !== undefined)
     return { outcome: 'closed before', account, id, charge: closeRecord.charge };
-  await ledger.chargeLate({
-    difference,
-    row: lateRow({ account, entry: entryOf(expired), closeRecord }, difference),
-  });
+  const row = lateRow({ account, entry: entryOf(expired), closeRecord }, difference);
+  await ledger.chargeLate({ difference, row });
   return { outcome: 'charged late', account, id, charge: difference };
 }
 

@@ -12,17 +12,13 @@ import { usageFailure } from '../plan.ts';
 import { refuseChanged } from '../rows.ts';
 import { nextId, readCharges } from './list-charges.ts';
 
-interface AnnouncedPrice {
-  /** The rule whose attributes the new one begins with. */
-  id: number;
-  from: string;
-  attributes: RawRow;
-}
-
-/** @returns `id`: of the new rule */
+/**
+ * @param id of the rule whose attributes the new one begins with
+ * @returns `id`: of the new rule
+ */
 export async function planAnnouncePrice(
   ports: OperatorPorts,
-  { id, from, attributes }: AnnouncedPrice,
+  { id, from, attributes }: { id: number; from: string; attributes: RawRow },
   read?: ConfigRows,
 ): Promise<{ plan: ConfigPlan; id: number }> {
   const rows = read ?? (await ports.config.tables());
@@ -57,14 +53,10 @@ export async function planNewRule(
  */
 export async function planSplitRule(
   ports: OperatorPorts,
-  {
-    id,
-    model,
-    attributes,
-    seen,
-  }: { id: number; model: string; attributes: RawRow; seen?: string | undefined },
+  split: { id: number; model: string; attributes: RawRow; seen?: string | undefined },
   read?: ConfigRows,
 ): Promise<ConfigPlan> {
+  const { id, model, attributes, seen } = split;
   const rows = read ?? (await ports.config.tables());
   const rule = ruleIn(rows, id);
   refuseChanged(`rule ${id}`, rule, seen);

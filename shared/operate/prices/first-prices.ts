@@ -3,11 +3,10 @@
  * one. A model is free only if it is named. Never changes a rule or a setting that is there.
  */
 import { perMillion, pricedModels, ruleOf, toPico } from '../../billing/price.ts';
-import { ChargeRow } from '../../config/rows/charge-row.ts';
-import { readRow } from '../../config/rows/read-row.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { Failure, usable, usageFailure, type Plan } from '../plan.ts';
-import { planImport, type ImportInput } from './import-charges.ts';
+import type { ChargeRow } from '../../config/rows/charge-row.ts';
+import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
+import { usageFailure, type Plan } from '../plan.ts';
+import { newRule, planImport, type ImportInput, type OwnRule } from './import-charges.ts';
 import { nextId, readCharges, serviceGaps } from './list-charges.ts';
 
 export interface TypedPrice {
@@ -24,14 +23,9 @@ export interface FirstPrices {
   list?: Omit<ImportInput, 'models' | 'onlyServed' | 'free'> | undefined;
 }
 
-export interface FirstPricesPlan extends Plan<RowWrite> {
-  unpriced: string[];
-}
+export type FirstPricesPlan = Awaited<ReturnType<typeof planFirstPrices>>;
 
-export async function planFirstPrices(
-  ports: OperatorPorts,
-  { models, free, typed, list }: FirstPrices,
-): Promise<FirstPricesPlan> {
+export async function planFirstPrices(ports: OperatorPorts, { models, free, typed, list }: FirstPrices) {
   const stray = [...free, ...Object.keys(typed)].find((model) => !models.includes(model));
   if (stray !== undefined) throw usageFailure(`${stray} is none of the models to serve`);
   const both = free.find((model) => Object.hasOwn(typed, model));
@@ -50,24 +44,21 @@ export async function planFirstPrices(
   const imported =
     list && wanted.length > 0 ? await planImport(ports, { ...list, models: wanted }) : undefined;
   const listed = new Set(imported?.charges.flatMap((charge) => charge.models));
+  const without = open.filter((model) => free.includes(model));
+  const firstId = nextId([...rows, ...(imported?.charges ?? [])]);
   const own = [
-    ...rulesOfFree(open.filter((model) => free.includes(model))),
+    ...(without.length > 0 ? [{ type: 'non-billing' as const, models: without }] : []),
     ...open.flatMap((model) => {
       const price = Object.hasOwn(typed, model) ? typed[model] : undefined;
-      return price ? [{ type: 'token-billing', models: [model], ...price }] : [];
+      return price ? [{ type: 'token-billing' as const, models: [model], ...price }] : [];
     }),
-  ];
-  const firstId = nextId([...rows, ...(imported?.charges ?? [])]);
+  ].map((rule, at): OwnRule => Object.assign({ id: firstId + at }, rule));
   const setting = await planRefuseUnpriced(ports, models);
   return {
-    changes: [
-      ...setting.changes,
-      ...(imported?.changes ?? []),
-      ...own.map((rule, at) => createRule({ id: firstId + at, ...rule })),
-    ],
+    changes: [...setting.changes, ...(imported?.changes ?? []), ...own.map(newRule)],
     effect: [...setting.effect, ...(imported?.effect ?? []), ...own.map(ruleWords)],
     questions: [],
-    ...(setting.warnings && { warnings: setting.warnings }),
+    warnings: setting.warnings ?? [],
     unpriced: wanted.filter((model) => !listed.has(model)),
   };
 }
@@ -97,26 +88,10 @@ const isPrice = (rule: ChargeRow, price: TypedPrice | undefined): boolean =>
     ? rule.type === 'non-billing'
     : rule.type === 'token-billing' && rule.input === price.input && rule.output === price.output;
 
-interface OwnRule extends Partial<TypedPrice> {
-  type: string;
-  models: string[];
-}
-
-const rulesOfFree = (models: string[]): OwnRule[] =>
-  models.length > 0 ? [{ type: 'non-billing', models }] : [];
-
 const ruleWords = ({ models, input, output }: OwnRule): string =>
   input === undefined
     ? `${models.join(', ')}: free`
     : `${models.join(', ')}: ${perMillion(input)} yuan per million input tokens, ${perMillion(output ?? 0)} per million output tokens`;
-
-function createRule(row: RawRow): RowWrite {
-  usable(readRow(ChargeRow, row), 'nothing was written: ');
-  const conflict = new Failure(
-    `rule ${String(row['id'])} was made by somebody else meanwhile: repeat the command`,
-  );
-  return { kind: 'create', table: 'charges', row, conflict };
-}
 
 /** The setting that refuses calls of models without a price. */
 const settingName = 'unpriced_models';
@@ -128,20 +103,17 @@ const namesMax = 5;
  */
 async function planRefuseUnpriced(ports: OperatorPorts, known: readonly string[]): Promise<Plan<RowWrite>> {
   const there = await ports.tables.get('settings', settingName);
-  if (there === undefined) {
-    const lost = (await serviceGaps(ports)).free.filter((model) => !known.includes(model));
-    return {
-      changes: [{ kind: 'create', table: 'settings', row: { name: settingName, value: 'refuse' } }],
-      effect: ['calls of models without a price are refused (setting unpriced_models)'],
-      questions: [],
-      ...(lost.length > 0 && {
-        warnings: [
-          `served and free until now, refused from then on (${lost.length}): ${lost.slice(0, namesMax).join(', ')}`,
-        ],
-      }),
-    };
+  if (there) {
+    const isRefusing = there['value'] === 'refuse';
+    const warning = `the setting ${settingName} is not "refuse": models without a price are free`;
+    return { changes: [], effect: [], questions: [], warnings: isRefusing ? [] : [warning] };
   }
-  const isRefusing = there['value'] === 'refuse';
-  const warning = `the setting ${settingName} is not "refuse": models without a price are free`;
-  return { changes: [], effect: [], questions: [], warnings: isRefusing ? [] : [warning] };
+  const lost = (await serviceGaps(ports)).free.filter((model) => !known.includes(model));
+  const warning = `served and free until now, refused from then on (${lost.length}): ${lost.slice(0, namesMax).join(', ')}`;
+  return {
+    changes: [{ kind: 'create', table: 'settings', row: { name: settingName, value: 'refuse' } }],
+    effect: ['calls of models without a price are refused (setting unpriced_models)'],
+    questions: [],
+    warnings: lost.length > 0 ? [warning] : [],
+  };
 }

@@ -7,10 +7,12 @@ import {
   type WrittenPrice,
   type WrittenRates,
 } from '../../billing/price.ts';
-import type { ChargeRow } from '../../config/rows/charge-row.ts';
+import { ChargeRow } from '../../config/rows/charge-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
 import { usableChannels } from '../channels/list-channels.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { Failure, usageFailure, type Plan } from '../plan.ts';
+import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
+import { Failure, usable, usageFailure } from '../plan.ts';
+import { withAttributes } from '../rows.ts';
 import { nextId, readCharges } from './list-charges.ts';
 import {
   dollarDecimals,
@@ -38,25 +40,17 @@ export interface ImportInput {
   free?: string[];
 }
 
-export interface ImportPlan extends Plan<RowWrite> {
-  /** The rules to write, with ids after the highest existing one. */
-  charges: NewCharge[];
-  /** Served models that the list does not price. */
-  missing: string[];
-  /** A model with a price so high that the list is probably not per token; undefined: none. */
-  suspicious: string | undefined;
-}
-
 /**
  * 1 dollar per 1,000 tokens, as dollars per token. Lists with higher prices are usually per 1,000 or per
  * million tokens.
  */
 const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 
-export async function planImport(
-  { clock, tables, target }: OperatorPorts,
-  input: ImportInput,
-): Promise<ImportPlan> {
+/**
+ * `charges`: the rules to write, with ids after the highest existing one. `missing`: served models that the list does not price.
+ * `suspicious`: a model with a price so high that the list is probably not per token.
+ */
+export async function planImport({ clock, tables, target }: OperatorPorts, input: ImportInput) {
   const factor = factorOf(input);
   const { prices, skipped } = chosen(readPriceList(input.list), input);
   const rows = await tables.scan('charges');
@@ -70,14 +64,7 @@ export async function planImport(
   const charges = newCharges(wanted, factor, nextId(rows));
   refuseRoundedAway(charges, wanted);
   return {
-    changes: charges.map((charge) => ({
-      kind: 'create',
-      table: 'charges',
-      row: rowOf(charge),
-      conflict: new Failure(
-        `rule ${charge.id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
-      ),
-    })),
+    changes: charges.map(newRule),
     effect: [
       `1 US dollar = ${input.rate} yuan, plus ${input.markup} %. Prices are yuan per million tokens.`,
       `${wanted.length} models in ${charges.length} rules; ${named.length - unpriced.length} are priced already, ${skipped} entries are no chat prices.`,
@@ -119,11 +106,7 @@ function factorOf({ rate, markup }: ImportInput): bigint {
 }
 
 /** Finds the prices of served models: by the upstream name that the mapper gives, else by the public name. */
-function pricesOfServed(
-  channels: unknown[],
-  rules: { local: boolean },
-  prices: ListedPrice[],
-): { named: ListedPrice[]; missing: string[] } {
+function pricesOfServed(channels: unknown[], rules: { local: boolean }, prices: ListedPrice[]) {
   const listed = new Map(prices.map((price) => [price.model, price]));
   const served = new Map<string, ListedPrice | undefined>();
   for (const { state, models, mapper } of usableChannels(channels, rules)) {
@@ -145,17 +128,14 @@ function chosen(list: PriceList, { prefix = '', models }: ImportInput): PriceLis
     .filter(({ model }) => model.startsWith(prefix))
     .map((price) => Object.assign({}, price, { model: price.model.slice(prefix.length) }));
   const prices = models ? named.filter(({ model }) => models.includes(model)) : named;
-  if (prices.length === 0) throw usageFailure(`no name in this list fits; it has ${someOf(list.prices)}`);
+  const some = list.prices.slice(0, 3).map(({ model }) => model);
+  if (prices.length === 0) throw usageFailure(`no name in this list fits; it has ${some.join(', ')}`);
   return { ...list, prices: prices.filter(({ model }) => isModelName(model)) };
 }
 
-const someOf = (prices: ListedPrice[]): string =>
-  prices
-    .slice(0, 3)
-    .map(({ model }) => model)
-    .join(', ');
-
 export type NewCharge = Omit<ChargeRow, 'anonymous'>;
+/** One that is typed, and may be free without prices. */
+export type OwnRule = Pick<NewCharge, 'id' | 'type' | 'models'> & Partial<NewCharge>;
 
 /** Decimals to which yuan per 1,000 tokens are rounded. */
 const priceDecimals = 9;
@@ -179,29 +159,29 @@ function newCharges(prices: ListedPrice[], factor: bigint, firstId: number): New
       same.slice(0, 1).map(({ price }) => ({ price, models: same.map(({ model }) => model) })),
     )
     .toSorted((a, b) => a.price.output - b.price.output || a.price.input - b.price.input)
-    .map(({ price, models }, at) => newCharge(firstId + at, models, price));
+    .map(({ price, models }, at) => ({
+      id: firstId + at,
+      type: isFreeRule(price) ? 'non-billing' : 'token-billing',
+      models: models.toSorted(),
+      ...price,
+    }));
 }
-
-const newCharge = (
-  id: number,
-  models: string[],
-  price: Omit<NewCharge, 'id' | 'type' | 'models'>,
-): NewCharge => ({
-  id,
-  type: isFreeRule(price) ? 'non-billing' : 'token-billing',
-  models: models.toSorted(),
-  ...price,
-});
 
 const isFreeRule = ({ tiers = [], ...base }: WrittenPrice): boolean =>
   [base, ...tiers].every(({ input, output }) => input === 0 && output === 0);
 
-/** The row to write. A free rule has no prices. */
-function rowOf({ id, type, models, ...prices }: NewCharge): RawRow {
+/** A free rule has no prices. */
+export function newRule({ id, type, models, ...prices }: OwnRule): RowWrite {
   const { max_output_tokens } = prices;
-  const written = type === 'non-billing' ? { max_output_tokens } : prices;
-  const present = Object.entries(written).filter(([, value]) => value !== undefined);
-  return { id, type, models, ...Object.fromEntries(present) };
+  const row = withAttributes(
+    { id, type, models },
+    type === 'non-billing' ? { max_output_tokens } : { ...prices },
+  );
+  usable(readRow(ChargeRow, row), 'nothing was written: ');
+  const conflict = new Failure(
+    `rule ${id} was made by somebody else meanwhile: look at \`charge list\`, then repeat`,
+  );
+  return { kind: 'create', table: 'charges', row, conflict };
 }
 
 /** Converts dollars per token to yuan per 1,000 tokens. Prices of the cache that are those of input are left out. */

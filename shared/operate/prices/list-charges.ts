@@ -18,20 +18,13 @@ import { usableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
 
-interface ReadCharges {
-  charges: ChargeRow[];
-  problems: string[];
-}
+/**
+ * `shadowed`: models of a rule that another one prices, now or, if the rule is not in force yet, from then on. `byId`: both begin
+ * at the same time.
+ */
+export type ChargeList = Awaited<ReturnType<typeof listCharges>>;
 
-export interface ChargeList extends ReadCharges {
-  /**
-   * The models of a rule that another one prices, now or, if the rule is not in force yet, from then on. `byId`: both begin at
-   * the same time.
-   */
-  shadowed: { id: number; by: number; byId: boolean; models: string[] }[];
-}
-
-export async function listCharges({ clock, tables }: OperatorPorts): Promise<ChargeList> {
+export async function listCharges({ clock, tables }: OperatorPorts) {
   const { charges, problems } = readCharges(await tables.scan('charges'));
   const shadowed = charges.flatMap((rule) => {
     const atMs = Math.max(clock.now(), sinceMs(rule));
@@ -45,7 +38,7 @@ export async function listCharges({ clock, tables }: OperatorPorts): Promise<Cha
   return { charges, problems, shadowed };
 }
 
-export function readCharges(rows: readonly RawRow[]): ReadCharges {
+export function readCharges(rows: readonly RawRow[]) {
   const charges: ChargeRow[] = [];
   const problems: string[] = [];
   for (const raw of rows) {

@@ -3,7 +3,7 @@
  * of that list.
  */
 import * as z from 'zod/mini';
-import { eachPart, partPrices, type PartPrice } from '../../wire/chat-response.ts';
+import { partPrices, type PartPrice } from '../../wire/chat-response.ts';
 import { parseDecimal } from '../../billing/price.ts';
 import { modelName } from '../../config/rows/read-row.ts';
 import { isRecord, parseJson } from '../../wire/json.ts';
@@ -34,7 +34,8 @@ export interface PriceList {
 
 /** Throws a Failure if the list has no price of a chat model. */
 export function readPriceList(source: PriceSource): PriceList {
-  const list = typeof source === 'string' ? jsonList(source) : Object.fromEntries(csvEntries(source));
+  const list = typeof source === 'string' ? parseJson(source) : Object.fromEntries(csvEntries(source));
+  if (!isRecord(list)) throw usageFailure('this file is not readable as JSON');
   const entries = Object.entries(list);
   const prices = entries.flatMap(([model, entry]): ListedPrice[] => {
     const price = isRecord(entry) && isModelName(model) ? priceIn(entry) : undefined;
@@ -45,12 +46,6 @@ export function readPriceList(source: PriceSource): PriceList {
 }
 
 export const isModelName = (name: string): boolean => z.safeParse(modelName, name).success;
-
-function jsonList(text: string): Record<string, unknown> {
-  const list = parseJson(text);
-  if (!isRecord(list)) throw usageFailure('this file is not readable as JSON');
-  return list;
-}
 
 function csvEntries([head = [], ...rows]: string[][]): [string, unknown][] {
   const names = head.map((name) => name.toLowerCase());
@@ -90,9 +85,6 @@ function wholeNumber(value: unknown): number | undefined {
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;
 }
 
-/** Undefined: the entry has no price of a model that writes text. */
-type EntryPrice = Omit<ListedPrice, 'model'> | undefined;
-
 const perToken = {
   input: 'input_cost_per_token',
   output: 'output_cost_per_token',
@@ -105,7 +97,8 @@ const chatModes = new Set<unknown>(['chat', 'completion', 'responses']);
 /** Such as `input_cost_per_token_above_200k_tokens`; names with more behind it are prices of other kinds of calls. */
 const stepPattern = /^(?:input|output)_cost_per_token(_above_(\d+)(k?)_tokens)$/;
 
-function priceIn(raw: Record<string, unknown>): EntryPrice {
+/** Undefined: the entry has no price of a model that writes text. */
+function priceIn(raw: Record<string, unknown>): Omit<ListedPrice, 'model'> | undefined {
   if (!chatModes.has(raw['mode'] || 'chat')) return undefined;
   const ranges = rangesOf(raw['tiered_pricing']);
   const rates = readRates(raw, perToken) ?? ranges[0];
@@ -121,11 +114,8 @@ function priceIn(raw: Record<string, unknown>): EntryPrice {
     const own = readRates(raw, Object.fromEntries(words) as RateWords, rates);
     return own ? [{ above, ...own }] : [];
   });
-  const { input, output } = rates;
   return {
-    input,
-    output,
-    ...eachPart('price', ({ price }) => rates[price]),
+    ...(Object.fromEntries(rateNames.map((name) => [name, rates[name]])) as ListedRates),
     tiers: [...steps, ...ranges.slice(1)],
     maxOutputTokens: wholeNumber(raw['max_output_tokens']),
   };

@@ -2,24 +2,21 @@
 import { Failure, deniedExitCode } from '../plan.ts';
 import type { OperatorPorts, LoggedLine } from '../operator-ports.ts';
 import type { PassedOverLine, RequestLog, TriedLine } from '../../relay/ports/telemetry.ts';
-import { askedId, type AskedId, findRequest, type FoundRequest, type RequestStep } from './find-request.ts';
+import {
+  askedId,
+  bookedRequest,
+  notFound,
+  openRequest,
+  type FoundRequest,
+  type RequestStep,
+} from './find-request.ts';
 
-export interface ExplainedRequest {
-  id: string;
-  /** Undefined: nothing was charged, and nothing is reserved. */
-  found: FoundRequest | undefined;
-  /** Undefined: the log has no line of it. */
-  logged: LoggedRequest | undefined;
-  /** Why the log has no line, or none of the end. */
-  note: string | undefined;
-  /** The configuration that was in force. Undefined: it is not kept any more, or nothing was asked of one. */
-  version: number | undefined;
-  /** The one that is in force. */
-  servedVersion: number | undefined;
-}
-
-/** @param written as a client saw it, or the beginning of it. Throws a Failure when nothing is known. */
-export async function explainRequest(ports: OperatorPorts, written: string): Promise<ExplainedRequest> {
+/**
+ * Throws a Failure when nothing is known. `found` undefined: nothing was charged, and nothing is reserved. `note`: why the log has no
+ * line, or none of the end. `version`: the configuration that was in force; undefined: it is not kept any more.
+ * @param written as a client saw it, or the beginning of it
+ */
+export async function explainRequest(ports: OperatorPorts, written: string) {
   const asked = askedId(written);
   const { requests, note } = await loggedRequests(ports, asked);
   const [logged, ...others] = requests;
@@ -28,53 +25,36 @@ export async function explainRequest(ports: OperatorPorts, written: string): Pro
   const id = logged?.id ?? asked.text;
   if (!logged && !asked.isWhole)
     throw new Failure(`${id}: ${note}; with all 26 characters the ledger can be asked, too`);
-  const found = await inTables(ports, { id, logged, note });
-  const known = { id, found, logged, note: endNote({ found, logged }) ?? note };
-  return { ...known, ...(await versionsAt(ports, asked)) };
+  // A call that has ended and has no row was refused or free of charge.
+  const found = (await bookedRequest(ports, id)) ?? (logged?.line ? undefined : await openRequest(ports, id));
+  if (!found && !logged) throw new Failure(`${notFound(id)}; ${note}`);
+  // A version is in force within seconds of its publication.
+  const versions = await ports.config.versions({ sinceMs: asked.timeMs });
+  const version = versions.find(({ publishedAt }) => publishedAt * 1000 <= asked.timeMs);
+  return {
+    id,
+    found,
+    logged,
+    note: endNote(found, logged) ?? note,
+    version: version?.version,
+    servedVersion: versions[0]?.version,
+  };
 }
 
 /** What the tables know of an end that the log does not. */
-function endNote({ found, logged }: Pick<ExplainedRequest, 'found' | 'logged'>): string | undefined {
+function endNote(found: FoundRequest | undefined, logged: LoggedRequest | undefined): string | undefined {
   if (logged?.line) return undefined;
   if (found?.kind === 'booked' && found.row.kind === 'expired' && !found.late)
     return 'the log has no line of its end: the function died before it could write one';
   return logged && found?.kind === 'open' ? 'its line in the log is written when it ends' : undefined;
 }
 
-/** A call that has ended and has no row was refused or free of charge. */
-async function inTables(
-  ports: OperatorPorts,
-  { id, logged, note }: Pick<ExplainedRequest, 'id' | 'logged' | 'note'>,
-): Promise<FoundRequest | undefined> {
-  try {
-    return await findRequest(ports, id, { mayBeOpen: logged?.line === undefined });
-  } catch (error) {
-    if (!(error instanceof Failure) || error.exitCode !== 1 || !error.message.startsWith('no ledger row'))
-      throw error;
-    if (logged) return undefined;
-    throw new Failure(`${error.message}; ${note}`);
-  }
-}
-
-/** A version is in force within seconds of its publication. */
-async function versionsAt(
-  { config }: OperatorPorts,
-  { timeMs }: AskedId,
-): Promise<Pick<ExplainedRequest, 'version' | 'servedVersion'>> {
-  const versions = await config.versions({ sinceMs: timeMs });
-  const version = versions.find(({ publishedAt }) => publishedAt * 1000 <= timeMs);
-  return { version: version?.version, servedVersion: versions[0]?.version };
-}
-
-// View: the lines that a request left in the log.
-
 const linesMax = 100;
 
+/** The lines that a request left in the log. `events`: of all but its own line, the names. */
 export interface LoggedRequest {
   id: string;
-  /** The request's line. */
   line: LoggedLine | undefined;
-  /** Of everything else that was logged about it: the names. */
   events: string[];
 }
 
@@ -86,14 +66,14 @@ interface LogFinding {
 }
 
 /** Throws the Failure of credentials that may not read the log; any other one becomes the note. */
-async function loggedRequests({ log, clock }: OperatorPorts, { text, timeMs }: AskedId): Promise<LogFinding> {
+async function loggedRequests(
+  { log, clock }: OperatorPorts,
+  { text, timeMs }: ReturnType<typeof askedId>,
+): Promise<LogFinding> {
   const nowMs = clock.now();
+  const unknown = 'it is not known where the log of this relay is; only the tables were asked';
   try {
-    if (!(await log.source()))
-      return {
-        requests: [],
-        note: 'it is not known where the log of this relay is; only the tables were asked',
-      };
+    if (!(await log.source())) return { requests: [], note: unknown };
     const { lines } = await log.search({
       fromMs: timeMs - aroundMs,
       toMs: Math.max(timeMs, Math.min(nowMs, timeMs + aroundMs)),
@@ -101,7 +81,10 @@ async function loggedRequests({ log, clock }: OperatorPorts, { text, timeMs }: A
       limit: linesMax,
     });
     const byId = Map.groupBy(lines, ({ fields }) => String(fields['request_id']));
-    const requests = [...byId].map(([id, own]) => loggedRequest(id, own));
+    const requests = [...byId].map(([id, own]) => {
+      const [ends, others] = [own.filter(isEnd), own.filter((line) => !isEnd(line))];
+      return { id, line: ends.at(-1), events: others.map(({ fields }) => String(fields['message'])) };
+    });
     return { requests, note: requests.length > 0 ? undefined : missingLines(timeMs, nowMs) };
   } catch (error) {
     if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
@@ -109,22 +92,13 @@ async function loggedRequests({ log, clock }: OperatorPorts, { text, timeMs }: A
   }
 }
 
-function loggedRequest(id: string, lines: readonly LoggedLine[]): LoggedRequest {
-  const names = lines.map(({ fields }) => String(fields['message']));
-  return {
-    id,
-    line: lines.findLast(({ fields }) => fields['message'] === 'request'),
-    events: names.filter((name) => name !== 'request'),
-  };
-}
-
-/** View: why the log has no line of a request. */
+const isEnd = ({ fields }: LoggedLine): boolean => fields['message'] === 'request';
 
 /** Around the time in the id: a call lasts 15 minutes at most, and clocks differ a little. */
 const aroundMs = 15 * 60_000;
 const dayMs = 24 * 60 * 60_000;
 
-/** What is deleted and what never was look the same, so both are said. */
+/** Why the log has no line of a request. What is deleted and what never was look the same, so both are said. */
 function missingLines(timeMs: number, nowMs: number): string {
   const days = Math.floor((nowMs - timeMs) / dayMs);
   const when = `the log has no line of it within 15 minutes of ${new Date(timeMs).toISOString()}`;
@@ -140,8 +114,7 @@ export type RequestLine = Partial<RequestLog> & { FirstContentMs?: number };
 
 export const lineOf = ({ line }: LoggedRequest): RequestLine => line?.fields ?? {};
 
-// View: what happened to a request, from its line in the log, as steps in the order of time.
-
+/** View: what happened to a request, from its line in the log, as steps in the order of time. */
 export function storySteps({ line, events }: LoggedRequest): RequestStep[] {
   // A background response has a line of its acceptance first: who called and what was answered is in those of its end.
   if (!line) return [['logged', events.join(', ')]];

@@ -36,19 +36,11 @@ export type FoundRequest =
 
 type BookedRequest = Extract<FoundRequest, { kind: 'booked' }>;
 
-/**
- * @param written a request id, the id of an answer, or the ledger id of a grant
- * @param mayBeOpen false: it has ended, so no account is looked through for its reservation
- */
-export async function findRequest(
-  ports: OperatorPorts,
-  written: string,
-  { mayBeOpen = true }: { mayBeOpen?: boolean } = {},
-): Promise<FoundRequest> {
-  const booked = await bookedRequest(ports, written);
-  if (booked) return booked;
-  if (mayBeOpen) return findOpen(ports, idIn(written));
-  throw notFound(idIn(written));
+/** @param written a request id, the id of an answer, or the ledger id of a grant */
+export async function findRequest(ports: OperatorPorts, written: string): Promise<FoundRequest> {
+  const found = (await bookedRequest(ports, written)) ?? (await openRequest(ports, written));
+  if (found) return found;
+  throw new Failure(notFound(idIn(written)));
 }
 
 /** Looks in the ledger alone, which is two reads, or three. Undefined: it has no such row. */
@@ -70,7 +62,12 @@ export async function bookedRequest(
 
 const idIn = (written: string): string => written.trim().replace(/^(chatcmpl-|resp-)/, '');
 
-async function findOpen({ ledger }: OperatorPorts, id: string): Promise<FoundRequest> {
+/** Looks through every account for its reservation. */
+export async function openRequest(
+  { ledger }: OperatorPorts,
+  written: string,
+): Promise<FoundRequest | undefined> {
+  const id = idIn(written);
   for await (const accounts of ledger.accounts()) {
     for (const account of accounts) {
       const reading = await ledger.quota(account);
@@ -78,28 +75,19 @@ async function findOpen({ ledger }: OperatorPorts, id: string): Promise<FoundReq
       if (entry) return { kind: 'open', account, id, entry };
     }
   }
-  throw notFound(id);
+  return undefined;
 }
 
-const notFound = (id: string): Failure =>
-  new Failure(
-    `no ledger row and no open reservation has the id ${id}: was it refused, or free of charge? Its log line says so`,
-  );
-
-// Reads the id of a request as a client saw it, whole or its beginning.
-
-export interface AskedId {
-  /** 10 to 26 characters. */
-  text: string;
-  isWhole: boolean;
-  /** When the request came, in epoch milliseconds. */
-  timeMs: number;
-}
+export const notFound = (id: string): string =>
+  `no ledger row and no open reservation has the id ${id}: was it refused, or free of charge? Its log line says so`;
 
 const idLength = 26;
 
-/** Throws a Failure. The first 10 characters are the time, so no shorter beginning says where to look. */
-export function askedId(written: string): AskedId {
+/**
+ * Reads the id of a request as a client saw it, whole or its beginning. Throws a Failure: the first 10 characters are the time, so
+ * no shorter beginning says where to look. `timeMs`: when the request came.
+ */
+export function askedId(written: string) {
   const text = written
     .trim()
     .toLowerCase()
@@ -112,11 +100,12 @@ export function askedId(written: string): AskedId {
   return { text, isWhole: text.length === idLength, timeMs };
 }
 
-// View: the steps of the request behind a ledger row, including how its charge was calculated.
-
 export type RequestStep = [what: string, words: string];
 
-/** Steps in chronological order. `late`: what was charged after the row. */
+/**
+ * View: the steps of the request behind a ledger row, in chronological order, including how its charge was calculated.
+ * @param late what was charged after the row
+ */
 export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
   const booked: RequestStep = ['booked', row.at];
   if (row.kind === 'grant')
@@ -206,13 +195,15 @@ function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const { prompt_tokens: input = 0, completion_tokens: output = 0, estimated, flag } = row;
   const why = flag === undefined ? '' : ` (${flag})`;
   const source = estimated ? `the relay estimated${why}` : 'the upstream reported';
-  const counted: RequestStep = ['counted', `${input} input and ${output} output tokens, which ${source}`];
   const words = cacheWords(row);
-  const cache: RequestStep[] = words === '' ? [] : [['cache', `of the input: ${words}`]];
   const tokens = tokensOf(row);
-  if (price.type !== 'token-billing' || !tokens) return [counted, ...cache];
-  const products = productsOf(tierFor(price.tiers, input), tokens);
-  return [counted, ...cache, ...shownProducts(products).map(productStep)];
+  const isByToken = price.type === 'token-billing' && tokens;
+  const products = isByToken ? productsOf(tierFor(price.tiers, input), tokens) : [];
+  return [
+    ['counted', `${input} input and ${output} output tokens, which ${source}`],
+    ...(words === '' ? [] : [['cache', `of the input: ${words}`] satisfies RequestStep]),
+    ...shownProducts(products).map(productStep),
+  ];
 }
 
 function chargedWords(row: CloseRow): string {
@@ -230,15 +221,11 @@ function backStep({ reserved, charge }: CloseRow): RequestStep[] {
   return [['taken', `${formatYuan(charge - reserved)} yuan more than was reserved`]];
 }
 
-// Describes which prompt tokens the upstream's cache held.
-
-/** Empty: none. */
+/** Which prompt tokens the upstream's cache held. Empty: none. */
 export const cacheWords = (counts: PartCounts): string =>
   inputParts
     .flatMap(({ count, words }) => ((counts[count] ?? 0) > 0 ? [`${counts[count]} ${words}`] : []))
     .join(', ');
-
-// Describes a unit price in words.
 
 export function priceWords(price: Price): string {
   const rule = price.rule === null ? 'no rule names the model' : `rule ${price.rule}`;

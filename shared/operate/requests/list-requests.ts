@@ -4,56 +4,24 @@ import { usageFailure } from '../plan.ts';
 import { slowMs } from '../../relay/ports/telemetry.ts';
 import type { RequestLine } from './explain-request.ts';
 
-export interface ListedRequest {
-  id: string;
-  at: string;
-  account: string;
-  model: string;
-  channel: string;
-  status: string;
-  code: string;
-  reason: string;
-  firstContentMs: string;
-  durationMs: string;
-}
+export type ListedRequest = Awaited<ReturnType<typeof listRequests>>['requests'][number];
 
-export async function listRequests(
-  { log }: OperatorPorts,
-  search: LogSearch,
-): Promise<{ requests: ListedRequest[]; scannedBytes: number }> {
+export async function listRequests({ log }: OperatorPorts, search: LogSearch) {
   const { lines, scannedBytes } = await log.search(search);
-  return { requests: lines.map(listed), scannedBytes };
+  const requests = lines.map(({ atMs, fields }) => {
+    const line: RequestLine = fields;
+    return { at: new Date(atMs).toISOString(), line };
+  });
+  return { requests, scannedBytes };
 }
-
-const cell = (value: string | number | undefined): string => String(value ?? '');
-
-function listed({ atMs, fields: line }: { atMs: number; fields: RequestLine }): ListedRequest {
-  return {
-    id: cell(line.request_id),
-    at: new Date(atMs).toISOString(),
-    account: cell(line.account),
-    model: cell(line.model),
-    channel: cell(line.channel),
-    status: cell(line.status),
-    code: cell(line.code),
-    reason: cell(line.reason),
-    firstContentMs: cell(line.FirstContentMs),
-    durationMs: cell(line.duration_ms),
-  };
-}
-
-// What the log is searched for when requests of a time are listed.
 
 export const requestStatuses = ['failed', 'refused', 'retried', 'slow'] as const;
 export type RequestStatus = (typeof requestStatuses)[number];
 
-interface AskedRequests {
-  account?: string | undefined;
-  model?: string | undefined;
-  channel?: string | undefined;
-  status?: RequestStatus | undefined;
-  /** Only those that took longer in all. Undefined: all. */
-  slowerThanMs?: number | undefined;
+/** `slowerThanMs`: only those that took longer in all. */
+interface AskedRequests extends Record<'account' | 'model' | 'channel', string | undefined> {
+  status: RequestStatus | undefined;
+  slowerThanMs: number | undefined;
   fromMs: number;
   toMs: number;
   limit: number;
@@ -89,9 +57,10 @@ export function requestSearch(asked: AskedRequests): LogSearch {
   return { fromMs, toMs, conditions: [...own, ...slow, ...named], limit };
 }
 
-// Says about how much a search of the log will read: of what each group holds, the share of its time. Reads nothing.
-
-/** Undefined: it is not known. */
+/**
+ * About how much a search of the log will read: of what each group holds, the share of its time. Reads nothing. Undefined: it is
+ * not known.
+ */
 export function expectedBytes(
   { kept }: LogSource,
   { fromMs, toMs }: { fromMs: number; toMs: number },

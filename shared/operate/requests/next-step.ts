@@ -3,14 +3,8 @@ import { lineOf, type LoggedRequest } from './explain-request.ts';
 import { slowMs } from '../../relay/ports/telemetry.ts';
 import { shellWord } from '../plan.ts';
 
-/** What words in braces stand for; `model` undefined: the line names none. */
-interface Known {
-  account: string;
-  model: string | undefined;
-  channel: string;
-  /** The last channel that was tried and not asked, for want of its secret. */
-  unread: string | undefined;
-}
+/** What words in braces stand for. `unread`: the last channel that was tried and not asked, for want of its secret. */
+type Known = Record<'account' | 'model' | 'channel' | 'unread', string | undefined>;
 
 /**
  * The first whose pattern fits code and reason. `{channel}` is the channel of the line, `{model|it}` the model, or `it` where the

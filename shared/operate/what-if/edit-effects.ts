@@ -30,7 +30,7 @@ import type { ServedDay } from '../operator-ports.ts';
 
 type EditedConfig = Pick<Snapshot, 'channels' | 'charges' | 'models' | 'settings' | 'unreadPrices'>;
 
-export interface Edit {
+interface Edit {
   before: EditedConfig;
   after: EditedConfig;
   served: readonly ServedDay[];
@@ -44,27 +44,22 @@ export interface Bounds {
   high: NanoYuan;
 }
 
-export interface Around {
+interface Around {
   before: Bounds;
   after: Bounds;
 }
 
+/** `unknownCostCalls`: those whose cost no row says, so that the margin is without it. */
 interface EffectSums {
   calls: number;
   charged: NanoYuan;
   revenue: Around;
   bought: Around;
-  margin: Around;
-  /** Calls whose cost no row says: the margin is without it. */
   unknownCostCalls: number;
 }
 
-export interface ModelEffect extends EffectSums {
-  model: string;
-  isPriceChanged: boolean;
-  /** Nobody serves it any more, so there are no such calls. */
-  isLost: boolean;
-}
+/** `isLost`: nobody serves it any more, so there are no such calls. */
+export type ModelEffect = ReturnType<typeof modelEffect>;
 
 /** `lost`: models without a channel by it; `free`: that cost something before; `unpriced`: served, and by no rule priced any more. */
 export function editEffects(edit: Edit) {
@@ -82,7 +77,7 @@ export function editEffects(edit: Edit) {
   const wasUnpriced = unpricedIn(before);
   return {
     models,
-    total: models.reduce(addSums, noSums),
+    total: summed(models),
     lost: before.models.filter((model) => !after.models.includes(model)),
     free: after.models.filter(
       (model) => isFreeIn(after, model) && before.models.includes(model) && !isFreeIn(before, model),
@@ -95,7 +90,7 @@ const isOffered = (config: EditedConfig, model: string, atMs: number): boolean =
   config.models.includes(model) &&
   (!needsPrice(config, model) || pricedModels(config.charges, atMs).has(model));
 
-function modelEffect({ before, after, atMs }: Edit, model: string, items: ServedDay[]): ModelEffect {
+function modelEffect({ before, after, atMs }: Edit, model: string, items: ServedDay[]) {
   const prices = {
     before: priceOf(before.charges, model, atMs),
     after: priceOf(after.charges, model, atMs),
@@ -103,24 +98,19 @@ function modelEffect({ before, after, atMs }: Edit, model: string, items: Served
   const isLost = !after.models.includes(model) && before.models.includes(model);
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
   const sums = items.map((item): EffectSums => {
-    const revenue = revenueAround(prices, item.figures);
-    const { unknownCalls, ...bought } = boughtAround(item, {
-      before: before.channels,
-      after: after.channels,
-    });
     const { counts, amounts } = item.figures;
-    const own = { calls: counts.calls ?? 0, charged: amounts.charged ?? 0n, margin: none };
-    return isRefused
-      ? {
-          ...own,
-          revenue: { ...revenue, after: nothing },
-          bought: { ...bought, after: nothing },
-          unknownCostCalls: 0,
-        }
-      : { ...own, revenue, bought, unknownCostCalls: unknownCalls };
+    const revenue = revenueAround(prices, item.figures);
+    const bought = boughtAround(item, { before: before.channels, after: after.channels });
+    return {
+      calls: counts.calls ?? 0,
+      charged: amounts.charged ?? 0n,
+      revenue: isRefused ? { ...revenue, after: nothing } : revenue,
+      bought: isRefused ? { ...bought, after: nothing } : bought,
+      unknownCostCalls: isRefused ? 0 : bought.unknownCalls,
+    };
   });
   const isPriceChanged = !isSamePrice(prices.before, prices.after);
-  return { model, ...sums.reduce(addSums, noSums), isPriceChanged, isLost };
+  return { model, ...summed(sums), isPriceChanged, isLost };
 }
 
 export const hasEffect = ({ revenue, bought, isLost, isPriceChanged }: ModelEffect): boolean =>
@@ -130,32 +120,23 @@ export const hasEffect = ({ revenue, bought, isLost, isPriceChanged }: ModelEffe
 
 export const exactly = (amount: NanoYuan): Bounds => ({ low: amount, high: amount });
 const nothing = exactly(0n);
-const none: Around = { before: nothing, after: nothing };
-const noSums: EffectSums = {
-  calls: 0,
-  charged: 0n,
-  revenue: none,
-  bought: none,
-  margin: none,
-  unknownCostCalls: 0,
-};
 
 const plus = (a: Bounds, b: Bounds): Bounds => ({ low: a.low + b.low, high: a.high + b.high });
 const minus = (a: Bounds, b: Bounds): Bounds => ({ low: a.low - b.high, high: a.high - b.low });
-const around = (of: (a: Bounds, b: Bounds) => Bounds, a: Around, b: Around): Around => ({
-  before: of(a.before, b.before),
-  after: of(a.after, b.after),
-});
 
-function addSums(a: EffectSums, b: EffectSums): EffectSums {
-  const [revenue, bought] = [around(plus, a.revenue, b.revenue), around(plus, a.bought, b.bought)];
+function summed(all: readonly EffectSums[]) {
+  const around = (of: 'revenue' | 'bought'): Around => ({
+    before: all.map((each) => each[of].before).reduce(plus, nothing),
+    after: all.map((each) => each[of].after).reduce(plus, nothing),
+  });
+  const [revenue, bought] = [around('revenue'), around('bought')];
   return {
-    calls: a.calls + b.calls,
-    charged: a.charged + b.charged,
+    calls: all.reduce((sum, { calls }) => sum + calls, 0),
+    charged: all.reduce((sum, { charged }) => sum + charged, 0n),
     revenue,
     bought,
-    margin: around(minus, revenue, bought),
-    unknownCostCalls: a.unknownCostCalls + b.unknownCostCalls,
+    margin: { before: minus(revenue.before, bought.before), after: minus(revenue.after, bought.after) },
+    unknownCostCalls: all.reduce((sum, { unknownCostCalls }) => sum + unknownCostCalls, 0),
   };
 }
 
@@ -208,20 +189,21 @@ const paidUsage = (figures: DailyFigures): Usage => {
   return usageOf(addFigures(figures, { counts: less, amounts: {} }));
 };
 
+interface Prices {
+  before: Price;
+  after: Price;
+}
+
 /**
  * What was charged where the price stays; else what both prices come to by tokens. Calls that expired were charged their input, of
  * which no count says how much: they are left out.
  */
-function revenueAround(prices: { before: Price; after: Price }, figures: DailyFigures): Around {
-  const { before, after } = prices;
+function revenueAround({ before, after }: Prices, figures: DailyFigures): Around {
   const charged = figures.amounts.charged ?? 0n;
   if (isSamePrice(before, after)) return { before: exactly(charged), after: exactly(charged) };
   const usage = paidUsage(figures);
-  const paidCalls = before.type === 'times-billing' ? callsPaid(before.perCall, charged) : undefined;
-  return {
-    before: chargeBounds(before, usage, paidCalls),
-    after: chargeBounds(after, usage, paidCalls),
-  };
+  const paid = before.type === 'times-billing' ? callsPaid(before.perCall, charged) : undefined;
+  return { before: chargeBounds(before, usage, paid), after: chargeBounds(after, usage, paid) };
 }
 
 /** Apart from the id of their rules. */

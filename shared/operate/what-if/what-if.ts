@@ -1,13 +1,19 @@
 /** Reads what an edit would have made of the last days: the rows of a file, or of a form, put over those of the tables. */
 import { larger, largestFirst, type NanoYuan } from '../../billing/price.ts';
+import type { DailySum } from '../../billing/daily-figures.ts';
 import { accountId } from '../../billing/daily-keys.ts';
-import { compileSnapshot } from '../../config/compile-snapshot.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
-import type { ConfigRows } from '../../config/rows/read-table.ts';
 import { utcDay } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
-import { configTables, nameOf, putOver, readRowsFile, type RowsFile } from '../config/row-changes.ts';
-import { rowsIn } from '../ledger/ledger.ts';
+import {
+  compiled,
+  editByFile,
+  nameOf,
+  servedRows,
+  type ConfigEdit,
+  type RowsFile,
+} from '../config/row-changes.ts';
+import { chargedOf, readingsOf, rowsIn, spendingPace } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
 import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 
@@ -19,24 +25,21 @@ const dayMs = 24 * 60 * 60 * 1000;
 export type WhatIf = Awaited<ReturnType<typeof whatIf>>;
 
 /** @param prune without the rows that the file lacks, in the tables that it names */
-export async function whatIfFile(
+export const whatIfFile = async (
   ports: OperatorPorts,
   file: RowsFile,
   { prune }: { prune?: boolean } = {},
-): Promise<WhatIf> {
-  const rows = readRowsFile(file, configTables);
-  const tables = await ports.config.tables();
-  return whatIf(ports, { before: tables, after: prune ? { ...tables, ...rows } : putOver(tables, rows) });
-}
+): Promise<WhatIf> => whatIf(ports, await editByFile(ports, file, prune));
 
-export async function whatIf(ports: OperatorPorts, edit: { before: ConfigRows; after: ConfigRows }) {
-  const { clock, config, ledger, target } = ports;
+export async function whatIf(ports: OperatorPorts, edit: ConfigEdit) {
+  const { clock, ledger } = ports;
   const nowMs = clock.now();
   const days = { from: utcDay(nowMs - (dayCount - 1) * dayMs), to: utcDay(nowMs) };
-  const newest = await config.newest();
-  const earlier = newest && (await config.rows(newest));
-  const options = { local: target.local, publishedAt: Math.floor(nowMs / 1000), ...(earlier && { earlier }) };
-  const [before, after] = [compileSnapshot(edit.before, options), compileSnapshot(edit.after, options)];
+  const earlier = await servedRows(ports);
+  const [before, after] = [
+    compiled(ports, edit.before, { earlier }),
+    compiled(ports, edit.after, { earlier }),
+  ];
   const { rows: served, problems: unreadable } = await rowsIn(ledger.served(days));
   const atMs = comparedAt(before.snapshot.charges, after.snapshot.charges, nowMs);
   const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, atMs });
@@ -81,60 +84,31 @@ const daysLeftMax = 365;
  * Which accounts run empty sooner after an edit, of those that spend most.
  * @param models whose revenue the edit changes; the calls of an account are taken to be like those of all
  */
-export async function runningEmpty(
-  { ledger }: OperatorPorts,
-  days: DayRange,
-  models: readonly ModelEffect[],
-) {
+export async function runningEmpty(ports: OperatorPorts, days: DayRange, models: readonly ModelEffect[]) {
+  const { ledger } = ports;
   const rose = new Map(models.filter((each) => riseOf(each) > 0n).map((each) => [each.model, each]));
   if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems: [] };
-  const spent = new Map<string, NanoYuan>();
-  const problems: string[] = [];
-  // At the beginning of a month the days are of two.
-  for (const month of new Set([days.from.slice(0, 7), days.to.slice(0, 7)])) {
-    const read = await rowsIn(ledger.monthAccounts(month));
-    problems.push(...read.problems);
-    for (const { account, figures } of read.rows)
-      spent.set(account, (spent.get(account) ?? 0n) + (figures.amounts.charged ?? 0n));
-  }
-  const most = [...spent].toSorted(([, a], [, b]) => largestFirst(a, b)).slice(0, accountsMax);
-  const found: { account: string; available: NanoYuan }[] = [];
-  for (const each of await ledger.quotas(most.map(([account]) => account)))
-    if ('row' in each) found.push(each.row);
-    else problems.push(`${each.key}: ${each.problem}`);
+  const { charged, ...pace } = await spendingPace(ports);
+  const most = [...charged].toSorted(([, a], [, b]) => largestFirst(a, b)).slice(0, accountsMax);
+  const { rows: found, problems } = readingsOf(await ledger.quotas(most.map(([account]) => account)));
   const sooner: SoonerEmpty[] = [];
   for (let at = 0; at < found.length; at += atOnce) {
     const some = found.slice(at, at + atOnce).map(async ({ account, available }) => {
-      const spending = await spendingOf(ledger, { account, days, rose });
-      return soonerOf({ account, available }, spending);
+      const { rows } = await rowsIn(ledger.daily(accountId(account), days));
+      return soonerOf({ account, available }, rows, rose);
     });
     sooner.push(...(await Promise.all(some)).flat());
   }
   sooner.sort((a, b) => a.daysAfter - b.daysAfter);
-  return { looked: found.length, accounts: spent.size, sooner, problems };
+  return {
+    looked: found.length,
+    accounts: charged.size,
+    sooner,
+    problems: [...pace.problems, ...problems],
+  };
 }
 
 const riseOf = ({ revenue }: ModelEffect): NanoYuan => middleOf(revenue.after) - middleOf(revenue.before);
-
-interface Spending {
-  before: NanoYuan;
-  after: NanoYuan;
-}
-
-/** What an account spent in some days, and would have spent after an edit. */
-async function spendingOf(
-  ledger: OperatorPorts['ledger'],
-  { account, days, rose }: { account: string; days: DayRange; rose: ReadonlyMap<string, ModelEffect> },
-): Promise<Spending> {
-  const spending = { before: 0n, after: 0n };
-  for (const { key, figures } of (await rowsIn(ledger.daily(accountId(account), days))).rows) {
-    const charged = figures.amounts.charged ?? 0n;
-    const effect = rose.get(key.period.split('#')[2] ?? '');
-    spending.before += charged;
-    spending.after += charged + (effect ? shareOf(effect, charged, figures.counts.calls ?? 0) : 0n);
-  }
-  return spending;
-}
 
 /** The account's share of what the model brings in more: by charges, or by calls where there were none. */
 function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYuan {
@@ -143,13 +117,20 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
   return effect.calls > 0 ? (rise * BigInt(calls)) / BigInt(effect.calls) : 0n;
 }
 
+/** By what the account spent in the days, and would have spent after the edit. */
 function soonerOf(
   { account, available }: Pick<SoonerEmpty, 'account' | 'available'>,
-  { before, after }: Spending,
+  spent: readonly DailySum[],
+  rose: ReadonlyMap<string, ModelEffect>,
 ): SoonerEmpty[] {
+  const before = spent.reduce((sum, each) => sum + chargedOf(each), 0n);
+  const after = spent.reduce((sum, each) => {
+    const effect = rose.get(each.key.period.split('#')[2] ?? '');
+    return sum + (effect ? shareOf(effect, chargedOf(each), each.figures.counts.calls ?? 0) : 0n);
+  }, before);
   if (after <= before || available <= 0n) return [];
   // In tenths.
-  const daysLeft = (spent: NanoYuan): number => Number((available * BigInt(dayCount) * 10n) / spent) / 10;
+  const daysLeft = (charged: NanoYuan): number => Number((available * BigInt(dayCount) * 10n) / charged) / 10;
   const daysAfter = daysLeft(after);
   if (daysAfter > daysLeftMax) return [];
   const daysBefore = before > 0n ? daysLeft(before) : Infinity;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { carryOutCreateKey, planCreateKey } from '../../../shared/operate/keys/edit-key.ts';
+import { carryOutKey, planCreateKey } from '../../../shared/operate/keys/edit-key.ts';
 import { operatorRig } from '../../support/operator-rig.ts';
 
 const rows = { accounts: [{ account: 'acme', enabled: true }] };
@@ -13,6 +13,6 @@ it('a key of which the first try lost its reply is made, and shown', async () =>
     tables: { ...ports.tables, write: async () => false },
     random: { ...ports.random, secretKey: () => 'sk-again' },
   };
-  const { secretKey } = await carryOutCreateKey(found, plan);
+  const { secretKey } = await carryOutKey(found, plan);
   expect(secretKey).toBe('sk-again');
 });

@@ -10,6 +10,7 @@ const figures = (charged: bigint) => ({ counts: { calls: 1 }, amounts: { charged
 it('at the beginning of a month looks at the accounts of the month before, too', async () => {
   const months: Record<string, string[]> = { '2026-11': ['acme', 'late'], '2026-12': ['acme'] };
   const ports = {
+    clock: { now: () => Date.parse('2026-12-01T12:00:00Z') },
     ledger: {
       async *monthAccounts(month: string) {
         yield (months[month] ?? []).map((account) => ({ row: { account, month, figures: figures(yuan) } }));

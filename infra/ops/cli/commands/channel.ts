@@ -7,16 +7,7 @@ import {
   planSwitchChannel,
   type ChannelInput,
 } from '../../../../shared/operate/channels/edit-channel.ts';
-import {
-  channelActivity,
-  isFailing,
-  isIdle,
-  noActivity,
-  listChannels,
-  type ActivityView,
-  type ChannelActivity,
-  type ListedChannel,
-} from '../../../../shared/operate/channels/list-channels.ts';
+import { activeChannels, type ActiveChannel } from '../../../../shared/operate/channels/list-channels.ts';
 import {
   carryOutProbe,
   planProbe,
@@ -131,26 +122,19 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
       lists: true,
       examples: ['channel list', 'channel list --csv'],
       async run({ ports, terminal }) {
-        const [listed, activity] = await Promise.all([listChannels(ports), channelActivity(ports)]);
-        const view = activity;
-        const rows = listed.map((channel) => ({
-          channel,
-          activity: view.channels.get(channel.id.slice(0, 200)) ?? noActivity,
-          view,
-        }));
-        terminal.printList(rows, {
+        const { channels: listed, since, problems } = await activeChannels(ports);
+        terminal.printList(listed, {
           columns,
           empty: 'no channels: see `npx --no relay-ops channel add --help`',
         });
         if (terminal.format !== 'text') return;
-        view.problems.forEach(terminal.remark);
-        for (const { channel, activity } of rows) {
-          const { id, state, problem, warning } = channel;
-          if (isFailing(channel, activity))
+        problems.forEach(terminal.remark);
+        for (const { id, problem, warning, ...each } of listed) {
+          if (each.isFailing)
             terminal.remark(
-              `${id} fails: all of its ${activity.failing} calls of ${activity.lastCall} did; \`channel test ${id}\` asks it`,
+              `${id} fails: all of its ${each.failing} calls of ${each.lastCall} did; \`channel test ${id}\` asks it`,
             );
-          if (isIdle(state, activity, view)) terminal.remark(`${id}: no call since ${view.since}`);
+          if (each.isIdle) terminal.remark(`${id}: no call since ${since}`);
           if (problem !== undefined) terminal.remark(`${id} is not used: ${problem}`);
           if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
         }
@@ -224,35 +208,24 @@ or, on a local stack only, env:NAME of a variable that RELAY_ENV_SECRETS lists. 
   ],
 };
 
-interface ActiveChannel {
-  channel: ListedChannel;
-  activity: ChannelActivity;
-  view: ActivityView;
-}
-
 const columns: Column<ActiveChannel>[] = [
-  ['id', 'ID', ({ channel }) => channel.id],
-  [
-    'state',
-    'STATE',
-    ({ channel }) => channel.state,
-    ({ channel, activity }) => (isFailing(channel, activity) ? 'failing' : channel.state),
-  ],
-  ['priority', 'PRIORITY', ({ channel }) => channel.priority],
-  ['weight', 'WEIGHT', ({ channel }) => channel.weight],
-  ['endpoint', 'ENDPOINT', ({ channel }) => channel.endpoint],
-  ['secret', 'SECRET', ({ channel }) => channel.secret],
-  ['models', '', ({ channel }) => channel.models],
-  ['problem', '', ({ channel }) => channel.problem],
-  ['warning', '', ({ channel }) => channel.warning],
-  ['last_call', 'LAST CALL', ({ activity }) => activity.lastCall ?? null],
-  ['last_failure', 'FAILED', ({ activity }) => activity.lastFailure ?? null],
-  ['', 'MODELS', ({ channel }) => channel.models],
-  ['calls_14d', '', ({ activity }) => activity.calls],
-  ['failures_14d', '', ({ activity }) => activity.failures],
+  ['id', 'ID', ({ id }) => id],
+  ['state', 'STATE', ({ state }) => state, ({ state, isFailing }) => (isFailing ? 'failing' : state)],
+  ['priority', 'PRIORITY', ({ priority }) => priority],
+  ['weight', 'WEIGHT', ({ weight }) => weight],
+  ['endpoint', 'ENDPOINT', ({ endpoint }) => endpoint],
+  ['secret', 'SECRET', ({ secret }) => secret],
+  ['models', '', ({ models }) => models],
+  ['problem', '', ({ problem }) => problem],
+  ['warning', '', ({ warning }) => warning],
+  ['last_call', 'LAST CALL', ({ lastCall }) => lastCall ?? null],
+  ['last_failure', 'FAILED', ({ lastFailure }) => lastFailure ?? null],
+  ['', 'MODELS', ({ models }) => models],
+  ['calls_14d', '', ({ calls }) => calls],
+  ['failures_14d', '', ({ failures }) => failures],
   // null: unknown.
-  ['idle', '', ({ channel, activity, view }) => isIdle(channel.state, activity, view) ?? null],
-  ['failing', '', ({ channel, activity }) => isFailing(channel, activity)],
+  ['idle', '', ({ isIdle }) => isIdle ?? null],
+  ['failing', '', ({ isFailing }) => isFailing],
 ];
 
 /** In the order in which people ask. */

@@ -17,7 +17,6 @@ import {
 import {
   useDays,
   viewCustomer,
-  type CustomerUse,
   type CustomerView,
 } from '../../../../shared/operate/customers/customer-view.ts';
 import {
@@ -28,6 +27,7 @@ import {
   type NewCustomerInput,
   type NewCustomerPlan,
 } from '../../../../shared/operate/customers/new-customer.ts';
+import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import { usageFailure, shellWord } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
@@ -294,8 +294,8 @@ function customerJson(view: CustomerView) {
       from,
       to,
       ...figuresJson(sum),
-      days: days.map(({ day, figures }) => Object.assign({ day }, figuresJson(figures))),
-      models: models.map(({ model, figures }) => Object.assign({ model }, figuresJson(figures))),
+      days: days.map(({ name, figures }) => Object.assign({ day: name }, figuresJson(figures))),
+      models: models.map(({ name, figures }) => Object.assign({ model: name }, figuresJson(figures))),
     },
   };
 }
@@ -337,13 +337,13 @@ function printText(terminal: Terminal, view: CustomerView): void {
 const useText = ({ counts, amounts }: DailyFigures): string =>
   `${formatYuan(amounts.charged ?? 0n)} yuan, ${counts.calls ?? 0} calls, ${counts.failures ?? 0} failed`;
 
-const modelText = ({ model, figures }: CustomerUse['models'][number]): string => {
+const modelText = ({ name, figures }: Summed): string => {
   const {
     prompt_tokens: input = 0,
     cached_tokens: cached = 0,
     completion_tokens: output = 0,
   } = figures.counts;
-  return `${model}: ${useText(figures)}, ${input} tokens in (${cached} cached), ${output} out`;
+  return `${name}: ${useText(figures)}, ${input} tokens in (${cached} cached), ${output} out`;
 };
 
 const planText = ({ level, until }: AccountPlan): string =>
@@ -404,6 +404,6 @@ function newCustomerFacts(
     hash,
     hint,
     message: welcomeSaid(plan, made, link).message.join('\n'),
-    ...(link && { link: (pages.account ? accountLink({ baseUrl, secretKey }) : undefined) ?? null }),
+    ...(link && { link: (pages.account ? accountLink(baseUrl, secretKey) : undefined) ?? null }),
   };
 }

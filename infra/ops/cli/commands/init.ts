@@ -10,7 +10,7 @@ import {
 } from '../../../../shared/operate/channels/edit-channel.ts';
 import { offeredModels } from '../../../../shared/operate/channels/sync-models.ts';
 import { awaitPublished } from '../../../../shared/operate/config/write-rows.ts';
-import { carryOutCreateKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
+import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import {
@@ -133,7 +133,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
       const granted = grant && (await carryOutGrant(ports, grant, options.wait * 1000));
       await carryOutWrites(ports, channel);
       const unpublished = await whyUnpublished(ports, options.wait);
-      const made = await carryOutCreateKey(ports, key);
+      const made = await carryOutKey(ports, key);
       const curl = await curlLine(ports, made.secretKey, input.models[0] ?? '');
       return { ...made, granted, unpublished, curl };
     },

@@ -10,13 +10,12 @@ import {
   type KeyView,
 } from '../../../../shared/operate/keys/list-keys.ts';
 import {
-  carryOutCreateKey,
+  carryOutKey,
   planCreateKey,
   planDisableKey,
   planEditKey,
   planEnableKey,
   planMoveKey,
-  carryOutRotateKey,
   planRotateKey,
   type MadeKey,
   type NewKeyInput,
@@ -109,7 +108,7 @@ export const keyCommands: CommandGroup = {
         const plan = await planCreateKey(ports, options);
         return writes({
           plan,
-          carryOut: () => carryOutCreateKey(ports, plan),
+          carryOut: () => carryOutKey(ports, plan),
           print: (shown, made) => printNewKey(shown, { ...plan, ...made }),
           facts: (made) => newKeyFacts(terminal, plan, made),
         });
@@ -165,7 +164,7 @@ The relay answers 401 invalid_api_key.`);
         const plan = await planRotateKey(ports, { written, graceHours: grace });
         return writes({
           plan,
-          carryOut: () => carryOutRotateKey(ports, plan),
+          carryOut: () => carryOutKey(ports, plan),
           print(shown, made) {
             printNewKey(shown, { ...plan, ...made });
             shown.remark(`${plan.oldName} works until ${plan.oldWorksUntil}.`);

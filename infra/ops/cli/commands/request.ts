@@ -155,16 +155,23 @@ const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(byte
 
 const columns: Column<ListedRequest>[] = [
   ['at', 'AT', ({ at }) => at, ({ at }) => at.replace(/\.\d+/, '')],
-  ['id', 'REQUEST', ({ id }) => id],
-  ['account', 'ACCOUNT', ({ account }) => account, ({ account }) => account || '-'],
-  ['model', 'MODEL', ({ model }) => model, ({ model }) => model || '-'],
-  ['channel', 'CHANNEL', ({ channel }) => channel, ({ channel }) => channel || '-'],
-  ['status', 'STATUS', ({ status }) => status, ({ status, code }) => `${status} ${code}`.trim()],
-  ['code', '', ({ code }) => code],
-  ['reason', 'REASON', ({ reason }) => reason],
-  ['first_content_ms', 'FIRST MS', ({ firstContentMs }) => firstContentMs],
-  ['duration_ms', 'MS', ({ durationMs }) => durationMs],
+  ['id', 'REQUEST', ({ line }) => cell(line.request_id)],
+  ['account', 'ACCOUNT', ({ line }) => cell(line.account), ({ line }) => line.account || '-'],
+  ['model', 'MODEL', ({ line }) => cell(line.model), ({ line }) => line.model || '-'],
+  ['channel', 'CHANNEL', ({ line }) => cell(line.channel), ({ line }) => line.channel || '-'],
+  [
+    'status',
+    'STATUS',
+    ({ line }) => cell(line.status),
+    ({ line }) => `${cell(line.status)} ${cell(line.code)}`.trim(),
+  ],
+  ['code', '', ({ line }) => cell(line.code)],
+  ['reason', 'REASON', ({ line }) => cell(line.reason)],
+  ['first_content_ms', 'FIRST MS', ({ line }) => cell(line.FirstContentMs)],
+  ['duration_ms', 'MS', ({ line }) => cell(line.duration_ms)],
 ];
+
+const cell = (value: string | number | undefined): string => String(value ?? '');
 
 type OpenRequest = Extract<FoundRequest, { kind: 'open' }>;
 

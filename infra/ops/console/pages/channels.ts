@@ -1,7 +1,6 @@
 /** Channels: in the order in which they are tried, with what they did and what is known against them; one of them; and made, edited, tested, probed and switched. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
-  isFailing,
   viewChannels,
   type RestingPlace,
   type ChannelsView,
@@ -90,23 +89,23 @@ interface Now {
 }
 
 /** When it was last called; of one that is on and was not, since when that is known. */
-function lastCallWords({ state, activity, isIdle }: ChannelWithSums, { nowMs, knownFrom }: Now): Content {
-  if (activity.lastCall !== undefined) return dayWords(activity.lastCall, nowMs);
+function lastCallWords({ state, lastCall, isIdle }: ChannelWithSums, { nowMs, knownFrom }: Now): Content {
+  if (lastCall !== undefined) return dayWords(lastCall, nowMs);
   if (state !== 'on' || knownFrom === undefined) return '–';
   return isIdle ? badge(`idle since ${knownFrom}`, 'warning') : `none since ${knownFrom}`;
 }
 
-const lastFailureWords = ({ activity: { lastFailure } }: ChannelWithSums, nowMs: number): Content =>
+const lastFailureWords = ({ lastFailure }: ChannelWithSums, nowMs: number): Content =>
   lastFailure === undefined ? '–' : dayWords(lastFailure, nowMs);
 
 export function stateOf(
-  { state, rests, activity }: Pick<ChannelWithSums, 'state' | 'rests'> & Partial<ChannelWithSums>,
+  { state, rests, isFailing }: Pick<ChannelWithSums, 'state' | 'rests'> & Partial<ChannelWithSums>,
   nowMs: number,
 ): Markup {
   if (state === 'bad') return badge('not used', 'bad');
   if (state === 'off') return badge('off');
   const [first] = rests;
-  if (activity && isFailing({ state }, activity))
+  if (isFailing)
     return html`${badge('failing', 'bad')} ${first && badge(restWords(first, nowMs), 'warning')}`;
   return first ? badge(restWords(first, nowMs), 'warning') : badge('ready', 'good');
 }
@@ -149,10 +148,10 @@ const channelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): 
       number('Weight', ({ weight }) => weight ?? '–'),
       number('Models', ({ models }) => models?.length ?? '–'),
       column('Last call', (channel) => lastCallWords(channel, { nowMs, knownFrom }), {
-        sortBy: ({ activity }) => activity.lastCall ?? '',
+        sortBy: ({ lastCall }) => lastCall ?? '',
       }),
       column('Last failure', (channel) => lastFailureWords(channel, nowMs), {
-        sortBy: ({ activity }) => activity.lastFailure ?? '',
+        sortBy: ({ lastFailure }) => lastFailure ?? '',
       }),
       ...figures,
       column('Mark', ({ problem, warning = '' }) => ((problem ?? warning) ? cut(problem ?? warning) : ''), {

@@ -6,7 +6,7 @@ import {
 } from '../../../../shared/operate/customers/edit-account.ts';
 import { rowMark } from '../../../../shared/operate/rows.ts';
 import { carryOutNewCustomer, planNewCustomer } from '../../../../shared/operate/customers/new-customer.ts';
-import { carryOutCreateKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
+import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html } from '../../markup.ts';
 import { closedLines, grantSaid, welcomeSaid } from '../../outcomes.ts';
@@ -213,7 +213,7 @@ async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
     plan,
     { title: `New key of ${account}`, back: customerPath(account), verb: 'Make it' },
     async () => {
-      const made = await carryOutCreateKey(ports, plan);
+      const made = await carryOutKey(ports, plan);
       return {
         lines: [`A key of ${account} is made: ${made.hint}. It works within 5 seconds.`],
         secret: { name: 'The key', value: made.secretKey },

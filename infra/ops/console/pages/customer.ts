@@ -3,9 +3,9 @@ import { reservedOf } from '../../../../shared/billing/quota-item.ts';
 import {
   useDays,
   viewCustomer,
-  type CustomerUse,
   type CustomerView,
 } from '../../../../shared/operate/customers/customer-view.ts';
+import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, shownValue, type Markup } from '../../markup.ts';
 import { counted, grouped, percent, written, yuan, writtenTime } from '../layout/figures.ts';
@@ -114,18 +114,16 @@ function usage({ use }: CustomerView): Markup {
   if (days.length === 0)
     return html`<h2>Use</h2>
       ${emptyBox(`No call in ${useDays} days`, 'Use by day and model appears here some seconds after the first call.')}`;
-  const points = days.map(({ day }) => day);
+  const points = days.map(({ name }) => name);
   return html`<h2>${use.isWhole ? `Use of the last ${useDays} days` : `Use since ${use.from}`}</h2>
     ${!use.isWhole && html`<p class="soft">So many models were called that the days before are not read.</p>`}
     <div class="columns">${chargedPlot(days, points, '¥ a day')} ${callsPlot(days, points, 'a day')}</div>
     ${table(models, { caption: 'Use by model', empty: nothing, columns: modelColumns })}`;
 }
 
-type ModelUse = CustomerUse['models'][number];
-
 const modelColumns = [
-  head('Model', ({ model }: ModelUse) => model),
-  ...figureColumns<ModelUse>((row) => row.figures, 'calls', 'failed', 'input', 'cached', 'output', 'charged'),
+  head('Model', ({ name }: Summed) => name),
+  ...figureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'input', 'cached', 'output', 'charged'),
 ];
 
 const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>

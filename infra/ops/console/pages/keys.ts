@@ -1,11 +1,7 @@
 /** Keys: found by customer, hint or hash, checked, rotated, disabled, and what follows from a leak. Nothing of a key but its hint and hash is stored. */
 import { shownHash } from '../../../../shared/config/rows/key-row.ts';
 import { checkKey, findKey, findKeys, type KeyView } from '../../../../shared/operate/keys/list-keys.ts';
-import {
-  planDisableKey,
-  carryOutRotateKey,
-  planRotateKey,
-} from '../../../../shared/operate/keys/edit-key.ts';
+import { planDisableKey, carryOutKey, planRotateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
 import { counted, writtenTime, grouped } from '../layout/figures.ts';
 import { search, choiceField } from '../layout/form.ts';
@@ -158,7 +154,7 @@ async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
     plan,
     { title: 'Rotate a key', back: 'keys', verb: 'Make the new key', grave: plan.questions.length > 0 },
     async () => {
-      const made = await carryOutRotateKey(ports, plan);
+      const made = await carryOutKey(ports, plan);
       return {
         lines: [
           `${made.hint} is made for ${plan.account}.`,

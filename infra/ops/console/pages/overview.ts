@@ -1,11 +1,7 @@
 /** The first page: calls, spend, failures and time to first content by minute, and what needs a look. */
 import { firstContentWithin } from '../../../../shared/operate/report.ts';
-import {
-  viewOverview,
-  type ModelSum,
-  type OverviewView,
-  type TrafficPoint,
-} from '../../../../shared/operate/overview.ts';
+import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
+import { viewOverview, type OverviewView, type TrafficPoint } from '../../../../shared/operate/overview.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { grouped, marginText, minuteText, percent, short, when, yuan } from '../layout/figures.ts';
 import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
@@ -161,7 +157,7 @@ const findingTable = ({ findings }: OverviewView): Markup =>
     ],
   });
 
-const figures = figureColumns<ModelSum>(
+const figures = figureColumns<Summed>(
   (row) => row.figures,
   'calls',
   'failed',
@@ -174,12 +170,12 @@ const figures = figureColumns<ModelSum>(
 const modelsMax = 25;
 
 /** Those that were called most, unless all are asked for. */
-function modelTable(models: readonly ModelSum[], isWhole: boolean): Markup {
+function modelTable(models: readonly Summed[], isWhole: boolean): Markup {
   const byCalls = models.toSorted((a, b) => (b.figures.counts.calls ?? 0) - (a.figures.counts.calls ?? 0));
   return html`${table(isWhole ? models : byCalls.slice(0, modelsMax), {
     caption: 'Models of today',
     empty: emptyState('No call yet today', 'Sums of the day appear here with the first call that ends.'),
-    columns: [head('Model', ({ model }) => model), ...figures],
+    columns: [head('Model', ({ name }) => name), ...figures],
   })}
   ${
     isWhole || models.length <= modelsMax
