@@ -34,84 +34,56 @@ const nameOf = (written: string): string =>
       );
 
 const depthMax = 60;
+const blanks = /(?:[\s\0]+|%[^\r\n]*)*/y;
+const token =
+  /<<|>>|[[\](]|\/[^\s\0()<>[\]{}/%]*|\d{1,10}[\s\0]+\d{1,5}[\s\0]+R(?![A-Za-z0-9])|[+-]*[\d.]+|<[0-9A-Fa-f\s\0]*>|true|false|null/y;
 
-const namePattern = /\/[^\s\0()<>[\]{}/%]*/y;
-const refPattern = /\d{1,10}[\s\0]+\d{1,5}[\s\0]+R(?![A-Za-z0-9])/y;
-const plainPattern = /[+-]*[\d.]+|<[0-9A-Fa-f\s\0]*>|true|false|null/y;
-const blankPattern = /(?:[\s\0]+|%[^\r\n]*)*/y;
-
-/** Reads one value at a place of a text. */
-class Parser {
-  readonly #text: string;
-  readonly #end: number;
-  at: number;
-
-  constructor(text: string, at: number, lengthMax: number) {
-    this.#text = text;
-    this.#end = at + lengthMax;
-    this.at = at;
-  }
-
-  value(depth = 0): Value {
-    if (depth > depthMax || this.at > this.#end) throw new Unreadable();
-    const text = this.#text;
-    switch (this.#next()) {
-      case 40: // (
-        this.at = endOfText(text, this.at + 1);
-        return null;
-      case 47: // /
-        return nameOf(this.#take(namePattern) ?? '');
-      case 60: // <
-        return text.charCodeAt(this.at + 1) === 60 ? this.#dict(depth) : this.#plain();
-      case 91: // [
-        return this.#items(depth, ']');
-      default:
-        return this.#plain();
-    }
-  }
-
-  #items(depth: number, end: string): Value[] {
-    const items: Value[] = [];
-    this.at += end.length;
-    while (this.#next() !== end.charCodeAt(0)) items.push(this.value(depth + 1));
-    this.at += end.length;
-    return items;
-  }
-
-  #dict(depth: number): Dict {
-    const items = this.#items(depth, '>>');
-    const dict: Dict = new Map();
-    for (let at = 0; at < items.length; at += 2) {
-      const [key, value] = [items[at], items[at + 1]];
-      // Readers differ in which of two values for a key counts.
-      if (typeof key !== 'string' || value === undefined || dict.has(key)) throw new Unreadable();
-      dict.set(key, value);
-    }
-    return dict;
-  }
-
-  #plain(): Value {
-    const ref = this.#take(refPattern);
-    if (ref !== undefined) return { ref: Number.parseInt(ref, 10) };
-    const found = this.#take(plainPattern);
-    if (found === undefined) throw new Unreadable();
-    return /^[-+.\d]/.test(found) ? Number(found) || 0 : null;
-  }
-
-  /** The code of the next character, behind blanks and comments. */
-  #next(): number {
-    const code = this.#text.charCodeAt(this.at);
-    if (code > 37) return code;
-    this.#take(blankPattern);
-    return this.#text.charCodeAt(this.at);
-  }
-
-  #take(pattern: RegExp): string | undefined {
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.#text)?.[0];
-    if (found !== undefined) this.at = pattern.lastIndex;
+/** The value at a place of a text, of which no more than `lengthMax` is read. `end`: behind it. */
+function valueAt(text: string, from: number, lengthMax: number): { value: Value; end: number } {
+  let at = from;
+  const take = (pattern: RegExp): string => {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text)?.[0] ?? '';
+    at += found.length;
     return found;
+  };
+  const next = (): string => {
+    // Most values have none before them.
+    if (text.charCodeAt(at) <= 37) take(blanks);
+    return take(token);
+  };
+  const itemsUpTo = (close: string, depth: number): Value[] => {
+    const items: Value[] = [];
+    for (let found = next(); found !== close; found = next()) items.push(valueOf(found, depth + 1));
+    return items;
+  };
+  const valueOf = (found: string, depth: number): Value => {
+    if (depth > depthMax || at > from + lengthMax) throw new Unreadable();
+    if (found === '<<') return dictOf(itemsUpTo('>>', depth));
+    if (found === '[') return itemsUpTo(']', depth);
+    if (found === '(') {
+      at = endOfText(text, at);
+      return null;
+    }
+    if (found.startsWith('/')) return nameOf(found);
+    if (found.endsWith('R')) return { ref: Number.parseInt(found, 10) };
+    if (/^[-+.\d]/.test(found)) return Number(found) || 0;
+    if (!/^[<tfn]/.test(found)) throw new Unreadable();
+    return null;
+  };
+  const value = valueOf(next(), 0);
+  return { value, end: at };
+}
+
+function dictOf(items: readonly Value[]): Dict {
+  const dict: Dict = new Map();
+  for (let at = 0; at < items.length; at += 2) {
+    const [key, value] = [items[at], items[at + 1]];
+    // Readers differ in which of two values for a key counts.
+    if (typeof key !== 'string' || value === undefined || dict.has(key)) throw new Unreadable();
+    dict.set(key, value);
   }
+  return dict;
 }
 
 /** Inflates a zlib stream that begins with the bytes, to one character a byte; undefined: damaged, or longer than that. */
@@ -250,10 +222,9 @@ class Pdf {
   }
 
   #parsed(text: string, from: number): { value: Value; end: number } {
-    const parser = new Parser(text, from, this.#parseLeft);
-    const value = parser.value();
-    this.#parseLeft -= parser.at - from;
-    return { value, end: parser.at };
+    const parsed = valueAt(text, from, this.#parseLeft);
+    this.#parseLeft -= parsed.end - from;
+    return parsed;
   }
 
   /** Finds the roots of pages, what may be drawn, and what fonts say of their codes. */
