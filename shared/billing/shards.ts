@@ -1,8 +1,8 @@
-import { type QuotaItem, type RateCount, emptyQuota, imbalance } from './quota-item.ts';
+import { type QuotaItem, type RateCount, emptyQuota, imbalance, reservedOf } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { evenly, shareOf, needOn, usesPart } from './shares.ts';
 import { largestFirst, smaller, type NanoYuan } from './price.ts';
-import { isRefusal, planReserve, type CallPayment, type PlanSlot, type ReserveNeed } from './reservation.ts';
+import { isRefusal, planReserve, type PlanSlot, type ReserveNeed } from './reservation.ts';
 
 const partsMax = 64;
 /** More entries than this in one part cost a second unit of every write. */
@@ -24,20 +24,22 @@ export function wantedParts({ open, parts }: QuotaItem, nowMs: number): number {
 
 /** At most so many parts that each holds some reserves of the usual size; at least the present number. */
 export function affordableParts(images: readonly QuotaItem[], wanted: number): number {
-  const amounts = images.flatMap(({ open }) =>
-    [...open.values()].map(({ amount }) => amount).filter((amount) => amount > 0n),
-  );
+  const holding = images.flatMap(({ open }) => [...open.values()].filter(({ amount }) => amount > 0n));
   const present = images[0]?.parts ?? 1;
-  if (amounts.length === 0) return wanted;
-  const typical = amounts.reduce((sum, amount) => sum + amount, 0n) / BigInt(amounts.length);
-  const available = images.reduce((sum, item) => sum + item.available, 0n);
+  if (holding.length === 0) return wanted;
+  const typical = totalOf(images.map(reservedOf)) / BigInt(holding.length);
+  const { available } = sumsOf(images);
   let count = wanted;
   while (count > present && available < BigInt(count) * reservesMin * typical) count /= 2;
   return Math.max(count, present);
 }
 
+const totalOf = (amounts: readonly NanoYuan[]): NanoYuan => amounts.reduce((sum, each) => sum + each, 0n);
+
 /**
- * Shares out money and counted plan calls evenly over `to` parts. Undefined: there is nothing to share out.
+ * Shares out money and counted plan calls evenly over `to` parts. Undefined: there is nothing to share out. Parts that
+ * calls did not use start with their share of what the others counted in this minute, which keep their counts: so a split
+ * admits no more than the account's limits, and may admit less until the minute ends.
  * @param images the parts that exist, of those below `to`
  * @param limits limits of plan slots, as far as known. A slot of unknown limit must not be counted up meanwhile.
  */
@@ -48,18 +50,24 @@ export function splitWrite(
 ): PartsWrite | undefined {
   const [first] = images;
   if (!first || first.part !== 0 || to <= first.parts) return undefined;
-  const byPart = new Map(images.map((item) => [item.part, item]));
-  const available = images.reduce((sum, item) => sum + item.available, 0n);
+  const { available, plan } = sumsOf(images);
+  const { rate } = sumsOf(images.filter(({ part, parts }) => part < parts));
+  const counts = new Map([...[...limits.keys()].map((key) => [key, 0] as const), ...plan]);
   const shares = evenly(available, to);
-  const plans = sharedPlans(images, to, limits);
-  const minutes = sharedMinute(images, to);
   const changes = Array.from({ length: to }, (_, part): PartChange => {
-    const item = byPart.get(part);
+    const item = images.find((image) => image.part === part);
     // An account in debt has nothing to share out.
     const moved = available > 0n ? (shares[part] ?? 0n) - (item?.available ?? 0n) : 0n;
-    const counted = part < first.parts ? undefined : minutes(part);
-    const minute = counted && { seen: item?.rate, counted };
-    return { part, seenParts: item?.parts, moved, plan: plans(part), minute };
+    const isNew = part >= first.parts;
+    const share = (whole: number): number => shareOf(whole, to, part - first.parts);
+    const counted = rate && {
+      minute: rate.minute,
+      count: share(rate.count),
+      tokens: share(rate.tokens ?? 0),
+    };
+    const minute = isNew && counted ? { seen: item?.rate, counted } : undefined;
+    const calls = sharedCalls(counts, { item, limits, share: (whole) => shareOf(whole, to, part) });
+    return { part, seenParts: item?.parts, moved, plan: calls, minute };
   });
   // A debt stays where it is, so every part is to say that there is one.
   const isOverdrawn = available < 0n || images.some((item) => item.overdraft);
@@ -67,45 +75,36 @@ export function splitWrite(
   return { account: first.account, parts: to, made: Math.max(first.made, to), overdraft, changes };
 }
 
-/**
- * Parts that calls did not use start with their share of what the others counted in this minute, which keep their
- * counts: so a split admits no more than the account's limits, and may admit less until the minute ends.
- */
-function sharedMinute(images: readonly QuotaItem[], to: number): (part: number) => RateCount | undefined {
-  const [first, ...others] = images.filter(({ part, parts }) => part < parts);
-  const sum = first && wholeOf([first, ...others]).rate;
-  if (!sum) return () => undefined;
-  const { minute, count, tokens = 0 } = sum;
-  const share = (whole: number, part: number): number => shareOf(whole, to, part - first.parts);
-  return (part) => ({ minute, count: share(count, part), tokens: share(tokens, part) });
+interface SharedPart {
+  item: QuotaItem | undefined;
+  limits: ReadonlyMap<string, number | null>;
+  share(whole: number): number;
 }
 
 /** Counts are moved relatively, so calls that are counted meanwhile stay counted. */
-function sharedPlans(
-  images: readonly QuotaItem[],
-  to: number,
-  limits: ReadonlyMap<string, number | null>,
-): (part: number) => ReadonlyMap<string, MovedCalls> {
-  const sums = new Map([...limits.keys()].map((key) => [key, 0]));
-  const counts = new Map(images.map(({ part, plan }) => [part, plan]));
-  for (const { plan } of images) for (const [key, count] of plan) sums.set(key, (sums.get(key) ?? 0) + count);
-  return (part) => {
-    const moves = new Map<string, MovedCalls>();
-    for (const [key, sum] of sums) {
-      const counted = counts.get(part)?.get(key) ?? 0;
-      const calls = shareOf(sum, to, part) - counted;
-      const limit = limits.get(key);
-      const room =
-        limit === null ? Infinity : limit === undefined ? counted : shareOf(limit, to, part) - calls;
-      if (calls !== 0 || counted > 0 || limit !== undefined)
-        moves.set(key, { calls, countedMax: Math.max(counted, room) });
-    }
-    return moves;
-  };
+function sharedCalls(
+  counts: ReadonlyMap<string, number>,
+  { item, limits, share }: SharedPart,
+): ReadonlyMap<string, MovedCalls> {
+  const moves = new Map<string, MovedCalls>();
+  for (const [key, sum] of counts) {
+    const counted = item?.plan.get(key) ?? 0;
+    const calls = share(sum) - counted;
+    const limit = limits.get(key);
+    const room = limit === null ? Infinity : limit === undefined ? counted : share(limit) - calls;
+    if (calls !== 0 || counted > 0 || limit !== undefined)
+      moves.set(key, { calls, countedMax: Math.max(counted, room) });
+  }
+  return moves;
 }
 
 const giversMax = 20;
-const noCalls: PartChange['plan'] = new Map();
+
+const changeOf = (
+  { part, parts }: QuotaItem,
+  moved: NanoYuan,
+  plan: PartChange['plan'] = new Map(),
+): PartChange => ({ part, seenParts: parts, moved, plan });
 
 /** Moves money from the richest parts to one, so that it has `amount`. Undefined: they do not have it. */
 export function gatherWrite(
@@ -118,27 +117,23 @@ export function gatherWrite(
   const richest = images
     .filter(({ part, available }) => part !== to.part && available > 0n)
     .toSorted((a, b) => largestFirst(a.available, b.available));
-  for (const { part, parts, available } of richest.slice(0, giversMax)) {
+  for (const item of richest.slice(0, giversMax)) {
     if (missing <= 0n) break;
-    const given = smaller(missing, available);
-    changes.push({ part, seenParts: parts, moved: -given, plan: noCalls });
+    const given = smaller(missing, item.available);
+    changes.push(changeOf(item, -given));
     missing -= given;
   }
   if (missing > 0n || changes.length === 0) return undefined;
-  const moved = changes.reduce((sum, change) => sum - change.moved, 0n);
-  changes.push({ part: to.part, seenParts: to.parts, moved, plan: noCalls });
+  changes.push(changeOf(to, -totalOf(changes.map(({ moved }) => moved))));
   return { account: to.account, changes };
 }
 
 /** Shares out what an overdrawn account has, so that no part is below zero. Undefined: the account is. */
 export function settleWrite(images: AccountParts): PartsWrite | undefined {
-  const sum = images.reduce((all, { available }) => all + available, 0n);
+  const { available: sum } = sumsOf(images);
   if (sum < 0n) return undefined;
   const shares = evenly(sum, images.length);
-  const changes = images.map(({ part, parts, available }, at): PartChange => {
-    const moved = (shares[at] ?? 0n) - available;
-    return { part, seenParts: parts, moved, plan: noCalls };
-  });
+  const changes = images.map((item, at) => changeOf(item, (shares[at] ?? 0n) - item.available));
   return { account: images[0].account, overdraft: 'ends', changes };
 }
 
@@ -150,29 +145,16 @@ export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined 
   const [first, ...others] = images;
   if (!first || first.part !== 0 || first.parts === 1 || others.some(({ open }) => open.size > 0))
     return undefined;
-  const received = new Map<string, number>();
+  const given = sumsOf(others);
+  const { rate: counted } = sumsOf(images);
+  const minute = counted && counted !== first.rate ? { seen: first.rate, counted } : undefined;
+  const received = new Map([...given.plan].map(([key, calls]) => [key, { calls, countedMax: Infinity }]));
   const changes = others.map((item): PartChange => {
-    for (const [key, count] of item.plan) received.set(key, (received.get(key) ?? 0) + count);
-    return {
-      part: item.part,
-      seenParts: item.parts,
-      moved: -item.available,
-      plan: new Map([...item.plan].map(([key, count]) => [key, { calls: -count, countedMax: count }])),
-      settledBefore: item.settled,
-    };
+    const calls = [...item.plan].map(([key, count]) => [key, { calls: -count, countedMax: count }] as const);
+    return { ...changeOf(item, -item.available, new Map(calls)), settledBefore: item.settled };
   });
-  const sum = others.reduce((all, { available }) => all + available, 0n);
-  const plan = new Map([...received].map(([key, calls]) => [key, { calls, countedMax: Infinity }]));
-  const seen = first.rate;
-  const counted = wholeOf([first, ...others]).rate;
-  const minute = counted && counted !== seen ? { seen, counted } : undefined;
-  changes.unshift({ part: 0, seenParts: first.parts, moved: sum, plan, minute });
+  changes.unshift({ ...changeOf(first, given.available, received), minute });
   return { account: first.account, parts: 1, made: first.made, changes };
-}
-
-interface Option {
-  item: QuotaItem;
-  payment: CallPayment;
 }
 
 interface Choice {
@@ -188,26 +170,19 @@ export function choosePart(
   images: readonly QuotaItem[],
   { chance, lastTry }: Choice,
 ): QuotaItem | undefined {
-  const options = images.flatMap((item): Option[] => {
-    if (!usesPart(need, item)) return [];
+  const options = images.flatMap((item) => {
     const payment = planReserve(needOn(need, item), item);
-    return isRefusal(payment) ? [] : [{ item, payment }];
+    return usesPart(need, item) && !isRefusal(payment) ? [{ item, payment }] : [];
   });
-  const paid = options.filter(({ payment }) => !payment.slot && payment.limitedTo === undefined);
-  if (lastTry && paid.length > 0) return anyOf(paid, chance);
-  for (const { key } of need.slots) {
-    const onSlot = options.filter(({ payment }) => payment.slot?.key === key);
-    if (onSlot.length > 0) return anyOf(onSlot, chance);
-  }
   const whole = options.filter(({ payment }) => payment.limitedTo === undefined);
-  return whole.length > 0 ? anyOf(whole, chance) : richest(options);
+  const best = [
+    ...(lastTry ? [whole.filter(({ payment }) => !payment.slot)] : []),
+    ...need.slots.map(({ key }) => options.filter(({ payment }) => payment.slot?.key === key)),
+    whole,
+  ].find(({ length }) => length > 0);
+  if (best) return best[Math.floor(chance * best.length)]?.item;
+  return options.toSorted((a, b) => largestFirst(a.item.available, b.item.available))[0]?.item;
 }
-
-const anyOf = (options: Option[], chance: number): QuotaItem | undefined =>
-  options[Math.floor(chance * options.length)]?.item;
-
-const richest = (options: Option[]): QuotaItem | undefined =>
-  options.toSorted((a, b) => largestFirst(a.item.available, b.item.available))[0]?.item;
 
 /** A plan slot that has room in the account, and the part in which a call finds none. */
 interface MissingRoom {
@@ -223,10 +198,8 @@ export function partForRoom(
   { key }: PlanSlot,
 ): QuotaItem | undefined {
   return images.find((item) => {
-    const plan = planReserve(needOn(need, item), {
-      ...item,
-      plan: new Map([...item.plan, [key, -Infinity]]),
-    });
+    const roomy = { ...item, plan: new Map([...item.plan, [key, -Infinity]]) };
+    const plan = planReserve(needOn(need, item), roomy);
     return usesPart(need, item) && !isRefusal(plan) && plan.slot?.key === key;
   });
 }
@@ -238,18 +211,16 @@ export function partForRoom(
 export function roomWrite({ images, to, slot }: MissingRoom): PartsWrite | undefined {
   const { key, limit } = slot;
   if (limit === null) return undefined;
-  const options = images.map(({ part, parts, plan }) => {
-    const share = shareOf(limit, parts, part);
-    return { part, parts, share, room: share - (plan.get(key) ?? 0) };
+  const options = images.map((item) => {
+    const share = shareOf(limit, item.parts, item.part);
+    return { item, share, room: share - (item.plan.get(key) ?? 0) };
   });
-  const [most] = options.filter(({ part }) => part !== to.part).toSorted((a, b) => b.room - a.room);
+  const [most] = options.filter(({ item }) => item.part !== to.part).toSorted((a, b) => b.room - a.room);
   if (!most || most.room <= 0) return undefined;
   const calls = Math.ceil(most.room / 2);
-  const given = new Map([[key, { calls, countedMax: most.share - calls }]]);
-  const taken = new Map([[key, { calls: -calls, countedMax: Infinity }]]);
-  const changes: PartChange[] = [
-    { part: most.part, seenParts: most.parts, moved: 0n, plan: given },
-    { part: to.part, seenParts: to.parts, moved: 0n, plan: taken },
+  const changes = [
+    changeOf(most.item, 0n, new Map([[key, { calls, countedMax: most.share - calls }]])),
+    changeOf(to, 0n, new Map([[key, { calls: -calls, countedMax: Infinity }]])),
   ];
   return { account: to.account, changes };
 }
@@ -263,18 +234,24 @@ export interface WholeAccount extends QuotaItem {
 /** The account as if it had one part: every amount and count is the sum over its parts. */
 export function wholeOf(parts: AccountParts): WholeAccount {
   const [first] = parts;
-  if (parts.length === 1) return { ...first, parts: 1 };
-  const whole: WholeAccount = { ...emptyQuota(first.account), last: first.last, each: parts };
+  return parts.length === 1
+    ? { ...first, parts: 1 }
+    : { ...sumsOf(parts), account: first.account, last: first.last, each: parts };
+}
+
+/** All amounts and counts of some parts, without what tells whose they are. */
+function sumsOf(parts: readonly QuotaItem[]): QuotaItem {
+  const sums = emptyQuota('');
   for (const item of parts) {
-    for (const name of ['available', 'spent', 'granted', 'moved'] as const) whole[name] += item[name];
-    whole.settled += item.settled;
-    for (const [id, entry] of item.open) whole.open.set(id, entry);
+    for (const name of ['available', 'spent', 'granted', 'moved'] as const) sums[name] += item[name];
+    sums.settled += item.settled;
+    for (const [id, entry] of item.open) sums.open.set(id, entry);
     for (const [key, ids] of item.places)
-      whole.places.set(key, new Set([...(whole.places.get(key) ?? []), ...ids]));
-    for (const [key, count] of item.plan) whole.plan.set(key, (whole.plan.get(key) ?? 0) + count);
-    whole.rate = sumOf(whole.rate, item.rate);
+      sums.places.set(key, new Set([...(sums.places.get(key) ?? []), ...ids]));
+    for (const [key, count] of item.plan) sums.plan.set(key, (sums.plan.get(key) ?? 0) + count);
+    sums.rate = sumOf(sums.rate, item.rate);
   }
-  return whole;
+  return sums;
 }
 
 /** Counts of one minute add up; of an earlier minute nothing counts any more. */
