@@ -84,12 +84,12 @@ describe('the ids of calls for an upstream', () => {
     ]);
   });
 
-  it("are the client's where the vendor repeats its own in one turn", () => {
+  it('are two where the vendor repeats its own in one turn', () => {
     const [a, b] = [callIds.show('same', 0), callIds.show('same', 1)];
     expect(sent([user, called(a, b), result(b), result(a)])).toEqual([
       user,
-      called('same', b),
-      result(b),
+      called('same', 'same_2'),
+      result('same_2'),
       result('same'),
     ]);
   });
