@@ -41,9 +41,12 @@ export const countNames = [
 /** `bought_charged`: the charges of the calls whose cost is known, so that a margin compares like with like. */
 export const amountNames = ['charged', 'official_cost', 'bought', 'bought_charged', 'granted'] as const;
 
+type CountName = (typeof countNames)[number];
+type AmountName = (typeof amountNames)[number];
+
 export interface DailyFigures {
-  counts: Partial<Record<(typeof countNames)[number], number>>;
-  amounts: Partial<Record<(typeof amountNames)[number], NanoYuan>>;
+  counts: Partial<Record<CountName, number>>;
+  amounts: Partial<Record<AmountName, NanoYuan>>;
 }
 
 export const noFigures: DailyFigures = { counts: {}, amounts: {} };
@@ -98,19 +101,21 @@ const isFailure = ({ kind, end }: CloseRow): boolean => kind !== 'settled' || en
 export const isNothing = ({ counts, amounts }: DailyFigures): boolean =>
   Object.keys(counts).length + Object.keys(amounts).length === 0;
 
-export function addFigures(a: DailyFigures, b: DailyFigures): DailyFigures {
-  const sum: DailyFigures = { counts: { ...a.counts }, amounts: { ...a.amounts } };
-  for (const name of countNames) {
-    const count = (a.counts[name] ?? 0) + (b.counts[name] ?? 0);
-    if (count !== 0) sum.counts[name] = count;
-    else delete sum.counts[name];
-  }
-  for (const name of amountNames) {
-    const amount = (a.amounts[name] ?? 0n) + (b.amounts[name] ?? 0n);
-    if (amount !== 0n) sum.amounts[name] = amount;
-    else delete sum.amounts[name];
-  }
-  return sum;
+export const addFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => summed(a, b, 1);
+export const takeFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => summed(a, b, -1);
+
+/** Without figures that are 0. */
+function summed(a: DailyFigures, b: DailyFigures, times: 1 | -1): DailyFigures {
+  const counts = countNames.map(
+    (name) => [name, (a.counts[name] ?? 0) + times * (b.counts[name] ?? 0)] as const,
+  );
+  const amounts = amountNames.map(
+    (name) => [name, (a.amounts[name] ?? 0n) + BigInt(times) * (b.amounts[name] ?? 0n)] as const,
+  );
+  return {
+    counts: Object.fromEntries(counts.filter(([, count]) => count !== 0)),
+    amounts: Object.fromEntries(amounts.filter(([, amount]) => amount !== 0n)),
+  };
 }
 
 const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];

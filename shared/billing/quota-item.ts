@@ -154,10 +154,13 @@ export interface PartOfAccount {
   part?: number | undefined;
 }
 
-/** One conditional write that opens a reservation. It takes effect completely or not at all. */
-export interface ReserveWrite extends PartOfAccount {
+interface EntryWrite extends PartOfAccount {
   id: string;
   entry: OpenEntry;
+}
+
+/** One conditional write that opens a reservation. It takes effect completely or not at all. */
+export interface ReserveWrite extends EntryWrite {
   /** The balance that the write needs, if that is more than it takes. */
   atLeast?: NanoYuan | undefined;
   /** The limits below are shares over so many parts; refused if the account has another number by now. */
@@ -187,9 +190,7 @@ export interface RateWrite {
  * One conditional write that closes a reservation. It reverses exactly what the entry lists, and adds the
  * charge to `spent`.
  */
-export interface CloseWrite extends PartOfAccount {
-  id: string;
-  entry: OpenEntry;
+export interface CloseWrite extends EntryWrite {
   /** Remove the call from its plan slot's count, because it failed without output. */
   releaseSlot: boolean;
   closeRecord: CloseRecord;
@@ -200,15 +201,10 @@ export interface CloseWrite extends PartOfAccount {
 }
 
 /** One conditional write that puts an entry of amount 0 under an id that is not open. */
-export interface TombstoneWrite extends PartOfAccount {
-  id: string;
-  entry: OpenEntry;
-}
+export type TombstoneWrite = EntryWrite;
 
 /** One conditional write that prolongs the lease of an open entry. */
-export interface RenewWrite extends PartOfAccount {
-  id: string;
-  entry: OpenEntry;
+export interface RenewWrite extends EntryWrite {
   /** Unix seconds. */
   until: number;
   /** The run of a queued call takes the entry over, which is then as that of any call. */

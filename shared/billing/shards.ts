@@ -28,7 +28,7 @@ export function affordableParts(images: readonly QuotaItem[], wanted: number): n
   const present = images[0]?.parts ?? 1;
   if (holding.length === 0) return wanted;
   const typical = totalOf(images.map(reservedOf)) / BigInt(holding.length);
-  const { available } = sumsOf(images);
+  const available = totalOf(images.map((item) => item.available));
   let count = wanted;
   while (count > present && available < BigInt(count) * reservesMin * typical) count /= 2;
   return Math.max(count, present);
@@ -130,7 +130,7 @@ export function gatherWrite(
 
 /** Shares out what an overdrawn account has, so that no part is below zero. Undefined: the account is. */
 export function settleWrite(images: AccountParts): PartsWrite | undefined {
-  const { available: sum } = sumsOf(images);
+  const sum = totalOf(images.map(({ available }) => available));
   if (sum < 0n) return undefined;
   const shares = evenly(sum, images.length);
   const changes = images.map((item, at) => changeOf(item, (shares[at] ?? 0n) - item.available));

@@ -228,15 +228,8 @@ function partMax(part: ChatContentPart): number {
 
 const jsonBytes = (value: object): number => bytesOf(JSON.stringify(value));
 
-/** In UTF-8. A half of a pair of surrogates counts as two. */
-function bytesOf(text: string): number {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i += 1) {
-    const code = text.charCodeAt(i);
-    if (code >= 0x80) bytes += code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 1 : 2;
-  }
-  return bytes;
-}
+/** In UTF-8. */
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
 export interface AnswerOutcome {
   /** The upstream failed, refused, or was cut off before the answer was complete. */

@@ -28,13 +28,19 @@ export interface Settings {
   };
   /** Names that channels have are left out. */
   aliases: AliasSettings[];
-  store: StoreSettings;
+  store: {
+    /** Keys that do not say `store` themselves may store. */
+    allKeys: boolean;
+    days: number;
+    /** How long the events of a background response are kept after its end. */
+    eventMinutes: number;
+  };
   /** Absent: models named `web-...` answer without a search. */
   search?: SearchSettings;
   /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
   alerts?: AlertSettings;
   /** Absent: no payments are taken in by machine. */
-  payments?: PaymentSettings;
+  payments?: { stripe: StripeSettings };
 }
 
 /** What the operator says to all customers. Times in epoch milliseconds. */
@@ -43,14 +49,6 @@ export interface PublicNotice {
   fromMs?: number | undefined;
   untilMs?: number | undefined;
   models?: string[] | undefined;
-}
-
-export interface StoreSettings {
-  /** Keys that do not say `store` themselves may store. */
-  allKeys: boolean;
-  days: number;
-  /** How long the events of a background response are kept after its end. */
-  eventMinutes: number;
 }
 
 export interface AliasSettings {
@@ -69,10 +67,6 @@ export interface AlertSettings {
   /** Days before the end of a plan, and of a key, at which it is reported. */
   planDays: number;
   keyDays: number;
-}
-
-export interface PaymentSettings {
-  stripe: StripeSettings;
 }
 
 export interface StripeSettings {

@@ -4,6 +4,7 @@ import {
   amountNames,
   countNames,
   addFigures,
+  takeFigures,
   isNothing,
   noFigures,
   type DailyFigures,
@@ -62,14 +63,9 @@ export class DailyAudit {
 }
 
 function missingOf(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
-  const missing = addFigures(wanted, negative(found));
+  const missing = takeFigures(wanted, found);
   return isNothing(missing) ? undefined : missing;
 }
-
-const negative = ({ counts, amounts }: DailyFigures): DailyFigures => ({
-  counts: Object.fromEntries(countNames.map((name) => [name, -(counts[name] ?? 0)])),
-  amounts: Object.fromEntries(amountNames.map((name) => [name, -(amounts[name] ?? 0n)])),
-});
 
 /** One line: each figure that differs, as it is and as it should be. */
 export function differenceWords({ key, found, missing }: DailyDifference): string {

@@ -167,7 +167,7 @@ const isPicture = (url: string): boolean => beginnings.test(firstBytes(url, 64))
 /** The size of a picture in a data URL, from its header. */
 export function pictureSize(url: string): KnownSize {
   const bytes = firstBytes(url, encodedLengthMax);
-  const size = pngSize(bytes) ?? gifSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes);
+  const size = pngSize(bytes) ?? webpSize(bytes) ?? jpegSize(bytes);
   return size && size.width > 0 && size.height > 0 ? size : undefined;
 }
 
@@ -198,23 +198,6 @@ const pngSize = (bytes: string): KnownSize =>
   stands('\u0089PNG', bytes, 0) && stands('IHDR', bytes, 12)
     ? { width: high(bytes, 16, 4), height: high(bytes, 20, 4) }
     : undefined;
-
-/** A first frame beyond the screen makes the picture larger. */
-function gifSize(bytes: string): KnownSize {
-  if (!stands('GIF8', bytes, 0)) return undefined;
-  const table = low(bytes, 10, 1);
-  let at = 13 + (table & 0x80 ? 3 * 2 ** ((table & 7) + 1) : 0);
-  while (low(bytes, at, 1) === 0x21) {
-    at += 2;
-    while (low(bytes, at, 1) > 0) at += low(bytes, at, 1) + 1;
-    at += 1;
-  }
-  if (low(bytes, at, 1) !== 0x2c) return undefined;
-  return {
-    width: Math.max(low(bytes, 6, 2), low(bytes, at + 1, 2) + low(bytes, at + 5, 2)),
-    height: Math.max(low(bytes, 8, 2), low(bytes, at + 3, 2) + low(bytes, at + 7, 2)),
-  };
-}
 
 /** Lossy, lossless, extended. */
 function webpSize(bytes: string): KnownSize {

@@ -1,21 +1,16 @@
 /** What alerts need of an account's row: the balance to warn below, and whom to tell. */
 import * as z from 'zod/mini';
-import { parseYuan, type NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/price.ts';
 import { endpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow, isAccountOff } from './account-row.ts';
-import { optionMap, text, readRow, type RowReading } from './read-row.ts';
+import { optionMap, text, readRow, yuanThat, type RowReading } from './read-row.ts';
 import type { ValidationResult } from './read-table.ts';
 
-const wantedAmount = 'yuan: a number above 0, at most 9 decimals, below a trillion';
-const amountLimit = 10n ** 21n;
 const wantedMail = 'an e-mail address';
 
-const alertBelow = z.pipe(
-  z.pipe(
-    z.union([z.number(), z.string()], wantedAmount),
-    z.transform((written: number | string) => parseYuan(written)),
-  ),
-  z.bigint(wantedAmount).check(z.refine((amount) => amount > 0n && amount < amountLimit, wantedAmount)),
+const alertBelow = yuanThat(
+  'yuan: a number above 0, at most 9 decimals, below a trillion',
+  (amount) => amount > 0n,
 );
 
 /** Nothing that a mail header could read as a second address. */

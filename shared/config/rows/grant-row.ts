@@ -1,22 +1,9 @@
 import * as z from 'zod/mini';
-import { parseYuan } from '../../billing/price.ts';
-import { accountName, rowId } from './read-row.ts';
+import { accountName, rowId, yuanThat } from './read-row.ts';
 
-const wantedAmount =
-  'yuan: a number other than 0, at most 9 decimals, below a trillion (below 0: a correction)';
-const amountLimit = 10n ** 21n;
-
-/** An amount typed in yuan, converted exactly to nano-yuan. */
-const grantAmount = z.pipe(
-  z.pipe(
-    z.union([z.number(), z.string()], wantedAmount),
-    z.transform((written: number | string) => parseYuan(written)),
-  ),
-  z
-    .bigint(wantedAmount)
-    .check(
-      z.refine((amount) => amount !== 0n && amount < amountLimit && amount > -amountLimit, wantedAmount),
-    ),
+const grantAmount = yuanThat(
+  'yuan: a number other than 0, at most 9 decimals, below a trillion (below 0: a correction)',
+  (amount) => amount !== 0n,
 );
 
 /** A row of the table `grants`: a top-up. It is applied once; later changes of the row have no effect. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { explainIssues } from '../../wire/json.ts';
-import { decimalText } from '../../billing/price.ts';
+import { decimalText, parseYuan, type NanoYuan } from '../../billing/price.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 
 /** A row that is used, with a warning if there is one; or the reason why it is not used. */
@@ -128,6 +128,20 @@ const durationUpTo = (unit: string) => (most: number) =>
   numberThat(`a number of ${unit}, more than 0 and at most ${most}`, (value) => value > 0 && value <= most);
 export const secondsUpTo = durationUpTo('seconds');
 export const daysUpTo = durationUpTo('days');
+
+const yuanLimit = 10n ** 21n;
+
+/** An amount typed in yuan, converted exactly to nano-yuan, of less than a trillion. */
+export const yuanThat = (wanted: string, accepts: (amount: NanoYuan) => boolean) =>
+  z.pipe(
+    z.pipe(
+      z.union([z.number(), z.string()], wanted),
+      z.transform((written: number | string) => parseYuan(written)),
+    ),
+    z
+      .bigint(wanted)
+      .check(z.refine((value) => accepts(value) && value < yuanLimit && value > -yuanLimit, wanted)),
+  );
 
 const wantedFlag = 'true or false';
 const toFlag = z.transform((value: boolean | string) => String(value).trim().toLowerCase() === 'true');

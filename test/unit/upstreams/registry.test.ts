@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -7,13 +7,6 @@ import { channelSetups } from '../../../shared/upstreams/types/channel-types.ts'
 
 const root = path.join(import.meta.dirname, '..', '..', '..');
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
-const product = ['shared', 'functions', 'infra'].flatMap((folder) =>
-  readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => path.join(folder, file)),
-);
-const typesFolder = 'shared/upstreams/types';
-const dialectsFolder = 'shared/upstreams/dialects';
 
 interface Setup {
   attributes: object;
@@ -32,14 +25,6 @@ function declaredDifferently(setups: Record<string, Setup>): string[] {
 }
 
 describe('a channel type', () => {
-  it('is one file in the folder of types, and in the registry', () => {
-    const files = product.filter((file) => path.dirname(file) === typesFolder);
-    const names = files.map((file) => path.basename(file, '.ts'));
-    expect(names.filter((name) => !name.startsWith('channel-')).toSorted()).toEqual(
-      channelTypeNames.toSorted(),
-    );
-  });
-
   it('has its line and its section in docs/channels.md, and its name in docs/tables.md', () => {
     const [channels, tables] = ['docs/channels.md', 'docs/tables.md'].map(read);
     for (const name of channelTypeNames) {
@@ -50,20 +35,5 @@ describe('a channel type', () => {
 
   it('declares an attribute of several types as the others do', () => {
     expect(declaredDifferently(channelSetups)).toEqual([]);
-  });
-});
-
-describe('a dialect', () => {
-  const folders = readdirSync(path.join(root, dialectsFolder), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name);
-
-  it('is one folder, which the registry alone imports', () => {
-    const registry = read(`${dialectsFolder}/dialects.ts`);
-    for (const name of folders) {
-      expect(registry).toContain(`./${name}/`);
-      const outside = product.filter((file) => !file.startsWith(dialectsFolder));
-      expect(outside.filter((file) => read(file).includes(`/dialects/${name}/`))).toEqual([]);
-    }
   });
 });
