@@ -78,7 +78,7 @@ export function splitWrite(
 interface SharedPart {
   item: QuotaItem | undefined;
   limits: ReadonlyMap<string, number | null>;
-  share(whole: number): number;
+  share: (whole: number) => number;
 }
 
 /** Counts are moved relatively, so calls that are counted meanwhile stay counted. */
@@ -151,7 +151,7 @@ export function joinWrite(images: readonly QuotaItem[]): PartsWrite | undefined 
   const received = new Map([...given.plan].map(([key, calls]) => [key, { calls, countedMax: Infinity }]));
   const changes = others.map((item): PartChange => {
     const calls = [...item.plan].map(([key, count]) => [key, { calls: -count, countedMax: count }] as const);
-    return { ...changeOf(item, -item.available, new Map(calls)), settledBefore: item.settled };
+    return Object.assign(changeOf(item, -item.available, new Map(calls)), { settledBefore: item.settled });
   });
   changes.unshift({ ...changeOf(first, given.available, received), minute });
   return { account: first.account, parts: 1, made: first.made, changes };

@@ -46,16 +46,18 @@ export function needOn(need: ReserveNeed, at: PartPosition): ReserveNeed {
   const share = usesPart(need, at) ? shareOf(maxConcurrency ?? 0, count, (part - first + parts) % parts) : 0;
   return {
     ...need,
-    slots: slots.map((slot) => ({
-      ...slot,
-      limit: slot.limit === null ? null : shareOf(slot.limit, parts, part),
-    })),
+    slots: slots.map((slot) => slotOn(slot, at)),
     maxConcurrency: maxConcurrency === undefined ? undefined : share,
     accountConcurrency: shareHere(accountConcurrency),
     accountRpm: shareHere(accountRpm),
     accountTpm: shareHere(accountTpm),
   };
 }
+
+const slotOn = (slot: PlanSlot, { parts, part }: PartPosition): PlanSlot => ({
+  ...slot,
+  limit: slot.limit === null ? null : shareOf(slot.limit, parts, part),
+});
 
 /**
  * The part of a first try, one of those that the key uses; for a small plan slot, one with a share in it.
