@@ -1,12 +1,8 @@
-import {
-  type OutgoingHttpHeaders,
-  type ServerResponse,
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-} from 'node:http';
+import { type ServerResponse, createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { StartError } from './host/messages.ts';
-import type { UrlReply, FunctionUrl } from './lambda/function-url.ts';
+import type { OriginAnswer, FunctionUrl } from './lambda/function-url.ts';
 import { closeServer, listenOnLoopback } from './host/loopback.ts';
 import { patternExpression } from '../stack/constructs/function-descriptions.ts';
 
@@ -87,9 +83,6 @@ function readOrigin(properties: OriginProperties): Origin {
   };
 }
 
-// Emulates how CloudFront sends an answer, including its time-outs: 504 before the first byte, a cut
-// connection later.
-
 /** Time limits of CloudFront for an origin. */
 export interface OriginTimeouts {
   /** Longest pause before the first byte and between bytes. */
@@ -103,91 +96,41 @@ const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</titl
 for too long.</p></body></html>
 `;
 
-/** The answer to the viewer. Drops all writes after the viewer has disconnected or CloudFront timed out. */
-class ViewerReply implements UrlReply {
-  readonly #response: ServerResponse;
-  readonly #timeouts: OriginTimeouts;
-  #silence: NodeJS.Timeout | undefined;
-  #completion: NodeJS.Timeout | undefined;
-  #ended = false;
-
-  constructor(response: ServerResponse, timeouts: OriginTimeouts) {
-    this.#response = response;
-    this.#timeouts = timeouts;
-    response.on('error', () => {});
-    response.once('close', () => this.#finish());
-  }
-
-  /** True when the viewer no longer reads. */
-  get gone(): boolean {
-    return this.#ended || this.#response.destroyed;
-  }
-
-  get begun(): boolean {
-    return this.#response.headersSent;
-  }
-
-  startWaiting(): void {
-    if (this.gone) return;
-    this.#watchSilence();
-    const { completionTimeoutMs } = this.#timeouts;
-    if (completionTimeoutMs !== undefined)
-      this.#completion = setTimeout(() => this.#timeOut(), completionTimeoutMs);
-  }
-
-  begin(status: number, headers: OutgoingHttpHeaders): void {
-    if (this.gone || this.begun) return;
-    this.#response.writeHead(status, headers);
-    this.#response.flushHeaders();
-    this.#watchSilence();
-  }
-
-  write(bytes: Uint8Array): boolean {
-    if (this.gone || bytes.length === 0) return true;
-    const room = this.#response.write(bytes);
+/** Sends an answer as CloudFront does, with its time-outs: 504 before the first byte, a cut connection later. */
+async function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { answering, timeouts }: { answering: Promise<OriginAnswer>; timeouts: OriginTimeouts },
+): Promise<void> {
+  const { readTimeoutMs, completionTimeoutMs } = timeouts;
+  let silence: NodeJS.Timeout | undefined;
+  let completion: NodeJS.Timeout | undefined;
+  const timeOut = (): void => {
+    if (response.headersSent) return void response.destroy();
+    response.writeHead(504, { 'content-type': 'text/html', 'x-cache': 'Error from cloudfront' });
+    response.end(timeoutPage);
+  };
+  const watch = (): void => {
+    clearTimeout(silence);
     // While the viewer is slow, a pause does not count against the origin.
-    if (room) this.#watchSilence();
-    else clearTimeout(this.#silence);
-    return room;
-  }
-
-  whenWritable(callback: () => void): void {
-    if (this.gone) return callback();
-    const once = () => {
-      this.#response.off('drain', once).off('close', once);
-      if (!this.gone) this.#watchSilence();
-      callback();
-    };
-    this.#response.on('drain', once).on('close', once);
-  }
-
-  end(bytes?: Uint8Array): void {
-    if (this.gone) return;
-    this.#finish();
-    this.#response.end(bytes);
-  }
-
-  abort(): void {
-    this.#finish();
-    this.#response.destroy();
-  }
-
-  #watchSilence(): void {
-    clearTimeout(this.#silence);
-    this.#silence = setTimeout(() => this.#timeOut(), this.#timeouts.readTimeoutMs);
-  }
-
-  #timeOut(): void {
-    if (this.begun) return this.abort();
-    this.#response.writeHead(504, { 'content-type': 'text/html', 'x-cache': 'Error from cloudfront' });
-    this.end(Buffer.from(timeoutPage));
-  }
-
-  #finish(): void {
-    this.#ended = true;
-    clearTimeout(this.#silence);
-    clearTimeout(this.#completion);
-  }
+    silence = setTimeout(() => (response.writableNeedDrain ? watch() : timeOut()), readTimeoutMs);
+  };
+  request.once('end', () => {
+    if (response.destroyed) return;
+    watch();
+    if (completionTimeoutMs !== undefined) completion = setTimeout(timeOut, completionTimeoutMs);
+  });
+  response.on('error', () => {}).once('close', () => [silence, completion].forEach(clearTimeout));
+  const { status, headers, body } = await answering;
+  const isGone = response.headersSent || response.destroyed;
+  if (body instanceof Readable) {
+    if (isGone) return void body.destroy();
+    response.writeHead(status, headers).flushHeaders();
+    body.on('data', watch);
+    watch();
+    // A body that breaks off cuts the connection; a viewer that leaves destroys the body.
+    await pipeline(body, response).catch(() => {});
+  } else if (!isGone) response.writeHead(status, headers).end(body);
 }
 
 // Hop-by-hop headers, which apply only to the viewer's connection.
@@ -251,11 +194,9 @@ const serveBy =
     if (behaviour === undefined || url === undefined) return refuse(503, 'The stack is starting.\n');
     if (!behaviour.methods.has(request.method ?? 'GET')) return refuse(403, methodPage);
     const { origin } = behaviour;
-    url(request, {
-      target: origin.pathPrefix + target,
-      headers: originHeaders(request, origin),
-      reply: new ViewerReply(response, origin.timeouts),
-    });
+    const headers = originHeaders(request, origin);
+    const answering = url(request, { target: origin.pathPrefix + target, headers });
+    void send(request, response, { answering, timeouts: origin.timeouts });
   };
 
 /** The headers for the origin. Like the edge function, moves the viewer's host to `x-forwarded-host`. */

@@ -200,17 +200,14 @@ export async function startLogsApi(
         return undefined;
     }
   };
-  const server = serverForPrograms((request, response) => {
+  const server = serverForPrograms(async (request, response) => {
     const { authorization = '', 'x-amz-target': target } = request.headers;
-    void json(request)
-      .then((asked) => answer(String(target).replace('Logs_20140328.', ''), asked as Asked))
-      .catch(() => undefined)
-      .then((found) => {
-        const body = authorization.startsWith('AWS4-HMAC-SHA256 ') ? found : undefined;
-        response
-          .writeHead(body ? 200 : 400, { 'content-type': 'application/x-amz-json-1.1' })
-          .end(JSON.stringify(body ?? { __type: 'InvalidParameterException' }));
-      });
+    const asked = (await json(request)) as Asked;
+    const isSigned = authorization.startsWith('AWS4-HMAC-SHA256 ');
+    const body = isSigned ? answer(String(target).replace('Logs_20140328.', ''), asked) : undefined;
+    response
+      .writeHead(body ? 200 : 400, { 'content-type': 'application/x-amz-json-1.1' })
+      .end(JSON.stringify(body ?? { __type: 'InvalidParameterException' }));
   });
   const port = await listenOnLoopback(server, 0);
   return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };

@@ -6,7 +6,7 @@ import { request as sendRequest, type IncomingMessage } from 'node:http';
 import { logLines, type StackLog, StartError } from './host/messages.ts';
 import { localRegion } from './host/local-options.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
-import type { FunctionUrl, UrlReply } from './lambda/function-url.ts';
+import type { FunctionUrl } from './lambda/function-url.ts';
 
 const entry = path.resolve(import.meta.dirname, '../../dist/server/index.mjs');
 /** The same heap as in the example of docs/server.md. */
@@ -84,42 +84,31 @@ function serverEnvironment(
   };
 }
 
-// Sends a request of the distribution to the server process, as to a Function URL.
-
-/** @param port of the process, as it is when a request comes */
-export const serverUrl =
-  (port: () => Promise<number>): FunctionUrl =>
-  (request, { target, headers, reply }) => {
-    const { method = 'GET', socket } = request;
-    const unavailable = (): void => {
-      if (reply.begun) return reply.abort();
-      reply.begin(502, { 'content-type': 'text/html' });
-      reply.end(Buffer.from('The server did not answer.\n'));
-    };
-    const send = (to: number): void => {
-      const sent = sendRequest({ host: '127.0.0.1', port: to, method, path: target, headers });
-      const leave = (): void => void sent.destroy();
-      socket.once('close', leave);
-      sent.once('close', () => socket.off('close', leave));
-      sent.once('response', (answer) => passOn(answer, reply)).on('error', unavailable);
-      request.once('end', () => reply.startWaiting());
-      request.pipe(sent);
-    };
-    port().then(send, unavailable);
-  };
-
 /** The headers of its connection stay here. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
-function passOn(answer: IncomingMessage, reply: UrlReply): void {
-  const kept = Object.entries(answer.headers).filter(([name]) => !ofConnection.has(name));
-  reply.begin(answer.statusCode ?? 502, Object.fromEntries(kept));
-  answer.on('data', (bytes: Buffer) => {
-    if (reply.write(bytes)) return;
-    answer.pause();
-    reply.whenWritable(() => answer.resume());
-  });
-  answer.once('end', () => reply.end());
-  // The server broke the answer off, or its process ended.
-  answer.on('error', () => reply.abort());
-}
+/**
+ * Sends a request of the distribution to the server process, as to a Function URL.
+ * @param port of the process, as it is when a request comes
+ */
+export const serverUrl =
+  (port: () => Promise<number>): FunctionUrl =>
+  async (request, { target, headers }) => {
+    const { method = 'GET', socket } = request;
+    try {
+      const sent = sendRequest({ host: '127.0.0.1', port: await port(), method, path: target, headers });
+      const leave = (): void => void sent.destroy();
+      socket.once('close', leave);
+      sent.on('error', () => {}).once('close', () => socket.off('close', leave));
+      request.pipe(sent);
+      const [body] = (await once(sent, 'response')) as [IncomingMessage];
+      const kept = Object.entries(body.headers).filter(([name]) => !ofConnection.has(name));
+      return { status: body.statusCode ?? 502, headers: Object.fromEntries(kept), body };
+    } catch {
+      return {
+        status: 502,
+        headers: { 'content-type': 'text/html' },
+        body: 'The server did not answer.\n',
+      };
+    }
+  };

@@ -43,7 +43,7 @@ async function measureStart(folder: string): Promise<StartCost> {
         resolve({ clockMs, processorMs: processorMilliseconds(processIn(output)) });
       },
       dead: (_, error) =>
-        reject(new Error(`${folder} does not load: ${error?.errorMessage}\n${output.join('\n')}`)),
+        reject(new Error(`${folder} does not load: ${error?.message}\n${output.join('\n')}`)),
     },
     log: (line) => output.push(line),
   });

@@ -3,7 +3,6 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
-import type { FunctionError } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { splitPrelude, type UrlResponseHead } from '../../infra/local/lambda/function-url.ts';
 import { documentClient } from '../support/sdk-tables.ts';
@@ -105,14 +104,10 @@ export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> 
   };
 }
 
-function invokeStreaming(target: LocalFunction, event: object): Promise<FunctionAnswer> {
-  return new Promise((resolve, reject) => {
-    target.invoke(event, {
-      failed: (error: FunctionError) => reject(new Error(`${error.errorType}: ${error.errorMessage}`)),
-      buffered: () => reject(new Error('a streaming function answered in one piece')),
-      streaming: (body) => void readHead(body).then(resolve, reject),
-    });
-  });
+async function invokeStreaming(target: LocalFunction, event: object): Promise<FunctionAnswer> {
+  const answered = await target.invoke(event);
+  if ('payload' in answered) throw new Error('a streaming function answered in one piece');
+  return readHead(answered.body);
 }
 
 async function readHead(body: IncomingMessage): Promise<FunctionAnswer> {

@@ -1,6 +1,7 @@
 /** An alias with two versions, as Lambda calls them: each call goes to one, by weight; Lambda counts calls and errors. */
 import { randomUUID } from 'node:crypto';
-import type { FunctionSettings, Responder } from '../../infra/local/lambda/environment.ts';
+import type { IncomingMessage } from 'node:http';
+import type { Answered, FunctionSettings } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import type { StackLog } from '../../infra/local/host/messages.ts';
 
@@ -43,18 +44,22 @@ export class WeightedFunction extends LocalFunction {
   }
 
   /** Not by chance: a share of a tenth is each tenth call. */
-  override invoke(event: unknown, responder: Responder, id: string = randomUUID()): void {
+  override async invoke(event: unknown, id: string = randomUUID()): Promise<Answered> {
     this.#due += this.weight;
     const isCandidate = this.#due >= 1 - 1e-9;
     if (isCandidate) this.#due -= 1;
     const target = isCandidate ? this.#candidate : this.#current;
     const { version = '' } = target.settings;
     this.#count('Invocations', version);
-    target.invoke(
-      event,
-      counting(responder, () => this.#count('Errors', version)),
-      id,
-    );
+    const failed = (): void => this.#count('Errors', version);
+    try {
+      const answered = await target.invoke(event, id);
+      if ('body' in answered) countingErrors(answered.body, failed);
+      return answered;
+    } catch (error) {
+      failed();
+      throw error;
+    }
   }
 
   override async close(): Promise<void> {
@@ -63,22 +68,9 @@ export class WeightedFunction extends LocalFunction {
 }
 
 /** An error is an invocation that the function or its process failed, also after the answer began. */
-const counting = (responder: Responder, error: () => void): Responder => ({
-  failed(problem) {
-    error();
-    responder.failed(problem);
-  },
-  buffered: (payload) => responder.buffered(payload),
-  streaming(body, contentType, over) {
-    let failed = false;
-    const once = (): void => {
-      if (!failed) error();
-      failed = true;
-    };
-    body.once('error', once);
-    body.once('end', () => {
-      if (body.trailers['lambda-runtime-function-error-type'] !== undefined) once();
-    });
-    responder.streaming(body, contentType, over);
-  },
-});
+function countingErrors(body: IncomingMessage, failed: () => void): void {
+  body.once('error', failed);
+  body.once('end', () => {
+    if (body.trailers['lambda-runtime-function-error-type'] !== undefined) failed();
+  });
+}

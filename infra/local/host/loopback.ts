@@ -8,7 +8,6 @@ import {
   createServer,
   request as sendRequest,
   type IncomingMessage,
-  type RequestListener,
   type Server,
   type ServerResponse,
   type Server as HttpServer,
@@ -30,12 +29,40 @@ function isForPrograms({ headers: { origin, host = '', ...others } }: IncomingMe
   return origin === undefined && others['sec-fetch-site'] === undefined && ownName.test(host);
 }
 
-export const serverForPrograms = (answer: RequestListener): Server =>
-  createServer((request, response) => {
-    if (isForPrograms(request)) return answer(request, response);
-    request.resume();
-    response.writeHead(403, { 'content-type': 'application/x-amz-json-1.0' }).end(refusal);
+/** @param answer where it fails, the connection is broken */
+export const serverForPrograms = (
+  answer: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>,
+): Server =>
+  createServer(async (request, response) => {
+    if (!isForPrograms(request)) {
+      request.resume();
+      response.writeHead(403, { 'content-type': 'application/x-amz-json-1.0' }).end(refusal);
+      return;
+    }
+    try {
+      await answer(request, response);
+    } catch {
+      response.destroy();
+    }
   });
+
+/**
+ * The whole body, or undefined as soon as it is too large; the rest is then dropped. Stays open when the client leaves before
+ * its end.
+ */
+export function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer | undefined> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  request.on('error', () => {});
+  return new Promise((resolve) => {
+    request.on('data', (bytes: Buffer) => {
+      size += bytes.length;
+      if (size <= bytesMax) pieces.push(bytes);
+      else resolve(undefined);
+    });
+    request.once('end', () => resolve(Buffer.concat(pieces)));
+  });
+}
 
 export interface TablesPort {
   /** Resolves with the port; rejects when it is in use. */

@@ -41,7 +41,6 @@ export class LambdaEnvironment {
   #process: ChildProcess | undefined;
   #waiting: ServerResponse | undefined;
   #invocation: Invocation | undefined;
-  #answered = false;
   /** Aborts when the function can write nothing more to its streamed answer. */
   #streamOver: AbortController | undefined;
   /** Time at which the last byte of the answer was sent; undefined before. */
@@ -55,9 +54,7 @@ export class LambdaEnvironment {
   constructor(parts: EnvironmentParts) {
     this.label = `${parts.settings.name}#${parts.serial}`;
     this.#parts = parts;
-    this.#server = serverForPrograms((request, response) => {
-      this.#route(request, response).catch(() => response.destroy());
-    });
+    this.#server = serverForPrograms((request, response) => this.#route(request, response));
     // An invocation and an idle environment may both send nothing for minutes.
     this.#server.requestTimeout = 0;
     this.#server.headersTimeout = 0;
@@ -75,7 +72,6 @@ export class LambdaEnvironment {
   run(invocation: Invocation): void {
     const { timeoutMs, arn } = this.#parts.settings;
     this.#invocation = invocation;
-    this.#answered = false;
     this.#completeAt = undefined;
     this.state = 'busy';
     this.#timer = setTimeout(() => this.#timedOut('Task', timeoutMs), timeoutMs);
@@ -93,7 +89,7 @@ export class LambdaEnvironment {
   async kill(): Promise<void> {
     this.#killed = true;
     this.#process?.kill('SIGKILL');
-    if (this.#process === undefined) this.#die({ errorType: 'Runtime.ExitError', errorMessage: 'closed' });
+    if (this.#process === undefined) this.#die('closed');
     await this.#ended.promise;
     this.#server.closeAllConnections();
   }
@@ -116,10 +112,10 @@ export class LambdaEnvironment {
     for (const stream of [child.stdout, child.stderr])
       logLines(stream, (line) => log(`[${settings.name}] ${line}`));
     child.stdin.on('error', () => {});
-    child.on('error', (error) => this.#die({ errorType: 'Runtime.ExitError', errorMessage: error.message }));
+    child.on('error', (error) => this.#die(error.message));
     child.on('exit', (code, signal) => {
       if (!this.#killed) log(`environment ${this.label} pid ${child.pid} ended (${signal ?? code})`);
-      this.#die({ errorType: 'Runtime.ExitError', errorMessage: `Runtime exited (${signal ?? code})` });
+      this.#die(`Runtime exited (${signal ?? code})`);
     });
   }
 
@@ -134,7 +130,8 @@ export class LambdaEnvironment {
       return answer(response, 202, accepted);
     }
     const [, id = '', outcome] = /^invocation\/([^/]+)\/(response|error)$/.exec(path) ?? [];
-    if (outcome === undefined || this.#invocation?.id !== decodeURIComponent(id) || this.#answered) {
+    const invocation = this.#invocation;
+    if (outcome === undefined || invocation?.id !== decodeURIComponent(id)) {
       request.resume();
       return answer(response, 400, '{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}');
     }
@@ -144,11 +141,11 @@ export class LambdaEnvironment {
       finished(request, () => this.#answerEnded());
       this.#streamOver = new AbortController();
       const contentType = headers['content-type'] ?? 'application/octet-stream';
-      return this.#take()?.streaming(request, contentType, this.#streamOver.signal);
+      return invocation.resolve({ body: request, contentType, over: this.#streamOver.signal });
     }
-    const body = await buffer(request);
-    if (outcome === 'error') this.#take()?.failed(parseError(body));
-    else this.#take()?.buffered(body);
+    const payload = await buffer(request);
+    if (outcome === 'error') invocation.reject(parseError(payload));
+    else invocation.resolve({ payload });
     this.#answerEnded();
     answer(response, 202, accepted);
   }
@@ -170,30 +167,25 @@ export class LambdaEnvironment {
     if (this.#waiting !== undefined) this.#becomeIdle(this.#waiting);
   }
 
-  #take(): Invocation['responder'] | undefined {
-    if (this.#answered) return undefined;
-    this.#answered = true;
-    return this.#invocation?.responder;
-  }
-
   #timedOut(what: 'Task' | 'Init', timeoutMs: number): void {
     const seconds = (timeoutMs / 1000).toFixed(2);
     const message = `${this.#invocation?.id ?? ''} ${what} timed out after ${seconds} seconds`.trim();
     this.#parts.log(`[${this.#parts.settings.name}] ${message}`);
-    const error = { errorType: 'Sandbox.Timedout', errorMessage: message };
+    const error = new FunctionError('Sandbox.Timedout', message);
     if (this.#invocation === undefined) this.#initError = error;
-    else this.#take()?.failed(error);
+    else this.#invocation.reject(error);
     void this.kill();
   }
 
-  #die(error: FunctionError): void {
+  #die(message: string): void {
     if (this.state === 'dead') return;
+    const error = new FunctionError('Runtime.ExitError', message);
     this.state = 'dead';
     clearTimeout(this.#timer);
     // Open connections stay, so that bytes written before the process ended are still read.
     this.#server.close();
     this.#streamOver?.abort();
-    if (this.#invocation !== undefined) this.#take()?.failed(error);
+    this.#invocation?.reject(error);
     this.#parts.events.dead(this, this.#everIdle ? undefined : (this.#initError ?? error));
     this.#ended.resolve();
   }
@@ -208,10 +200,10 @@ function answer(response: ServerResponse, status: number, json: string): void {
 
 function parseError(body: Buffer): FunctionError {
   try {
-    const parsed = JSON.parse(body.toString()) as Partial<FunctionError>;
-    return { errorType: parsed.errorType ?? 'Error', errorMessage: parsed.errorMessage ?? '' };
+    const { errorType, errorMessage } = JSON.parse(body.toString()) as Record<string, string | undefined>;
+    return new FunctionError(errorType ?? 'Error', errorMessage ?? '');
   } catch {
-    return { errorType: 'Error', errorMessage: body.toString() };
+    return new FunctionError('Error', body.toString());
   }
 }
 
@@ -245,31 +237,35 @@ function runtimeEnvironment(
   };
 }
 
-/** The error of a failed invocation, in Lambda's format. */
-export interface FunctionError {
-  errorType: string;
-  errorMessage: string;
+/** The error of a failed invocation. */
+export class FunctionError extends Error {
+  readonly errorType: string;
+
+  constructor(errorType: string, message: string) {
+    super(message);
+    this.errorType = errorType;
+  }
 }
 
-/** Receives the outcome of one invocation: exactly one method is called, once. */
-export interface Responder {
-  /** The function failed before it answered. */
-  failed(error: FunctionError): void;
-  /** The function returned a whole answer: JSON. */
-  buffered(payload: Buffer): void;
-  /**
-   * A streamed answer started. The body ends, or emits an error when the function or the end of its process breaks the
-   * connection. Trailers describe a failure after the start. The function waits while the body is not read, until `over`
-   * aborts: then nothing more is written, and what is left must be read at once.
-   */
-  streaming(body: IncomingMessage, contentType: string, over: AbortSignal): void;
+/**
+ * A streamed answer that has begun. The body ends, or emits an error when the function or the end of its process breaks the
+ * connection. Trailers describe a failure after the start. The function waits while the body is not read, until `over`
+ * aborts: then nothing more is written, and what is left must be read at once.
+ */
+export interface StreamedAnswer {
+  body: IncomingMessage;
+  contentType: string;
+  over: AbortSignal;
 }
 
-export interface Invocation {
+/** What a function answered: a whole answer, as JSON, or one that streams. */
+export type Answered = { payload: Buffer } | StreamedAnswer;
+
+/** Rejects with a FunctionError when the function failed before it answered. What comes after that counts no more. */
+export interface Invocation extends PromiseWithResolvers<Answered> {
   id: string;
   /** JSON text of the event. */
   event: string;
-  responder: Responder;
 }
 
 /** The settings of all environments of one function. */

@@ -1,6 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { FunctionError, Responder } from './environment.ts';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { readBody } from '../host/loopback.ts';
+import { FunctionError, type StreamedAnswer } from './environment.ts';
 import type { LocalFunction } from './local-function.ts';
 
 interface UrlRequest {
@@ -78,25 +81,59 @@ function commonLogTime(date: Date): string {
 
 const preludeType = 'application/vnd.awslambda.http-integration-response';
 const errorTypeTrailer = 'lambda-runtime-function-error-type';
-const bufferedBytesMax = 6 * 1024 * 1024;
-const streamedBytesMax = 200 * 1024 * 1024;
+/** Of a request, and of an answer that does not stream. */
+const wholeBytesMax = 6 * 1024 * 1024;
 
 export type InvokeMode = 'BUFFERED' | 'RESPONSE_STREAM';
 
-/** The answer that a Function URL writes. Writes after the viewer has disconnected do nothing. */
-export interface UrlReply {
-  /** True when status and headers are sent. */
-  readonly begun: boolean;
-  /** Called when the function has received the request; starts the time-outs. */
-  startWaiting(): void;
-  begin(status: number, headers: OutgoingHttpHeaders): void;
-  /** Returns false when the buffer is full: wait with `whenWritable`. */
-  write(bytes: Uint8Array): boolean;
-  /** Calls back once: when the buffer has room again, or when the viewer has disconnected. */
-  whenWritable(callback: () => void): void;
-  end(bytes?: Uint8Array): void;
-  /** Cuts the connection, so that the viewer detects an incomplete answer. */
-  abort(): void;
+/** What an origin answers. A body that emits an error was broken off; one that is destroyed is no longer wanted. */
+export interface OriginAnswer {
+  status: number;
+  headers: OutgoingHttpHeaders;
+  body: Readable | Buffer | string;
+}
+
+/** Answers a request whose body is not read yet; target (path and query) and headers are those for the origin. Never rejects. */
+export type FunctionUrl = (
+  request: IncomingMessage,
+  forOrigin: { target: string; headers: IncomingHttpHeaders },
+) => Promise<OriginAnswer>;
+
+/** Emulates a Function URL: invokes the function once the body of the request is complete. */
+export const functionUrl =
+  (called: LocalFunction, mode: InvokeMode, domain: string): FunctionUrl =>
+  async (request, { target, headers }) => {
+    const body = await readBody(request, wholeBytesMax);
+    if (!body) return failure(413, 'Request Too Long');
+    const requestId = randomUUID();
+    const { method = 'GET', socket } = request;
+    const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
+    const event = toUrlEvent({ method, target, headers, body, sourceIp, domain }, requestId);
+    const base = { 'x-amzn-requestid': requestId };
+    try {
+      const answered = await called.invoke(event, requestId);
+      const answer = 'payload' in answered ? wholeAnswer(answered.payload) : await begunAnswer(answered);
+      const isGathered = mode === 'BUFFERED' && answer.body instanceof Readable;
+      const whole = isGathered ? await buffer(answer.body as Readable) : answer.body;
+      return { ...answer, headers: { ...base, ...answer.headers }, body: whole };
+    } catch (error) {
+      const { errorType = 'Error' } = error as Partial<FunctionError>;
+      return failure(502, 'Internal Server Error', { ...base, 'x-amzn-errortype': errorType });
+    }
+  };
+
+const failure = (status: number, message: string, headers: OutgoingHttpHeaders = {}): OriginAnswer => ({
+  status,
+  headers: { ...headers, 'content-type': 'application/json' },
+  body: JSON.stringify({ message }),
+});
+
+function wholeAnswer(payload: Buffer): OriginAnswer {
+  if (payload.length > wholeBytesMax) throw new FunctionError('Function.ResponseSizeTooLarge', 'over 6 MB');
+  const result = readResult(payload);
+  const body = Buffer.from(result.body ?? '', result.isBase64Encoded === true ? 'base64' : 'utf8');
+  const { status, headers } = headOf(result, 'application/json');
+  return { status, headers: { ...headers, 'content-length': body.length }, body };
 }
 
 interface BufferedResult extends UrlResponseHead {
@@ -104,124 +141,61 @@ interface BufferedResult extends UrlResponseHead {
   isBase64Encoded?: boolean;
 }
 
-/** Converts a function's answer to the HTTP answer of its Function URL. */
-function respondTo(reply: UrlReply, mode: InvokeMode, requestId: string): Responder {
-  const base = { 'x-amzn-requestid': requestId };
-  const failed = (error: FunctionError): void => {
-    if (reply.begun) return reply.abort();
-    const headers = { ...base, 'content-type': 'application/json', 'x-amzn-errortype': error.errorType };
-    reply.begin(502, headers);
-    reply.end(Buffer.from('{"message":"Internal Server Error"}'));
-  };
-  const begin = (head: UrlResponseHead, contentType: string) =>
-    reply.begin(head.statusCode ?? 200, { ...base, ...responseHeaders(head, contentType) });
-
-  return {
-    failed,
-    buffered(payload) {
-      if (payload.length > bufferedBytesMax)
-        return failed({ errorType: 'Function.ResponseSizeTooLarge', errorMessage: 'over 6 MB' });
-      const result = readResult(payload);
-      const body = Buffer.from(result.body ?? '', result.isBase64Encoded === true ? 'base64' : 'utf8');
-      reply.begin(result.statusCode ?? 200, {
-        ...base,
-        ...responseHeaders(result, 'application/json'),
-        'content-length': body.length,
-      });
-      reply.end(body);
-    },
-    streaming(body, contentType, over) {
-      const sink = mode === 'BUFFERED' ? collect(reply) : reply;
-      // What was written before the end is bounded by the buffers between the function and here.
-      over.addEventListener('abort', () => body.resume());
-      relay(body, contentType === preludeType, {
-        begin: (head) => begin(head, contentType === preludeType ? 'application/octet-stream' : contentType),
-        write: (bytes) =>
-          sink.write(bytes) || over.aborted || (sink.whenWritable(() => body.resume()), false),
-        end: () => sink.end(),
-        failed,
-      });
-    },
-  };
-}
-
-interface StreamSink {
-  begin(head: UrlResponseHead): void;
-  write(bytes: Buffer): boolean;
-  end(): void;
-  failed(error: FunctionError): void;
-}
-
-/** Reads a streamed answer to its end, even without a viewer, so that the invocation does not block. */
-function relay(body: IncomingMessage, hasPrelude: boolean, sink: StreamSink): void {
-  let prelude: Buffer | undefined = hasPrelude ? Buffer.alloc(0) : undefined;
-  let begun = false;
-  let total = 0;
-  const begin = (head: UrlResponseHead) => {
-    begun = true;
-    sink.begin(head);
-  };
-  const write = (bytes: Buffer) => {
-    if (!begun) begin({});
-    total += bytes.length;
-    if (total > streamedBytesMax)
-      sink.failed({ errorType: 'Function.ResponseSizeTooLarge', errorMessage: '200 MB' });
-    else if (!sink.write(bytes)) body.pause();
-  };
-  body.on('data', (bytes: Buffer) => {
-    if (prelude === undefined) return write(bytes);
-    prelude = Buffer.concat([prelude, bytes]);
-    try {
-      const split = splitPrelude(prelude);
-      if (split === undefined) return;
-      prelude = undefined;
-      begin(split.head);
-      if (split.rest.length > 0) write(split.rest);
-    } catch {
-      prelude = undefined;
-      sink.failed({ errorType: 'Runtime.InvalidPrelude', errorMessage: 'the prelude is not JSON' });
-      body.removeAllListeners('data').resume();
-    }
-  });
-  body.once('end', () => {
-    const errorType = body.trailers[errorTypeTrailer];
-    if (errorType !== undefined) return sink.failed({ errorType, errorMessage: 'failed while streaming' });
-    if (prelude !== undefined)
-      return sink.failed({ errorType: 'Runtime.InvalidPrelude', errorMessage: 'cut short' });
-    if (!begun) begin({});
-    sink.end();
-  });
-  // The function broke the stream off, or its process ended.
-  body.once('error', () => sink.failed({ errorType: 'Runtime.ExitError', errorMessage: 'exited' }));
-}
-
-/** A BUFFERED URL sends a streamed answer when it is complete. */
-function collect(reply: UrlReply): Pick<UrlReply, 'write' | 'whenWritable' | 'end'> {
-  const pieces: Uint8Array[] = [];
-  return {
-    write: (bytes) => pieces.push(bytes) > 0,
-    whenWritable: (callback) => callback(),
-    end: () => reply.end(Buffer.concat(pieces)),
-  };
-}
-
 /** A result without a status code is used as the body. */
 function readResult(payload: Buffer): BufferedResult {
   const text = payload.toString();
-  try {
-    const value = JSON.parse(text) as unknown;
-    if (typeof value === 'object' && value !== null && 'statusCode' in value) return value as BufferedResult;
-    return { body: typeof value === 'string' ? value : text };
-  } catch {
-    return { body: text };
-  }
+  const value = JSON.parse(text) as unknown;
+  if (typeof value === 'object' && value !== null && 'statusCode' in value) return value as BufferedResult;
+  return { body: typeof value === 'string' ? value : text };
 }
 
-function responseHeaders(head: UrlResponseHead, contentType: string): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = { 'content-type': contentType };
-  for (const [name, value] of Object.entries(head.headers ?? {})) headers[name.toLowerCase()] = String(value);
-  if (head.cookies !== undefined && head.cookies.length > 0) headers['set-cookie'] = head.cookies;
-  return headers;
+/**
+ * Resolves with status and headers and what streams after them. Reads what the function writes to its end, even when nobody
+ * wants it, so that the invocation does not block.
+ */
+function begunAnswer({ body, contentType, over }: StreamedAnswer): Promise<OriginAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<OriginAnswer>();
+  let prelude: Buffer | undefined = contentType === preludeType ? Buffer.alloc(0) : undefined;
+  const type = prelude ? 'application/octet-stream' : contentType;
+  const rest = new Readable({
+    read: () => void body.resume(),
+    destroy(error, done) {
+      body.resume();
+      done(error);
+    },
+  });
+  const begin = (head: UrlResponseHead): void => resolve({ ...headOf(head, type), body: rest });
+  const fail = (errorType: string): void => {
+    const error = new FunctionError(errorType, 'failed while streaming');
+    reject(error);
+    rest.destroy(error);
+  };
+  const take = (bytes: Buffer): void => {
+    if (rest.destroyed) return;
+    if (prelude === undefined) begin({});
+    if (bytes.length > 0 && !rest.push(bytes) && !over.aborted) body.pause();
+  };
+  rest.on('error', () => {});
+  body.on('data', (bytes: Buffer) => {
+    if (prelude === undefined) return take(bytes);
+    prelude = Buffer.concat([prelude, bytes]);
+    const split = splitPrelude(prelude);
+    if (split === undefined) return;
+    prelude = undefined;
+    begin(split.head);
+    take(split.rest);
+  });
+  body.once('end', () => {
+    const errorType = body.trailers[errorTypeTrailer] ?? (prelude && 'Runtime.InvalidPrelude');
+    if (errorType !== undefined) return fail(errorType);
+    take(Buffer.alloc(0));
+    rest.push(null);
+  });
+  // The function broke the stream off, or its process ended.
+  body.once('error', () => fail('Runtime.ExitError'));
+  // What was written before the end is bounded by the buffers between the function and here.
+  over.addEventListener('abort', () => body.resume());
+  return promise;
 }
 
 /**
@@ -233,61 +207,19 @@ export interface UrlResponseHead {
   cookies?: string[];
 }
 
+function headOf(head: UrlResponseHead, contentType: string): Omit<OriginAnswer, 'body'> {
+  const headers: OutgoingHttpHeaders = { 'content-type': contentType };
+  for (const [name, value] of Object.entries(head.headers ?? {})) headers[name.toLowerCase()] = String(value);
+  if (head.cookies !== undefined && head.cookies.length > 0) headers['set-cookie'] = head.cookies;
+  return { status: head.statusCode ?? 200, headers };
+}
+
 const delimiter = Buffer.alloc(8);
 
-/** Returns undefined until the delimiter has arrived. Throws SyntaxError when the prelude is not JSON. */
+/** Returns undefined until the delimiter has arrived. */
 export function splitPrelude(bytes: Buffer): { head: UrlResponseHead; rest: Buffer } | undefined {
   const end = bytes.indexOf(delimiter);
   if (end < 0) return undefined;
   const head = JSON.parse(bytes.subarray(0, end).toString()) as UrlResponseHead;
   return { head, rest: bytes.subarray(end + delimiter.length) };
-}
-
-const requestBytesMax = 6 * 1024 * 1024;
-
-/** The origin's view of a request. The body is read from the viewer's request. */
-interface OriginRequest {
-  /** Path and query. */
-  target: string;
-  headers: IncomingHttpHeaders;
-  reply: UrlReply;
-}
-
-/** Answers a request by invoking a function once the body of the request is complete. */
-export type FunctionUrl = (request: IncomingMessage, origin: OriginRequest) => void;
-
-/** Emulates a Function URL. It rejects only bodies that are too large, as Lambda does. */
-export const functionUrl =
-  (target: LocalFunction, mode: InvokeMode, domain: string): FunctionUrl =>
-  (request, { target: pathAndQuery, headers, reply }) =>
-    readBody(request, (body) => {
-      if (body === undefined) {
-        reply.begin(413, { 'content-type': 'application/json' });
-        return reply.end(Buffer.from('{"message":"Request Too Long"}'));
-      }
-      const requestId = randomUUID();
-      const { method = 'GET', socket } = request;
-      const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
-      const received = { method, target: pathAndQuery, headers, body, sourceIp, domain };
-      reply.startWaiting();
-      target.invoke(toUrlEvent(received, requestId), respondTo(reply, mode, requestId), requestId);
-    });
-
-/**
- * Calls back once: with the whole body, or with undefined as soon as it is too large. Does not call back when
- * the viewer disconnects.
- */
-function readBody(request: IncomingMessage, done: (body: Buffer | undefined) => void): void {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  const take = (bytes: Buffer) => {
-    size += bytes.length;
-    pieces.push(bytes);
-    if (size <= requestBytesMax) return;
-    request.off('data', take).off('end', end).resume();
-    done(undefined);
-  };
-  const end = () => done(Buffer.concat(pieces));
-  request.on('data', take).once('end', end);
-  request.on('error', () => {});
 }

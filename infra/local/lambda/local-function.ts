@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { StackLog } from '../host/messages.ts';
 import {
+  FunctionError,
   LambdaEnvironment,
   finishingMs,
+  type Answered,
   type EnvironmentEvents,
-  type FunctionError,
   type FunctionSettings,
   type Invocation,
-  type Responder,
 } from './environment.ts';
-import { closeServer, listenOnLoopback, serverForPrograms } from '../host/loopback.ts';
+import { closeServer, listenOnLoopback, readBody, serverForPrograms } from '../host/loopback.ts';
 
 /** One Lambda function: its environments, started on demand up to a maximum, and its queue of invocations. */
 export class LocalFunction {
@@ -26,38 +26,30 @@ export class LocalFunction {
   }
 
   /** Runs the function with the event as soon as an environment is free. */
-  invoke(event: unknown, responder: Responder, id: string = randomUUID()): void {
-    if (this.#closed)
-      responder.failed({ errorType: 'ServiceException', errorMessage: 'the stack is closing' });
-    else this.#queue.push({ id, event: JSON.stringify(event), responder });
+  invoke(event: unknown, id: string = randomUUID()): Promise<Answered> {
+    const invocation = { ...Promise.withResolvers<Answered>(), id, event: JSON.stringify(event) };
+    if (this.#closed) invocation.reject(closing());
+    else this.#queue.push(invocation);
     this.#pump();
+    return invocation.promise;
   }
 
-  /**
-   * Invokes the function and resolves with the parsed answer. Rejects with an Error that has the fields of
-   * FunctionError.
-   */
-  call(event: unknown): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      const fail = (error: FunctionError) =>
-        reject(
-          Object.assign(new Error(`${this.settings.name}: ${error.errorType}: ${error.errorMessage}`), error),
-        );
-      this.invoke(event, {
-        failed: fail,
-        buffered: (payload) => resolve(JSON.parse(payload.toString())),
-        streaming: (body) => {
-          body.resume();
-          fail({ errorType: 'InvalidResponse', errorMessage: 'a streamed answer to an event' });
-        },
-      });
-    });
+  /** Invokes the function and resolves with the parsed answer. Its error has the function's name in its message. */
+  async call(event: unknown): Promise<unknown> {
+    try {
+      const answered = await this.invoke(event);
+      if ('payload' in answered) return JSON.parse(answered.payload.toString());
+      answered.body.resume();
+      throw new FunctionError('InvalidResponse', 'a streamed answer to an event');
+    } catch (error) {
+      const { errorType, message } = error as FunctionError;
+      throw new FunctionError(errorType, `${this.settings.name}: ${errorType}: ${message}`);
+    }
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { responder } of this.#queue.splice(0))
-      responder.failed({ errorType: 'ServiceException', errorMessage: 'the stack is closing' });
+    for (const { reject } of this.#queue.splice(0)) reject(closing());
     await Promise.all([...this.#environments].map((environment) => environment.kill()));
   }
 
@@ -87,7 +79,7 @@ export class LocalFunction {
       dead: (dead, initError) => {
         this.#environments.delete(dead);
         // As on AWS, each failed attempt to load the code fails one request.
-        if (initError !== undefined) this.#queue.shift()?.responder.failed(initError);
+        if (initError !== undefined) this.#queue.shift()?.reject(initError);
         this.#pump();
       },
     };
@@ -96,6 +88,8 @@ export class LocalFunction {
     );
   }
 }
+
+const closing = (): FunctionError => new FunctionError('ServiceException', 'the stack is closing');
 
 // Emulates Lambda's Invoke for events: an event is taken at once, and its function runs without its sender.
 
@@ -112,34 +106,23 @@ interface InvokeApi {
 
 export async function startInvokeApi(log: StackLog): Promise<InvokeApi> {
   let functions: ReadonlyMap<string, LocalFunction> = new Map();
-  const server = serverForPrograms((request, response) => {
+  const server = serverForPrograms(async (request, response) => {
     const refuse = (status: number, type: string): void =>
       void response
         .writeHead(status, { 'content-type': 'application/json', 'x-amzn-errortype': type })
         .end(JSON.stringify({ Type: 'User', Message: type }));
-    const pieces: Buffer[] = [];
-    request.on('data', (piece: Buffer) => void pieces.push(piece));
-    request.on('error', () => {});
-    request.once('end', () => {
-      const name = pathPattern.exec(request.url ?? '')?.[1];
-      const target = functions.get(decodeURIComponent(name ?? ''));
-      const body = Buffer.concat(pieces);
-      if (name === undefined || request.method !== 'POST') return refuse(404, 'UnknownOperationException');
-      if (!target) return refuse(404, 'ResourceNotFoundException');
-      if (request.headers['x-amz-invocation-type'] !== 'Event')
-        return refuse(400, 'InvalidParameterValueException');
-      if (!request.headers.authorization?.startsWith('AWS4-HMAC-SHA256 '))
-        return refuse(403, 'MissingAuthenticationTokenException');
-      if (body.length > eventBytesMax) return refuse(413, 'RequestTooLargeException');
-      let event: unknown;
-      try {
-        event = JSON.parse(body.toString());
-      } catch {
-        return refuse(400, 'InvalidRequestContentException');
-      }
-      target.call(event).catch((error: unknown) => log(`event lost: ${String(error)}`));
-      response.writeHead(202).end();
-    });
+    const body = await readBody(request, eventBytesMax);
+    const name = pathPattern.exec(request.url ?? '')?.[1];
+    const target = functions.get(decodeURIComponent(name ?? ''));
+    if (name === undefined || request.method !== 'POST') return refuse(404, 'UnknownOperationException');
+    if (!target) return refuse(404, 'ResourceNotFoundException');
+    if (request.headers['x-amz-invocation-type'] !== 'Event')
+      return refuse(400, 'InvalidParameterValueException');
+    if (!request.headers.authorization?.startsWith('AWS4-HMAC-SHA256 '))
+      return refuse(403, 'MissingAuthenticationTokenException');
+    if (!body) return refuse(413, 'RequestTooLargeException');
+    target.call(JSON.parse(body.toString())).catch((error: unknown) => log(`event lost: ${String(error)}`));
+    return void response.writeHead(202).end();
   });
   const port = await listenOnLoopback(server, 0);
   return {

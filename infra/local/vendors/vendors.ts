@@ -61,9 +61,7 @@ export async function startVendors(): Promise<Vendors> {
     await send(response, reply);
   };
   const serverFor = (nameOf: (request: IncomingMessage) => string): Server =>
-    serverForPrograms((request, response) => {
-      answer(nameOf(request), request, response).catch(() => response.destroy());
-    });
+    serverForPrograms((request, response) => answer(nameOf(request), request, response));
   const own = 'bedrock';
   const server = serverFor(({ url = '' }) => url.split('/')[1] ?? '');
   const ownServer = serverFor(() => own);
