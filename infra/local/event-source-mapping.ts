@@ -10,6 +10,7 @@ import {
   type GetShardIteratorInput,
   type _Record,
 } from '@aws-sdk/client-dynamodb-streams';
+import type { DynamoDBRecord } from 'aws-lambda';
 import { type StackLog, StartError } from './host/messages.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
 import { localRegion } from './host/local-options.ts';
@@ -81,7 +82,7 @@ export async function startMapping(
     discard: (records, reason) =>
       log(
         `[${name}] gave up ${records.length} stream records ` +
-          `(${records[0]?.dynamodb.SequenceNumber} to ${records.at(-1)?.dynamodb.SequenceNumber}): ${reason}`,
+          `(${numberOf(records[0])} to ${numberOf(records.at(-1))}): ${reason}`,
       ),
   };
 
@@ -95,12 +96,11 @@ export async function startMapping(
       iterator({ ShardIteratorType: 'TRIM_HORIZON' }),
     );
   };
-  const deliver = async (shard: string, records: StreamRecord[]): Promise<void> => {
-    const last = records.at(-1);
-    if (last === undefined) return;
+  const deliver = async (shard: string, records: DynamoDBRecord[]): Promise<void> => {
     const wanted = records.filter(isWanted);
     if (wanted.length > 0) await deliverBatch(delivery, wanted);
-    if (!stopping.signal.aborted) checkpoints.set(id, shard, last.dynamodb.SequenceNumber);
+    const last = numberOf(records.at(-1));
+    if (last !== undefined && !stopping.signal.aborted) checkpoints.set(id, shard, last);
   };
   const readShard = async (shard: string, first: string | undefined): Promise<void> => {
     for (let iterator = first; iterator !== undefined && !stopping.signal.aborted;)
@@ -179,11 +179,11 @@ export interface DeliveryPolicy {
 interface Delivery {
   policy: DeliveryPolicy;
   /** Calls the function; rejects when it fails. */
-  invoke(records: StreamRecord[]): Promise<unknown>;
+  invoke(records: DynamoDBRecord[]): Promise<unknown>;
   /** Waits before the next try; resolves to false when delivery must stop. */
   pause(attempt: number): Promise<boolean>;
   /** Called for records without retries left. */
-  discard(records: StreamRecord[], reason: string): void;
+  discard(records: DynamoDBRecord[], reason: string): void;
 }
 
 /**
@@ -191,7 +191,7 @@ interface Delivery {
  * that, and discarded after its retries. Records before a reported item failure count as done. Halving uses
  * no retry. Resolves when every record is processed or discarded, or when `pause` resolves to false.
  */
-export async function deliverBatch(delivery: Delivery, records: StreamRecord[]): Promise<void> {
+export async function deliverBatch(delivery: Delivery, records: DynamoDBRecord[]): Promise<void> {
   const { policy } = delivery;
   let rest = records;
   for (let attempt = 1; ; attempt += 1) {
@@ -214,7 +214,7 @@ export async function deliverBatch(delivery: Delivery, records: StreamRecord[]):
 /** @returns the index of the first record that is not done; undefined when all are */
 async function tryOnce(
   delivery: Delivery,
-  records: StreamRecord[],
+  records: DynamoDBRecord[],
 ): Promise<{ from: number; reason: string } | undefined> {
   let answer: unknown;
   try {
@@ -227,11 +227,13 @@ async function tryOnce(
   };
   if (!delivery.policy.reportsItemFailures || failures.length === 0) return undefined;
   const positions = failures.map(({ itemIdentifier }) =>
-    records.findIndex((record) => record.dynamodb.SequenceNumber === itemIdentifier),
+    records.findIndex((record) => numberOf(record) === itemIdentifier),
   );
   // An identifier that is not in the batch fails the whole batch, as on AWS.
   return { from: Math.max(0, Math.min(...positions)), reason: 'the function reported item failures' };
 }
+
+const numberOf = (record: DynamoDBRecord | undefined): string | undefined => record?.dynamodb?.SequenceNumber;
 
 /** The read position of each mapping in each shard: the sequence number of the last record. */
 interface Checkpoints {
@@ -263,42 +265,17 @@ function readPositions(file: string): Record<string, string> {
 }
 
 /** A record of a table's stream in the form that Lambda passes to a function. */
-export interface StreamRecord {
-  eventID: string;
-  eventName: string;
-  eventVersion: string;
-  eventSource: string;
-  awsRegion: string;
-  eventSourceARN: string;
-  dynamodb: {
-    ApproximateCreationDateTime: number;
-    Keys?: unknown;
-    NewImage?: unknown;
-    OldImage?: unknown;
-    SequenceNumber: string;
-    SizeBytes: number;
-    StreamViewType: string;
-  };
-}
-
-export function toStreamRecord({ dynamodb, ...record }: _Record, streamArn: string): StreamRecord {
+export const toStreamRecord = ({ dynamodb, ...record }: _Record, eventSourceARN: string): DynamoDBRecord => {
   const { ApproximateCreationDateTime: at, ...change } = dynamodb ?? {};
+  const seconds = Math.floor((at?.getTime() ?? 0) / 1000);
   return {
-    eventID: record.eventID ?? '',
-    eventName: record.eventName ?? '',
-    eventVersion: record.eventVersion ?? '1.1',
+    ...(record as DynamoDBRecord),
     eventSource: 'aws:dynamodb',
     awsRegion: localRegion,
-    eventSourceARN: streamArn,
-    dynamodb: {
-      SequenceNumber: '',
-      SizeBytes: 0,
-      StreamViewType: '',
-      ...(toJson(change) as Partial<StreamRecord['dynamodb']>),
-      ApproximateCreationDateTime: Math.floor((at?.getTime() ?? 0) / 1000),
-    },
+    eventSourceARN,
+    dynamodb: { ...(toJson(change) as DynamoDBRecord['dynamodb']), ApproximateCreationDateTime: seconds },
   };
-}
+};
 
 /** Lambda's events are JSON, with bytes in base64. */
 function toJson(value: unknown): unknown {

@@ -3,17 +3,14 @@
  * operators' tool asks it (StartQuery, GetQueryResults, DescribeLogGroups).
  */
 import {
-  closeSync,
+  appendFileSync,
   existsSync,
-  fstatSync,
   mkdirSync,
   mkdtempSync,
-  openSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
-  writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -35,8 +32,6 @@ interface KeptLine {
 const partBytesMax = 16 * 1024 * 1024;
 /** Lambda's limit of a log event is 1 MB; lines of functions are some thousand bytes at most. */
 const lineLengthMax = 64 * 1024;
-/** Between two looks whether the file is still where it was. */
-const lookMs = 1000;
 
 export interface KeptLines {
   /** Where the newest are. */
@@ -65,51 +60,35 @@ export function keptLines(
     folder === undefined ? mkdtempSync(path.join(tmpdir(), 'relay-log-')) : path.join(folder, 'log');
   const newer = path.join(place, 'functions.log');
   const older = path.join(place, 'functions.1.log');
-  let file: number | undefined;
-  let bytes = 0;
+  let bytes = statSync(newer, { throwIfNoEntry: false })?.size ?? 0;
   let lost = 0;
-  let lookedMs = -Infinity;
   let isClosed = false;
-  const release = (): void => {
-    if (file !== undefined) closeSync(file);
-    file = undefined;
-  };
-  const opened = (): number => {
-    if (file !== undefined && performance.now() - lookedMs < lookMs) return file;
-    lookedMs = performance.now();
-    const found = statSync(newer, { throwIfNoEntry: false });
-    if (file !== undefined && found?.ino === fstatSync(file).ino) return file;
-    release();
+  /** Opens the file for each line, which takes microseconds: a file that somebody removes is made anew. */
+  const append = (text: string): void => {
     mkdirSync(place, { recursive: true });
-    bytes = found?.size ?? 0;
-    return (file = openSync(newer, 'a', 0o600));
-  };
-  const append = (line: string): void => {
-    const to = opened();
-    // The line before may have been written in part.
-    if (lost > 0) bytes += writeSync(to, `\n(${lost} lines could not be written)\n`);
+    appendFileSync(newer, text, { mode: 0o600 });
     lost = 0;
-    bytes += writeSync(to, `${line}\n`);
+    bytes += Buffer.byteLength(text);
     if (bytes < bytesMax) return;
-    release();
     renameSync(newer, older);
+    bytes = 0;
   };
   const close = (): void => {
     isClosed = true;
-    release();
     if (folder === undefined) rmSync(place, { recursive: true, force: true });
   };
-  opened();
+  append('');
   // Also when the process cannot wait for the end of everything.
   process.once('exit', close);
   return {
     file: newer,
     add({ atMs, functionName, text }) {
       if (isClosed) return;
+      // The line before may have been written in part.
+      const before = lost > 0 ? `\n(${lost} lines could not be written)\n` : '';
       try {
-        append(`${new Date(atMs).toISOString()} ${functionName} ${text.slice(0, lineLengthMax)}`);
+        append(`${before}${new Date(atMs).toISOString()} ${functionName} ${text.slice(0, lineLengthMax)}\n`);
       } catch (error) {
-        release();
         lost += 1;
         const { code } = error as NodeJS.ErrnoException;
         if (lost === 1) warn(`the log ${newer} cannot be written (${code}): its lines are lost until it can`);

@@ -1,20 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import {
-  deliverBatch,
-  type DeliveryPolicy,
-  type StreamRecord,
-} from '../../infra/local/event-source-mapping.ts';
+import type { DynamoDBRecord } from 'aws-lambda';
+import { deliverBatch, type DeliveryPolicy } from '../../infra/local/event-source-mapping.ts';
 
-const record = (SequenceNumber: string): StreamRecord => ({
+const record = (SequenceNumber: string): DynamoDBRecord => ({
   eventID: SequenceNumber,
-  eventName: 'INSERT',
-  eventVersion: '1.1',
-  eventSource: 'aws:dynamodb',
-  awsRegion: 'us-east-1',
-  eventSourceARN: 'arn:stream',
-  dynamodb: { ApproximateCreationDateTime: 0, SequenceNumber, SizeBytes: 1, StreamViewType: 'NEW_IMAGE' },
+  dynamodb: { SequenceNumber },
 });
-const names = (records: StreamRecord[]): string => records.map(({ eventID }) => eventID).join('');
+const names = (records: DynamoDBRecord[]): string => records.map(({ eventID }) => eventID).join('');
 
 /** Delivers `abcd` to a consumer and lists the batches it saw and the records that were given up. */
 async function deliver(policy: Partial<DeliveryPolicy>, consumer: (batch: string, time: number) => unknown) {

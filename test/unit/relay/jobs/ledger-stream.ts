@@ -32,9 +32,7 @@ export async function openStream(endpoint: string, table: string): Promise<Table
         const read = await client.send(new GetRecordsCommand({ ShardIterator }));
         ShardIterator = read.NextShardIterator;
         if (!read.Records?.length) return records;
-        records.push(
-          ...read.Records.map((record) => toStreamRecord(record, StreamArn) as unknown as DynamoDBRecord),
-        );
+        records.push(...read.Records.map((record) => toStreamRecord(record, StreamArn)));
       }
     },
   };
