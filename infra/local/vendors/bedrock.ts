@@ -3,7 +3,7 @@
  * local stack's credentials. Claude's models are inference profiles (`us.anthropic.claude-opus-5-5-v1:0`); with
  * `accept: application/vnd.amazon.eventstream` streams are AWS event streams.
  */
-import { crc32 } from 'node:zlib';
+import { EventStreamCodec } from '@smithy/core/event-streams';
 import { messagesRefusal } from './anthropic.ts';
 import { claudeModels, type ClaudeModel } from './messages/request.ts';
 import { gateRules, messagesRules, serveMessages, type Gate, type MessagesServer } from './messages/serve.ts';
@@ -205,39 +205,15 @@ const signatureRules = (now: () => number): Rules<SignedRequest> => ({
     ),
 });
 
-/**
- * The framing of AWS event streams (`application/vnd.amazon.eventstream`): lengths and a checksum, headers,
- * payload, checksum of all. Source: the Smithy specification, amazon-eventstream.
- */
-function eventStreamMessage(headers: Record<string, string>, payload: string): Uint8Array {
-  const head = Buffer.concat(Object.entries(headers).map(([name, value]) => headerBytes(name, value)));
-  const body = Buffer.from(payload);
-  const prelude = Buffer.alloc(8);
-  prelude.writeUInt32BE(12 + head.length + body.length + 4, 0);
-  prelude.writeUInt32BE(head.length, 4);
-  const start = Buffer.concat([prelude, checksum(prelude), head, body]);
-  return Buffer.concat([start, checksum(start)]);
-}
+const codec = new EventStreamCodec(String, Buffer.from);
 
-function checksum(bytes: Uint8Array): Buffer {
-  const four = Buffer.alloc(4);
-  four.writeUInt32BE(crc32(bytes));
-  return four;
-}
-
-const textType = 7;
-
-function headerBytes(name: string, value: string): Buffer {
-  const length = Buffer.alloc(2);
-  length.writeUInt16BE(Buffer.byteLength(value));
-  return Buffer.concat([
-    Buffer.from([Buffer.byteLength(name)]),
-    Buffer.from(name),
-    Buffer.from([textType]),
-    length,
-    Buffer.from(value),
-  ]);
-}
+const eventStreamMessage = (headers: Record<string, string>, payload: string): Uint8Array =>
+  codec.encode({
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, { type: 'string' as const, value }]),
+    ),
+    body: Buffer.from(payload),
+  });
 
 /** One event of the model, as Bedrock wraps it: base64 inside JSON, with padding of random length. */
 export const chunkFrame = (event: { type: string }): Uint8Array =>

@@ -16,9 +16,11 @@ import {
 } from './script.ts';
 import {
   contentText,
+  firstWrong,
   isObject,
   jsonReply,
   objectIn,
+  objectOr,
   objectsIn,
   refusedBy,
   secretOf,
@@ -162,11 +164,9 @@ export function chatCall(headers: Record<string, string>, text: string): VendorC
 }
 
 function callIn(sent: Record<string, unknown>): ChatToolCall {
-  const { name, arguments: input, input: free } = inner(sent['function'] ?? sent['custom']);
+  const { name, arguments: input, input: free } = objectOr(sent['function'] ?? sent['custom']);
   return { id: textIn(sent['id']), name: textIn(name), input: textIn(input ?? free), sent };
 }
-
-const inner = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
 
 export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
@@ -190,7 +190,7 @@ export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
 }
 
 function toolIn(tool: Record<string, unknown>): ScriptTool {
-  const { name, parameters } = inner(tool['function'] ?? tool['custom']);
+  const { name, parameters } = objectOr(tool['function'] ?? tool['custom']);
   return {
     name: textIn(name),
     ...(isObject(parameters) && { parameters }),
@@ -200,12 +200,12 @@ function toolIn(tool: Record<string, unknown>): ScriptTool {
 
 function choiceIn(choice: unknown): Transcript['choice'] {
   if (choice === 'none' || choice === 'required') return choice;
-  const { name } = inner(inner(choice)['function'] ?? inner(choice)['custom']);
+  const { name } = objectOr(objectOr(choice)['function'] ?? objectOr(choice)['custom']);
   return name === undefined ? 'auto' : { name: textIn(name) };
 }
 
 function schemaIn(format: unknown): { schema?: JsonSchema } {
-  const { schema } = inner(inner(format)['json_schema']);
+  const { schema } = objectOr(objectOr(format)['json_schema']);
   return isObject(schema) ? { schema } : {};
 }
 
@@ -236,17 +236,18 @@ export const commonFields = (
   'tool_choice response_format'
 ).split(' ');
 
-/** The first call id in the history that `keeps` refuses, with its place. */
-export function refusedCallId(
-  { messages }: VendorChatCall,
-  keeps: (id: string) => boolean,
-): { message: number; call: number; id: string } | undefined {
-  for (const [message, { calls }] of messages.entries()) {
-    const call = calls.findIndex(({ id }) => !keeps(id));
-    if (call >= 0) return { message, call, id: calls[call]?.id ?? '' };
-  }
-  return undefined;
-}
+/** Call ids in the history are ones that `keeps` takes. */
+export const callIds =
+  (
+    keeps: (id: string) => boolean,
+    refusal: (id: string, place: string) => VendorRefusal,
+  ): Check<VendorChatCall> =>
+  ({ messages }) =>
+    firstWrong(
+      messages.flatMap(({ calls }, message) => calls.map(({ id }, call) => ({ id, message, call }))),
+      ({ id }) => !keeps(id),
+      ({ id, message, call }) => refusal(id, `messages[${message}].tool_calls[${call}].id`),
+    );
 
 /** Each call is answered by a tool message right after its turn. */
 export const callsAnswered =
@@ -267,23 +268,25 @@ export const callsAnswered =
 /** Each tool message answers a call of the turn before it. */
 export const resultsAsked =
   (refusal: (message: number) => VendorRefusal | string): Check<VendorChatCall> =>
-  ({ messages }) => {
-    const stray = messages.findIndex(({ role, tool_call_id: id }, index) => {
-      if (role !== 'tool') return false;
-      const turn = messages.slice(0, index).findLast((message) => message.role !== 'tool');
-      return !turn?.calls.some((call) => call.id === textIn(id));
-    });
-    return stray >= 0 && refusal(stray);
-  };
+  ({ messages }) =>
+    firstWrong(
+      messages,
+      ({ role, tool_call_id: id }, index) => {
+        const turn = messages.slice(0, index).findLast((message) => message.role !== 'tool');
+        return role === 'tool' && !turn?.calls.some((call) => call.id === textIn(id));
+      },
+      (_, index) => refusal(index),
+    );
 
 /** Tools are functions; those of another type, such as custom, are refused. */
 export const functionsAlone =
   (refusal: (tool: number, type: string) => VendorRefusal | string): Check<VendorChatCall> =>
-  ({ body }) => {
-    const tools = objectsIn(body['tools']);
-    const other = tools.findIndex(({ type }) => type !== 'function');
-    return other >= 0 && refusal(other, textIn(tools[other]?.['type']));
-  };
+  ({ body }) =>
+    firstWrong(
+      objectsIn(body['tools']),
+      ({ type }) => type !== 'function',
+      ({ type }, index) => refusal(index, textIn(type)),
+    );
 
 interface ChatAnswer {
   /** One for each choice. */

@@ -5,8 +5,9 @@
 import { callsAnswered, chatDouble, functionsAlone, resultsAsked, type VendorChatCall } from './chat.ts';
 import { thoughtOf } from './script.ts';
 import {
-  isObject,
+  firstWrong,
   jsonReply,
+  objectOr,
   secretOf,
   type VendorRefusal,
   type Rules,
@@ -68,8 +69,7 @@ export const deepseekDouble = (): Vendor =>
     },
   );
 
-const thinks = ({ body }: VendorChatCall): boolean =>
-  !(isObject(body['thinking']) && body['thinking']['type'] === 'disabled');
+const thinks = ({ body }: VendorChatCall): boolean => objectOr(body['thinking'])['type'] !== 'disabled';
 
 /** Turns with calls that came back with other thinking than the model's, or with none. */
 const spoiledTurns = ({ messages }: VendorChatCall): number[] =>
@@ -98,23 +98,22 @@ const rules: Rules<VendorChatCall> = {
       type: 'authentication_error',
     },
   // There is no developer role [theopenco/llmgateway/pull/3462, 2026-08-07].
-  roles({ messages }) {
-    const index = messages.findIndex(({ role }) => !roles.includes(role));
-    const wanted = roles.map((role) => `\`${role}\``).join(', ');
-    return (
-      index >= 0 &&
-      serde(
-        `messages[${index}].role: unknown variant \`${messages[index]?.role}\`, expected one of ${wanted}`,
-      )
-    );
-  },
+  roles: ({ messages }) =>
+    firstWrong(
+      messages,
+      ({ role }) => !roles.includes(role),
+      ({ role }, index) =>
+        serde(
+          `messages[${index}].role: unknown variant \`${role}\`, expected one of \`${roles.join('`, `')}\``,
+        ),
+    ),
   // Models that do not exist are refused with the names of those that do
   // [api-docs.deepseek.com/quick_start/error_codes].
   model: ({ model }) =>
     !/^(deepseek-(v4-pro|(v4-)?flash)|kimi-k2\.6|house-model)$/.test(model) && 'Model Not Exist',
   // There is no json_schema, only json_object [api-docs.deepseek.com/guides/json_mode].
   'response-format': ({ body: { response_format: format } }) =>
-    isObject(format) && format['type'] === 'json_schema' && 'This response_format type is unavailable now',
+    objectOr(format)['type'] === 'json_schema' && 'This response_format type is unavailable now',
   // A tool is a function; one of another type is refused [danny-avila/LibreChat/issues/12804, 2026-04-24].
   'functions-alone': functionsAlone((tool) => serde(`tools[${tool}]: missing field \`function\``)),
   // Each tool call is answered by a tool message directly after its turn [api-docs.deepseek.com/guides/tool_calls].

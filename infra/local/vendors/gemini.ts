@@ -16,6 +16,7 @@ import {
 import {
   isObject,
   jsonReply,
+  objectOr,
   objectsIn,
   secretOf,
   textIn,
@@ -108,9 +109,7 @@ const signatureOf = (name: string, input: string): string =>
   createHash('sha512').update(`gemini\n${name}\n${input}`).digest('base64');
 
 function sentSignature(sent: Record<string, unknown>): unknown {
-  const extra = sent['extra_content'];
-  const google = isObject(extra) ? extra['google'] : undefined;
-  return isObject(google) ? google['thought_signature'] : undefined;
+  return objectOr(objectOr(sent['extra_content'])['google'])['thought_signature'];
 }
 
 /** Turns with calls after the last user message: the ones that Gemini validates. */

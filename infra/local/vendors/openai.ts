@@ -2,9 +2,9 @@
  * OpenAI's two endpoints and what they refuse. `gpt-4.1` alone does not reason; the others know different efforts.
  */
 import {
+  callIds,
   callsAnswered,
   commonFields,
-  refusedCallId,
   resultsAsked,
   serveChat,
   unknownField,
@@ -23,8 +23,10 @@ import {
 import { serveResponses } from './responses/serve.ts';
 import { PrefixMemory, type EarlyFailures } from './script.ts';
 import {
+  firstWrong,
   isObject,
   jsonReply,
+  objectOr,
   objectsIn,
   secretOf,
   textIn,
@@ -138,7 +140,7 @@ const chatFields = [
 const reasons = (model: string): boolean => /gpt-[56]/.test(model);
 
 const effortOf = ({ body }: AnyCall): unknown =>
-  body['reasoning_effort'] ?? (isObject(body['reasoning']) ? body['reasoning']['effort'] : undefined);
+  body['reasoning_effort'] ?? objectOr(body['reasoning'])['effort'];
 
 /**
  * The efforts of a model [anomalyco/opencode 26268, 2026-05-08, for gpt-5; litellm-docs 1173, 2026-09-03, for gpt-6-astra,
@@ -198,17 +200,19 @@ function knownEfforts(call: AnyCall): VendorRefusal | undefined {
 }
 
 /** A strict tool allows no other properties than its schema names [platform.openai.com/docs/guides/function-calling#strict-mode]. */
-function strictSchemas({ body }: AnyCall): VendorRefusal | undefined {
-  for (const [index, tool] of objectsIn(body['tools']).entries()) {
-    const { name, strict, parameters } = isObject(tool['function']) ? tool['function'] : tool;
-    const message = `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
-    if (strict === true && isLooseSchema(parameters))
-      return refused(message, `tools[${index}].parameters`, 'invalid_function_parameters');
-  }
-  return undefined;
-}
+const strictSchemas: Check<AnyCall> = ({ body }) =>
+  firstWrong(
+    objectsIn(body['tools']).map((tool) => (isObject(tool['function']) ? tool['function'] : tool)),
+    ({ strict, parameters }) => strict === true && isLooseSchema(parameters),
+    ({ name }, index) =>
+      refused(
+        `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`,
+        `tools[${index}].parameters`,
+        'invalid_function_parameters',
+      ),
+  );
 
-const tooLong = (place: string, id: string): VendorRefusal =>
+const tooLong = (id: string, place: string): VendorRefusal =>
   refused(
     `Invalid '${place}': string too long. Expected a string with maximum length 64, but got a string with length ${id.length} instead.`,
     place,
@@ -248,10 +252,7 @@ const openaiChatRules = (names: RegExp): Rules<VendorChatCall> => ({
     ),
   'strict-schemas': strictSchemas,
   // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
-  'call-id-length'(call) {
-    const long = refusedCallId(call, (id) => id.length <= 64);
-    return long && tooLong(`messages[${long.message}].tool_calls[${long.call}].id`, long.id);
-  },
+  'call-id-length': callIds((id) => id.length <= 64, tooLong),
   // Each tool call is answered by a tool message directly after its turn [platform.openai.com/docs/api-reference/chat/create].
   'calls-answered': callsAnswered((ids) =>
     refused(
@@ -276,11 +277,11 @@ const openaiResponsesRules = (names: RegExp): Rules<ResponsesCall> => ({
   efforts: knownEfforts,
   'strict-schemas': strictSchemas,
   // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
-  'call-id-length'({ items }) {
-    const index = items.findIndex(
+  'call-id-length': ({ items }) =>
+    firstWrong(
+      items,
       (item) => (isCall(item) || isOutput(item)) && textIn(item['call_id']).length > 64,
-    );
-    return index >= 0 && tooLong(`input[${index}].call_id`, textIn(items[index]?.['call_id']));
-  },
+      ({ call_id: id }, index) => tooLong(textIn(id), `input[${index}].call_id`),
+    ),
   ...responsesRules,
 });

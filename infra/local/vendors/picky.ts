@@ -5,15 +5,16 @@
  * chunk, and its usage inside the choice.
  */
 import {
+  callIds,
   chatDouble,
   commonFields,
   functionsAlone,
-  refusedCallId,
   unknownField,
   type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
 import {
+  firstWrong,
   jsonReply,
   objectsIn,
   type VendorRefusal,
@@ -70,6 +71,15 @@ const extra = (loc: (string | number)[]): VendorRefusal => ({
   param: JSON.stringify(['body', ...loc]),
 });
 
+const nineCharacters = /^[a-zA-Z0-9]{9}$/;
+
+const shortId = (id: string): VendorRefusal => ({
+  status: 400,
+  message: `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`,
+  type: 'invalid_function_call',
+  code: '3280',
+});
+
 const rules: Rules<VendorChatCall> = {
   // Models that are not loaded answer 404 [docs.ollama.com/api/errors].
   model: ({ model }) =>
@@ -93,11 +103,15 @@ const rules: Rules<VendorChatCall> = {
     message: `Input should be 'function': tools.${tool}.type is '${type}'`,
   })),
   // There is no developer role [bramses/chatgpt-md/issues/189, 2025-12-07].
-  roles({ messages }) {
-    const found = messages.find(({ role }) => !['system', 'user', 'assistant', 'tool'].includes(role));
-    const message = `Input tag '${found?.role}' found using 'role' does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'`;
-    return found && { status: 422, message };
-  },
+  roles: ({ messages }) =>
+    firstWrong(
+      messages,
+      ({ role }) => !['system', 'user', 'assistant', 'tool'].includes(role),
+      ({ role }) => ({
+        status: 422,
+        message: `Input tag '${role}' found using 'role' does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'`,
+      }),
+    ),
   // One system message at most, and only as the first message [vllm-project/vllm/issues/41114, 2026-04-28].
   'system-first': ({ messages }) =>
     messages.some(({ role }, index) => role === 'system' && index > 0) &&
@@ -107,28 +121,15 @@ const rules: Rules<VendorChatCall> = {
     messages.some(({ content }) => content === null || content === undefined) &&
     'invalid message content type: <nil>',
   // Call ids are nine letters or digits [anomalyco/opencode/issues/1680, 2025-08-07].
-  'call-ids'(call) {
-    const wrong = refusedCallId(call, (id) => nineCharacters.test(id));
-    return wrong && shortId(wrong.id);
-  },
+  'call-ids': callIds((id) => nineCharacters.test(id), shortId),
   // The call ids of tool messages are nine letters or digits [anomalyco/opencode/issues/1680, 2025-08-07].
-  'result-ids'({ messages }) {
-    const ids = messages
-      .filter(({ role }) => role === 'tool')
-      .map((message) => String(message['tool_call_id']));
-    const wrong = ids.find((id) => !nineCharacters.test(id));
-    return wrong !== undefined && shortId(wrong);
-  },
+  'result-ids': ({ messages }) =>
+    firstWrong(
+      messages.filter(({ role }) => role === 'tool').map((message) => String(message['tool_call_id'])),
+      (id) => !nineCharacters.test(id),
+      shortId,
+    ),
 };
-
-const nineCharacters = /^[a-zA-Z0-9]{9}$/;
-
-const shortId = (id: string): VendorRefusal => ({
-  status: 400,
-  message: `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`,
-  type: 'invalid_function_call',
-  code: '3280',
-});
 
 /** A refused field has its place in the message, which then is an object. */
 function refuse({

@@ -1,6 +1,5 @@
 /** The scripted model behind every double: what it looks at, the words that steer it, what it answers, and what that counts. */
-import { createHash } from 'node:crypto';
-import type { VendorRefusal, VendorReply } from './vendor.ts';
+import { sha256, type VendorRefusal, type VendorReply } from './vendor.ts';
 
 /** What the scripted model looks at, whatever the vendor's language. */
 export interface Transcript {
@@ -102,7 +101,7 @@ export function answerAsAsked(asked: AskedTurn): VendorReply {
  */
 export function scriptedTurn(transcript: Transcript): ModelTurn {
   const { said, turns: step, schema } = transcript;
-  const question = createHash('sha256').update(said).digest('hex').slice(0, 8);
+  const question = sha256(said).slice(0, 8);
   const wanted = wantedCallsIn(said)[step];
   const tool = toolToCall(transcript, wanted);
   if (asks(said, 'refuse'))
@@ -385,8 +384,6 @@ function limited(turn: ModelTurn, limit: number): ModelTurn {
   }
   return { ...turn, thinking: thought.join(''), text: words.join(''), calls, finish: 'length' };
 }
-
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** Hash of the first part, of the first two, and so on: equal hashes are equal prefixes. */
 export function prefixHashes(scope: string, parts: string[]): string[] {

@@ -1,4 +1,5 @@
 /** What every double is made of: rules as data, and a reply that needs no socket. */
+import { createHash, createHmac } from 'node:crypto';
 
 export interface VendorRequest {
   method: string;
@@ -69,6 +70,16 @@ export function refusedBy<Call>(
   return undefined;
 }
 
+/** The refusal of the first item that is wrong. */
+export function firstWrong<Item>(
+  items: readonly Item[],
+  isWrong: (item: Item, index: number) => unknown,
+  refusal: (item: Item, index: number) => VendorRefusal | string,
+): VendorRefusal | string | undefined {
+  const index = items.findIndex(isWrong);
+  return index < 0 ? undefined : refusal(items[index]!, index);
+}
+
 export const jsonReply = (
   status: number,
   value: unknown,
@@ -105,6 +116,9 @@ export function objectIn(text: string): Record<string, unknown> | undefined {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** The object, or an empty one in the place of anything else. */
+export const objectOr = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
+
 /** The objects of a list; nothing for what is not a list. */
 export const objectsIn = (value: unknown): Record<string, unknown>[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
@@ -120,6 +134,22 @@ export const contentText = (content: unknown): string =>
     : objectsIn(content)
         .map((part) => textIn(part['text']))
         .join(' ');
+
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+const mac = (payload: string): string => createHmac('sha256', 'a double').update(payload).digest('base64url');
+
+/** What is opaque to clients, as reasoning is: facts that the vendor recognizes without remembering anything. */
+export function sealed(facts: object): string {
+  const payload = Buffer.from(JSON.stringify(facts)).toString('base64url');
+  return `${payload}.${mac(payload)}`;
+}
+
+/** The facts; undefined for a text that the vendor did not make. */
+export function unsealed(text: string): Record<string, unknown> | undefined {
+  const [payload = '', signature] = text.split('.');
+  return signature === mac(payload) ? objectIn(Buffer.from(payload, 'base64url').toString()) : undefined;
+}
 
 /** The bearer token. */
 export const secretOf = (headers: Record<string, string>): string =>

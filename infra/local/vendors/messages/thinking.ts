@@ -1,7 +1,6 @@
 /** Thinking blocks with their signatures, and the cache of prompts: what depends on all that stands before a block. */
-import { createHash, createHmac } from 'node:crypto';
 import { prefixHashes, promptTokens, type Counts, type PrefixMemory } from '../script.ts';
-import { objectIn } from '../vendor.ts';
+import { sealed, sha256, unsealed } from '../vendor.ts';
 import { blocksOf, type Block, type MessagesBody, type MessagesCall } from './request.ts';
 
 /**
@@ -14,13 +13,8 @@ interface Signed {
   prefix: string;
 }
 
-const short = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 20);
-const mac = (payload: string): string => createHmac('sha256', 'claude').update(payload).digest('base64url');
-
-function signed(facts: Signed): string {
-  const payload = Buffer.from(JSON.stringify({ ...facts, text: short(facts.text) })).toString('base64url');
-  return `${payload}.${mac(payload)}`;
-}
+const short = (text: string): string => sha256(text).slice(0, 20);
+const signed = (facts: Signed): string => sealed({ ...facts, text: short(facts.text) });
 
 type SignedBlock = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>;
 
@@ -41,9 +35,8 @@ function thinkingProblem(
   block: SignedBlock,
   { account, prefix }: Pick<Signed, 'account' | 'prefix'>,
 ): 'forged' | 'changed' | 'bound' | undefined {
-  const [payload = '', signature] = (block.type === 'thinking' ? block.signature : block.data).split('.');
-  if (signature !== mac(payload)) return 'forged';
-  const facts = objectIn(Buffer.from(payload, 'base64url').toString()) ?? {};
+  const facts = unsealed(block.type === 'thinking' ? block.signature : block.data);
+  if (!facts) return 'forged';
   if (facts['text'] !== short(block.type === 'thinking' ? block.thinking : '')) return 'changed';
   return facts['account'] === account && facts['prefix'] === prefix ? undefined : 'bound';
 }

@@ -1,12 +1,15 @@
 /** What a request of Responses may say: its form, the encrypted content that comes back, and what OpenAI refuses of it. */
-import { createHash, createHmac } from 'node:crypto';
 import type { ScriptTool, Transcript } from '../script.ts';
 import {
   contentText,
+  firstWrong,
   isObject,
-  objectIn,
+  objectOr,
   objectsIn,
+  sealed,
+  sha256,
   textIn,
+  unsealed,
   type VendorRefusal,
   type Rules,
 } from '../vendor.ts';
@@ -54,8 +57,7 @@ export function responsesTranscript({ body, items }: ResponsesCall): Transcript 
   const names = new Map(
     after.filter(isCall).map(({ call_id: id, name }) => [textIn(id), textIn(name)] as const),
   );
-  const text = isObject(body['text']) ? body['text'] : {};
-  const { schema } = isObject(text['format']) ? text['format'] : {};
+  const { schema } = objectOr(objectOr(body['text'])['format']);
   return {
     said: contentText(items[lastUser]?.['content']),
     // Calls of one turn stand together.
@@ -142,40 +144,47 @@ const partTypes = (role: unknown): string[] =>
 
 export const responsesRules: Rules<ResponsesCall> = {
   // Input items are of the types of the schema [openai/openai-openapi (CreateResponse)].
-  'item-type'({ items }) {
-    const index = items.findIndex(({ type }) => !itemFields[type]);
-    const wanted = Object.keys(itemFields).map((type) => `'${type}'`);
-    const message = `Invalid value: '${items[index]?.type}'. Supported values are: ${wanted.join(', ')}.`;
-    return index >= 0 && refused(message, `input[${index}].type`, 'invalid_value');
-  },
+  'item-type': ({ items }) =>
+    firstWrong(
+      items,
+      ({ type }) => !itemFields[type],
+      ({ type }, index) =>
+        refused(
+          `Invalid value: '${type}'. Supported values are: '${Object.keys(itemFields).join("', '")}'.`,
+          `input[${index}].type`,
+          'invalid_value',
+        ),
+    ),
   // Input items have the fields of their schema and no others [openai/openai-openapi (CreateResponse)].
-  'item-field'({ items }) {
-    for (const [index, item] of items.entries()) {
-      const field = Object.keys(item).find((name) => isUnknown(name, item));
-      const place = `input[${index}].${field}`;
-      if (field) return refused(`Unknown parameter: '${place}'.`, place, 'unknown_parameter');
-    }
-    return undefined;
-  },
+  'item-field': ({ items }) =>
+    firstWrong(
+      items.map((item) => Object.keys(item).find((name) => isUnknown(name, item))),
+      (field) => field,
+      (field, index) => {
+        const place = `input[${index}].${field}`;
+        return refused(`Unknown parameter: '${place}'.`, place, 'unknown_parameter');
+      },
+    ),
   // An assistant's message has output parts, any other input parts [openai/openai-openapi (CreateResponse)].
-  'content-type'({ items }) {
-    for (const [index, { type, role, content }] of items.entries()) {
-      const known = partTypes(role);
-      const part =
+  'content-type': ({ items }) =>
+    firstWrong(
+      items.flatMap(({ type, role, content }, index) =>
         type === 'message'
-          ? objectsIn(content).findIndex((each) => !known.includes(textIn(each['type'])))
-          : -1;
-      const place = `input[${index}].content[${part}]`;
-      const wanted = known.map((each) => `'${each}'`).join(' and ');
-      if (part >= 0)
-        return refused(
-          `Invalid value at '${place}'. Supported values are: ${wanted}.`,
+          ? objectsIn(content).map((part, at) => ({
+              part: textIn(part['type']),
+              known: partTypes(role),
+              place: `input[${index}].content[${at}]`,
+            }))
+          : [],
+      ),
+      ({ part, known }) => !known.includes(part),
+      ({ known, place }) =>
+        refused(
+          `Invalid value at '${place}'. Supported values are: '${known.join("' and '")}'.`,
           place,
           'invalid_value',
-        );
-    }
-    return undefined;
-  },
+        ),
+    ),
   // The limit max_output_tokens is at least 16 [platform.openai.com/docs/api-reference/responses/create].
   'output-limit': ({ body: { max_output_tokens: limit } }) =>
     typeof limit === 'number' &&
@@ -195,66 +204,85 @@ export const responsesRules: Rules<ResponsesCall> = {
     ),
   // Items that were not stored come back whole, reasoning with its encrypted content [vercel/ai/issues/7543,
   // 2025-07-25].
-  'not-persisted'({ items }) {
-    const lost = items.find(
+  'not-persisted': ({ items }) =>
+    firstWrong(
+      items,
       ({ type, id, encrypted_content: content }) =>
         type === 'item_reference' || (type === 'reasoning' && id !== undefined && !content),
-    );
-    const message = `Item with id '${textIn(lost?.['id'])}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`;
-    return lost && { ...refused(message, 'input'), status: 404 };
-  },
+      ({ id }) => ({
+        status: 404,
+        message: `Item with id '${textIn(id)}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`,
+        param: 'input',
+      }),
+    ),
   // Encrypted content is unchanged, of this organisation and of its item [BerriAI/litellm/issues/18094, 2025-12-17].
-  'encrypted-content'({ items, organization }) {
-    for (const { encrypted_content: content, id } of items) {
-      if (typeof content !== 'string') continue;
-      const problem = encryptionProblem(content, { organization, item: id });
-      const shown =
-        typeof id === 'string' ? `for item ${id}` : `${content.slice(0, 4)}...${content.slice(-4)}`;
-      if (problem)
+  'encrypted-content': ({ items, organization }) =>
+    firstWrong(
+      items.map(({ encrypted_content: content, id }) => ({
+        id,
+        content: textIn(content),
+        problem: typeof content === 'string' && encryptionProblem(content, { organization, item: id }),
+      })),
+      ({ problem }) => problem,
+      ({ id, content, problem }) => {
+        const shown =
+          typeof id === 'string' ? `for item ${id}` : `${content.slice(0, 4)}...${content.slice(-4)}`;
         return {
           status: 400,
           message: `The encrypted content ${shown} could not be verified. Reason: ${problem}`,
           code: 'invalid_encrypted_content',
         };
-    }
-    return undefined;
-  },
+      },
+    ),
   // A reasoning item stands before what came of it [vercel/ai/issues/7099, 2025-07-07].
-  'reasoning-followed'({ items }) {
-    const index = items.findIndex(
-      (item, at) => item.type === 'reasoning' && !followsReasoning(items[at + 1]),
-    );
-    const message = `Item '${textIn(items[index]?.['id'])}' of type 'reasoning' was provided without its required following item.`;
-    return index >= 0 && refused(message, 'input');
-  },
+  'reasoning-followed': ({ items }) =>
+    firstWrong(
+      items,
+      ({ type }, at) => type === 'reasoning' && !followsReasoning(items[at + 1]),
+      ({ id }) =>
+        refused(
+          `Item '${textIn(id)}' of type 'reasoning' was provided without its required following item.`,
+          'input',
+        ),
+    ),
   // A call that comes back with its item id needs the reasoning item of its turn before it
   // [0xPlaygrounds/rig/issues/751, 2025-08-28].
-  'reasoning-required'({ items }) {
-    const index = items.findIndex((item, at) => {
-      const wanted = isCall(item) ? reasoningIdOf(item['id']) : undefined;
-      return wanted !== undefined && !items.slice(0, at).some((each) => isReasoningOf(each, wanted));
-    });
-    const { type, id } = items[index] ?? { type: '' };
-    const message = `Item '${textIn(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`;
-    return index >= 0 && refused(message, 'input');
-  },
+  'reasoning-required': ({ items }) =>
+    firstWrong(
+      items,
+      (item, at) => {
+        const wanted = isCall(item) ? reasoningIdOf(item['id']) : undefined;
+        return wanted !== undefined && !items.slice(0, at).some((each) => isReasoningOf(each, wanted));
+      },
+      ({ type, id }) =>
+        refused(
+          `Item '${textIn(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`,
+          'input',
+        ),
+    ),
   // Each call has an output [platform.openai.com/docs/guides/function-calling].
   'calls-answered'({ items }) {
     const answered = new Set(items.filter(isOutput).map(({ call_id: id }) => id));
-    const open = items.find((item) => isCall(item) && !answered.has(item['call_id']));
-    const message = `No tool output found for ${open?.type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${textIn(open?.['call_id'])}.`;
-    return open && refused(message, 'input');
+    return firstWrong(
+      items,
+      (item) => isCall(item) && !answered.has(item['call_id']),
+      ({ type, call_id: id }) =>
+        refused(
+          `No tool output found for ${type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${textIn(id)}.`,
+          'input',
+        ),
+    );
   },
   // Each output belongs to a call before it [platform.openai.com/docs/guides/function-calling].
-  'outputs-asked'({ items }) {
-    const stray = items.find(
+  'outputs-asked': ({ items }) =>
+    firstWrong(
+      items,
       (item, at) =>
         isOutput(item) &&
         !items.slice(0, at).some((each) => isCall(each) && each['call_id'] === item['call_id']),
-    );
-    const message = `No tool call found for function call output with call_id ${textIn(stray?.['call_id'])}.`;
-    return stray && refused(message, 'input');
-  },
+      ({ call_id: id }) =>
+        refused(`No tool call found for function call output with call_id ${textIn(id)}.`, 'input'),
+    ),
 };
 
 const followsReasoning = (item: VendorInputItem | undefined): boolean =>
@@ -277,39 +305,29 @@ interface Sealed {
 }
 
 const prefix = 'gAAAA';
-const mac = (payload: string): string => createHmac('sha256', 'a double').update(payload).digest('base64url');
-const short = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
+const short = (text: string): string => sha256(text).slice(0, 16);
 
-export function encrypted({ organization, item, text }: Sealed): string {
-  const payload = Buffer.from(JSON.stringify({ organization: short(organization), item, text })).toString(
-    'base64url',
-  );
-  return `${prefix}${payload}.${mac(payload)}`;
-}
+export const encrypted = ({ organization, ...facts }: Sealed): string =>
+  prefix + sealed({ ...facts, organization: short(organization) });
 
 /** Why the content cannot be used for the item; undefined where it can. */
 export function encryptionProblem(
   content: string,
   { organization, item }: { organization: string; item: unknown },
 ): string | undefined {
-  const [payload = '', signature] = content.slice(prefix.length).split('.');
-  if (!content.startsWith(prefix) || signature !== mac(payload))
-    return 'Encrypted content could not be decrypted or parsed.';
-  const sealed = objectIn(Buffer.from(payload, 'base64url').toString());
-  if (sealed?.['organization'] !== short(organization))
+  const facts = content.startsWith(prefix) ? unsealed(content.slice(prefix.length)) : undefined;
+  if (!facts) return 'Encrypted content could not be decrypted or parsed.';
+  if (facts['organization'] !== short(organization))
     return 'Encrypted content organization_id did not match the target organization.';
   // Codex leaves the id out.
-  if (item !== undefined && item !== null && item !== sealed['item'])
+  if (item !== undefined && item !== null && item !== facts['item'])
     return 'Encrypted content item_id did not match the target item id.';
   return undefined;
 }
 
 /** Digits that stand in all ids of one turn: equal requests get equal ids. */
 export const turnDigits = (organization: string, parts: string[]): string =>
-  createHash('sha256')
-    .update(JSON.stringify([organization, parts]))
-    .digest('hex')
-    .slice(0, 24);
+  sha256(JSON.stringify([organization, parts])).slice(0, 24);
 
 /** The reasoning item of the turn that a call's item belongs to. */
 export const reasoningIdOf = (callItemId: unknown): string | undefined => {

@@ -12,9 +12,9 @@ import {
   type ModelTurn,
 } from '../script.ts';
 import {
-  isObject,
   jsonReply,
   objectIn,
+  objectOr,
   objectsIn,
   refusedBy,
   sseFrame,
@@ -191,7 +191,7 @@ function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
 }
 
 function reasoningItem({ body, organization }: ResponsesCall, id: string, text: string): Json {
-  const reasoning = isObject(body['reasoning']) ? body['reasoning'] : {};
+  const reasoning = objectOr(body['reasoning']);
   const included = Array.isArray(body['include']) && body['include'].includes('reasoning.encrypted_content');
   return {
     id,
