@@ -33,17 +33,14 @@ function isForPrograms({ headers: { origin, host = '', ...others } }: IncomingMe
 export const serverForPrograms = (
   answer: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>,
 ): Server =>
-  createServer(async (request, response) => {
-    if (!isForPrograms(request)) {
+  createServer((request, response) => {
+    const answering = async (): Promise<void> => {
+      if (isForPrograms(request)) return answer(request, response);
       request.resume();
       response.writeHead(403, { 'content-type': 'application/x-amz-json-1.0' }).end(refusal);
-      return;
-    }
-    try {
-      await answer(request, response);
-    } catch {
-      response.destroy();
-    }
+      return undefined;
+    };
+    void answering().catch(() => response.destroy());
   });
 
 /**

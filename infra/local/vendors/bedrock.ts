@@ -205,7 +205,7 @@ const signatureRules = (now: () => number): Rules<SignedRequest> => ({
     ),
 });
 
-const codec = new EventStreamCodec(String, Buffer.from);
+const codec = new EventStreamCodec(String, (text) => Buffer.from(text));
 
 const eventStreamMessage = (headers: Record<string, string>, payload: string): Uint8Array =>
   codec.encode({
