@@ -16,7 +16,6 @@ import {
 } from './script.ts';
 import {
   contentText,
-  firstWrong,
   isObject,
   jsonReply,
   objectIn,
@@ -242,12 +241,12 @@ export const callIds =
     keeps: (id: string) => boolean,
     refusal: (id: string, place: string) => VendorRefusal,
   ): Check<VendorChatCall> =>
-  ({ messages }) =>
-    firstWrong(
-      messages.flatMap(({ calls }, message) => calls.map(({ id }, call) => ({ id, message, call }))),
-      ({ id }) => !keeps(id),
-      ({ id, message, call }) => refusal(id, `messages[${message}].tool_calls[${call}].id`),
-    );
+  ({ messages }) => {
+    const wrong = messages
+      .flatMap(({ calls }, message) => calls.map(({ id }, call) => ({ id, message, call })))
+      .find(({ id }) => !keeps(id));
+    return wrong && refusal(wrong.id, `messages[${wrong.message}].tool_calls[${wrong.call}].id`);
+  };
 
 /** Each call is answered by a tool message right after its turn. */
 export const callsAnswered =
@@ -268,25 +267,23 @@ export const callsAnswered =
 /** Each tool message answers a call of the turn before it. */
 export const resultsAsked =
   (refusal: (message: number) => VendorRefusal | string): Check<VendorChatCall> =>
-  ({ messages }) =>
-    firstWrong(
-      messages,
-      ({ role, tool_call_id: id }, index) => {
-        const turn = messages.slice(0, index).findLast((message) => message.role !== 'tool');
-        return role === 'tool' && !turn?.calls.some((call) => call.id === textIn(id));
-      },
-      (_, index) => refusal(index),
-    );
+  ({ messages }) => {
+    const stray = messages.findIndex(({ role, tool_call_id: id }, index) => {
+      if (role !== 'tool') return false;
+      const turn = messages.slice(0, index).findLast((message) => message.role !== 'tool');
+      return !turn?.calls.some((call) => call.id === textIn(id));
+    });
+    return stray >= 0 && refusal(stray);
+  };
 
 /** Tools are functions; those of another type, such as custom, are refused. */
 export const functionsAlone =
   (refusal: (tool: number, type: string) => VendorRefusal | string): Check<VendorChatCall> =>
-  ({ body }) =>
-    firstWrong(
-      objectsIn(body['tools']),
-      ({ type }) => type !== 'function',
-      ({ type }, index) => refusal(index, textIn(type)),
-    );
+  ({ body }) => {
+    const tools = objectsIn(body['tools']);
+    const other = tools.findIndex(({ type }) => type !== 'function');
+    return other >= 0 && refusal(other, textIn(tools[other]?.['type']));
+  };
 
 interface ChatAnswer {
   /** One for each choice. */

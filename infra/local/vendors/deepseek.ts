@@ -5,7 +5,6 @@
 import { callsAnswered, chatDouble, functionsAlone, resultsAsked, type VendorChatCall } from './chat.ts';
 import { thoughtOf } from './script.ts';
 import {
-  firstWrong,
   jsonReply,
   objectOr,
   secretOf,
@@ -98,15 +97,16 @@ const rules: Rules<VendorChatCall> = {
       type: 'authentication_error',
     },
   // There is no developer role [theopenco/llmgateway/pull/3462, 2026-08-07].
-  roles: ({ messages }) =>
-    firstWrong(
-      messages,
-      ({ role }) => !roles.includes(role),
-      ({ role }, index) =>
-        serde(
-          `messages[${index}].role: unknown variant \`${role}\`, expected one of \`${roles.join('`, `')}\``,
-        ),
-    ),
+  roles({ messages }) {
+    const index = messages.findIndex(({ role }) => !roles.includes(role));
+    const wanted = roles.map((role) => `\`${role}\``).join(', ');
+    return (
+      index >= 0 &&
+      serde(
+        `messages[${index}].role: unknown variant \`${messages[index]?.role}\`, expected one of ${wanted}`,
+      )
+    );
+  },
   // Models that do not exist are refused with the names of those that do
   // [api-docs.deepseek.com/quick_start/error_codes].
   model: ({ model }) =>

@@ -23,7 +23,6 @@ import {
 import { serveResponses } from './responses/serve.ts';
 import { PrefixMemory, type EarlyFailures } from './script.ts';
 import {
-  firstWrong,
   isObject,
   jsonReply,
   objectOr,
@@ -200,17 +199,15 @@ function knownEfforts(call: AnyCall): VendorRefusal | undefined {
 }
 
 /** A strict tool allows no other properties than its schema names [platform.openai.com/docs/guides/function-calling#strict-mode]. */
-const strictSchemas: Check<AnyCall> = ({ body }) =>
-  firstWrong(
-    objectsIn(body['tools']).map((tool) => (isObject(tool['function']) ? tool['function'] : tool)),
-    ({ strict, parameters }) => strict === true && isLooseSchema(parameters),
-    ({ name }, index) =>
-      refused(
-        `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`,
-        `tools[${index}].parameters`,
-        'invalid_function_parameters',
-      ),
-  );
+function strictSchemas({ body }: AnyCall): VendorRefusal | undefined {
+  for (const [index, tool] of objectsIn(body['tools']).entries()) {
+    const { name, strict, parameters } = isObject(tool['function']) ? tool['function'] : tool;
+    const message = `Invalid schema for function '${textIn(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
+    if (strict === true && isLooseSchema(parameters))
+      return refused(message, `tools[${index}].parameters`, 'invalid_function_parameters');
+  }
+  return undefined;
+}
 
 const tooLong = (id: string, place: string): VendorRefusal =>
   refused(
@@ -277,11 +274,11 @@ const openaiResponsesRules = (names: RegExp): Rules<ResponsesCall> => ({
   efforts: knownEfforts,
   'strict-schemas': strictSchemas,
   // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
-  'call-id-length': ({ items }) =>
-    firstWrong(
-      items,
+  'call-id-length'({ items }) {
+    const index = items.findIndex(
       (item) => (isCall(item) || isOutput(item)) && textIn(item['call_id']).length > 64,
-      ({ call_id: id }, index) => tooLong(textIn(id), `input[${index}].call_id`),
-    ),
+    );
+    return index >= 0 && tooLong(textIn(items[index]?.['call_id']), `input[${index}].call_id`);
+  },
   ...responsesRules,
 });

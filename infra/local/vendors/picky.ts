@@ -14,7 +14,6 @@ import {
   type ChatStyle,
 } from './chat.ts';
 import {
-  firstWrong,
   jsonReply,
   objectsIn,
   type VendorRefusal,
@@ -103,15 +102,11 @@ const rules: Rules<VendorChatCall> = {
     message: `Input should be 'function': tools.${tool}.type is '${type}'`,
   })),
   // There is no developer role [bramses/chatgpt-md/issues/189, 2025-12-07].
-  roles: ({ messages }) =>
-    firstWrong(
-      messages,
-      ({ role }) => !['system', 'user', 'assistant', 'tool'].includes(role),
-      ({ role }) => ({
-        status: 422,
-        message: `Input tag '${role}' found using 'role' does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'`,
-      }),
-    ),
+  roles({ messages }) {
+    const found = messages.find(({ role }) => !['system', 'user', 'assistant', 'tool'].includes(role));
+    const message = `Input tag '${found?.role}' found using 'role' does not match any of the expected tags: 'system', 'user', 'assistant', 'tool'`;
+    return found && { status: 422, message };
+  },
   // One system message at most, and only as the first message [vllm-project/vllm/issues/41114, 2026-04-28].
   'system-first': ({ messages }) =>
     messages.some(({ role }, index) => role === 'system' && index > 0) &&
@@ -123,12 +118,13 @@ const rules: Rules<VendorChatCall> = {
   // Call ids are nine letters or digits [anomalyco/opencode/issues/1680, 2025-08-07].
   'call-ids': callIds((id) => nineCharacters.test(id), shortId),
   // The call ids of tool messages are nine letters or digits [anomalyco/opencode/issues/1680, 2025-08-07].
-  'result-ids': ({ messages }) =>
-    firstWrong(
-      messages.filter(({ role }) => role === 'tool').map((message) => String(message['tool_call_id'])),
-      (id) => !nineCharacters.test(id),
-      shortId,
-    ),
+  'result-ids'({ messages }) {
+    const ids = messages
+      .filter(({ role }) => role === 'tool')
+      .map((message) => String(message['tool_call_id']));
+    const wrong = ids.find((id) => !nineCharacters.test(id));
+    return wrong !== undefined && shortId(wrong);
+  },
 };
 
 /** A refused field has its place in the message, which then is an object. */

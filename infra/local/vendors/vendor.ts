@@ -70,16 +70,6 @@ export function refusedBy<Call>(
   return undefined;
 }
 
-/** The refusal of the first item that is wrong. */
-export function firstWrong<Item>(
-  items: readonly Item[],
-  isWrong: (item: Item, index: number) => unknown,
-  refusal: (item: Item, index: number) => VendorRefusal | string,
-): VendorRefusal | string | undefined {
-  const index = items.findIndex(isWrong);
-  return index < 0 ? undefined : refusal(items[index]!, index);
-}
-
 export const jsonReply = (
   status: number,
   value: unknown,

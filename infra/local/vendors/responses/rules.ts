@@ -2,7 +2,6 @@
 import type { ScriptTool, Transcript } from '../script.ts';
 import {
   contentText,
-  firstWrong,
   isObject,
   objectOr,
   objectsIn,
@@ -144,47 +143,40 @@ const partTypes = (role: unknown): string[] =>
 
 export const responsesRules: Rules<ResponsesCall> = {
   // Input items are of the types of the schema [openai/openai-openapi (CreateResponse)].
-  'item-type': ({ items }) =>
-    firstWrong(
-      items,
-      ({ type }) => !itemFields[type],
-      ({ type }, index) =>
-        refused(
-          `Invalid value: '${type}'. Supported values are: '${Object.keys(itemFields).join("', '")}'.`,
-          `input[${index}].type`,
-          'invalid_value',
-        ),
-    ),
+  'item-type'({ items }) {
+    const index = items.findIndex(({ type }) => !itemFields[type]);
+    const wanted = Object.keys(itemFields).map((type) => `'${type}'`);
+    const message = `Invalid value: '${items[index]?.type}'. Supported values are: ${wanted.join(', ')}.`;
+    return index >= 0 && refused(message, `input[${index}].type`, 'invalid_value');
+  },
   // Input items have the fields of their schema and no others [openai/openai-openapi (CreateResponse)].
-  'item-field': ({ items }) =>
-    firstWrong(
-      items.map((item) => Object.keys(item).find((name) => isUnknown(name, item))),
-      (field) => field,
-      (field, index) => {
-        const place = `input[${index}].${field}`;
-        return refused(`Unknown parameter: '${place}'.`, place, 'unknown_parameter');
-      },
-    ),
+  'item-field'({ items }) {
+    for (const [index, item] of items.entries()) {
+      const field = Object.keys(item).find((name) => isUnknown(name, item));
+      const place = `input[${index}].${field}`;
+      if (field) return refused(`Unknown parameter: '${place}'.`, place, 'unknown_parameter');
+    }
+    return undefined;
+  },
   // An assistant's message has output parts, any other input parts [openai/openai-openapi (CreateResponse)].
-  'content-type': ({ items }) =>
-    firstWrong(
-      items.flatMap(({ type, role, content }, index) =>
+  'content-type'({ items }) {
+    for (const [index, { type, role, content }] of items.entries()) {
+      const known = partTypes(role);
+      const part =
         type === 'message'
-          ? objectsIn(content).map((part, at) => ({
-              part: textIn(part['type']),
-              known: partTypes(role),
-              place: `input[${index}].content[${at}]`,
-            }))
-          : [],
-      ),
-      ({ part, known }) => !known.includes(part),
-      ({ known, place }) =>
-        refused(
-          `Invalid value at '${place}'. Supported values are: '${known.join("' and '")}'.`,
+          ? objectsIn(content).findIndex((each) => !known.includes(textIn(each['type'])))
+          : -1;
+      const place = `input[${index}].content[${part}]`;
+      const wanted = known.map((each) => `'${each}'`).join(' and ');
+      if (part >= 0)
+        return refused(
+          `Invalid value at '${place}'. Supported values are: ${wanted}.`,
           place,
           'invalid_value',
-        ),
-    ),
+        );
+    }
+    return undefined;
+  },
   // The limit max_output_tokens is at least 16 [platform.openai.com/docs/api-reference/responses/create].
   'output-limit': ({ body: { max_output_tokens: limit } }) =>
     typeof limit === 'number' &&
@@ -204,85 +196,66 @@ export const responsesRules: Rules<ResponsesCall> = {
     ),
   // Items that were not stored come back whole, reasoning with its encrypted content [vercel/ai/issues/7543,
   // 2025-07-25].
-  'not-persisted': ({ items }) =>
-    firstWrong(
-      items,
+  'not-persisted'({ items }) {
+    const lost = items.find(
       ({ type, id, encrypted_content: content }) =>
         type === 'item_reference' || (type === 'reasoning' && id !== undefined && !content),
-      ({ id }) => ({
-        status: 404,
-        message: `Item with id '${textIn(id)}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`,
-        param: 'input',
-      }),
-    ),
+    );
+    const message = `Item with id '${textIn(lost?.['id'])}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`;
+    return lost && { ...refused(message, 'input'), status: 404 };
+  },
   // Encrypted content is unchanged, of this organisation and of its item [BerriAI/litellm/issues/18094, 2025-12-17].
-  'encrypted-content': ({ items, organization }) =>
-    firstWrong(
-      items.map(({ encrypted_content: content, id }) => ({
-        id,
-        content: textIn(content),
-        problem: typeof content === 'string' && encryptionProblem(content, { organization, item: id }),
-      })),
-      ({ problem }) => problem,
-      ({ id, content, problem }) => {
-        const shown =
-          typeof id === 'string' ? `for item ${id}` : `${content.slice(0, 4)}...${content.slice(-4)}`;
+  'encrypted-content'({ items, organization }) {
+    for (const { encrypted_content: content, id } of items) {
+      if (typeof content !== 'string') continue;
+      const problem = encryptionProblem(content, { organization, item: id });
+      const shown =
+        typeof id === 'string' ? `for item ${id}` : `${content.slice(0, 4)}...${content.slice(-4)}`;
+      if (problem)
         return {
           status: 400,
           message: `The encrypted content ${shown} could not be verified. Reason: ${problem}`,
           code: 'invalid_encrypted_content',
         };
-      },
-    ),
+    }
+    return undefined;
+  },
   // A reasoning item stands before what came of it [vercel/ai/issues/7099, 2025-07-07].
-  'reasoning-followed': ({ items }) =>
-    firstWrong(
-      items,
-      ({ type }, at) => type === 'reasoning' && !followsReasoning(items[at + 1]),
-      ({ id }) =>
-        refused(
-          `Item '${textIn(id)}' of type 'reasoning' was provided without its required following item.`,
-          'input',
-        ),
-    ),
+  'reasoning-followed'({ items }) {
+    const index = items.findIndex(
+      (item, at) => item.type === 'reasoning' && !followsReasoning(items[at + 1]),
+    );
+    const message = `Item '${textIn(items[index]?.['id'])}' of type 'reasoning' was provided without its required following item.`;
+    return index >= 0 && refused(message, 'input');
+  },
   // A call that comes back with its item id needs the reasoning item of its turn before it
   // [0xPlaygrounds/rig/issues/751, 2025-08-28].
-  'reasoning-required': ({ items }) =>
-    firstWrong(
-      items,
-      (item, at) => {
-        const wanted = isCall(item) ? reasoningIdOf(item['id']) : undefined;
-        return wanted !== undefined && !items.slice(0, at).some((each) => isReasoningOf(each, wanted));
-      },
-      ({ type, id }) =>
-        refused(
-          `Item '${textIn(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`,
-          'input',
-        ),
-    ),
+  'reasoning-required'({ items }) {
+    const index = items.findIndex((item, at) => {
+      const wanted = isCall(item) ? reasoningIdOf(item['id']) : undefined;
+      return wanted !== undefined && !items.slice(0, at).some((each) => isReasoningOf(each, wanted));
+    });
+    const { type, id } = items[index] ?? { type: '' };
+    const message = `Item '${textIn(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`;
+    return index >= 0 && refused(message, 'input');
+  },
   // Each call has an output [platform.openai.com/docs/guides/function-calling].
   'calls-answered'({ items }) {
     const answered = new Set(items.filter(isOutput).map(({ call_id: id }) => id));
-    return firstWrong(
-      items,
-      (item) => isCall(item) && !answered.has(item['call_id']),
-      ({ type, call_id: id }) =>
-        refused(
-          `No tool output found for ${type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${textIn(id)}.`,
-          'input',
-        ),
-    );
+    const open = items.find((item) => isCall(item) && !answered.has(item['call_id']));
+    const message = `No tool output found for ${open?.type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${textIn(open?.['call_id'])}.`;
+    return open && refused(message, 'input');
   },
   // Each output belongs to a call before it [platform.openai.com/docs/guides/function-calling].
-  'outputs-asked': ({ items }) =>
-    firstWrong(
-      items,
+  'outputs-asked'({ items }) {
+    const stray = items.find(
       (item, at) =>
         isOutput(item) &&
         !items.slice(0, at).some((each) => isCall(each) && each['call_id'] === item['call_id']),
-      ({ call_id: id }) =>
-        refused(`No tool call found for function call output with call_id ${textIn(id)}.`, 'input'),
-    ),
+    );
+    const message = `No tool call found for function call output with call_id ${textIn(stray?.['call_id'])}.`;
+    return stray && refused(message, 'input');
+  },
 };
 
 const followsReasoning = (item: VendorInputItem | undefined): boolean =>
