@@ -168,9 +168,6 @@ export function createDistribution(): LocalDistribution {
   server.keepAliveTimeout = 75_000;
   // A client that ends its side after the request still reads the answer. Node has the switch, but no type for it.
   Object.assign(server, { httpAllowHalfOpen: true });
-  server.on('clientError', (_, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
-  });
   return {
     listen: (port) => listenOnLoopback(server, port),
     open(behaviours, urls) {

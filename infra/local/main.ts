@@ -30,7 +30,6 @@ function end(exitCode: number, isAsked = false): void {
     return;
   }
   endedMs = performance.now();
-  started();
   const closed = Promise.resolve(start)
     .then((running) => running?.close())
     .catch(() => {});
@@ -47,20 +46,6 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 process.on('SIGUSR2', () => void start?.then((running) => running.runSchedules()).catch(() => {}));
 // The parent that opened the channel (bootstrap or a test) has ended.
 process.once('disconnect', () => end(1));
-
-/** A line that counts, on a terminal alone. It is short: one that wraps cannot be overwritten. */
-function countingSeconds(): () => void {
-  const { stderr } = process;
-  if (!stderr.isTTY) return () => {};
-  const startedMs = performance.now();
-  const timer = setInterval(() => {
-    stderr.write(`\r\u001B[Kstarting, ${Math.round((performance.now() - startedMs) / 1000)} s`);
-  }, 1000);
-  return () => {
-    clearInterval(timer);
-    stderr.write('\r\u001B[K');
-  };
-}
 
 /** Tables that grow take some pages at once. */
 const roomBytesMin = 1024 * 1024;
@@ -89,12 +74,10 @@ const log = (line: string): void => {
 const isForPeople = (error: unknown): error is Error =>
   error instanceof StartError || (error instanceof Error && 'path' in error && 'code' in error);
 
-const started = countingSeconds();
 try {
   options = readOptions(process.env);
   start = startStack({ ...options, environmentsMax }, log);
   stack = await start;
-  started();
   void stack.emulatorEnded.then((reason) => {
     if (endedMs !== undefined) return;
     logToStderr(`the DynamoDB emulator ended: ${reason}`);
@@ -102,7 +85,6 @@ try {
   });
   if (endedMs === undefined) process.stdout.write(readyText(stack, options.dataFolder));
 } catch (error) {
-  started();
   // A start that Ctrl-C ended fails: that is no news.
   if (endedMs === undefined)
     logToStderr(isForPeople(error) ? `relay cannot start: ${error.message}` : String((error as Error).stack));

@@ -4,7 +4,7 @@ import { startEmulator, claimDataFolder } from './host/emulator.ts';
 import { openCheckpoints, startMapping } from './event-source-mapping.ts';
 import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
 import { readBehaviours, type DistributionConfig, createDistribution } from './distribution.ts';
-import { createTablesPort, type TablesPort, explainingTakenPort } from './host/loopback.ts';
+import { claimPorts, createTablesPort } from './host/loopback.ts';
 import { type StackLog, StartError } from './host/messages.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
 import { type LocalOptions, localClientSettings } from './host/local-options.ts';
@@ -47,10 +47,14 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const references = createReferences(template);
 
   const distribution = createDistribution();
-  const port = await explainingTakenPort('PORT', settings.port, distribution.listen(settings.port));
   started.defer(() => distribution.close());
-  const tables = await tablesPortOf(settings);
+  // With an endpoint the tables are another program's.
+  const tables = settings.dynamodbEndpoint === undefined ? createTablesPort() : undefined;
   if (tables) started.defer(() => tables.close());
+  const [port = 0, tablesPort] = await claimPorts([
+    ['PORT', settings.port, distribution],
+    ...(tables ? [['DYNAMODB_PORT', settings.dynamodbPort, tables] as const] : []),
+  ]);
   started.defer(claimDataFolder(settings.dataFolder));
   const kept = started.adopt(keptLines(settings.dataFolder, { warn: shown }), (lines) => lines.close());
   const log = keepingLines(kept, shown);
@@ -100,24 +104,13 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const running = started.move();
   return {
     origin: `http://127.0.0.1:${port}`,
-    dynamodbEndpoint: tables ? `http://127.0.0.1:${tables.port}` : emulator.endpoint,
+    dynamodbEndpoint: tables ? `http://127.0.0.1:${tablesPort}` : emulator.endpoint,
     logFile: kept.file,
     key,
     emulatorEnded: emulator.ended,
     runSchedules: () => schedules.runAll(),
     close: () => running.disposeAsync(),
   };
-}
-
-/** Taken before anything else is started. Undefined: the tables are another program's. */
-async function tablesPortOf({
-  dynamodbEndpoint,
-  dynamodbPort,
-}: StackSettings): Promise<(TablesPort & { port: number }) | undefined> {
-  if (dynamodbEndpoint !== undefined) return undefined;
-  const tables = createTablesPort();
-  const port = await explainingTakenPort('DYNAMODB_PORT', dynamodbPort, tables.listen(dynamodbPort));
-  return { ...tables, port };
 }
 
 /** What functions find in place of AWS. */

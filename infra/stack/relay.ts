@@ -114,6 +114,9 @@ export interface RelayProps {
   bundlesFolder?: string;
 }
 
+/** The longest name, of a CloudFront function, still has room for a region and a purpose. */
+const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
+
 const packageFolder = join(import.meta.dirname, '..', '..');
 
 export class Relay extends Construct {
@@ -149,7 +152,9 @@ export class Relay extends Construct {
     super(scope, id);
     refuseProps(this, props);
     const { disposable = false, domain, alertSender, encryptionKey } = props;
-    const { value: relayName } = new RelayName(this, 'Name', props.name ?? 'relay');
+    const relayName = props.name ?? 'relay';
+    this.relayName = relayName;
+    this.refuseName();
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
     const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
     const common = { relayName, version: packageVersion(), tables, disposable, bundlesFolder };
@@ -217,7 +222,6 @@ export class Relay extends Construct {
     });
     const parts = { functions, originSecrets, sealKeys, distribution, operatorPolicies, triggers };
     acknowledgeFindings({ relayName, ...parts, shiftRoles, canary, topic: alarms.topic, ownLog });
-    this.relayName = relayName;
     this.distribution = distribution.distribution;
     this.tables = tables.byName;
     this.functions = functions.lambdas();
@@ -226,6 +230,28 @@ export class Relay extends Construct {
     this.alarms = alarms.all;
     this.dashboard = dashboard.page;
     this.operatorPolicies = operatorPolicies.byName;
+  }
+
+  /**
+   * The name is the first part of every name that AWS wants to be unique in an account and region. Two relays of one name in
+   * one place would fail in the middle of a deployment, at the second table, so they are refused before it.
+   */
+  private refuseName(): void {
+    const { node, relayName: name } = this;
+    if (Token.isUnresolved(name) || !namePattern.test(name))
+      throw new Error(
+        `${node.path}: name is ${JSON.stringify(name)}, wanted a lower-case letter, then at most 26 lower-case letters, digits and dashes`,
+      );
+    const other = node.root.node
+      .findAll()
+      .find(
+        (found) =>
+          found !== this && found instanceof Relay && found.relayName === name && areInOnePlace(this, found),
+      );
+    if (other)
+      throw new Error(
+        `${node.path} and ${other.node.path} are both named ${name} in one account and region: give one another name`,
+      );
   }
 
   /**
@@ -269,37 +295,12 @@ export function packageVersion(): string {
   return version;
 }
 
-// The name of a relay: the first part of every name that AWS wants to be unique in an account and region. Two relays of one
-// name in one place would fail in the middle of a deployment, at the second table, so they are refused before it.
-
-/** The longest name, of a CloudFront function, still has room for a region and a purpose. */
-const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
-
-class RelayName extends Construct {
-  readonly value: string;
-
-  constructor(scope: Construct, id: string, value: string) {
-    super(scope, id);
-    this.value = value;
-    if (Token.isUnresolved(value) || !namePattern.test(value))
-      throw new Error(
-        `${scope.node.path}: name is ${JSON.stringify(value)}, wanted a lower-case letter, then at most 26 lower-case letters, digits and dashes`,
-      );
-    const other = this.node.root.node.findAll().find((found) => found !== this && this.isSame(found));
-    if (other?.node.scope)
-      throw new Error(
-        `${scope.node.path} and ${other.node.scope.node.path} are both named ${value} in one account and region: give one another name`,
-      );
-  }
-
-  private isSame(other: unknown): boolean {
-    if (!(other instanceof RelayName) || other.value !== this.value) return false;
-    const [here, there] = [deployedWith(this), deployedWith(other)];
-    if (here === there) return true;
-    // A stack without account and region may be deployed anywhere.
-    const places = [here.account, here.region, there.account, there.region];
-    return !places.some(Token.isUnresolved) && here.environment === there.environment;
-  }
+function areInOnePlace(one: Construct, other: Construct): boolean {
+  const [here, there] = [deployedWith(one), deployedWith(other)];
+  if (here === there) return true;
+  // A stack without account and region may be deployed anywhere.
+  const places = [here.account, here.region, there.account, there.region];
+  return !places.some(Token.isUnresolved) && here.environment === there.environment;
 }
 
 /** A nested stack goes where its parent goes. */

@@ -78,13 +78,11 @@ interface CanaryProps
 export function scheduledCall(scope: Construct, props: CanaryProps): RelayFunction {
   const { relayName, version, baseUrl, bundlesFolder, model, key, everyMinutes = 5 } = props;
   const folder = new Construct(scope, 'Canary');
-  const memoryMegabytes = 128;
   const called = new RelayFunction(folder, 'canary', {
     ...props,
     description: {
       purpose: 'Calls the relay as a customer would, and counts the answers',
       timeoutSeconds: 60,
-      memoryMegabytes,
       tables: {},
       readsChannelSecrets: true,
     },
@@ -97,7 +95,7 @@ export function scheduledCall(scope: Construct, props: CanaryProps): RelayFuncti
       CANARY_MODEL: model,
       CANARY_KEY: key,
     },
-    memoryMegabytes,
+    memoryMegabytes: 128,
     logRetention: RetentionDays.ONE_MONTH,
     reservedConcurrency: undefined,
   });

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -54,7 +53,6 @@ afterEach(() => rmSync(root, { recursive: true }));
 const run = async (...command: string[]) => {
   const child = spawn(process.execPath, ['infra/bootstrap/bootstrap.mjs', ...command], {
     cwd: root,
-    env: { ...process.env, PORT: '0', DYNAMODB_PORT: '0' },
   });
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),
@@ -160,29 +158,6 @@ setInterval(() => {}, 1000);
     expect(await stderr).toMatch(/^[^\n]*\nstopped; the next run goes on from here\n$/);
     const sleeper = Number(readFileSync(file('sleeper'), 'utf8'));
     await vi.waitFor(() => expect(() => process.kill(sleeper, 0)).toThrow('ESRCH'));
-  });
-
-  it('looks at the ports before it installs or builds anything for the local stack', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
-    const child = spawn(
-      process.execPath,
-      ['infra/bootstrap/bootstrap.mjs', '--built', 'infra/local/main.ts'],
-      {
-        cwd: root,
-        env: { ...process.env, PORT: String(port), DYNAMODB_PORT: String(port) },
-      },
-    );
-    const stderr = await text(child.stderr);
-    taken.close();
-    const [said, first, second] =
-      /^relay cannot start: port (?:\d+ \(\w+\)(?: and )?){2} are in use; try: PORT=(\d+) DYNAMODB_PORT=(\d+) npm start\n$/.exec(
-        stderr,
-      ) ?? [];
-    expect(said).toContain(`${port} (PORT) and ${port} (DYNAMODB_PORT)`);
-    expect(first).not.toBe(second);
-    expect(steps()).toEqual(['']);
   });
 
   it('builds nothing for a command that needs no build', async () => {

@@ -138,16 +138,21 @@ export async function freePort(host: string): Promise<number> {
   return free;
 }
 
-/** Replaces EADDRINUSE by a StartError that names the variable for choosing another port. */
-export async function explainingTakenPort(
-  variable: string,
-  port: number,
-  claim: Promise<number>,
-): Promise<number> {
-  try {
-    return await claim;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    throw new StartError(`port ${port} (${variable}) is in use; try: ${variable}=${port + 1} npm start`);
-  }
+type Claim = readonly [variable: string, port: number, server: { listen(port: number): Promise<number> }];
+
+/** Resolves with the ports. Throws StartError for all that are in use, with the variables for choosing others. */
+export async function claimPorts(claims: readonly Claim[]): Promise<number[]> {
+  const ports: number[] = [];
+  const taken: Claim[] = [];
+  for (const claim of claims)
+    try {
+      ports.push(await claim[2].listen(claim[1]));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+      taken.push(claim);
+    }
+  if (taken.length === 0) return ports;
+  const named = taken.map(([variable, port]) => `${port} (${variable})`).join(' and ');
+  const others = taken.map(([variable, port], index) => `${variable}=${port + 1 + index}`).join(' ');
+  throw new StartError(`port ${named} ${taken.length === 1 ? 'is' : 'are'} in use; try: ${others} npm start`);
 }

@@ -16,14 +16,13 @@ export interface FunctionDescription {
   /** Functions that answer calls send it events. One that waits longer, or that fails, is kept and not tried again. */
   eventSecondsMax?: number;
   timeoutSeconds: number;
-  memoryMegabytes: number;
   /**
    * The allowed DynamoDB actions for each table. All others are denied. Rows are deleted from `responses` alone: a
    * BatchWriteItem of functions only deletes.
    */
   tables: Partial<Record<TableName, readonly Exclude<TableAction, 'DeleteItem'>[]>>;
   /** May read the secrets that channels refer to: `ssm:/relay/<stack>/...`, `secretsmanager:<stack>/...`. */
-  readsChannelSecrets: boolean;
+  readsChannelSecrets?: boolean;
   /**
    * Calls models: gets the keys that seal the state of turns, may call the models of Bedrock that are listed, bounds the heap
    * of Node by its memory, and reports traces where the stack has a receiver of them.
@@ -69,7 +68,6 @@ const answering = {
   url: 'RESPONSE_STREAM',
   // Lambda's maximum. The request deadline inside is shorter and ends the answer with a protocol error.
   timeoutSeconds: 900,
-  memoryMegabytes: 256,
   tables: {
     runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
     keys: ['GetItem'],
@@ -101,7 +99,6 @@ const descriptions = {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
     url: 'BUFFERED',
     timeoutSeconds: 30,
-    memoryMegabytes: 256,
     tables: {
       runtime: ['BatchGetItem', 'GetItem'],
       keys: ['GetItem'],
@@ -111,13 +108,11 @@ const descriptions = {
       // What of an account was refused and failed, and what it used by day.
       daily: ['Query'],
     },
-    readsChannelSecrets: false,
   },
   payments: {
     purpose: 'POST /hooks/payments/stripe: payments, refunds and disputes that Stripe reports',
     url: 'BUFFERED',
     timeoutSeconds: 30,
-    memoryMegabytes: 256,
     tables: {
       runtime: ['BatchGetItem'],
       accounts: ['GetItem'],
@@ -130,7 +125,6 @@ const descriptions = {
   config: {
     purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
     timeoutSeconds: 120,
-    memoryMegabytes: 256,
     streams: [
       ...(['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(configurationStream),
       // What was learned about a channel is said on its row. All other items of the table change far too often.
@@ -153,7 +147,6 @@ const descriptions = {
   ledger: {
     purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
     timeoutSeconds: 60,
-    memoryMegabytes: 256,
     // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
     streams: [
       {
@@ -168,12 +161,10 @@ const descriptions = {
     ],
     // In `runtime`: the counters of budgets.
     tables: { ledger: ['PutItem'], daily: ['UpdateItem'], runtime: ['UpdateItem'] },
-    readsChannelSecrets: false,
   },
   grants: {
     purpose: 'Applies every grant exactly once, and says so on its row',
     timeoutSeconds: 120,
-    memoryMegabytes: 256,
     // The schedule applies grants whose retries ran out here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
@@ -183,20 +174,16 @@ const descriptions = {
       quotas: ['GetItem', 'UpdateItem'],
       daily: ['UpdateItem'],
     },
-    readsChannelSecrets: false,
   },
   sweeper: {
     purpose: 'Closes the reservations of invocations that can no longer live',
     timeoutSeconds: 120,
-    memoryMegabytes: 256,
     everyMinutes: 1,
     tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },
-    readsChannelSecrets: false,
   },
   alerts: {
     purpose: 'Decides what is reported about balances, plans and keys, once for each cause',
     timeoutSeconds: 300,
-    memoryMegabytes: 256,
     // The schedule looks at what was given up here.
     streams: [
       {
@@ -216,13 +203,11 @@ const descriptions = {
       quotas: ['GetItem', 'BatchGetItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
     },
-    readsChannelSecrets: false,
   },
   notify: {
     purpose:
       'Delivers notices to the topic, to webhooks and by mail, again while a receiver does not take them',
     timeoutSeconds: 120,
-    memoryMegabytes: 256,
     streams: [
       {
         table: 'runtime',

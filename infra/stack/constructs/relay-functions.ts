@@ -56,7 +56,7 @@ export interface RelayFunctionsProps {
   bundlesFolder: string;
   /** Of each function that answers calls. Absent: none is reserved. */
   reservedConcurrency?: number;
-  /** Megabytes by function. Absent: as its description says. */
+  /** Megabytes by function. */
   memory?: Readonly<Partial<Record<FunctionName, number | undefined>>>;
   /** Absent: a month. */
   logRetention?: RetentionDays;
@@ -71,6 +71,9 @@ export interface RelayFunctionsProps {
  * cache, and with some vendors its reasoning. Neither clients nor vendors know it, and no right rests on it.
  */
 const pseudonymKey = Aws.STACK_ID;
+
+/** Docs/options.md says what was measured. */
+const usualMegabytes = 256;
 
 export class RelayFunctions extends Construct {
   readonly byName: ReadonlyMap<FunctionName, RelayFunction>;
@@ -91,7 +94,7 @@ export class RelayFunctions extends Construct {
   private made(name: FunctionName, props: RelayFunctionsProps): RelayFunction {
     const description = functionDescriptions[name];
     const { relayName, version, memory, tracing, publicHost, defaultLimits, logRetention } = props;
-    const memoryMegabytes = memory?.[name] ?? description.memoryMegabytes;
+    const memoryMegabytes = memory?.[name] ?? usualMegabytes;
     const reservedConcurrency = answersCalls(name) ? props.reservedConcurrency : undefined;
     return new RelayFunction(this, name, {
       ...props,
