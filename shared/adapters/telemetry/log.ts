@@ -2,14 +2,7 @@
  * The log: one JSON line per request, event and fault, written before the call returns. Must never hold a
  * prompt, an answer, a secret or an error message, which may quote any of them.
  */
-import type {
-  Log,
-  RequestLog,
-  CanaryMetrics,
-  Metrics,
-  SweepMetrics,
-  ConfigMetrics,
-} from '../../relay/ports/telemetry.ts';
+import type { Log, RequestLog, MetricName, SweepResult, ConfigMetrics } from '../../relay/ports/telemetry.ts';
 
 /** Makes a log line also a metric. Times in epoch milliseconds. */
 interface LineMetrics {
@@ -216,14 +209,15 @@ const publisher =
   (counts: Record<string, number>): void =>
     void process.stdout.write(`${JSON.stringify({ stack, ...counted(counts, Date.now()) })}\n`);
 
-export function backgroundMetrics(stack: string): Metrics & SweepMetrics & CanaryMetrics {
+export function backgroundMetrics(stack: string) {
   const publish = publisher(stack);
   return {
-    count: (name) => publish({ [name]: 1 }),
+    count: (name: MetricName) => publish({ [name]: 1 }),
     // `OpenReservations` says also that the sweeper ran.
-    swept: ({ open, expired }) =>
+    swept: ({ open, expired }: SweepResult) =>
       publish({ OpenReservations: open, ...(expired > 0 && { ExpiredReservations: expired }) }),
-    called: ({ ok }) => publish({ CanarySuccesses: Number(ok) }),
+    /** Whether the scheduled call was answered. */
+    called: ({ ok }: { ok: boolean }) => publish({ CanarySuccesses: Number(ok) }),
   };
 }
 

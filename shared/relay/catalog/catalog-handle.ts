@@ -2,7 +2,6 @@
  * The public read endpoints: models, charge, plans, health and the pages. They need no key and ignore any that
  * is sent.
  */
-import type { Snapshot } from '../../config/snapshot.ts';
 import {
   type Handle,
   type RelayRequest,
@@ -14,6 +13,7 @@ import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { listAgeMsMax } from '../ports/config-store.ts';
+import type { PageRequest } from './page-answers.ts';
 import { modelList, offeredModels, oneModel, listedCharges, offeredPlans } from './catalog-lists.ts';
 
 export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock' | 'health'> {
@@ -37,11 +37,7 @@ export const catalogHandle = (ports: CatalogPorts): Handle =>
 type PageRoute = 'page' | 'account_page' | 'asset';
 type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | PageRoute;
 
-interface Asked {
-  request: RelayRequest;
-  snapshot: Snapshot;
-  /** Decides which rules are in force. */
-  nowMs: number;
+interface Asked extends PageRequest {
   ports: CatalogPorts;
 }
 

@@ -17,8 +17,7 @@ import {
 import { offeredAliases, offeredModels, offeredPlans } from './catalog-lists.ts';
 import { candidatesOf } from '../call/serving-channels.ts';
 import { HealthRecorder } from '../health/health-recorder.ts';
-import type { ChannelHealth } from '../ports/runtime-stores.ts';
-import type { Clock } from '../ports/host.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
 
 // The account's page: the same for everybody. It must never hold data of an account, since caches may keep it.
 
@@ -41,10 +40,11 @@ interface PageAnswer {
   headers: Record<string, string>;
 }
 
-interface PageRequest {
+export interface PageRequest {
   request: RelayRequest;
   snapshot: Snapshot;
-  ports: { health: ChannelHealth; clock: Clock };
+  ports: Pick<ChatPorts, 'health' | 'clock'>;
+  /** Decides which rules are in force. */
   nowMs: number;
 }
 

@@ -7,7 +7,7 @@ import { fingerprint, hash53 } from '../../wire/ids.ts';
 import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
-import type { HealthEvent, Standing } from './health-states.ts';
+import type { FailedCall, HealthEvent, Standing } from './health-states.ts';
 
 /** More candidates than an item can name; older ones are forgotten. */
 const rememberedMax = 1_000;
@@ -15,14 +15,9 @@ const rememberedMax = 1_000;
 /** Undefined: nothing is known against the candidate. */
 export type StandingOf = (candidate: Candidate) => Standing | undefined;
 
-interface Failing {
+interface Failing extends Omit<FailedCall, 'succeededMs'> {
   candidate: Candidate;
   failure: UpstreamFailure;
-  /** A second read of the refused secret returned a new value, so there is no reason to rest. */
-  secretChanged: boolean;
-  /** The call came from another relay, or says so: a loop may then be of the caller's making. */
-  hasPassedRelays: boolean;
-  account: string;
   /** Where the candidate stood when it was tried. */
   tried: Standing | undefined;
 }

@@ -178,10 +178,12 @@ const harmlessKinds = new Set<UpstreamFailureKind>([
   'secret_store',
 ]);
 
-type FailedCall = Pick<Extract<HealthEvent, { type: 'failed' }>, 'account' | 'succeededMs'> & {
+export interface FailedCall extends Omit<Extract<HealthEvent, { type: 'failed' }>, 'type'> {
+  /** A second read of the refused secret returned a new value, so there is no reason to rest. */
   secretChanged: boolean;
+  /** The call came from another relay, or says so: a loop may then be of the caller's making. */
   hasPassedRelays: boolean;
-};
+}
 
 /** Undefined: the failure says nothing about the candidate. */
 export function eventOf(

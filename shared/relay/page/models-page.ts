@@ -9,17 +9,19 @@ import {
   aliasWords,
   priceLines,
   type PriceLine,
-  priceWords,
 } from './page-facts.ts';
 import { pageStyleHash, pageScriptPath } from './built-pages.ts';
-import { code, escaped, headOf, ownDirection, pageStyle } from './page-kit.ts';
+import { code, escaped, headOf, ownDirection, pageStyle, unescaped } from './page-kit.ts';
 import { snippets } from './page-snippets.ts';
 
 /** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
 export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
   const headers = { vary: 'accept', 'x-content-type-options': 'nosniff' };
   if (!accept.includes('text/html'))
-    return { body: pageText(facts), headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' } };
+    return {
+      body: plain(pageHtml(facts)),
+      headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' },
+    };
   return {
     body: pageHtml(facts),
     headers: {
@@ -61,15 +63,14 @@ ${foot(facts)}`;
 const headline = (count: number): string =>
   count > 1 ? `${count.toLocaleString('en-US')} models, one API` : 'LLM relay';
 
-const closedWords = 'The relay is closed at the moment: calls are refused.';
-
 function noticeList({ relayClosed, notices, timeZone }: PageFacts): string {
   const shown = notices.map(({ text, until, models }) => {
     const about = models === null ? '' : `<p>${models.map(code).join(' ')}</p>`;
     const end = until === null ? '' : ` <small>until ${escaped(dateWords(until * 1000, timeZone))}</small>`;
     return `<li>${ownDirection(text)}${end}${about}</li>`;
   });
-  const all = [...(relayClosed ? [`<li>${closedWords}</li>`] : []), ...shown];
+  const closed = relayClosed ? ['<li>The relay is closed at the moment: calls are refused.</li>'] : [];
+  const all = [...closed, ...shown];
   return all.length === 0 ? '' : `<ul class="notices" aria-label="Notices">${all.join('\n')}</ul>`;
 }
 
@@ -170,62 +171,19 @@ function aliasTable({ aliases, models }: PageFacts): string {
 `;
 }
 
-// The page for a terminal. Must never contain control codes from a row or a header.
+// The page for a terminal.
 
-function pageText(facts: PageFacts): string {
-  const { baseUrl, models, plans, contact } = facts;
-  const lines = [
-    'An OpenAI-compatible relay.',
-    ...noticeLines(facts),
-    '',
-    `Base URL: ${baseUrl}`,
-    'Set it in any OpenAI client, with a key that starts with sk-.',
-    '',
-    'Models (prices per million tokens)',
-    ...(models.length === 0 ? ['  none yet'] : modelLines(facts)),
-  ];
-  for (const plan of plans) {
-    lines.push(
-      '',
-      `Plan ${plan.level}: ${yuan(plan.price)} a month`,
-      ...planLines(plan).map(({ name, words }) => `  ${name}: ${words}`),
-    );
-  }
-  for (const { title, code } of snippets(baseUrl, models)) {
-    lines.push('', title, ...code.split('\n').map((line) => (line === '' ? '' : `  ${line}`)));
-  }
-  if (contact !== '') lines.push('', `Contact: ${contact}`);
-  return `${lines.map(printable).join('\n')}\n`;
+/** The page without its markup. Must never contain control codes from a row or a header. */
+function plain(html: string): string {
+  const text = html
+    .slice(html.indexOf('<main>'))
+    .replaceAll(/<nav[^]*?<\/nav>|<\w+[^>]* hidden>[^<]*/g, '')
+    .replaceAll(/<t[hd]\b/g, '\t$&')
+    .replaceAll(/\n?(<(?:li|tr)\b)/g, '\n$1')
+    .replaceAll(/<(?:h\d|p|summary|pre)\b/g, '\n$&')
+    .replaceAll(/ ?(<small\b)/g, ' $1')
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/&(?:amp|lt|gt|quot|#39);/g, unescaped)
+    .replaceAll(/(?![\n\t])\p{Cc}/gu, '');
+  return `${text.replaceAll(/\n{3,}/g, '\n\n').trim()}\n`;
 }
-
-function noticeLines({ relayClosed, notices, timeZone }: PageFacts): string[] {
-  const shown = notices.map(({ text, until, models }) => {
-    const about = models === null ? '' : ` (${models.join(', ')})`;
-    const end = until === null ? '' : ` Until ${dateWords(until * 1000, timeZone)}.`;
-    return `* ${text}${about}${end}`;
-  });
-  return [...(relayClosed ? [closedWords] : []), ...shown].flatMap((line) => ['', line]);
-}
-
-function modelLines(facts: PageFacts): string[] {
-  const { models, aliases, resting } = facts;
-  const width = Math.max(0, ...[...models, ...aliases.map(({ name }) => name)].map((name) => name.length));
-  const entry = (name: string, words: string): string => `  ${name.padEnd(width)}  ${words}`;
-  return [
-    ...familiesOf(models)
-      .flatMap((family) => family.models)
-      .flatMap((model) =>
-        priceLines(model, facts).map((line, at) =>
-          entry(
-            at === 0 ? model : '',
-            priceWords(line) + (at === 0 && resting.has(model) ? ' (resting)' : ''),
-          ),
-        ),
-      ),
-    ...aliases.map((alias) =>
-      entry(alias.name, `at the price of the model that answers: ${aliasWords(alias, models)}`),
-    ),
-  ];
-}
-
-const printable = (line: string): string => line.replaceAll(/\p{Cc}/gu, '');

@@ -90,20 +90,6 @@ function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates
   };
 }
 
-/** The price as one sentence. */
-export function priceWords({ when, rates }: PriceLine): string {
-  const words =
-    typeof rates === 'string'
-      ? rates
-      : [
-          `${rates.input} in`,
-          ...(rates.cached === rates.input ? [] : [`${rates.cached} cached`]),
-          ...rates.others,
-          `${rates.output} out`,
-        ].join(', ');
-  return when === '' ? words : `${when}: ${words}`;
-}
-
 /** The models of an alias that are offered, in the order in which they are tried. */
 export const aliasWords = (alias: { models: string[] }, models: readonly string[]): string =>
   alias.models.filter((model) => models.includes(model)).join(', else ');

@@ -11,6 +11,9 @@ const entities: Record<string, string> = {
 export const escaped = (text: string): string =>
   text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
 
+export const unescaped = (entity: string): string =>
+  Object.keys(entities).find((character) => entities[character] === entity) ?? '';
+
 /** A text of people, in the direction of its own script. */
 export const ownDirection = (text: string): string => `<bdi>${escaped(text)}</bdi>`;
 

@@ -95,7 +95,7 @@ export class SnapshotBroken extends Error {
 /** Tables whose rows are validated by themselves when they are written. They are not part of the configuration. */
 export const markedTables = ['keys', 'accounts'] as const;
 
-/** A row of such a table after its last write. */
+/** After its last write. */
 export interface WrittenRow {
   table: (typeof markedTables)[number];
   key: string | number;

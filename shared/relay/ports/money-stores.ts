@@ -48,9 +48,8 @@ export interface QuotaStore {
   closedAs(account: string, id: string): Promise<CloseKind | undefined>;
 }
 
-/** An item of the scan, not yet parsed. */
+/** An item of the scan, not yet parsed. `item`: its key. */
 export interface ScannedQuota extends PartOfAccount {
-  /** The key of the item. */
   item: string;
   /** Throws Poisoned. */
   read(): QuotaItem;
@@ -60,19 +59,15 @@ export interface ScannedQuota extends PartOfAccount {
 export interface QuotaScan {
   /** These items, without those that do not exist. */
   read(items: readonly string[]): AsyncIterable<ScannedQuota>;
-  /** The items with open reservations on the page of the table after this key. */
-  open(after: string | undefined): Promise<QuotaPage>;
+  /**
+   * The items with open reservations on the page of the table after this key. `next`: the key after which the next page begins;
+   * undefined: this is the last one.
+   */
+  open(after: string | undefined): Promise<{ quotas: ScannedQuota[]; next: string | undefined }>;
 }
 
-interface QuotaPage {
-  quotas: ScannedQuota[];
-  /** The key after which the next page begins; undefined: this is the last one. */
-  next: string | undefined;
-}
-
-/** An item to look at. `atSeconds`: when the first of its reservations should have ended, in Unix seconds. */
+/** The key of an item to look at, and when the first of its reservations should have ended, in Unix seconds. */
 export interface Lookup {
-  /** The key of the item. */
   item: string;
   atSeconds: number;
 }
@@ -118,9 +113,8 @@ export interface LedgerStore {
   addToMinutes(sums: readonly DailySum[]): Promise<void>;
 }
 
-/** One write on an account's item, as the table stream of `quotas` reports it. */
+/** One write on an account's item, as the table stream of `quotas` reports it. `item`: its key. */
 export interface QuotaChange {
-  /** The key of the item. */
   item: string;
   account: string;
   before: QuotaItem | undefined;

@@ -159,12 +159,6 @@ export interface BudgetCounter {
   expires: number;
 }
 
-/** One hold of a call in a budget. */
-interface NamedHold extends BudgetCounter {
-  /** Unlike that of any other hold. */
-  name: string;
-}
-
 export interface KeyCounters {
   /**
    * Counts one call in a minute of a key (minutes since the epoch) if fewer than `max` are counted. A repeat after a
@@ -173,9 +167,13 @@ export interface KeyCounters {
   countCall(key: string, minute: number, max: number): Promise<number | undefined>;
   /**
    * Holds an amount if the budget `most` covers what is used and the amount. `done: false`: nothing was held. A repeat
-   * holds nothing more, unless another hold came between.
+   * holds nothing more, unless another hold came between. `name`: unlike that of any other hold.
    */
-  hold(hold: NamedHold, amount: NanoYuan, most: NanoYuan): Promise<BudgetUse & { done: boolean }>;
+  hold(
+    hold: BudgetCounter & { name: string },
+    amount: NanoYuan,
+    most: NanoYuan,
+  ): Promise<BudgetUse & { done: boolean }>;
   /** Changes what is held and how many calls hold it, without a condition. Throws StoreBusy if it changed nothing. */
   change(counter: BudgetCounter, by: BudgetUse): Promise<void>;
 }

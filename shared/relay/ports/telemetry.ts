@@ -16,10 +16,9 @@ export interface RequestLog extends PartCounts {
   account?: string | undefined;
   /** The model that answered, or was tried last; of a refused request, as it was asked for. */
   model?: string | undefined;
-  /** The alias that was asked for. */
   alias?: string | undefined;
   channel?: string | undefined;
-  /** Number of declared tools that were dropped because no upstream of another form supports them. */
+  /** How many, because no upstream of another form supports them. */
   dropped_tools?: number | undefined;
   /** The client's fields that the upstream was not sent. */
   dropped?: string[] | undefined;
@@ -89,7 +88,6 @@ export interface TriedLine {
   forms?: number | undefined;
 }
 
-/** A candidate that was not tried, and why. */
 export interface PassedOverLine {
   channel: string;
   secret: number | undefined;
@@ -119,23 +117,14 @@ export const metricNames = [
 export type MetricName = (typeof metricNames)[number];
 
 export interface Metrics {
-  /** Adds 1 to the metric. */
+  /** Adds 1. */
   count(name: MetricName): void;
 }
 
-export interface CanaryMetrics {
-  /** Counts whether the scheduled call was answered. */
-  called(result: { ok: boolean }): void;
-}
-
-/** The result of a sweep: reservations still open after it, and reservations that it closed. */
+/** Reservations still open after a sweep, and those that it closed. */
 export interface SweepResult {
   open: number;
   expired: number;
-}
-
-export interface SweepMetrics {
-  swept(result: SweepResult): void;
 }
 
 /** The metrics of the configuration's publisher. `badRows` and `failed` have an alarm each. */

@@ -205,32 +205,31 @@ async function lookUp(
 
 // The answer's own turn.
 
-type KeptCall = Pick<ChatCall, 'identity' | 'key' | 'model' | 'snapshot'>;
+interface RecordedTurn {
+  call: Pick<ChatCall, 'identity' | 'key' | 'snapshot'>;
+  dispatch: DispatchedCall;
+  /** The client gets the state sealed; nothing is stored. */
+  clientKeeps: boolean;
+}
 
-/** The chunks of a dispatched call whose turn is kept. `clientKeeps`: the client gets the state sealed; nothing is stored. */
+/** The chunks of a dispatched call whose turn is kept. */
 export class TurnRecorder {
   /** Can be read as often as those of the call. */
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
   readonly #ports: StatePorts;
-  readonly #call: KeptCall;
-  readonly #dispatch: DispatchedCall;
-  readonly #clientKeeps: boolean;
+  readonly #of: RecordedTurn;
   readonly #writes: Promise<void>[] = [];
 
-  constructor(
-    ports: StatePorts,
-    { call, dispatch, clientKeeps }: { call: KeptCall; dispatch: DispatchedCall; clientKeeps: boolean },
-  ) {
+  constructor(ports: StatePorts, of: RecordedTurn) {
     this.#ports = ports;
-    this.#call = call;
-    this.#dispatch = dispatch;
-    this.#clientKeeps = clientKeeps;
+    this.#of = of;
   }
 
   /** The state of the turn so far, sealed for an item of the client's. Undefined: there is none. */
   sealed(itemId: string): string | undefined {
-    const { state, model } = this.#dispatch.report();
-    const { account } = this.#call.key;
+    const { call, dispatch } = this.#of;
+    const { state, model } = dispatch.report();
+    const { account } = call.key;
     return state && sealTurn(this.#ports.sealer, { account, model }, { state, itemId });
   }
 
@@ -242,7 +241,7 @@ export class TurnRecorder {
   async *#run(): AsyncGenerator<ChatChunk[], void, undefined> {
     let called = false;
     let noted = false;
-    for await (const batch of this.#dispatch.chunks) {
+    for await (const batch of this.#of.dispatch.chunks) {
       called ||= batch.some(hasCall);
       const finish = called && !noted ? batch.findIndex(isFinish) : -1;
       if (finish < 0) {
@@ -259,17 +258,18 @@ export class TurnRecorder {
   /** Notes what the turn teaches, and keeps its state if it has one. */
   async #note(): Promise<void> {
     const { learned, clock, turnStates } = this.#ports;
-    const { tried, state, model } = this.#dispatch.report();
+    const { call, dispatch, clientKeeps } = this.#of;
+    const { tried, state, model } = dispatch.report();
     const channel = tried.at(-1)?.channel;
     if (channel === undefined) return;
     const served = { channel, model };
     // Without state in an answer with calls, this model needs none.
     if (state === undefined) return learned.settle(served);
-    const { account } = this.#call.key;
+    const { account } = call.key;
     const [callId = ''] = state.callIds;
-    if (this.#clientKeeps || callId === '') return;
+    if (clientKeeps || callId === '') return;
     const nowMs = clock.now();
-    const keptSeconds = this.#call.snapshot.settings.limits.stateDays * daySeconds;
+    const keptSeconds = call.snapshot.settings.limits.stateDays * daySeconds;
     const expires = Math.floor(nowMs / 1000) + keptSeconds;
     const writes = [turnStates.put({ account, callId }, this.sealed('') ?? '', expires)];
     // Prolonged in time: the fact must outlive the states that it says to look up.
@@ -284,7 +284,7 @@ export class TurnRecorder {
 
   #lost(error: unknown): void {
     const { log } = this.#ports;
-    const { identity, key } = this.#call;
+    const { identity, key } = this.#of.call;
     const why = error instanceof StateTooLarge ? 'too_large' : 'write_failed';
     log.event('turn_state_lost', { request_id: identity.requestId, account: key.account, why });
     if (why === 'write_failed') log.fault(identity.requestId, error);

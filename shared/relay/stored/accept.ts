@@ -19,16 +19,13 @@ import { headOf } from './kept-answer.ts';
 import { retried } from './reads.ts';
 import { beginsWithinMs, handedCall, withdrawnRun } from './handed-call.ts';
 
-/** What an acceptance does with the claim of its request. */
-type AcceptedClaim = Pick<ResultKeeper, 'keep'> & { finish(free: boolean): Promise<void> };
-
 interface AskedLater {
   call: ChatCall;
   read: EndpointRequest;
   body: unknown;
   conversation: Conversation | undefined;
   /** Of its Idempotency-Key. Undefined: it has none. */
-  claim: AcceptedClaim | undefined;
+  claim: (Pick<ResultKeeper, 'keep'> & { finish(free: boolean): Promise<void> }) | undefined;
   request: RelayRequest;
 }
 

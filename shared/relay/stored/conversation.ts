@@ -65,7 +65,7 @@ interface ReadTurn {
   turn: StoredTurn;
 }
 
-const readTurn = (response: StoredResponse): ReadTurn => ({
+export const readTurn = (response: StoredResponse): ReadTurn => ({
   head: response.head,
   turn: turnOf(response),
 });
@@ -106,12 +106,9 @@ async function checkHead(reader: StoredReader, head: ResponseHead | undefined): 
 /** The items by the ids of their references. */
 async function referredItems(
   reader: StoredReader,
-  {
-    wanted,
-    chain,
-    references,
-  }: { wanted: readonly ItemReference[]; chain: readonly ReadTurn[]; references: StoredReferences },
+  of: { wanted: readonly ItemReference[]; chain: readonly ReadTurn[]; references: StoredReferences },
 ): Promise<ReadonlyMap<string, ReferredItem>> {
+  const { wanted, chain, references } = of;
   const referred = new Map<string, ReferredItem>();
   const byResponse = Map.groupBy(wanted, ({ response }) => response);
   const known = new Map(chain.map(({ head, turn }) => [head.id, turn]));
@@ -182,18 +179,16 @@ function checkLength(
 
 const quoted = (id: string): string => `'${id.replaceAll(/[^\w-]/g, '?').slice(0, 64)}'`;
 
-/** Clients send the whole conversation on this code. One text for what is foreign, unknown, malformed, deleted and expired. */
-const notFound = (id: string): Refusal =>
-  refuse('previous_response_not_found', `Previous response with id ${quoted(id)} not found.`, {
+const missing = (id: string, words: string): Refusal =>
+  refuse('previous_response_not_found', `Previous response with id ${quoted(id)} not found${words}`, {
     param: field,
   });
 
+/** Clients send the whole conversation on this code. One text for what is foreign, unknown, malformed, deleted and expired. */
+const notFound = (id: string): Refusal => missing(id, '.');
+
 const broken = (id: string): Refusal =>
-  refuse(
-    'previous_response_not_found',
-    `Previous response with id ${quoted(id)} not found as a whole: a response before it is no longer stored. Send the conversation as input.`,
-    { param: field },
-  );
+  missing(id, ' as a whole: a response before it is no longer stored. Send the conversation as input.');
 
 /** An item that a stored turn refers to is missing in what the call goes on from. */
 const itemNotFound = ({ id, param }: ItemReference): Refusal =>
@@ -203,23 +198,23 @@ const itemNotFound = ({ id, param }: ItemReference): Refusal =>
     { param },
   );
 
+const tooMuch = (param: string | null, message: string): InvalidRequest =>
+  new InvalidRequest('conversation_too_long', param, message);
+
 const tooManyTurns = (): InvalidRequest =>
-  new InvalidRequest(
-    'conversation_too_long',
+  tooMuch(
     field,
     `A stored conversation has ${turnsMax} turns at most. Send what matters of it as input, without '${field}'.`,
   );
 
 const tooManyReferred = ([first]: readonly ItemReference[]): InvalidRequest =>
-  new InvalidRequest(
-    'conversation_too_long',
+  tooMuch(
     first?.param ?? null,
     `Items of ${referredMax} responses at most may be referred to. Send the items themselves.`,
   );
 
 const tooLong = (param: string): InvalidRequest =>
-  new InvalidRequest(
-    'conversation_too_long',
+  tooMuch(
     param,
     `The stored items before this request have more than ${conversationLengthMax} characters as JSON. Send what matters of them as input, without '${field}'.`,
   );

@@ -20,7 +20,7 @@ import { loggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
 import { jsonResponse, Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
-import { conversationOf } from './conversation.ts';
+import { conversationOf, readTurn } from './conversation.ts';
 import { releaseWaiting, waitingIn, type Waiting } from './handed-call.ts';
 import {
   amongReads,
@@ -111,36 +111,23 @@ async function listInputItems(
 
 /** Of a conversation whose beginning is deleted or has expired, what is left. */
 async function* itemsBefore(reader: StoredReader, response: StoredResponse): AsyncGenerator<JsonRecord> {
-  yield* (await inputOf(reader, turnOf(response))).toReversed();
+  yield* (await inputOf(reader, response.body.input)).toReversed();
   let { ancestors } = response.head;
   while (ancestors.length > 0) {
     const ids = ancestors.slice(0, turnsAtOnce);
-    const turns = await reader.each(ids, turnOf);
+    const turns = await reader.each(ids, readTurn);
     for (const id of ids) {
-      const turn = turns.get(id);
-      if (!turn) return;
-      yield* turn.output.toReversed();
-      yield* (await inputOf(reader, turn)).toReversed();
-      ancestors = turn.ancestors;
+      const found = turns.get(id);
+      if (!found) return;
+      yield* found.turn.output.toReversed();
+      yield* (await inputOf(reader, found.turn.input)).toReversed();
+      ({ ancestors } = found.head);
     }
   }
 }
 
-/** What is listed of a response; it also repeats the tools and the instructions of its request. */
-interface ListedTurn {
-  ancestors: readonly string[];
-  input: readonly JsonRecord[];
-  output: readonly JsonRecord[];
-}
-
-const turnOf = ({ head: { ancestors }, body: { input, response } }: StoredResponse): ListedTurn => ({
-  ancestors,
-  input,
-  output: Array.isArray(response['output']) ? (response['output'] as JsonRecord[]) : [],
-});
-
 /** The items of a turn's request. A reference to what nobody can read any more stays one. */
-async function inputOf(reader: StoredReader, { input: all }: ListedTurn): Promise<readonly JsonRecord[]> {
+async function inputOf(reader: StoredReader, all: readonly JsonRecord[]): Promise<readonly JsonRecord[]> {
   const input = all.filter(isReference);
   const references = input.length > 0 && storedReading.references({ input });
   if (!references) return all;

@@ -157,7 +157,7 @@ describe('the page', () => {
   test('is HTML for a browser and text for curl', async () => {
     expect((await call('/', { headers: { accept: 'text/html' } })).text).toMatch(/^<!doctype html>/);
     const { text, response } = await call('/', { headers: { accept: '*/*' } });
-    expect(text).toContain('Base URL: https://relay.example/v1');
+    expect(text).toContain('Base URL https://relay.example/v1');
     expect(response.headers['cache-control']).toBe('public, max-age=5');
   });
 
@@ -240,7 +240,7 @@ describe('models that rest', () => {
     const health = { ...healthy, entries: async () => entries };
     const current = () => ({ ...snapshot, channels, models: ['alpha', 'gamma'] });
     const { text } = await call('/', { headers: { accept: '*/*' } }, current, current, health);
-    return [...text.matchAll(/^ +(\S+) .*\(resting\)$/gm)].map((match) => String(match[1]));
+    return [...text.matchAll(/^\t(\S+) resting\t/gm)].map((match) => String(match[1]));
   };
 
   test('are those of which every candidate does', async () => {
