@@ -166,10 +166,7 @@ const keptOf = (mark: unknown, nowMs: number): string[] =>
     ? mark.split('; ').filter((each) => nowMs < Date.parse(form.exec(each)?.[1] ?? '') + keptMs)
     : [];
 
-function jumpsOf(
-  rule: ChargeRow,
-  { charges, before, nowMs }: { charges: readonly ChargeRow[]; before: readonly ChargeRow[]; nowMs: number },
-): string[] {
+function jumpsOf(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesAround, 'raw'>): string[] {
   const atMs = Math.max(nowMs, sinceMs(rule));
   const models = [...new Set(rule.models)].filter(
     (model) => ruleOf(charges, model, atMs) === rule && ruleOf(before, model, atMs) !== undefined,

@@ -127,22 +127,22 @@ async function readRateLimit(reply: UpstreamReply, clock: FailureClock | undefin
 
 /** The body as text; empty if it is too long, or if `over` resolves first. */
 async function readText({ body }: UpstreamReply, over?: Promise<void>): Promise<string> {
-  const utf8 = new TextDecoder();
   const pieces = body[Symbol.asyncIterator]();
-  const ended = over?.then(() => undefined);
-  let text = '';
-  let bytes = 0;
-  for (;;) {
-    const piece = await (ended ? Promise.race([pieces.next(), ended]) : pieces.next());
-    if (piece?.done) return text + utf8.decode();
-    bytes += piece?.value.byteLength ?? 0;
-    if (piece === undefined || bytes > bodyBytesMax) {
-      // Not awaited: it may wait for the read that nobody awaits any more.
-      void pieces.return?.();
-      return '';
+  const read = async (): Promise<string | undefined> => {
+    const utf8 = new TextDecoder();
+    let text = '';
+    for (let bytes = 0; bytes <= bodyBytesMax;) {
+      const { done, value } = await pieces.next();
+      if (done) return text + utf8.decode();
+      bytes += value.byteLength;
+      text += utf8.decode(value, { stream: true });
     }
-    text += utf8.decode(piece.value, { stream: true });
-  }
+    return undefined;
+  };
+  const text = await (over ? Promise.race([read(), over]) : read());
+  // Not awaited: it may wait for the read that nobody awaits any more.
+  if (text === undefined) void pieces.return?.();
+  return text ?? '';
 }
 
 /** A time that no client or counter overflows on. */
