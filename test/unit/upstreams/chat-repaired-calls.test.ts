@@ -12,6 +12,43 @@ type Case = [name: string, deltas: object[][], expected: [string, string][], set
 const at = (index: unknown, id?: string): object => ({ index, ...(id !== undefined && { id }) });
 const declared = ['get', 'get_weather', 'get_time'];
 
+describe('tool calls of upstreams with habits of their own', () => {
+  it.each<Case>([
+    [
+      'one id for two calls without index',
+      [[piece('f', '{"a":1}', { id: 'x' })], [piece('f', '{"a":2}', { id: 'x' })]],
+      [
+        ['f', '{"a":1}'],
+        ['f', '{"a":2}'],
+      ],
+    ],
+    [
+      'the name on every piece, an id on the first',
+      [[piece('f', '', at(0, 'x'))], [piece('f', '{"a":1}', at(0))], [piece('f', '', at(0))]],
+      [['f', '{"a":1}']],
+    ],
+    [
+      'a new id on every piece',
+      [[piece('f', '{"a"', at(0, 'x'))], [piece('f', ':1}', at(0, 'y'))]],
+      [['f', '{"a":1}']],
+    ],
+    ['an id first, the name later', [[at(0, 'x')], [piece('f', '{}', at(0))]], [['f', '{}']]],
+    [
+      'interleaved by position',
+      [
+        [piece('f', '{'), piece('g', '{')],
+        [piece(undefined, '"a":1}'), piece(undefined, '}')],
+      ],
+      [
+        ['f', '{"a":1}'],
+        ['g', '{}'],
+      ],
+    ],
+  ])('%s', (_case, deltas, expected) => {
+    expect(wholeCalls(deltas)).toEqual(expected);
+  });
+});
+
 describe('a call that comes more than once', () => {
   it.each<Case>([
     [
