@@ -1,5 +1,5 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
-import { DynamoChannelHealth, DynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime-source.ts';
+import { dynamoChannelHealth, dynamoLearnedFacts } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { dynamoQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
@@ -63,7 +63,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
       const file = await import('../../shared/adapters/dynamodb/key-budgets.ts');
       return file.dynamoKeyCounters(client, stack);
     }),
-    health: new DynamoChannelHealth({ ...tables, view: config.cooldowns }),
+    health: dynamoChannelHealth({ ...tables, view: config.cooldowns }),
     idempotency: lazily(async () => {
       const file = await import('../../shared/adapters/dynamodb/idempotency-store.ts');
       return file.dynamoIdempotencyStore(client, clock, stack);
@@ -80,7 +80,7 @@ export function answeringPorts(environment: Environment, clock: Clock) {
       const file = await import('../../shared/adapters/dynamodb/refusal-counts.ts');
       return file.dynamoRefusalCounts(client, stack);
     }),
-    learned: new DynamoLearnedFacts({ ...tables, view: config.learned }),
+    learned: dynamoLearnedFacts({ ...tables, view: config.learned }),
     stored: {
       responses: lazily(async () => (await stored()).responses),
       runs: lazily(async () => (await stored()).runs),

@@ -4,7 +4,7 @@
  */
 import { tableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { dynamoKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
-import { DynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
+import { dynamoChannelHealth } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { dynamoConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
@@ -29,7 +29,7 @@ export function publicHandle(environment: Environment = readEnvironment()): Host
     return file.dynamoRefusalCounts(client, stack);
   });
   const account = accountHandle({ config, keys, accounts, refusals, clock, log });
-  const health = new DynamoChannelHealth({ client, clock, stack, view: config.cooldowns });
+  const health = dynamoChannelHealth({ client, clock, stack, view: config.cooldowns });
   const handle = withCors(catalogHandle({ config, clock, log, version, account, health }), config);
   return { handle, clock, ids: timeSortedIds(clock), log, originSecrets, local };
 }

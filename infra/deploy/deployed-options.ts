@@ -4,7 +4,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
 import { describeStack, queryStacks } from '../../shared/adapters/aws/deployed-stack.ts';
 import { readOutputs, type PublishedOptions, writtenOptions } from '../stack/options/published-options.ts';
-import { AwsRefusal } from '../../shared/adapters/aws/aws-request.ts';
+import { ServiceRefusal } from '../../shared/adapters/aws/aws-calls.ts';
 import { BedrockModels, modelArns, optionNamed, type StageOptions } from '../stack/options/option-table.ts';
 
 interface Place {
@@ -36,7 +36,7 @@ const neverUp = new Set([
 export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv): Promise<Deployed> {
   const aws = await access(place, environment);
   const { region } = aws;
-  const stack = await describeStack(place.stackName, aws, environment).catch((error: unknown) => {
+  const stack = await describeStack(addressOf(place, aws, environment)).catch((error: unknown) => {
     throw unreadable(error, `stack ${place.stackName} in ${region}`);
   });
   if (stack === undefined || neverUp.has(stack.status))
@@ -67,16 +67,21 @@ export async function liftProtection(place: Place, environment: NodeJS.ProcessEn
   const { stackName } = place;
   const parameters = {
     Action: 'UpdateTerminationProtection',
-    StackName: stackName,
     EnableTerminationProtection: 'false',
   };
-  await queryStacks(parameters, aws, environment).catch((error: unknown) => {
+  await queryStacks(parameters, addressOf(place, aws, environment)).catch((error: unknown) => {
     const command = `aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${stackName} --region ${aws.region}`;
     throw new Error(`it could not be lifted (${(error as Error).message}). Lift it with ${command}`, {
       cause: error,
     });
   });
 }
+
+const addressOf = ({ stackName: stack }: Place, aws: AwsAccess, environment: NodeJS.ProcessEnv) => ({
+  stack,
+  aws: async () => aws,
+  environment,
+});
 
 /** The region as CDK chooses it, with the credentials of the profile or the environment. */
 async function access({ region, profile }: Place, environment: NodeJS.ProcessEnv): Promise<AwsAccess> {
@@ -104,7 +109,7 @@ const withoutPermission =
 /** @param what the stack and its region */
 function unreadable(error: unknown, what: string): Error {
   const cause = { cause: error };
-  if (!(error instanceof AwsRefusal)) {
+  if (!(error instanceof ServiceRefusal)) {
     const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
     return new Error(`${what} could not be read: CloudFormation does not answer (${code ?? message})`, cause);
   }

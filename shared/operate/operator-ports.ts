@@ -316,7 +316,10 @@ export interface AwsAccount {
 }
 
 export interface DeployedStack {
+  /** As CloudFormation calls it: `CREATE_COMPLETE`. */
   status: string;
+  /** It cannot be deleted. */
+  isProtected: boolean;
   outputs: ReadonlyMap<string, string>;
 }
 

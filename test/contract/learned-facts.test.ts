@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LearnedFact } from '../../shared/upstreams/quirks.ts';
 import { documentClient, tablesOn } from '../support/sdk-tables.ts';
 import {
-  DynamoLearnedFacts,
+  dynamoLearnedFacts,
   dynamoLearnedFactsReader,
   type ItemView,
 } from '../../shared/adapters/dynamodb/runtime-source.ts';
@@ -27,8 +27,8 @@ async function read(): Promise<void> {
   item = Item;
 }
 
-const environment = (view: () => ItemView = () => ({ item, readAtMs })): DynamoLearnedFacts =>
-  new DynamoLearnedFacts({ client: hotClient(), clock, stack: 'relay', view });
+const environment = (view: () => ItemView = () => ({ item, readAtMs })): LearnedFacts =>
+  dynamoLearnedFacts({ client: hotClient(), clock, stack: 'relay', view });
 const factOf = (more: Partial<LearnedFact> = {}): LearnedFact => ({
   fact: 'keeps_state',
   channel: 'main',

@@ -1,11 +1,10 @@
 /** Reads quotas, models and the deployed stack of an AWS account by signed requests. Changes nothing. */
 import * as z from 'zod/mini';
-import type { AwsAccount, DeployedStack } from '../../operate/operator-ports.ts';
-import { callAws, jsonCall, type AwsCall, type AwsCaller } from './aws-request.ts';
-import { describeStack } from './deployed-stack.ts';
+import type { AwsAccount } from '../../operate/operator-ports.ts';
+import { callAws, jsonCall, readReply, type AwsCall } from './aws-request.ts';
+import { describeStack, type StackAddress } from './deployed-stack.ts';
 
-interface AwsAccountParts extends AwsCaller {
-  stack: string;
+interface AwsAccountParts extends StackAddress {
   /** Read by the client of the tables. */
   tableLimits: AwsAccount['tableLimits'];
   /** Converts an error to a Failure that tells the operator what to do. */
@@ -30,7 +29,7 @@ export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
     );
   return {
     region: async () => (await explained('AWS', parts.aws())).region,
-    stack: () => explained('CloudFormation', stackOf(parts)),
+    stack: () => explained('CloudFormation', describeStack(parts)),
     async concurrency() {
       const call = { service: 'lambda', method: 'GET', path: '/2016-08-19/account-settings' } as const;
       const { AccountLimit: limit } = await read('Lambda', call, replies.accountSettings);
@@ -68,9 +67,6 @@ export function signedAwsAccount(parts: AwsAccountParts): AwsAccount {
   };
 }
 
-const stackOf = async ({ stack, aws, environment }: AwsAccountParts): Promise<DeployedStack | undefined> =>
-  describeStack(stack, await aws(), environment);
-
 // The parts of AWS's replies that are read. The source of each shape is the page of its action.
 
 const replies = {
@@ -98,12 +94,3 @@ const replies = {
     regionAvailability: z.string(),
   }),
 };
-
-/** Throws an Error for a reply of another form. */
-export function readReply<Schema extends z.ZodMiniType>(schema: Schema, text: string): z.infer<Schema> {
-  const reading = z.safeParse(schema, JSON.parse(text));
-  if (reading.success) return reading.data;
-  throw Object.assign(new Error('the reply has another form than AWS publishes'), {
-    name: 'UnexpectedReply',
-  });
-}

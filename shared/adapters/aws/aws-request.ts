@@ -2,10 +2,10 @@
  * One signed request to a service of AWS, for readings that are too rare for a client package of their own. Never repeats
  * a call and never writes.
  */
+import * as z from 'zod/mini';
 import type { AwsAccess } from '../system/environment.ts';
 import { systemClock } from '../system/node-ports.ts';
-import { endpointOf } from './aws-calls.ts';
-import { requestSigner } from './aws-calls.ts';
+import { endpointOf, requestSigner, ServiceRefusal } from './aws-calls.ts';
 
 const timeoutMsMax = 10_000;
 const replyBytesMax = 10_000_000;
@@ -33,10 +33,7 @@ export interface AwsCaller {
   environment: NodeJS.ProcessEnv;
 }
 
-/** The service refused the call. Named as AWS names it, such as `AccessDeniedException`. */
-export class AwsRefusal extends Error {}
-
-/** The text of the reply. Throws an AwsRefusal, or the error of the network. */
+/** The text of the reply. Throws a ServiceRefusal, or the error of the network. */
 export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): Promise<string> {
   const access = await aws();
   const { service, path = '/', headers = {}, body = '', timeoutMs = timeoutMsMax } = call;
@@ -62,7 +59,10 @@ export async function callAws({ aws, environment }: AwsCaller, call: AwsCall): P
   });
   const text = await textOf(reply);
   if (reply.status === 200) return text;
-  throw refusalOf(reply.status, reply.headers.get('x-amzn-errortype'), text);
+  throw new ServiceRefusal(
+    { status: reply.status, headers: Object.fromEntries(reply.headers) },
+    errorIn(text),
+  );
 }
 
 /** As JSON services want it. */
@@ -95,13 +95,23 @@ async function textOf({ body }: Response): Promise<string> {
   return text + utf8.decode();
 }
 
-/** JSON services name the error in a header or in `__type`, with a name space before it; Query services in XML. */
-function refusalOf(status: number, header: string | null, text: string): Error {
-  const typed = header ?? /"__type"\s*:\s*"([^"]*)"/.exec(text)?.[1] ?? xmlTextOf(text, 'Code');
-  const message = /"[Mm]essage"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? xmlTextOf(text, 'Message');
-  const error = new AwsRefusal(message ?? `status ${status}`);
-  error.name = typed?.split(':')[0]?.split('#').at(-1) ?? `Status${status}`;
-  return error;
+/** What an error says: JSON, or XML of Query services. Of something between, nothing. */
+function errorIn(text: string): Record<string, unknown> {
+  if (text.startsWith('<')) return { code: xmlTextOf(text, 'Code'), message: xmlTextOf(text, 'Message') };
+  try {
+    return z.parse(z.record(z.string(), z.unknown()), JSON.parse(text));
+  } catch {
+    return {};
+  }
+}
+
+/** Throws an Error for a reply of another form. */
+export function readReply<Schema extends z.ZodMiniType>(schema: Schema, text: string): z.infer<Schema> {
+  const reading = z.safeParse(schema, JSON.parse(text));
+  if (reading.success) return reading.data;
+  throw Object.assign(new Error('the reply has another form than AWS publishes'), {
+    name: 'UnexpectedReply',
+  });
 }
 
 /** Reads the text of elements in answers of AWS's query APIs. Never for documents of others: it knows no attributes. */

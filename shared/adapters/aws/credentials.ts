@@ -3,6 +3,8 @@
  * never fail a call that valid ones can sign, and never let one wait without end.
  */
 import type { AwsCredentials, CredentialSource } from '../system/environment.ts';
+import { within } from '../../relay/money/backoff.ts';
+import { systemClock } from '../system/node-ports.ts';
 import { NoReply } from './aws-calls.ts';
 
 /** The next ones are asked for so long before those in use expire. */
@@ -40,7 +42,7 @@ export class RenewedCredentials implements CredentialSource {
   current(waitMsMax: number): AwsCredentials | Promise<AwsCredentials> {
     const kept = this.#kept;
     const nowMs = Date.now();
-    if (!kept || nowMs >= kept.untilMs) return within(waitMsMax, this.#renewed());
+    if (!kept || nowMs >= kept.untilMs) return inTime(waitMsMax, this.#renewed());
     if (nowMs >= kept.renewsMs) void this.#renewed().catch(() => undefined);
     return kept.value;
   }
@@ -87,19 +89,9 @@ export class RenewedCredentials implements CredentialSource {
   }
 }
 
-const none = (): NoReply => new NoReply('ECREDENTIALS', { sent: false });
-
-async function within(waitMsMax: number, asked: Promise<AwsCredentials>): Promise<AwsCredentials> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(none()), waitMsMax);
-  try {
-    return await Promise.race([
-      asked.catch(() => {
-        throw none();
-      }),
-      late.promise,
-    ]);
-  } finally {
-    clearTimeout(timer);
-  }
+async function inTime(waitMsMax: number, asked: Promise<AwsCredentials>): Promise<AwsCredentials> {
+  const work = asked.catch(() => undefined);
+  const found = await within(systemClock, waitMsMax, { work, late: undefined });
+  if (!found) throw new NoReply('ECREDENTIALS', { sent: false });
+  return found;
 }

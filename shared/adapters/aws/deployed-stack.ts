@@ -1,24 +1,16 @@
 /** Asks CloudFormation about a deployed stack. Never repeats a request, and never changes a stack by itself. */
-import { AwsRefusal, callAws, queryCall, xmlTextOf } from './aws-request.ts';
-import type { AwsAccess } from '../system/environment.ts';
+import type { DeployedStack } from '../../operate/operator-ports.ts';
+import { callAws, queryCall, xmlTextOf, type AwsCaller } from './aws-request.ts';
+import { ServiceRefusal } from './aws-calls.ts';
 
-interface DeployedStack {
-  /** As CloudFormation calls it: `CREATE_COMPLETE`. */
-  status: string;
-  /** It cannot be deleted. */
-  isProtected: boolean;
-  outputs: ReadonlyMap<string, string>;
+export interface StackAddress extends AwsCaller {
+  stack: string;
 }
 
-/** @returns undefined when there is no such stack. Throws an AwsRefusal, or the error of the network. */
-export async function describeStack(
-  stack: string,
-  aws: AwsAccess,
-  environment: NodeJS.ProcessEnv,
-): Promise<DeployedStack | undefined> {
-  const parameters = { Action: 'DescribeStacks', StackName: stack };
-  const xml = await queryStacks(parameters, aws, environment).catch((error: unknown) => {
-    const isRefused = error instanceof AwsRefusal && error.name === 'ValidationError';
+/** @returns undefined when there is no such stack. Throws a ServiceRefusal, or the error of the network. */
+export async function describeStack(address: StackAddress): Promise<DeployedStack | undefined> {
+  const xml = await queryStacks({ Action: 'DescribeStacks' }, address).catch((error: unknown) => {
+    const isRefused = error instanceof ServiceRefusal && error.name === 'ValidationError';
     if (isRefused && error.message.includes('does not exist')) return undefined;
     throw error;
   });
@@ -30,19 +22,12 @@ export async function describeStack(
   };
 }
 
-/**
- * @param parameters with the `Action`
- * @returns the answer's XML. Throws an AwsRefusal, or the error of the network.
- */
+/** @returns the answer's XML. Throws a ServiceRefusal, or the error of the network. */
 export const queryStacks = (
-  parameters: Record<string, string>,
-  aws: AwsAccess,
-  environment: NodeJS.ProcessEnv,
+  parameters: { Action: string } & Record<string, string>,
+  { stack, ...caller }: StackAddress,
 ): Promise<string> =>
-  callAws(
-    { aws: async () => aws, environment },
-    queryCall('cloudformation', { ...parameters, Version: '2010-05-15' }),
-  );
+  callAws(caller, queryCall('cloudformation', { ...parameters, StackName: stack, Version: '2010-05-15' }));
 
 /** The outputs of the one stack that was asked for. */
 const outputsIn = (xml: string): Map<string, string> =>
@@ -54,24 +39,17 @@ const outputsIn = (xml: string): Map<string, string> =>
     }),
   );
 
-interface StackAddress {
-  stack: string;
-  environment: NodeJS.ProcessEnv;
-  /** Throws when the environment has no region or no credentials. */
-  aws: () => Promise<AwsAccess>;
-}
-
-const outputOf = async ({ stack, environment, aws }: StackAddress, name: string) =>
-  (await describeStack(stack, await aws(), environment))?.outputs.get(name);
-
 /** The base URL of a relay. Undefined: it cannot be read, e.g. without permission to describe stacks. */
 export async function findBaseUrl(address: StackAddress): Promise<string | undefined> {
-  const url = await outputOf(address, 'BaseUrl').catch(() => undefined);
+  const url = await describeStack(address).then(
+    (found) => found?.outputs.get('BaseUrl'),
+    () => undefined,
+  );
   return url?.startsWith('https://') ? url : undefined;
 }
 
 /** The log groups of a relay's calls. Undefined: there is no such stack. */
 export async function findLogGroups(address: StackAddress): Promise<{ groups: string[] } | undefined> {
-  const groups = (await outputOf(address, 'CallLogGroups'))?.split(',');
+  const groups = (await describeStack(address))?.outputs.get('CallLogGroups')?.split(',');
   return groups && { groups };
 }

@@ -13,8 +13,7 @@ import type {
 } from '../../operate/operator-ports.ts';
 import { Failure, usageFailure } from '../../operate/plan.ts';
 import { systemClock } from '../system/node-ports.ts';
-import { readReply } from './aws-account.ts';
-import { callAws, jsonCall, type AwsCaller } from './aws-request.ts';
+import { callAws, jsonCall, readReply, type AwsCaller } from './aws-request.ts';
 
 export interface CallLogParts extends AwsCaller {
   /** Where the log is. `endpoint` absent: CloudWatch. Undefined: it is not known. */
@@ -37,21 +36,23 @@ const polled = z.object({
 });
 
 export function insightsCallLog(parts: CallLogParts): CallLog {
-  const place = async (): ReturnType<CallLogParts['place']> => parts.place();
   return {
     source: async () => {
-      const found = await place();
+      const found = await parts.place();
       return found && { groups: found.groups, kept: await keptIn(found.groups, callerAt(found.endpoint)) };
     },
     async search(search) {
-      const found = await place();
+      const found = await parts.place();
       if (!found) throw new Failure('it is not known where the log of this relay is');
       const call = callerAt(found.endpoint);
-      const explained: Call = (action, body) =>
-        call(action, body).catch((error: unknown) => {
-          throw parts.explain(error, 'CloudWatch Logs');
-        });
-      return run(explained, search, found.groups);
+      return run(
+        (action, body) =>
+          call(action, body).catch((error: unknown) => {
+            throw parts.explain(error, 'CloudWatch Logs');
+          }),
+        search,
+        found.groups,
+      );
     },
   };
 

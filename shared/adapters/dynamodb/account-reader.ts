@@ -6,31 +6,30 @@ import type { AccountReader } from '../../relay/ports/money-stores.ts';
 import { dailySumOf } from './daily-sums.ts';
 import { closeRowOf, grantRowOf } from './ledger-store.ts';
 import { readWhole } from './quotas/whole-account.ts';
-import { attributesOf, expressed, Table, type Attributes, type TableClient } from './table-client.ts';
+import { attributesOf, Table, type Attributes, type TableClient } from './table-client.ts';
 
 export function dynamoAccountReader(client: TableClient, stack: string): AccountReader {
   const ledger = new Table(client, stack, 'ledger');
   const daily = new Table(client, stack, 'daily');
   const all = async (account: string, prefix: string): Promise<Attributes[]> => {
-    const range = expressed(
-      { KeyConditionExpression: 'account = :account AND begins_with(id, :prefix)' },
-      { ':account': account, ':prefix': prefix },
-    );
-    return (await Array.fromAsync(ledger.pages('Query', { ...range, ConsistentRead: false }))).flat();
+    const values = { ':account': account, ':prefix': prefix };
+    const condition = 'account = :account AND begins_with(id, :prefix)';
+    return (await Array.fromAsync(ledger.range(condition, values, { ConsistentRead: false }))).flat();
   };
   return {
     quota: (account) => readWhole(new Table(client, stack, 'quotas'), account),
-    async requests(account, beforeId, limit) {
+    async requests(account, beforeId, Limit) {
       const values = { ':account': account, ':before': beforeId };
-      return (await newest(ledger, 'account = :account AND id < :before', values, limit)).map(closeRowOf);
+      const { items } = await ledger.newest('account = :account AND id < :before', values, { Limit });
+      return items.map(closeRowOf);
     },
     grants: async (account) => (await all(account, grantPrefix)).map(grantRowOf),
     late: async (account) => (await all(account, latePrefix)).map(closeRowOf),
-    async days(account, from, limit) {
+    async days(account, from, Limit) {
       // `~` sorts after the digits of a day.
       const values = { ':id': accountId(account), ':from': `day#${from}`, ':to': 'day#~' };
-      const days = await newest(daily, 'id = :id AND period BETWEEN :from AND :to', values, limit);
-      return days.map(dailySumOf);
+      const { items } = await daily.newest('id = :id AND period BETWEEN :from AND :to', values, { Limit });
+      return items.map(dailySumOf);
     },
   };
 }
@@ -44,8 +43,3 @@ export const dynamoAccountRows = (client: TableClient, stack: string): AccountRo
     return new Set(items.map(({ account }) => account?.S ?? ''));
   },
 });
-
-async function newest(table: Table, KeyConditionExpression: string, values: object, Limit: number) {
-  const page = { ...expressed({ KeyConditionExpression }, values), ScanIndexForward: false, Limit };
-  return (await table.query(page)).Items ?? [];
-}

@@ -25,7 +25,7 @@ import {
 } from '../../billing/daily-keys.ts';
 import type { LedgerRow } from '../../billing/ledger-row.ts';
 import { physicalTableName } from '../../tables/table-names.ts';
-import { attributesOf, expressed, Table, type Attributes } from './table-client.ts';
+import { attributesOf, Table, type Attributes } from './table-client.ts';
 import type { LedgerReader, Reading, SumReader } from '../../operate/operator-ports.ts';
 import { type Store, reading } from './operator-store.ts';
 
@@ -127,13 +127,10 @@ export function dynamoDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'a
       for await (const page of dailyItems(store, id, [`day#${from}`, `day#${to}${afterAll}`]))
         yield page.map((item) => readingOf(item, dailySumOf));
     },
-    addToDaily: async (difference) =>
-      (
-        await new Table(tables, target.stack, 'daily').update(
-          difference.key,
-          correction(target.stack, difference),
-        )
-      ).done,
+    async addToDaily(difference) {
+      const daily = new Table(tables, target.stack, 'daily');
+      return (await daily.update(difference.key, correction(target.stack, difference))).done;
+    },
   };
 }
 
@@ -148,13 +145,11 @@ const dailyItems = (
   id: string,
   [from, to]: readonly [string, string],
 ): AsyncIterable<Attributes[]> =>
-  new Table(tables, target.stack, 'daily').pages(
-    'Query',
-    expressed(
-      { KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to' },
-      { ':id': id, ':from': from, ':to': to },
-    ),
-  );
+  new Table(tables, target.stack, 'daily').range('id = :id AND period BETWEEN :from AND :to', {
+    ':id': id,
+    ':from': from,
+    ':to': to,
+  });
 
 // Reads the sums of months, of what was served, and of minutes for operators.
 

@@ -49,25 +49,14 @@ export function dynamoLedgerReader(store: Store): LedgerReader {
     },
     async *grants(account) {
       const grants = tableOf('grants');
-      const rows = account === undefined ? grants.pages('Scan') : queryOf(grants, { account });
+      const rows =
+        account === undefined ? grants.pages('Scan') : grants.range(ofAccount, { ':account': account });
       for await (const page of rows) yield page.map(writtenGrantOf);
     },
   };
 }
 
-/** The rows of an account, with further conditions. */
-const queryOf = (
-  table: Table,
-  { account, ...values }: { account: string; from?: string; to?: string; prefix?: string },
-  condition = '',
-): AsyncIterable<Attributes[]> =>
-  table.pages(
-    'Query',
-    expressed(
-      { KeyConditionExpression: `account = :account${condition}` },
-      Object.fromEntries(Object.entries({ account, ...values }).map(([name, value]) => [`:${name}`, value])),
-    ),
-  );
+const ofAccount = 'account = :account';
 
 function ledgerSources(
   ledger: Table,
@@ -79,9 +68,13 @@ function ledgerSources(
   const from = fromMs === undefined ? '0' : timeText(fromMs);
   const to = toMs === undefined ? grantPrefix : timeText(toMs);
   return [
-    queryOf(ledger, { account, from, to }, ' AND id BETWEEN :from AND :to'),
+    ledger.range(`${ofAccount} AND id BETWEEN :from AND :to`, {
+      ':account': account,
+      ':from': from,
+      ':to': to,
+    }),
     ...[grantPrefix, latePrefix].map((prefix) =>
-      queryOf(ledger, { account, prefix }, ' AND begins_with(id, :prefix)'),
+      ledger.range(`${ofAccount} AND begins_with(id, :prefix)`, { ':account': account, ':prefix': prefix }),
     ),
   ];
 }

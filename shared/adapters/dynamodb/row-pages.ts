@@ -19,17 +19,6 @@ const fewMax = 200;
 
 export function dynamoRowPages({ tables, target }: Store): RowPages {
   const tableOf = (table: TableName) => new Table(tables, target.stack, table);
-  /** The last ones of a range, newest first; `last`: there are no more. */
-  const newest = async (
-    table: TableName,
-    KeyConditionExpression: string,
-    values: object,
-    more: { Limit: number; ConsistentRead?: boolean },
-  ) => {
-    const range = expressed({ KeyConditionExpression }, values);
-    const page = await tableOf(table).query({ ...range, ScanIndexForward: false, ...more });
-    return { items: page.Items ?? [], isAll: page.LastEvaluatedKey === undefined };
-  };
   return {
     rows: (wanted) => foundRows(tableOf(wanted.table), wanted),
     async rowsOf(table, keys) {
@@ -38,12 +27,9 @@ export function dynamoRowPages({ tables, target }: Store): RowPages {
       return (await tableOf(table).read(wanted)).map(valuesOf);
     },
     async grants(account, limit) {
-      const more = {
-        // A query that returns as many as it may says that there are more, whether there are or not.
-        Limit: limit + 1,
-        ConsistentRead: true,
-      };
-      const found = await newest('grants', 'account = :account', { ':account': account }, more);
+      // A query that returns as many as it may says that there are more, whether there are or not.
+      const more = { Limit: limit + 1, ConsistentRead: true };
+      const found = await tableOf('grants').newest('account = :account', { ':account': account }, more);
       const isAll = found.isAll && found.items.length <= limit;
       return { grants: found.items.slice(0, limit).map(writtenGrantOf), isAll };
     },
@@ -52,21 +38,16 @@ export function dynamoRowPages({ tables, target }: Store): RowPages {
       // `~` sorts after the digits of a day.
       const values = { ':id': id, ':from': `day#${from}`, ':to': 'day#~' };
       const more = { Limit: limit, ConsistentRead: true };
-      const { items, isAll } = await newest(
-        'daily',
-        'id = :id AND period BETWEEN :from AND :to',
-        values,
-        more,
-      );
+      const range = 'id = :id AND period BETWEEN :from AND :to';
+      const { items, isAll } = await tableOf('daily').newest(range, values, more);
       const days = items.map((item) => reading(item, `daily ${id} ${item['period']?.S}`, dailySumOf));
       return { days, isAll };
     },
     async requests(account, before, limit) {
       // Request ids begin with a digit, which sorts before the ids of grants.
       const values = { ':account': account, ':before': before ?? grantPrefix };
-      const { items, isAll } = await newest('ledger', 'account = :account AND id < :before', values, {
-        Limit: limit,
-      });
+      const range = 'account = :account AND id < :before';
+      const { items, isAll } = await tableOf('ledger').newest(range, values, { Limit: limit });
       const rows = items.map((item) => reading(item, `${account} ${item['id']?.S}`, ledgerRowOf));
       return { rows, next: isAll ? undefined : items.at(-1)?.['id']?.S };
     },

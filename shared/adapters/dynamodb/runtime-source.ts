@@ -6,19 +6,18 @@
 import type { Fact, LearnedFact, ServedModel } from '../../upstreams/quirks.ts';
 import { emptySnapshot, snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import type { ConfigSource, Pointer } from '../../relay/ports/config-store.ts';
+import { within } from '../../relay/money/backoff.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import {
   factsFreshMs,
   type ChannelHealth,
-  type HealthChange,
-  type HealthEntry,
   type LearnedFacts,
   type LearnedFactsReader,
 } from '../../relay/ports/runtime-stores.ts';
 import { firstTryMsMax, StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 import { keepNewest } from '../system/node-ports.ts';
-import type { HealthImage } from './health-items.ts';
+import { imageOf, updateOf, writeOf, type HealthImage } from './health-items.ts';
 import {
   cooldownsId,
   getItems,
@@ -27,7 +26,7 @@ import {
   readSnapshot,
   type RuntimeItem,
 } from './runtime-items.ts';
-import { expressed, Table, valuesOf, type TableClient } from './table-client.ts';
+import { expressed, setAndRemove, Table, valuesOf, type TableClient } from './table-client.ts';
 
 /** Maximum age of a read. Together with the compile it makes an edit live within 10 s. */
 const freshMs = factsFreshMs;
@@ -130,9 +129,7 @@ export function dynamoConfigSource({ client, clock, log, stack }: SourceParts) {
     const leftMs = untilMs - clock.now();
     // The read has already been pending for as long as a request may wait.
     if (leftMs <= 0) return undefined;
-    const waiting = new AbortController();
-    await Promise.race([settled, clock.sleep(leftMs, waiting.signal)]);
-    waiting.abort();
+    await within(clock, leftMs, { work: settled, late: undefined });
     return failure;
   };
 
@@ -183,62 +180,43 @@ interface ViewParts {
   view: () => ItemView;
 }
 
-// The health of candidates. `health-items.ts` has the item's form; it is loaded when there is an entry.
-
-const healthItems = () => import('./health-items.ts');
 const triesMax = 3;
-const noEntries: ReadonlyMap<number, HealthEntry> = new Map();
 
-export class DynamoChannelHealth implements ChannelHealth {
-  readonly #parts: ViewParts;
+/** The health of candidates. */
+export function dynamoChannelHealth({ client, clock, stack, view }: ViewParts): ChannelHealth {
+  const table = new Table(client, stack, 'runtime');
   /** What the last write of this environment met. It overrides an older read. */
-  #written = neverRead;
-  #parsed: { item: RuntimeItem | undefined; image: HealthImage } | undefined;
-
-  constructor(parts: ViewParts) {
-    this.#parts = parts;
-  }
-
-  async entries(): Promise<ReadonlyMap<number, HealthEntry>> {
-    const item = this.#newest();
-    for (const name in item) if (name !== 'id') return (await this.#image(item)).entries;
-    return noEntries;
-  }
-
-  async change(key: number, change: HealthChange): Promise<boolean> {
-    const { client, clock, stack } = this.#parts;
-    const { writeOf, updateOf } = await healthItems();
-    const table = new Table(client, stack, 'runtime');
-    let item = this.#newest();
-    for (let tries = 0; tries < triesMax; tries += 1) {
-      const image = await this.#image(item);
-      const before = image.entries.get(key);
-      const entry = change(before);
-      const write = entry === before ? undefined : writeOf(image, { key, entry, nowMs: clock.now() });
-      if (!write) return false;
-      const returned = { ReturnValues: 'ALL_NEW', ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
-      const reply = await table.update({ id: cooldownsId }, { ...updateOf(write), ...returned });
-      const met = reply.done ? reply.reply.Attributes : reply.item;
-      item = met && valuesOf(met);
-      this.#written = { item, readAtMs: clock.now() };
-      if (reply.done) return true;
-    }
-    return false;
-  }
-
-  #newest(): RuntimeItem | undefined {
-    const read = this.#parts.view();
-    return read.readAtMs >= this.#written.readAtMs ? read.item : this.#written.item;
-  }
-
-  /** Parses each item once. */
-  async #image(item: RuntimeItem | undefined): Promise<HealthImage> {
-    if (this.#parsed?.item === item && this.#parsed) return this.#parsed.image;
-    const { imageOf } = await healthItems();
-    const image = imageOf(item);
-    this.#parsed = { item, image };
-    return image;
-  }
+  let written = neverRead;
+  /** Each item is parsed once. */
+  let parsed = { item: undefined as RuntimeItem | undefined, image: imageOf(undefined) };
+  const newest = () => {
+    const read = view();
+    return read.readAtMs >= written.readAtMs ? read.item : written.item;
+  };
+  const imageIn = (item: RuntimeItem | undefined): HealthImage => {
+    if (parsed.item !== item) parsed = { item, image: imageOf(item) };
+    return parsed.image;
+  };
+  return {
+    entries: async () => imageIn(newest()).entries,
+    async change(key, change) {
+      let item = newest();
+      for (let tries = 0; tries < triesMax; tries += 1) {
+        const image = imageIn(item);
+        const before = image.entries.get(key);
+        const entry = change(before);
+        const write = entry === before ? undefined : writeOf(image, { key, entry, nowMs: clock.now() });
+        if (!write) return false;
+        const returned = { ReturnValues: 'ALL_NEW', ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+        const reply = await table.update({ id: cooldownsId }, { ...updateOf(write), ...returned });
+        const met = reply.done ? reply.reply.Attributes : reply.item;
+        item = met && valuesOf(met);
+        written = { item, readAtMs: clock.now() };
+        if (reply.done) return true;
+      }
+      return false;
+    },
+  };
 }
 
 // What answers taught: the item `learned` has one attribute for each fact, `<fact>|<channel>|<model>`, whose value is the
@@ -269,69 +247,63 @@ const removedAtOnce = 20;
 const settledMax = 2_000;
 const isNewer = 'attribute_not_exists(#fact) OR #fact < :until';
 
-export class DynamoLearnedFacts implements LearnedFacts {
-  readonly #parts: ViewParts;
+export function dynamoLearnedFacts({ client, clock, stack, view }: ViewParts): LearnedFacts {
   /** Facts that this environment learned. They override an older read. */
-  readonly #own = new Map<string, LearnedFact>();
+  const own = new Map<string, LearnedFact>();
   /** When this environment last saw for itself that a model needs no state, the oldest first. */
-  readonly #settled = new Map<string, number>();
-  #read: { item: RuntimeItem | undefined; facts: LearnedFact[] } = { item: undefined, facts: [] };
-
-  constructor(parts: ViewParts) {
-    this.#parts = parts;
-  }
-
-  of({ channel, model }: ServedModel): readonly LearnedFact[] {
-    const nowMs = this.#parts.clock.now();
-    const all = new Map(this.#facts().map((fact) => [factName(fact), fact]));
-    for (const [name, fact] of this.#own)
-      if (fact.untilMs <= nowMs) this.#own.delete(name);
-      else if (fact.untilMs > (all.get(name)?.untilMs ?? 0)) all.set(name, fact);
-    return [...all.values()].filter(
-      (fact) => fact.channel === channel && fact.model === model && fact.untilMs > nowMs,
-    );
-  }
-
-  async learn(fact: LearnedFact): Promise<void> {
-    const { client, clock, stack } = this.#parts;
-    const name = factName(fact);
-    if (this.#own.size < factsMax) this.#own.set(name, fact);
-    const nowMs = clock.now();
-    const known = this.#facts();
-    const running = known.filter(({ untilMs }) => untilMs > nowMs).map(factName);
-    if (running.length >= factsMax && !running.includes(name)) return;
-    const ended = known
-      .filter((one) => one.untilMs <= nowMs && factName(one) !== name)
-      .slice(0, removedAtOnce)
-      .map((one, index) => [`#ended${index}`, factName(one)] as const);
-    const removed = ended.map(([placeholder]) => placeholder).join(', ');
-    const UpdateExpression = `SET #fact = :until${removed === '' ? '' : ` REMOVE ${removed}`}`;
-    const names = { '#fact': name, ...Object.fromEntries(ended) };
-    const write = expressed(
-      { UpdateExpression, ConditionExpression: isNewer },
-      { ':until': fact.untilMs },
-      names,
-    );
-    await new Table(client, stack, 'runtime').update({ id: learnedId }, write);
-  }
-
-  isSettled(served: ServedModel, sinceMs: number): boolean {
-    const { readAtMs } = this.#parts.view();
-    const seenAtMs = this.#settled.get(modelName(served));
-    if (readAtMs >= sinceMs || seenAtMs === undefined) return readAtMs >= sinceMs;
-    return Math.max(readAtMs, seenAtMs) >= sinceMs - factsFreshMs;
-  }
-
-  settle(served: ServedModel): void {
-    keepNewest(this.#settled, settledMax, modelName(served), this.#parts.clock.now());
-  }
-
+  const settled = new Map<string, number>();
+  let parsed = { item: undefined as RuntimeItem | undefined, facts: factsOf(undefined) };
   /** The facts of the item as last read, parsed once. */
-  #facts(): LearnedFact[] {
-    const { item } = this.#parts.view();
-    if (item !== this.#read.item) this.#read = { item, facts: factsOf(item) };
-    return this.#read.facts;
-  }
+  const readFacts = (): LearnedFact[] => {
+    const { item } = view();
+    if (item !== parsed.item) parsed = { item, facts: factsOf(item) };
+    return parsed.facts;
+  };
+  return {
+    of({ channel, model }) {
+      const nowMs = clock.now();
+      const all = new Map(readFacts().map((fact) => [factName(fact), fact]));
+      for (const [name, fact] of own)
+        if (fact.untilMs <= nowMs) own.delete(name);
+        else if (fact.untilMs > (all.get(name)?.untilMs ?? 0)) all.set(name, fact);
+      return [...all.values()].filter(
+        (fact) => fact.channel === channel && fact.model === model && fact.untilMs > nowMs,
+      );
+    },
+    async learn(fact) {
+      const name = factName(fact);
+      if (own.size < factsMax) own.set(name, fact);
+      const nowMs = clock.now();
+      const { ended = [], running = [] } = Object.groupBy(readFacts(), ({ untilMs }) =>
+        untilMs > nowMs ? 'running' : 'ended',
+      );
+      if (running.length >= factsMax && !running.some((one) => factName(one) === name)) return;
+      const removed = ended
+        .map(factName)
+        .filter((one) => one !== name)
+        .slice(0, removedAtOnce)
+        .map((one, index) => [`#ended${index}`, one] as const);
+      const write = expressed(
+        {
+          UpdateExpression: setAndRemove(
+            ['#fact = :until'],
+            removed.map(([placeholder]) => placeholder),
+          ),
+          ConditionExpression: isNewer,
+        },
+        { ':until': fact.untilMs },
+        { '#fact': name, ...Object.fromEntries(removed) },
+      );
+      await new Table(client, stack, 'runtime').update({ id: learnedId }, write);
+    },
+    isSettled(served, sinceMs) {
+      const { readAtMs } = view();
+      const seenAtMs = settled.get(modelName(served));
+      if (readAtMs >= sinceMs || seenAtMs === undefined) return readAtMs >= sinceMs;
+      return Math.max(readAtMs, seenAtMs) >= sinceMs - factsFreshMs;
+    },
+    settle: (served) => keepNewest(settled, settledMax, modelName(served), clock.now()),
+  };
 }
 
 /** For the publisher of the configuration. */

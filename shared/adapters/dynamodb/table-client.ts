@@ -326,6 +326,22 @@ export class Table {
     return this.client.call('Query', { TableName: this.name, ...more });
   }
 
+  /** The items that a condition on the key names, page by page. */
+  range(KeyConditionExpression: string, values: object, more: { ConsistentRead?: boolean } = {}) {
+    return this.pages('Query', { ...expressed({ KeyConditionExpression }, values), ...more });
+  }
+
+  /** The last ones of them, newest first. `isAll`: there are no more. */
+  async newest(
+    KeyConditionExpression: string,
+    values: object,
+    more: { Limit: number; ConsistentRead?: boolean },
+  ): Promise<{ items: Attributes[]; isAll: boolean }> {
+    const range = expressed({ KeyConditionExpression }, values);
+    const { Items = [], LastEvaluatedKey } = await this.query({ ...range, ScanIndexForward: false, ...more });
+    return { items: Items, isAll: LastEvaluatedKey === undefined };
+  }
+
   /** Page by page to the end. */
   pages(
     operation: 'Query' | 'Scan',

@@ -44,11 +44,18 @@ const isCanceled = (error: unknown): error is TransactionCanceledException =>
 
 const readTriesMax = 5;
 
-/** Runs a read of several items as of one moment, again if a write was in its way. */
-export async function readAsOfOneMoment<Result>(read: () => Promise<Result>): Promise<Result> {
+/** Items as of one moment, in the order of their keys; read again if a write was in the way. */
+export async function readAsOfOneMoment(
+  client: TableClient,
+  TableName: string,
+  keys: readonly Attributes[],
+  options?: CallOptions,
+): Promise<(Attributes | undefined)[]> {
+  const TransactItems = keys.map((Key) => ({ Get: { TableName, Key } }));
   for (let tries = 1; ; tries += 1) {
     try {
-      return await read();
+      const { Responses = [] } = await client.call('TransactGetItems', { TransactItems }, options);
+      return keys.map((_, at) => Responses[at]?.Item);
     } catch (error) {
       if (!isCanceled(error)) throw error;
       if (tries === readTriesMax)

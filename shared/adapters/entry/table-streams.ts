@@ -18,7 +18,7 @@ import { readQuota } from '../dynamodb/quotas/quota-items.ts';
 /** Why a change was not processed: Poisoned when it can never be, else it needs a retry. Undefined: it was. */
 type TakeOutcome = Error | undefined;
 
-/** What the jobs of table streams have in common. */
+/** What the jobs of table streams have in common. They get changes in any order and possibly repeated. */
 interface StreamJob {
   /** The log event and the metric of a change that can never be processed. */
   poisoned: { event: string; metric: MetricName };
@@ -26,16 +26,11 @@ interface StreamJob {
   metrics: Metrics;
 }
 
-/** A job that gets the changes of a table one at a time, in any order and possibly repeated. */
 interface TableStreamJob<Change> extends StreamJob {
-  /**
-   * Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a
-   * retry.
-   */
+  /** Safe to repeat. Throws Poisoned for a change that can never be processed. Any other error requires a retry. */
   take(change: Change): Promise<void>;
 }
 
-/** A job that gets the changes of a table in batches, in any order and possibly repeated. */
 interface TableStreamBatchJob<Change> extends StreamJob {
   /** Safe to repeat. Returns an outcome for each change. When it rejects, all of them need a retry. */
   takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
@@ -56,10 +51,21 @@ export function tableStreamBatchHandler<Change>(
   read: ReadRecord<Change>,
   job: TableStreamBatchJob<Change>,
 ): TableStreamHandler {
+  const changeOrError = (record: DynamoDBRecord): { change?: Change | undefined; error?: Error } => {
+    try {
+      return { change: read(record) };
+    } catch (error) {
+      return { error: asError(error) };
+    }
+  };
   return async ({ Records }) => {
-    const outcomes = await outcomesOf(read, job, Records);
-    for (const record of Records) {
-      const outcome = outcomes.get(record);
+    const found = Records.map(changeOrError);
+    const changes = found.flatMap(({ change }) => (change === undefined ? [] : [change]));
+    const taken = await job.takeAll(changes).catch((error: unknown) => changes.map(() => asError(error)));
+    const outcomes = taken.values();
+    for (const [at, record] of Records.entries()) {
+      const { change, error } = found[at] ?? {};
+      const outcome = change === undefined ? error : outcomes.next().value;
       if (outcome instanceof Poisoned) reportPoisoned(job, record, outcome);
       else if (outcome) {
         job.log.fault(sequenceOf(record), outcome);
@@ -93,27 +99,6 @@ export const streamOrSchedule =
   (onRecords: TableStreamHandler, onSchedule: () => Promise<void>) =>
   (event: DynamoDBStreamEvent | ScheduledEvent): Promise<DynamoDBBatchResponse | void> =>
     'Records' in event ? onRecords(event) : onSchedule();
-
-async function outcomesOf<Change>(
-  read: ReadRecord<Change>,
-  job: TableStreamBatchJob<Change>,
-  records: readonly DynamoDBRecord[],
-): Promise<Map<DynamoDBRecord, TakeOutcome>> {
-  const outcomes = new Map<DynamoDBRecord, TakeOutcome>();
-  const found: { record: DynamoDBRecord; change: Change }[] = [];
-  for (const record of records)
-    try {
-      const change = read(record);
-      if (change !== undefined) found.push({ record, change });
-    } catch (error) {
-      outcomes.set(record, asError(error));
-    }
-  const taken = await job
-    .takeAll(found.map(({ change }) => change))
-    .catch((error: unknown): TakeOutcome[] => found.map(() => asError(error)));
-  for (const [at, { record }] of found.entries()) outcomes.set(record, taken[at]);
-  return outcomes;
-}
 
 const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 

@@ -4,6 +4,7 @@
  * that may be one.
  */
 import { allowVariable, mayReadVariable } from '../../config/rows/secret-reference.ts';
+import { within } from '../../relay/money/backoff.ts';
 import type { Clock, Random } from '../../relay/ports/host.ts';
 import {
   SecretUnusable,
@@ -75,18 +76,13 @@ export function cachedSecretStore({
     const loading = loaded(reference).then((value) => ({ value }));
     if (last === undefined) return loading;
     const old = { value: last, isOld: true };
-    const waiting = new AbortController();
     // The read goes on when it is late; what it brings is the last good value then.
     const inTime = loading.catch((error: unknown) => {
       if (error instanceof SecretUnusable) throw error;
       return old;
     });
-    try {
-      return await Promise.race([inTime, clock.sleep(renewMsMax, waiting.signal).then(() => old)]);
-    } finally {
-      inTime.catch(() => {});
-      waiting.abort();
-    }
+    inTime.catch(() => {});
+    return within(clock, renewMsMax, { work: inTime, late: old });
   };
   const read = async (reference: string): Promise<string> =>
     (await cache.get(reference, () => fetchValue(reference))).value;
@@ -202,13 +198,13 @@ interface SecretCheckParts {
 export const secretCheck = ({ secrets, clock, local }: SecretCheckParts): SecretCheck => ({
   async unusable(references) {
     const found = new Map<string, string>();
-    const waiting = new AbortController();
+    let isOver = false;
     const askable = references.filter((reference) => !local || reference.startsWith('env:'));
     const left = askable.values();
     const tryOthers = async (): Promise<void> => {
       for (const reference of left)
         try {
-          if (waiting.signal.aborted) return;
+          if (isOver) return;
           await secrets.read(reference);
         } catch (error) {
           if (error instanceof SecretUnusable)
@@ -216,8 +212,8 @@ export const secretCheck = ({ secrets, clock, local }: SecretCheckParts): Secret
         }
     };
     const tried = Array.from({ length: readsAtOnce }, tryOthers);
-    await Promise.race([Promise.all(tried), clock.sleep(waitMsMax, waiting.signal)]);
-    waiting.abort();
+    await within(clock, waitMsMax, { work: Promise.all(tried), late: undefined });
+    isOver = true;
     // Copied, so that a late reply does not change the returned map.
     return new Map(found);
   },

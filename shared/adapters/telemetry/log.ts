@@ -119,9 +119,8 @@ export function requestMetrics(stack: string, build?: string): LineMetrics {
     ofRequest: (entry, atMs) => {
       const outcome = outcomeOf(entry);
       const channel = entry.channel ?? 'none';
-      const numbers = withAttention(numbersOf(entry, outcome));
-      const _aws = embedded(atMs, groupsOf(numbers));
-      return { ...fieldsOf(entry), stack, build, channel, outcome, ...numbers, _aws };
+      const numbers = counted(numbersOf(entry, outcome), atMs);
+      return { ...fieldsOf(entry), stack, build, channel, outcome, ...numbers };
     },
     ofEvent: (name, atMs) => {
       const metric = eventMetrics.get(name);
@@ -175,31 +174,26 @@ function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> 
   };
 }
 
-const units: Record<string, MetricUnit> = {
+/** Of metrics that are no counts. */
+const units: Record<string, string | undefined> = {
   FirstContentMs: 'Milliseconds',
-  ChargeYuan: 'None',
-  CallFailed: 'None',
+  ChargeYuan: undefined,
+  CallFailed: undefined,
 };
 
 const ofStack = [['stack']];
 // Not split by outcome, because percentiles of several metrics cannot be combined.
 const ofChannel = [['stack'], ['stack', 'channel']];
 
-/** The dimensions of metrics that have more than the stack. */
+/**
+ * The dimensions of metrics that have more than the stack: names of the line's members. A metric is counted once for each
+ * list, and AWS bills each combination of values as a metric.
+ */
 const dimensionsOf: Record<string, readonly (readonly string[])[]> = {
   Requests: [['stack'], ['stack', 'channel', 'outcome']],
   FirstContentMs: ofChannel,
   ImplausibleUsage: ofChannel,
 };
-
-/** One group for all metrics with the same dimensions, because each group repeats them. */
-function groupsOf(numbers: Record<string, number>): MetricGroup[] {
-  const byDimensions = Map.groupBy(Object.keys(numbers), (name) => dimensionsOf[name] ?? ofStack);
-  return [...byDimensions].map(([dimensions, names]) => ({
-    dimensions,
-    metrics: Object.fromEntries(names.map((name) => [name, units[name] ?? 'Count'])),
-  }));
-}
 
 // Counts of functions that serve no requests, as CloudWatch metrics by stack: a log line (EMF) each. What is otherwise 0 is
 // not written, because each metric with a value costs.
@@ -238,40 +232,6 @@ export function configMetrics(stack: string): ConfigMetrics {
 }
 
 /**
- * CloudWatch's embedded metric format (EMF): a log line whose member `_aws` lists which other members are
- * metrics.
- * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
- */
-
-type MetricUnit = 'Count' | 'Milliseconds' | 'None';
-
-/** Metrics of a line that have the same dimensions. */
-interface MetricGroup {
-  /**
-   * Sets of names of the line's members that hold dimension values. Each metric is counted once for each set,
-   * and AWS bills each combination of values as a metric.
-   */
-  dimensions: readonly (readonly string[])[];
-  /** Names of the line's members that hold the numbers. */
-  metrics: Record<string, MetricUnit>;
-}
-
-const namespace = 'relay';
-
-/** The member `_aws` of a line written at `atMs` (epoch milliseconds). */
-function embedded(atMs: number, groups: readonly MetricGroup[]): object {
-  return {
-    Timestamp: atMs,
-    CloudWatchMetrics: groups.map(({ dimensions, metrics }) => ({
-      Namespace: namespace,
-      Dimensions: dimensions,
-      // No unit means `None`.
-      Metrics: Object.entries(metrics).map(([Name, Unit]) => (Unit === 'None' ? { Name } : { Name, Unit })),
-    })),
-  };
-}
-
-/**
  * The metrics of the alarms MoneyWrong, NeedsAPerson and Oddities, and what one of each count adds to them. An alarm on many
  * metrics costs as much as many alarms.
  */
@@ -290,19 +250,22 @@ function of(alarm: string, names: string, weight = 1): typeof attention {
   return Object.fromEntries(names.split(' ').map((name) => [name, { alarm, weight }]));
 }
 
-/** The counts, and what their alarms count. */
-function withAttention(counts: Record<string, number>): Record<string, number> {
-  const all = { ...counts };
-  for (const [name, count] of Object.entries(counts)) {
+/**
+ * Numbers and what their alarms count as members of a line, and the member `_aws`, by which CloudWatch makes metrics of them
+ * (EMF): one group for all with the same dimensions, because each group repeats them.
+ * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+ */
+function counted(given: Record<string, number>, atMs: number): object {
+  const all = { ...given };
+  for (const [name, count] of Object.entries(given)) {
     const asked = count === 0 ? undefined : attention[name];
     if (asked) all[asked.alarm] = (all[asked.alarm] ?? 0) + asked.weight;
   }
-  return all;
-}
-
-/** Counts of the stack as members of a line. */
-function counted(given: Record<string, number>, atMs: number): object {
-  const counts = withAttention(given);
-  const metrics = Object.fromEntries(Object.keys(counts).map((name) => [name, 'Count' as const]));
-  return { ...counts, _aws: embedded(atMs, [{ dimensions: ofStack, metrics }]) };
+  const groups = Map.groupBy(Object.keys(all), (name) => dimensionsOf[name] ?? ofStack);
+  const CloudWatchMetrics = [...groups].map(([Dimensions, names]) => ({
+    Namespace: 'relay',
+    Dimensions,
+    Metrics: names.map((Name) => ({ Name, Unit: Name in units ? units[Name] : 'Count' })),
+  }));
+  return { ...all, _aws: { Timestamp: atMs, CloudWatchMetrics } };
 }

@@ -36,20 +36,16 @@ export function dynamoOpenRegistry(client: TableClient, stack: string): OpenRegi
       );
     },
     async *due(fromSeconds, toSeconds) {
-      const range = expressed(
-        { KeyConditionExpression: 'id = :id AND period BETWEEN :from AND :to' },
-        // A name is a second and more, so the next second's text sorts after all names of the last one.
-        { ':id': id, ':from': secondText(fromSeconds), ':to': secondText(toSeconds + 1) },
-      );
-      for await (const items of daily.pages('Query', range))
+      // A name is a second and more, so the next second's text sorts after all names of the last one.
+      const values = { ':id': id, ':from': secondText(fromSeconds), ':to': secondText(toSeconds + 1) };
+      for await (const items of daily.range('id = :id AND period BETWEEN :from AND :to', values))
         yield items.flatMap((item) => item['quotas']?.SS ?? []);
     },
     async progress() {
-      const one = expressed(
-        { KeyConditionExpression: 'id = :id AND period = :period' },
-        { ':id': id, ':period': progressPeriod },
-      );
-      const { Items: [item] = [] } = await daily.query({ ...one, ConsistentRead: true });
+      // The function may query, but not get.
+      const values = { ':id': id, ':period': progressPeriod };
+      const one = { Limit: 1, ConsistentRead: true };
+      const [item] = (await daily.newest('id = :id AND period = :period', values, one)).items;
       if (!item) return undefined;
       const [toSeconds, passBeganSeconds] = [item['swept_to']?.N, item['pass_began']?.N].map(Number);
       if (!Number.isFinite(toSeconds) || !Number.isFinite(passBeganSeconds)) return undefined;

@@ -85,10 +85,11 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
   return {
     async read(account, parts, exact) {
       const keys = Array.from({ length: parts }, (_, part) => partKey({ account, part }));
-      const items = exact
-        ? await readExactly(client, TableName, keys)
-        : await readRoughly(client, TableName, keys);
-      return items.map(quotaOf).toSorted((a, b) => a.part - b.part);
+      const reply = await quotaCall(() =>
+        exact ? readAsOfOneMoment(client, TableName, keys, once) : readRoughly(client, TableName, keys),
+      );
+      const items = reply.done ? reply.reply : [];
+      return items.flatMap((item) => (item ? quotaOf(item) : [])).toSorted((a, b) => a.part - b.part);
     },
     async move(write) {
       const { account, parts, changes } = write;
@@ -138,20 +139,6 @@ export function quotaTransactions(client: TableClient, stack: string): QuotaTran
   };
 }
 
-/** All items as of one moment. */
-async function readExactly(
-  client: TableClient,
-  TableName: string,
-  keys: Attributes[],
-): Promise<Attributes[]> {
-  const TransactItems = keys.map((Key) => ({ Get: { TableName, Key } }));
-  const reply = await quotaCall(() =>
-    readAsOfOneMoment(() => client.call('TransactGetItems', { TransactItems }, once)),
-  );
-  const { Responses = [] } = reply.done ? reply.reply : {};
-  return Responses.flatMap(({ Item }) => (Item ? [Item] : []));
-}
-
 /** At half the price of a consistent read, and a quarter of that of a transaction. */
 async function readRoughly(
   client: TableClient,
@@ -159,8 +146,7 @@ async function readRoughly(
   keys: Attributes[],
 ): Promise<Attributes[]> {
   const input = { RequestItems: { [TableName]: { Keys: keys } } };
-  const reply = await quotaCall(() => client.call('BatchGetItem', input, once));
-  const { Responses, UnprocessedKeys } = reply.done ? reply.reply : {};
+  const { Responses, UnprocessedKeys } = await client.call('BatchGetItem', input, once);
   // A part that was not read is not a part without money.
   if ((UnprocessedKeys?.[TableName]?.Keys?.length ?? 0) > 0) throw new StoreBusy('not all parts were read');
   return Responses?.[TableName] ?? [];

@@ -29,11 +29,8 @@ export function partsOf(account: string, count: number): { account: string; part
 /** So many parts as of one moment. */
 async function readFirst({ client, name }: Table, account: string, count: number): Promise<AccountParts> {
   const names = partsOf(account, count);
-  const TransactItems = names.map((of) => ({ Get: { TableName: name, Key: partKey(of) } }));
-  const { Responses = [] } = await readAsOfOneMoment(() =>
-    client.call('TransactGetItems', { TransactItems }),
-  );
-  const images = names.map((of, at) => imageOf(partName(of), Responses[at]?.Item));
+  const items = await readAsOfOneMoment(client, name, names.map(partKey));
+  const images = names.map((of, at) => imageOf(partName(of), items[at]));
   return images as unknown as AccountParts;
 }
 

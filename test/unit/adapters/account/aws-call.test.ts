@@ -29,10 +29,11 @@ describe('the address of a reading', () => {
   test('is found in the same way as for the tables: FIPS is refused, an empty variable is none', async () => {
     const environment = { AWS_USE_FIPS_ENDPOINT: 'true' };
     await expect(ask(environment)).rejects.toThrow('FIPS');
-    await expect(describeStack('relay', access, environment)).rejects.toThrow('FIPS');
+    const stack = { stack: 'relay', aws: async () => access };
+    await expect(describeStack({ ...stack, environment })).rejects.toThrow('FIPS');
     const all = await serve((_request, response) => void response.end('<StackStatus>DONE</StackStatus>'));
     const described = { AWS_ENDPOINT_URL: all, AWS_ENDPOINT_URL_CLOUDFORMATION: '' };
-    expect(await describeStack('relay', access, described)).toMatchObject({ status: 'DONE' });
+    expect(await describeStack({ ...stack, environment: described })).toMatchObject({ status: 'DONE' });
   });
 });
 
