@@ -57,7 +57,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     const account = accountAt(at);
     const page = (await visitor.page(`customers/${account}`)).replaceAll(/\s+/g, ' ');
     const endpoint = { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint };
-    const { output } = await runOps(['customer', 'show', account, '--json'], endpoint);
+    const { output } = await runOps(`customer show ${account} --json`, endpoint);
     const { use, ...shown } = JSON.parse(output) as {
       [figure in 'available' | 'granted' | 'spent']: string;
     } & {

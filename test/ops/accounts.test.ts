@@ -18,19 +18,7 @@ afterAll(async () => rig.stop());
 describe('account grant', () => {
   it('writes a grant of any size exactly, reports when it is applied, and is safe to repeat', async () => {
     const amount = '123456789012.123456789';
-    const words = [
-      'account',
-      'grant',
-      'acme',
-      amount,
-      '--id',
-      'invoice-1',
-      '--reason',
-      'paid',
-      '--wait',
-      '0',
-      '--yes',
-    ];
+    const words = `account grant acme ${amount} --id invoice-1 --reason paid --wait 0 --yes`;
     const first = await rig.ops(words);
     expect(first).toMatchObject({ code: 0 });
     expect(first.output).toContain(`grant invoice-1 of ${amount} yuan is written`);
@@ -46,7 +34,7 @@ describe('account grant', () => {
   });
 
   it('refuses another amount under an id that is taken', async () => {
-    const run = await rig.ops(['account', 'grant', 'acme', '5', '--id', 'invoice-1', '--wait', '0', '--yes']);
+    const run = await rig.ops('account grant acme 5 --id invoice-1 --wait 0 --yes');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('there is a grant invoice-1 of 123456789012.123456789 already');
   });
@@ -70,7 +58,7 @@ describe('account grant', () => {
   });
 
   it('accepts a correction below zero, and does not repeat it by itself', async () => {
-    const words = ['account', 'grant', 'acme', '-2.5', '--wait', '0', '--yes'];
+    const words = 'account grant acme -2.5 --wait 0 --yes';
     expect(await rig.ops(words)).toMatchObject({ code: 0 });
     // As after a lost reply, or when it was killed after its write.
     const again = await rig.ops(words);
@@ -102,7 +90,7 @@ describe('account grant', () => {
       amount: '1',
       _problem: 'amount: found nothing',
     });
-    const run = await rig.ops(['account', 'grant', 'acme', '1', '--id', 'odd', '--yes']);
+    const run = await rig.ops('account grant acme 1 --id odd --yes');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('the relay does not take it: amount: found nothing');
   });
@@ -112,18 +100,19 @@ const plan = async () => (await rig.row('accounts', { account: 'holder' }))?.['p
 
 describe('account plan', () => {
   it('gives a plan, keeps its months over a change of level, takes it away, and leaves the rest of the row', async () => {
-    const words = ['account', 'plan', 'holder'];
-    expect(
-      await rig.ops([...words, '--level', '1', '--since', '2026-10-05', '--until', '2027-10-05']),
-    ).toMatchObject({ code: 0, errors: '' });
+    const words = 'account plan holder';
+    expect(await rig.ops(`${words} --level 1 --since 2026-10-05 --until 2027-10-05`)).toMatchObject({
+      code: 0,
+      errors: '',
+    });
     expect(await plan()).toEqual({ level: 1, since: '2026-10-05', until: '2027-10-05' });
 
-    const changed = await rig.ops([...words, '--level', '2']);
+    const changed = await rig.ops(`${words} --level 2`);
     expect(changed.code).toBe(0);
     expect(changed.errors).toContain('the table plans has no level 2');
     expect(await plan()).toEqual({ level: 2, since: '2026-10-05' });
 
-    expect(await rig.ops([...words, '--none', '--yes'])).toMatchObject({ code: 0 });
+    expect(await rig.ops(`${words} --none --yes`)).toMatchObject({ code: 0 });
     const { _by, _at, ...row } = (await rig.row('accounts', { account: 'holder' })) ?? {};
     expect(row).toEqual({ account: 'holder', note: 'contract 4711' });
   });
@@ -142,7 +131,7 @@ describe('account plan', () => {
   });
 
   it('counts months from today when there was no plan', async () => {
-    expect(await rig.ops(['account', 'plan', 'fresh', '--level', '1', '--new'])).toMatchObject({ code: 0 });
+    expect(await rig.ops('account plan fresh --level 1 --new')).toMatchObject({ code: 0 });
     const row = await rig.row('accounts', { account: 'fresh' });
     expect(row).toMatchObject({
       account: 'fresh',
@@ -169,7 +158,7 @@ describe('account show', () => {
     await rig.grant('shown', '10');
     await rig.call('shown', idAt('2026-11-10'), { charge: yuan('0.25') });
     await rig.reserve('shown', idAt('2026-11-11'));
-    const run = await rig.ops(['account', 'show', 'shown']);
+    const run = await rig.ops('account show shown');
     expect(run).toMatchObject({ code: 0, errors: '' });
     for (const words of [
       'available  9.45 yuan',
@@ -182,7 +171,7 @@ describe('account show', () => {
       'start-shown: 10 yuan, applied 2026-11-11T12:00:00Z',
     ])
       expect(run.output).toContain(words);
-    const json = JSON.parse((await rig.ops(['account', 'show', 'shown', '--json'])).output) as object;
+    const json = JSON.parse((await rig.ops('account show shown --json')).output) as object;
     expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
   });
 
@@ -199,7 +188,7 @@ describe('account show', () => {
     await rig.grant('full', '10');
     for (const tail of ['b', 'c'])
       await rig.call('full', idAt(new Date().toISOString(), tail), { charge: yuan('0.25') });
-    const run = await rig.ops(['customer', 'show', 'full']);
+    const run = await rig.ops('customer show full');
     expect(run.code).toBe(0);
     for (const words of [
       'account full, switched off',
@@ -212,7 +201,7 @@ describe('account show', () => {
       expect(run.output).toContain(words);
     expect(run.output).not.toContain('whsec_');
     expect(run.errors).toContain('it is switched off: every key of it is refused');
-    const { output } = await rig.ops(['customer', 'show', 'full', '--json']);
+    const { output } = await rig.ops('customer show full --json');
     expect(JSON.parse(output)).toMatchObject({
       state: 'off',
       attributes: { note: 'pays by invoice', rpm: 60 },
@@ -249,7 +238,7 @@ describe('account show', () => {
 
   it('ends with 2 when no table has the account', async () => {
     for (const group of ['account', 'customer']) {
-      const run = await rig.ops([group, 'show', 'nobody']);
+      const run = await rig.ops(`${group} show nobody`);
       expect(run.code).toBe(2);
       expect(run.errors).toContain('nothing is known of an account nobody');
     }

@@ -21,7 +21,7 @@ beforeEach(async () => {
   return async () => rig.stop();
 });
 
-const audit = async (...words: string[]) => rig.ops(['audit', '--wait', '0', ...words]);
+const audit = async (words = '') => rig.ops(`audit --wait 0 ${words}`.trim());
 
 describe('audit', () => {
   it('finds nothing in accounts that add up, calls under way and every kind of ending included', async () => {
@@ -84,7 +84,7 @@ describe('audit', () => {
     ],
   ])('finds %s', async (_case, attribute, value, words) => {
     await rig.damage('ledger', { account: 'acme', id: first }, attribute, value);
-    const run = await audit('--account', 'acme');
+    const run = await audit('--account acme');
     expect(run.code).toBe(1);
     expect(run.output).toContain(`acme: ledger row ${first}: ${words}`);
   });
@@ -209,7 +209,7 @@ describe('an audit of many accounts', () => {
       await rig.grant(name, '1');
       await rig.damage('quotas', { account: name }, 'spent', 7);
     }
-    const run = await audit('--from', 'c');
+    const run = await audit('--from c');
     expect(run.output).not.toMatch(/^b:/m);
     expect(run.output).toMatch(/^c: /m);
     expect(run.output).toMatch(/^d: /m);
@@ -275,7 +275,7 @@ describe('audit --repair', () => {
     ['the answer of the log service', JSON.stringify({ events: [{ message: line() }] })],
   ])('writes the close of a lost settle once, from %s', async (_case, input) => {
     await rig.reserve('acme', lost);
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
+    const run = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect(run.errors).toContain(`request ${lost} is closed now, charged 0.003096 yuan`);
     const item = await rig.item('acme');
     expect(item?.open.size).toBe(0);
@@ -290,7 +290,7 @@ describe('audit --repair', () => {
       flag: 'too_low',
       price: '1:tokens:0.018:0.072',
     });
-    const again = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
+    const again = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect((await rig.item('acme'))?.spent).toBe(due * 2n);
     // No ledger projector runs in this test, so the close has no row.
     expect(again.output).toContain(`request ${lost} is not open, and the ledger has no row of it yet`);
@@ -299,7 +299,7 @@ describe('audit --repair', () => {
   it('closes a reservation in the part of the account that has it', async () => {
     await rig.split('acme', 4);
     const entry = await rig.reserve('acme', lost, {}, 2);
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], line({ part: 2 }));
+    const run = await rig.ops('audit --wait 0 --repair - --yes', line({ part: 2 }));
     expect(run.errors).toContain(`request ${lost} is closed now, charged 0.003096 yuan`);
     expect(await rig.item('acme', 2)).toMatchObject({ open: new Map(), spent: due });
     expect(entry.amount).toBeGreaterThan(due);
@@ -317,12 +317,12 @@ describe('audit --repair', () => {
       prompt_tokens: 1000,
       completion_tokens: 1000,
     });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
+    const run = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect(run.errors).toContain(`request ${lost} had expired, charged 0.072 yuan more`);
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
     const row = { account: 'acme', id: `late#${lost}` };
     expect(await rig.row('ledger', row)).toMatchObject({ charge: 0.072, model: 'gpt-4o', kind: 'settled' });
-    const again = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
+    const again = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect(again.errors).toContain('was closed already, as it should be');
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
     expect(again.output).toContain('everything adds up');
@@ -332,7 +332,7 @@ describe('audit --repair', () => {
     await rig.call('acme', lost, { charge: due, ...tokens });
     const before = await rig.item('acme');
     const unsure = line({ message: 'settle_late', unsure: true });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], unsure);
+    const run = await rig.ops('audit --wait 0 --repair - --yes', unsure);
     expect(run.errors).toContain('was closed already, as it should be');
     expect(await rig.item('acme')).toEqual(before);
   });
@@ -346,7 +346,7 @@ describe('audit --repair', () => {
       charge_nano: '0',
       give_back: true,
     });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], input);
+    const run = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect(run.errors).toContain(`request ${lost} had expired, charged -0.018 yuan more`);
     expect((await rig.item('acme'))?.spent).toBe(due);
     expect(run.output).toContain('everything adds up');
@@ -354,7 +354,7 @@ describe('audit --repair', () => {
 
   it('reports a reservation that was closed with another charge meanwhile', async () => {
     await rig.call('acme', lost, { charge: yuan('0.018'), prompt_tokens: 250, completion_tokens: 187 });
-    const run = await rig.ops(['audit', '--wait', '0', '--repair', '-', '--yes'], line());
+    const run = await rig.ops('audit --wait 0 --repair - --yes', line());
     expect(run.code).toBe(1);
     expect(run.output).toContain(
       `request ${lost} was settled meanwhile and charged 0.018, not 0.003096 yuan: a grant can make up for it`,
@@ -362,9 +362,9 @@ describe('audit --repair', () => {
   });
 
   it('refuses an input without such a line, and a file that is not there', async () => {
-    expect((await rig.ops(['audit', '--repair', '-', '--yes'], 'nothing')).errors).toContain(
+    expect((await rig.ops('audit --repair - --yes', 'nothing')).errors).toContain(
       'no settle_lost or settle_late line',
     );
-    expect(await rig.ops(['audit', '--repair', '/nowhere'])).toMatchObject({ code: 2 });
+    expect(await rig.ops('audit --repair /nowhere')).toMatchObject({ code: 2 });
   });
 });

@@ -4,7 +4,7 @@ import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
 import { startScriptedUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { runOps } from './run-ops.ts';
+import { runOps, wordsIn, type Words } from './run-ops.ts';
 
 const secret = 'canary-secret-0123456789';
 
@@ -23,8 +23,11 @@ afterAll(async () => {
   await emulator.stop();
 });
 
-const ops = async (words: string[]) =>
-  runOps(['channel', ...words], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint, UPSTREAM_KEY: secret });
+const ops = async (words: Words) =>
+  runOps(['channel', ...wordsIn(words)], {
+    AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
+    UPSTREAM_KEY: secret,
+  });
 const add = async (id: string, ...words: string[]) =>
   ops(['add', '--id', id, '--endpoint', upstream.endpoint, ...words]);
 const rowOf = async (id: string) =>
@@ -105,7 +108,7 @@ describe('channel list', () => {
       priority: 99,
       state: true,
     });
-    const run = await ops(['list', '--json']);
+    const run = await ops('list --json');
     const listed = JSON.parse(run.output) as { id: string }[];
     expect(listed[0]).toMatchObject({ id: 'top', state: 'on', models: ['y', 'z'] });
     expect(listed.at(-1)).toEqual({
@@ -119,7 +122,7 @@ describe('channel list', () => {
       state: 'bad',
       problem: expect.stringContaining('secret: found a value that is not a reference') as string,
     });
-    const table = await ops(['list']);
+    const table = await ops('list');
     expect(table.errors).toContain('typo is not used: secret:');
     expect(run.output + table.output + table.errors).not.toContain(secret);
   });
@@ -128,7 +131,7 @@ describe('channel list', () => {
 describe('channel test', () => {
   it('sends one small streamed request with the mapped model and the secret, and shows the answer', async () => {
     await add('live', '--models', 'a,b', '--secret', 'env:UPSTREAM_KEY', '--mapper', 'b=vendor/b');
-    const run = await ops(['test', 'live', '--model', 'b']);
+    const run = await ops('test live --model b');
     expect(run.errors).toBe('');
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/status 200 after \d+ ms/);
@@ -145,7 +148,7 @@ describe('channel test', () => {
       reply.head(401);
       reply.end(`bad key ${secret}\u001b[31m`);
     });
-    const run = await ops(['test', 'refused']);
+    const run = await ops('test refused');
     expect(run.code).toBe(1);
     expect(run.output).toContain('status 401');
     expect(run.errors).toContain('bad key (secret)');
@@ -155,7 +158,7 @@ describe('channel test', () => {
 
   it('says why there is no answer', async () => {
     await put({ id: 'away', endpoint: 'http://127.0.0.1:1/v1', models: ['a'] });
-    const run = await ops(['test', 'away']);
+    const run = await ops('test away');
     expect(run).toMatchObject({ code: 1, errors: 'no answer: ECONNREFUSED\n' });
   });
 
@@ -245,7 +248,7 @@ describe('a channel whose secret is a variable that the stack may not read', () 
 
   it('is bad in lists and to `check`, by the mark of the stack, which alone knows what it may read', async () => {
     await put(marked);
-    expect((await ops(['list'])).output).toMatch(/^marked +bad\b/m);
+    expect((await ops('list')).output).toMatch(/^marked +bad\b/m);
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
     for (const words of [['check'], ['channel', 'show', 'marked']]) {
       const { output, errors } = await runOps(words, environment);

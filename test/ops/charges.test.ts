@@ -47,21 +47,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const charge = async (...words: string[]) => rig.ops(['charge', ...words]);
+const charge = async (words: string) => rig.ops(`charge ${words}`);
 const rowOf = async (id: number) => rig.row('charges', { id });
 
 describe('charge import', () => {
   it('shows the rules of a dry run and writes nothing', async () => {
     const run = await charge(
-      'import',
-      file('prices.json'),
-      '--rate',
-      '7.2',
-      '--markup',
-      '25%',
-      '--dry-run',
-      '--free',
-      'local-model',
+      `import ${file('prices.json')} --rate 7.2 --markup 25% --dry-run --free local-model`,
     );
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/8 +non-billing +- +- +local-model/);
@@ -74,22 +66,22 @@ describe('charge import', () => {
   });
 
   it('makes nothing free that is not named: the list alone does not', async () => {
-    const run = await charge('import', file('prices.json'), '--rate', '7.2', '--dry-run');
+    const run = await charge(`import ${file('prices.json')} --rate 7.2 --dry-run`);
     expect(run.output).not.toContain('non-billing');
     expect(run.output).toContain('1 models cost nothing in this list and are left out');
     expect(run.output).toContain('local-model');
   });
 
   it('makes nothing free by a rate that leaves nothing of the prices', async () => {
-    const run = await charge('import', file('prices.json'), '--rate', '0.0000000001', '--yes');
+    const run = await charge(`import ${file('prices.json')} --rate 0.0000000001 --yes`);
     expect(run.code).toBe(2);
     expect(run.errors).toContain('has a price in the list, but in yuan it is too small to charge');
     expect(await rowOf(8)).toBeUndefined();
   });
 
   it('writes what channels serve under their public names, then has nothing more to write', async () => {
-    const words = ['import', file('prices.json'), '--rate', '7.2', '--only-served', '--yes'];
-    const run = await charge(...words);
+    const words = `import ${file('prices.json')} --rate 7.2 --only-served --yes`;
+    const run = await charge(words);
     expect(run).toMatchObject({ code: 0 });
     expect(run.errors).toContain('not in the list: unlisted');
     expect(await rowOf(8)).toMatchObject({
@@ -101,26 +93,26 @@ describe('charge import', () => {
     });
     expect(await rowOf(9)).toMatchObject({ models: ['gpt-4o'], input: 0.018, output: 0.072 });
     expect(await rowOf(10)).toBeUndefined();
-    expect((await charge(...words)).output).toContain('nothing to write');
+    expect((await charge(words)).output).toContain('nothing to write');
   });
 
   it('reads CSV', async () => {
-    const run = await charge('import', file('prices.csv'), '--rate', '7', '--dry-run');
+    const run = await charge(`import ${file('prices.csv')} --rate 7 --dry-run`);
     expect(run.output).toMatch(/token-billing +7 +14 +csv-model/);
   });
 
   it('warns of a list that is not per token', async () => {
-    const run = await charge('import', file('million.csv'), '--rate', '7', '--dry-run');
+    const run = await charge(`import ${file('million.csv')} --rate 7 --dry-run`);
     expect(run.errors).toContain('is the list per token?');
   });
 
   it.each([
-    [['import', '/nowhere.json', '--rate', '7'], 'cannot be read'],
-    [['import', 'prices.json'], "required option '--rate <yuan>'"],
-    [['import', 'prices.json', '--rate', '0'], 'wanted yuan for one dollar'],
-    [['import', 'prices.json', '--rate', '-7'], 'Wanted a number'],
+    ['import /nowhere.json --rate 7', 'cannot be read'],
+    ['import prices.json', "required option '--rate <yuan>'"],
+    ['import prices.json --rate 0', 'wanted yuan for one dollar'],
+    ['import prices.json --rate -7', 'Wanted a number'],
   ])('refuses %j', async (words, message) => {
-    const run = await charge(...words.map((word) => (word === 'prices.json' ? file(word) : word)));
+    const run = await charge(words.replace('prices.json', file('prices.json')));
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
   });
@@ -142,7 +134,7 @@ describe('charge list', () => {
     );
     expect(run.errors).toContain('9: a rule with a lower id prices gpt-4o');
     expect(run.errors).toContain('50 is not used: type: found "per-token"');
-    const json = JSON.parse((await charge('list', '--json')).output) as { id: number }[];
+    const json = JSON.parse((await charge('list --json')).output) as { id: number }[];
     expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9, 60]);
   });
 });
@@ -158,12 +150,12 @@ describe('charge explain', () => {
     cache_write: 0.025,
     tiers: [{ above: 200_000, input: 0.04, output: 0.15 }],
   };
-  const explain = async (...words: string[]) => charge('explain', 'long', ...words);
+  const explain = async (words: string) => charge(`explain long ${words}`);
 
   it('prints the sum line by line, with the rule and what the ledger would say', async () => {
     await rig.put('charges', rule, { ...rule, id: 71, from: '2099-01-01', input: 1, tiers: undefined });
-    const words = ['--input', '5300', '--cached', '4000', '--cache-write', '300', '--output', '100'];
-    const run = await explain(...words, '--at', '2026-11-22');
+    const words = '--input 5300 --cached 4000 --cache-write 300 --output 100';
+    const run = await explain(`${words} --at 2026-11-22`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.output.split('\n').slice(1)).toEqual([
       'long at 2026-11-22T00:00:00Z',
@@ -181,26 +173,24 @@ describe('charge explain', () => {
   });
 
   it('shows the tier, and the rule that is in force at another time', async () => {
-    const run = await explain('--input', '200001', '--cached', '200000', '--at', '2026-11-22', '--json');
+    const run = await explain('--input 200001 --cached 200000 --at 2026-11-22 --json');
     expect(JSON.parse(run.output)).toMatchObject({
       rule: { id: 70 },
       above: 200_000,
       total: '8.00004',
       price: '70:tokens:0.04:0.15:above=200000',
     });
-    const later = await explain('--input', '1000', '--at', '2099-01-01');
+    const later = await explain('--input 1000 --at 2099-01-01');
     expect(later.output).toContain('long at 2099-01-01T00:00:00Z, in force since 2099-01-01T00:00:00Z');
     expect(later.output).toMatch(/total +1 yuan/);
   });
 
   it('says that nothing is due without a rule, and refuses parts that are more than the whole', async () => {
-    expect((await charge('explain', 'nobody', '--input', '9')).output).toMatch(
-      /no rule names the model: free/,
-    );
-    const run = await explain('--input', '10', '--cached', '9', '--cache-write-1h', '2');
+    expect((await charge('explain nobody --input 9')).output).toMatch(/no rule names the model: free/);
+    const run = await explain('--input 10 --cached 9 --cache-write-1h 2');
     expect(run).toMatchObject({ code: 2 });
     expect(run.errors).toContain('--input is all input');
-    expect((await explain('--input', '1.5')).errors).toContain('Wanted a number of tokens');
+    expect((await explain('--input 1.5')).errors).toContain('Wanted a number of tokens');
   });
 });
 
@@ -209,7 +199,7 @@ describe('charge list with dates', () => {
     await rig.put('charges', { id: 80, type: 'times-billing', models: ['d'], output: 1, from: '2099-01-01' });
     const run = await charge('list');
     expect(run.output).toMatch(/80 +times-billing +2099-01-01T00:00:00Z +- +1 per call +d/);
-    expect(JSON.parse((await charge('list', '--json')).output)).toContainEqual(
+    expect(JSON.parse((await charge('list --json')).output)).toContainEqual(
       expect.objectContaining({ id: 80, from: '2099-01-01T00:00:00Z' }),
     );
     await rig.put('charges', { id: 80, type: 'times-billing', models: ['d'], output: 1, from: '2020-01-01' });

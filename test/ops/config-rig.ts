@@ -7,7 +7,7 @@ import { configPublisher } from '../../shared/relay/jobs/config-publisher.ts';
 import { dynamoConfigTables, dynamoRowMarks } from '../../shared/adapters/dynamodb/row-tables.ts';
 import { dynamoConfigStore } from '../../shared/adapters/dynamodb/config-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
-import { runOps, type OpsRun } from './run-ops.ts';
+import { runOps, type OpsRun, type Words } from './run-ops.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
 
 type Row = Record<string, unknown>;
@@ -54,12 +54,12 @@ export class ConfigRig {
     await this.#emulator.stop();
   }
 
-  async ops(words: string[], input?: string, environment: Record<string, string> = {}): Promise<OpsRun> {
+  async ops(words: Words, input?: string, environment: Record<string, string> = {}): Promise<OpsRun> {
     return runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: this.endpoint, ...environment }, input);
   }
 
   /** Runs a command while the compiler runs again and again, as edits make it. */
-  async opsWithCompiler(words: string[]): Promise<OpsRun> {
+  async opsWithCompiler(words: Words): Promise<OpsRun> {
     const running = { command: true };
     const run = this.ops(words).finally(() => {
       running.command = false;

@@ -34,7 +34,7 @@ describe('check', () => {
     await rig.put('keys', { hash, account: 'nobody', models: ['gone'] });
     await rig.put('accounts', { account: 'idle' });
     await rig.put('grants', { account: 'idle', grant_id: 'first', amount: '1', applied: '2026-11-01' });
-    const run = await rig.ops(['check', '--json']);
+    const run = await rig.ops('check --json');
     const { warnings } = JSON.parse(run.output) as {
       warnings: { table: string; key: string; warning: string }[];
     };
@@ -54,7 +54,7 @@ describe('check', () => {
     await rig.put('keys', { hash: 'f'.repeat(64), account: 'acme', rpm: 'many' });
     await rig.put('accounts', { account: 'acme', plan: 1 });
     await rig.put('grants', { account: 'acme', grant_id: 'one', amount: 1, _problem: 'it was changed' });
-    const run = await rig.ops(['check']);
+    const run = await rig.ops('check');
     expect(run.code).toBe(1);
     for (const words of [
       'problem  channels bad: secret: found a value that is not a reference',
@@ -65,7 +65,7 @@ describe('check', () => {
     ])
       expect(run.output).toContain(words);
     expect(run.errors).toContain('7 rows, 4 with a problem, 1 with a warning');
-    const json = await rig.ops(['check', '--json']);
+    const json = await rig.ops('check --json');
     expect(JSON.parse(json.output)).toMatchObject({ rows: 7, problems: { length: 4 } });
     expect(run.output + json.output).not.toContain(pasted);
     await rig.remove('keys', { hash: 'f'.repeat(64) });
@@ -75,11 +75,11 @@ describe('check', () => {
 
   it('validates the rows of a file as if they stood in the tables, or alone', async () => {
     const file = rig.file('edit.json', { charges: [{ ...price, id: 2, models: ['gpt-4o', 'new'] }] });
-    const over = await rig.ops(['check', '--file', file]);
+    const over = await rig.ops(`check --file ${file}`);
     expect(over.code).toBe(0);
     expect(over.output).toContain('rule 1 has the lower id and already prices gpt-4o');
     expect(over.output).toContain('3 rows');
-    const alone = await rig.ops(['check', '--file', file, '--alone'], '', {
+    const alone = await rig.ops(`check --file ${file} --alone`, '', {
       AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
     });
     expect(alone.output).toContain('1 rows, 0 with a problem');
@@ -94,7 +94,7 @@ describe('check', () => {
     ['a key of the wrong type', { charges: [{ ...price, id: '1' }] }, 'charges[0].id: found no number'],
     ['a row twice', { channels: [main, main] }, 'stands there twice'],
   ])('refuses a file with %s', async (_case, content, message) => {
-    const run = await rig.ops(['check', '--file', rig.file('odd.json', content)]);
+    const run = await rig.ops(`check --file ${rig.file('odd.json', content)}`);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
     expect(run.errors).not.toContain(pasted);
@@ -103,30 +103,30 @@ describe('check', () => {
 
 describe('version list, show and diff', () => {
   it('tell what is served, in which version, and what the tables hold beyond it', async () => {
-    expect((await rig.ops(['version', 'list'])).output).toContain('nothing was published yet');
+    expect((await rig.ops('version list')).output).toContain('nothing was published yet');
     await rig.compile();
     await rig.put('channels', { ...main, models: ['gpt-4o'], priority: 5 });
     await rig.compile();
     await rig.put('settings', { name: 'contact', value: 'ops@example.com' });
 
-    const shown = await rig.ops(['version', 'list']);
+    const shown = await rig.ops('version list');
     expect(shown.output).toMatch(/2 +\S+Z +1 +1 +0 +0 +-\n1 +\S+Z +1 +1 +0 +0 +-\nversion 2 is served/);
     expect(shown.errors).toContain('edits that are not published');
-    const listed = JSON.parse((await rig.ops(['version', 'list', '--json'])).output) as object[];
+    const listed = JSON.parse((await rig.ops('version list --json')).output) as object[];
     expect(listed).toMatchObject([{ version: 2, rows: { channels: 1 } }, { version: 1 }]);
 
-    const second = await rig.ops(['version', 'show', '2']);
+    const second = await rig.ops('version show 2');
     expect(second.output).toContain('models: gpt-4o\n');
     expect(second.output).toMatch(/main +openai +5 +1 +https:\/\/api.example.com\/v1/);
-    expect((await rig.ops(['version', 'show', '9'])).errors).toContain('there is no version 9');
+    expect((await rig.ops('version show 9')).errors).toContain('there is no version 9');
 
-    const versions = await rig.ops(['version', 'diff', '1', '2']);
+    const versions = await rig.ops('version diff 1 2');
     expect(versions.output).toContain(
       'from version 1 to version 2:\n~ channels main\n    models: - gpt-4o-mini\n    priority: 5\n',
     );
-    const edits = await rig.ops(['version', 'diff']);
+    const edits = await rig.ops('version diff');
     expect(edits.output).toContain('+ settings contact\n    value: "ops@example.com"');
-    const json = await rig.ops(['version', 'diff', '1', '--json']);
+    const json = await rig.ops('version diff 1 --json');
     expect(JSON.parse(json.output)).toMatchObject([{ table: 'channels', key: 'main', change: 'changed' }]);
   });
 
@@ -137,7 +137,7 @@ describe('version list, show and diff', () => {
       endpoint: `https://x?${pasted}`,
       api_key: 'short',
     });
-    const runs = [await rig.ops(['version', 'diff']), await rig.ops(['version', 'diff', '--json'])];
+    const runs = [await rig.ops('version diff'), await rig.ops('version diff --json')];
     for (const name of ['secret', 'endpoint', 'api_key'])
       expect(runs[0]?.output).toContain(`${name}: not shown`);
     expect(runs[0]?.output).toContain('priority: "high"');
@@ -148,7 +148,7 @@ describe('version list, show and diff', () => {
 describe('config export and apply', () => {
   it('carry a configuration through a file, without marks and always in one order', async () => {
     await rig.put('channels', { ...main, id: 'a-second', models: new Set(['z', 'y']), _warning: 'unpriced' });
-    expect(await rig.ops(['config', 'export', rig.file('whole.json')])).toMatchObject({ code: 0 });
+    expect(await rig.ops(`config export ${rig.file('whole.json')}`)).toMatchObject({ code: 0 });
     const text = rig.readFile('whole.json');
     expect(JSON.parse(text)).toEqual({
       channels: [{ ...main, id: 'a-second', models: ['y', 'z'] }, main],
@@ -157,17 +157,17 @@ describe('config export and apply', () => {
       settings: [],
     });
     expect(text).toMatch(/^\{\n {2}"channels": \[\n {4}\{\n {6}"id": "a-second",\n {6}"endpoint"/);
-    const same = await rig.ops(['config', 'apply', rig.file('whole.json'), '--prune']);
+    const same = await rig.ops(`config apply ${rig.file('whole.json')} --prune`);
     expect(same.output).toContain('nothing to write');
     await rig.remove('channels', { id: 'a-second' });
   });
 
   it('an export refuses rows that may hold a secret in the wrong place', async () => {
     await rig.put('channels', bad);
-    const refused = await rig.ops(['config', 'export', rig.file('refused.json')]);
+    const refused = await rig.ops(`config export ${rig.file('refused.json')}`);
     expect(refused).toMatchObject({ code: 1 });
     expect(refused.errors).toContain('nothing was exported');
-    expect(await rig.ops(['config', 'export', rig.file('kept.json'), '--skip-bad'])).toMatchObject({
+    expect(await rig.ops(`config export ${rig.file('kept.json')} --skip-bad`)).toMatchObject({
       code: 0,
     });
     expect(JSON.parse(rig.readFile('kept.json'))).toMatchObject({ channels: [{ id: 'main' }] });
@@ -186,19 +186,19 @@ describe('config export and apply', () => {
     await rig.put('channels', { ...main, id: 'second' });
     await rig.compile();
     const file = rig.file('edit.json', edit);
-    const dry = await rig.ops(['config', 'apply', file, '--dry-run']);
+    const dry = await rig.ops(`config apply ${file} --dry-run`);
     expect(dry.output).toContain('~ channels main\n    priority: 7\n+ channels third\n');
     expect(dry.output).toContain('3 rows to write.\nnothing was written: --dry-run');
-    expect((await rig.ops(['config', 'apply', file])).errors).toContain('repeat with --yes');
+    expect((await rig.ops(`config apply ${file}`)).errors).toContain('repeat with --yes');
     expect(await rig.row('channels', { id: 'third' })).toBeUndefined();
 
-    const run = await rig.opsWithCompiler(['config', 'apply', file, '--yes']);
+    const run = await rig.opsWithCompiler(`config apply ${file} --yes`);
     expect(run).toMatchObject({ code: 0, errors: '' });
     expect(run.output).toMatch(/3 rows are written.\nversion \d+ is published/);
     expect(await main1()).toMatchObject({ ...main, priority: 7, _note: 'renewed in May' });
     expect(await rig.row('channels', { id: 'second' })).toBeDefined();
 
-    const pruned = await rig.ops(['config', 'apply', file, '--prune', '--yes', '--wait', '0']);
+    const pruned = await rig.ops(`config apply ${file} --prune --yes --wait 0`);
     expect(pruned.output).toContain('- channels second\n0 rows to write, 1 to delete.');
     expect(await rig.row('channels', { id: 'second' })).toBeUndefined();
     expect(await rig.row('charges', { id: 1 })).toBeDefined();
@@ -207,19 +207,19 @@ describe('config export and apply', () => {
   it('an apply writes nothing when one of its rows has a problem, whatever else the tables hold', async () => {
     await rig.put('channels', bad);
     const file = rig.file('wrong.json', { channels: [{ ...main, id: 'third', priority: 'high' }] });
-    const run = await rig.ops(['config', 'apply', file, '--yes']);
+    const run = await rig.ops(`config apply ${file} --yes`);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('problem: channels third: priority: found "high", wanted a whole number');
     expect(run.errors).toContain('channels bad: secret: found a value that is not a reference');
     expect(run.errors).toContain('nothing was written: 1 of these rows have a problem');
     expect(await rig.row('channels', { id: 'third' })).toBeUndefined();
     const well = rig.file('well.json', { channels: [{ ...main, id: 'third' }] });
-    expect(await rig.ops(['config', 'apply', well, '--yes', '--wait', '0'])).toMatchObject({ code: 0 });
+    expect(await rig.ops(`config apply ${well} --yes --wait 0`)).toMatchObject({ code: 0 });
   });
 
   it('an apply fails when nothing publishes what it wrote', async () => {
     await rig.compile();
-    const run = await rig.ops(['config', 'apply', rig.file('edit.json', edit), '--yes', '--wait', '0.5']);
+    const run = await rig.ops(`config apply ${rig.file('edit.json', edit)} --yes --wait 0.5`);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('the rows are written, but nothing was published');
   });
@@ -228,25 +228,25 @@ describe('config export and apply', () => {
 describe('version rollback', () => {
   it('writes the rows of an earlier version back, deletes later ones, and waits until that is served', async () => {
     await rig.compile();
-    const listed = JSON.parse((await rig.ops(['version', 'list', '--json'])).output) as { version: number }[];
+    const listed = JSON.parse((await rig.ops('version list --json')).output) as { version: number }[];
     const version = String(listed[0]?.version);
     await rig.put('channels', { ...main, state: false }, { ...main, id: 'second' });
     await rig.put('charges', { ...price, input: 99 });
     await rig.compile();
     await rig.put('channels', bad);
 
-    const dry = await rig.ops(['version', 'rollback', version, '--dry-run']);
+    const dry = await rig.ops(`version rollback ${version} --dry-run`);
     expect(dry.output).toContain(
       '~ channels main\n    state: false -> true\n- channels second\n~ charges 1\n',
     );
-    const run = await rig.opsWithCompiler(['version', 'rollback', version, '--yes']);
+    const run = await rig.opsWithCompiler(`version rollback ${version} --yes`);
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/version \d+ is published/);
     expect(await main1()).toMatchObject(main);
     expect(await rig.row('charges', { id: 1 })).toMatchObject(price);
     expect(await rig.row('channels', { id: 'second' })).toBeUndefined();
     expect(await rig.row('channels', { id: 'bad' })).toMatchObject({ secret: pasted });
-    const after = await rig.ops(['version', 'rollback', version]);
+    const after = await rig.ops(`version rollback ${version}`);
     expect(after.output).toContain('nothing to write');
   });
 });
@@ -255,12 +255,9 @@ describe('version list', () => {
   it('names who wrote the rows of a version, and the marks of that alone make no new one', async () => {
     await rig.compile();
     const file = rig.file('by.json', { settings: [{ name: 'contact', value: 'jane@example.com' }] });
-    expect(await rig.opsWithCompiler(['config', 'apply', file, '--yes'])).toMatchObject({ code: 0 });
-    expect((await rig.ops(['version', 'list', '--limit', '1'])).output).toMatch(
-      /\d+ +\S+Z( +\d+){4} +local\n/,
-    );
-    const newest = async () =>
-      JSON.parse((await rig.ops(['version', 'list', '--limit', '1', '--json'])).output);
+    expect(await rig.opsWithCompiler(`config apply ${file} --yes`)).toMatchObject({ code: 0 });
+    expect((await rig.ops('version list --limit 1')).output).toMatch(/\d+ +\S+Z( +\d+){4} +local\n/);
+    const newest = async () => JSON.parse((await rig.ops('version list --limit 1 --json')).output);
     const before: unknown = await newest();
     expect(before).toMatchObject([{ by: ['local'] }]);
     const row = await rig.row('settings', { name: 'contact' });

@@ -15,7 +15,7 @@ const json = async (words: string[]): Promise<Record<string, unknown>> => {
   return JSON.parse(run.output) as Record<string, unknown>;
 };
 const keysOf = async (account: string): Promise<{ state: string; hint: string }[]> =>
-  JSON.parse((await rig.ops(['key', 'list', '--account', account, '--json'])).output) as {
+  JSON.parse((await rig.ops(`key list --account ${account} --json`)).output) as {
     state: string;
     hint: string;
   }[];
@@ -45,7 +45,7 @@ describe('customer new', () => {
     });
     await rig.applyGrants();
     expect((await rig.item('acme'))?.available).toBe(yuan('50'));
-    expect((await rig.ops(['key', 'check'], key)).code).toBe(0);
+    expect((await rig.ops('key check', key)).code).toBe(0);
   });
 
   it('repeated, grants nothing again, and refuses the key that nobody has seen', async () => {
@@ -59,7 +59,7 @@ describe('customer new', () => {
     const states = (await keysOf('acme')).map(({ state }) => state);
     expect(states.toSorted()).toEqual(['disabled', 'usable']);
     expect(again['message']).toContain(String(again['key']));
-    expect((await rig.ops(['key', 'check'], String(again['key']))).code).toBe(0);
+    expect((await rig.ops('key check', String(again['key']))).code).toBe(0);
   });
 
   it('repeated with another amount is refused, and says which', async () => {
@@ -84,16 +84,16 @@ describe('customer new', () => {
       const { key } = await json(['customer', 'new', name, '--grant', '50', '--wait', '0', '--yes']);
       await rig.applyGrants();
       expect((await rig.item(name))?.granted).toBe(yuan('50'));
-      expect((await rig.ops(['key', 'check'], String(key))).code).toBe(0);
+      expect((await rig.ops('key check', String(key))).code).toBe(0);
     }
   });
 
   it('of an account that is off is refused, and a key for it is made with a warning', async () => {
     await rig.put('accounts', { account: 'asleep', enabled: false });
-    const run = await rig.ops(['customer', 'new', 'asleep', '--yes']);
+    const run = await rig.ops('customer new asleep --yes');
     expect(run).toMatchObject({ code: 2 });
     expect(run.errors).toContain('customer enable asleep');
-    const made = await rig.ops(['key', 'create', '--account', 'asleep']);
+    const made = await rig.ops('key create --account asleep');
     expect(made.errors).toContain('account asleep is off: the key is refused until `customer enable asleep`');
   });
 
@@ -111,9 +111,9 @@ describe('customer new', () => {
   it('of an account that has called, or has keys of another origin, is refused', async () => {
     await rig.grant('busy', '8');
     await rig.call('busy', idAt('2026-11-10T10:00:00Z'), { charge: yuan('1') });
-    await rig.ops(['key', 'create', '--account', 'keyed']);
+    await rig.ops('key create --account keyed');
     for (const name of ['busy', 'keyed']) {
-      const run = await rig.ops(['customer', 'new', name, '--yes']);
+      const run = await rig.ops(`customer new ${name} --yes`);
       expect(run.code).toBe(2);
       expect(run.errors).toContain(`${name} is a customer already`);
     }
@@ -173,7 +173,7 @@ describe('customer list', () => {
   });
 
   it('says how the next page is asked for', async () => {
-    const page = await rig.ops(['customer', 'list', '--limit', '2']);
+    const page = await rig.ops('customer list --limit 2');
     const [, next = ''] = /--after '([^']+)'/.exec(page.errors) ?? [];
     const rest = (await json(['customer', 'list', '--after', next])) as unknown as { account: string }[];
     expect(rest.map(({ account }) => account)).toContain('spender');
@@ -184,16 +184,16 @@ describe('customer list', () => {
 describe('customer disable, enable, note and close', () => {
   it('refuse the keys of the account, let them work again, and keep the rest of its row', async () => {
     const { key } = await json(['customer', 'new', 'off', '--note', 'old', '--yes']);
-    const asked = await rig.ops(['customer', 'disable', 'off']);
+    const asked = await rig.ops('customer disable off');
     expect(asked).toMatchObject({ code: 2 });
     expect(asked.output).toContain('account off: enabled false; live within 30 seconds');
-    await rig.ops(['customer', 'disable', 'off', '--yes']);
-    expect((await rig.ops(['key', 'check'], String(key))).errors).toContain('refused with its account');
-    await rig.ops(['customer', 'enable', 'off']);
-    expect((await rig.ops(['key', 'check'], String(key))).code).toBe(0);
-    await rig.ops(['customer', 'note', 'off', 'new']);
+    await rig.ops('customer disable off --yes');
+    expect((await rig.ops('key check', String(key))).errors).toContain('refused with its account');
+    await rig.ops('customer enable off');
+    expect((await rig.ops('key check', String(key))).code).toBe(0);
+    await rig.ops('customer note off new');
     expect(await rig.row('accounts', { account: 'off' })).toMatchObject({ note: 'new', enabled: true });
-    await rig.ops(['customer', 'note', 'off']);
+    await rig.ops('customer note off');
     expect(await rig.row('accounts', { account: 'off' })).not.toHaveProperty('note');
   });
 
@@ -208,14 +208,14 @@ describe('customer disable, enable, note and close', () => {
     );
     // What was let in until it was refused everywhere may have changed what is left.
     expect((closed['next'] as string[])[0]).toContain('repeat `customer close leaving`');
-    expect((await rig.ops(['customer', 'close', 'leaving'])).output).toContain(`closed already\n`);
-    expect((await rig.ops(['customer', 'close', 'leaving'])).output).toContain(correction);
+    expect((await rig.ops('customer close leaving')).output).toContain(`closed already\n`);
+    expect((await rig.ops('customer close leaving')).output).toContain(correction);
     expect((await keysOf('leaving')).map(({ state }) => state)).toEqual(['disabled']);
     const words = 'account grant leaving -12.5 --id closed --wait 0 --yes'.split(' ');
     expect((await rig.ops(words)).code).toBe(0);
     await rig.applyGrants();
     expect((await rig.item('leaving'))?.available).toBe(0n);
-    expect((await rig.ops(['customer', 'close', 'leaving'])).output).toContain('closed already');
+    expect((await rig.ops('customer close leaving')).output).toContain('closed already');
   });
 });
 

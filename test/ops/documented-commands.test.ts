@@ -25,7 +25,7 @@ function commandOf(line: string): string {
 describe('every command of the tool that the pages give', () => {
   it('begins with its name, as npx keeps options before it to itself', async () => {
     expect(documented.filter((command) => command.startsWith('-'))).toEqual([]);
-    expect((await runOps(['help'])).output).toContain('Usage: npx --no relay-ops <command> [options]\n');
+    expect((await runOps('help')).output).toContain('Usage: npx --no relay-ops <command> [options]\n');
   });
 
   it('is there, with every option given', async () => {

@@ -66,7 +66,7 @@ describe('a wrong command line', () => {
   });
 
   it('with --json is one object on standard output that says what was wrong', async () => {
-    const { code, output } = await runOps(['account', 'grant', 'acme', '--json']);
+    const { code, output } = await runOps('account grant acme --json');
     expect(code).toBe(2);
     expect(JSON.parse(output)).toEqual({
       error: { message: "error: missing required argument 'amount'", exit_code: 2 },
@@ -75,7 +75,7 @@ describe('a wrong command line', () => {
 });
 
 it('the help of the program says what exit codes mean, and how to run it', async () => {
-  const { output } = await runOps(['--help']);
+  const { output } = await runOps('--help');
   expect(output).toContain(`Usage: ${programName} `);
   expect(output).toMatch(/Exit codes: 0 done; 1 .*; 2 .*; 3 /s);
 });

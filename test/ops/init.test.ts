@@ -77,7 +77,7 @@ describe('secret put', () => {
   });
 
   it('prints what to do beside local tables, where there is no store', async () => {
-    const run = await rig.ops(['secret', 'put', 'openai'], secret);
+    const run = await rig.ops('secret put openai', secret);
     expect(run.code).toBe(2);
     expect(run.errors).toContain('write env:OPENAI_API_KEY in the row');
   });
@@ -274,7 +274,7 @@ describe('channel sync', () => {
     const empty = await sync('--only', 'nothing', '--yes');
     expect(empty.code).toBe(1);
     expect(empty.errors).toContain('no model would be left');
-    const refused = await rig.ops(['channel', 'sync', 'synced'], '', { UPSTREAM_KEY: 'wrong-key' });
+    const refused = await rig.ops('channel sync synced', '', { UPSTREAM_KEY: 'wrong-key' });
     expect(refused.code).toBe(1);
     expect(refused.errors).toContain('no list of models came back (401)');
     const azure = {
@@ -284,6 +284,6 @@ describe('channel sync', () => {
       models: ['m'],
     };
     await rig.put('channels', azure);
-    expect((await rig.ops(['channel', 'sync', 'azure'])).errors).toContain('its channels serve deployments');
+    expect((await rig.ops('channel sync azure')).errors).toContain('its channels serve deployments');
   });
 });

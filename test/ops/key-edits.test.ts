@@ -14,15 +14,15 @@ interface Made {
   hash: string;
 }
 const made = async (account: string): Promise<Made> =>
-  JSON.parse((await rig.ops(['key', 'create', '--account', account, '--json'])).output) as Made;
+  JSON.parse((await rig.ops(`key create --account ${account} --json`)).output) as Made;
 const rowOf = async (hash: string) => (await rig.row('keys', { hash })) ?? {};
 
 describe('the limits of a key', () => {
   it('are set and taken away one by one, and the rest of its row stays', async () => {
     const { hash } = await made('limited');
-    await rig.ops(['key', 'limits', hash, '--rpm', '60', '--concurrency', '5']);
-    await rig.ops(['key', 'budget', hash, '2.5', '--per', 'day']);
-    await rig.ops(['key', 'models', hash, 'gpt-4o,gpt-4o-mini']);
+    await rig.ops(`key limits ${hash} --rpm 60 --concurrency 5`);
+    await rig.ops(`key budget ${hash} 2.5 --per day`);
+    await rig.ops(`key models ${hash} gpt-4o,gpt-4o-mini`);
     expect(await rowOf(hash)).toMatchObject({
       account: 'limited',
       rpm: 60,
@@ -30,12 +30,12 @@ describe('the limits of a key', () => {
       budget: { amount: 2.5, period: 'day' },
       models: ['gpt-4o', 'gpt-4o-mini'],
     });
-    const typed = await rig.ops(['key', 'models', hash, 'gpt-4o,gtp-4o-mini']);
+    const typed = await rig.ops(`key models ${hash} gpt-4o,gtp-4o-mini`);
     expect(typed.errors).toContain('no channel that is on serves gpt-4o, gtp-4o-mini');
-    const run = await rig.ops(['key', 'limits', hash, '--rpm', 'none']);
+    const run = await rig.ops(`key limits ${hash} --rpm none`);
     expect(run.output).toContain('5 at once; at most 2.5 yuan a day');
-    await rig.ops(['key', 'budget', hash, '--none']);
-    await rig.ops(['key', 'models', hash, '--all']);
+    await rig.ops(`key budget ${hash} --none`);
+    await rig.ops(`key models ${hash} --all`);
     const row = await rowOf(hash);
     for (const name of ['rpm', 'budget', 'models']) expect(row).not.toHaveProperty(name);
     expect(row['max_concurrency']).toBe(5);
@@ -59,21 +59,19 @@ describe('the limits of a key', () => {
 it('a key that moves is paid for by an account that exists', async () => {
   const { hash, key } = await made('seller');
   await rig.put('accounts', { account: 'buyer' });
-  expect((await rig.ops(['key', 'move', hash, 'nobody', '--yes'])).errors).toContain(
-    'there is no account nobody',
-  );
-  expect((await rig.ops(['key', 'move', hash, 'buyer'])).code).toBe(2);
-  expect((await rig.ops(['key', 'move', hash, 'buyer', '--yes'])).code).toBe(0);
-  expect((await rig.ops(['key', 'check'], key)).output).toContain('of account buyer');
+  expect((await rig.ops(`key move ${hash} nobody --yes`)).errors).toContain('there is no account nobody');
+  expect((await rig.ops(`key move ${hash} buyer`)).code).toBe(2);
+  expect((await rig.ops(`key move ${hash} buyer --yes`)).code).toBe(0);
+  expect((await rig.ops('key check', key)).output).toContain('of account buyer');
 });
 
 it('a disabled key works again once it is enabled, but not one that leaked', async () => {
   const { hash, key } = await made('again');
-  await rig.ops(['key', 'disable', hash, '--yes']);
-  await rig.ops(['key', 'enable', hash]);
-  expect((await rig.ops(['key', 'check'], key)).code).toBe(0);
-  await rig.ops(['key', 'leaked', hash, '--no-successor', '--yes']);
-  const run = await rig.ops(['key', 'enable', hash]);
+  await rig.ops(`key disable ${hash} --yes`);
+  await rig.ops(`key enable ${hash}`);
+  expect((await rig.ops('key check', key)).code).toBe(0);
+  await rig.ops(`key leaked ${hash} --no-successor --yes`);
+  const run = await rig.ops(`key enable ${hash}`);
   expect({ code: run.code, errors: run.errors }).toMatchObject({
     code: 2,
     errors: expect.stringContaining('because it leaked') as string,
@@ -82,18 +80,18 @@ it('a disabled key works again once it is enabled, but not one that leaked', asy
 
 it('the old one of a rotated key works for as many days as are given', async () => {
   const { hash } = await made('rotated');
-  await rig.ops(['key', 'rotate', hash, '--grace', '7d', '--yes']);
+  await rig.ops(`key rotate ${hash} --grace 7d --yes`);
   const end = Date.parse(String((await rowOf(hash))['expires_at']));
   expect(Math.round((end - Date.now()) / 86_400_000)).toBe(7);
 });
 
 const keysOf = async (account: string): Promise<unknown[]> =>
-  JSON.parse((await rig.ops(['key', 'list', '--account', account, '--json'])).output) as unknown[];
+  JSON.parse((await rig.ops(`key list --account ${account} --json`)).output) as unknown[];
 
 it('a key that is rotated again says which key replaces it already', async () => {
   const { hash } = await made('again-2');
-  const first = JSON.parse((await rig.ops(['key', 'rotate', hash, '--yes', '--json'])).output) as Made;
-  const run = await rig.ops(['key', 'rotate', hash]);
+  const first = JSON.parse((await rig.ops(`key rotate ${hash} --yes --json`)).output) as Made;
+  const run = await rig.ops(`key rotate ${hash}`);
   expect(run).toMatchObject({
     code: 2,
     errors: expect.stringContaining(`key disable ${first.hash.slice(0, 12)}`) as string,
@@ -103,7 +101,7 @@ it('a key that is rotated again says which key replaces it already', async () =>
 describe('key leaked', () => {
   it('refuses the key, makes one with the same rights, and says what it was used for and what to refund', async () => {
     const { hash, key } = await made('victim');
-    await rig.ops(['key', 'limits', hash, '--rpm', '9']);
+    await rig.ops(`key limits ${hash} --rpm 9`);
     await rig.grant('victim', '50');
     const call = async (iso: string, tail: string, of: string) =>
       rig.call('victim', idAt(iso, tail), { charge: yuan('1.5') }, { key: of.slice(0, 12) });
@@ -112,11 +110,11 @@ describe('key leaked', () => {
     await call('2026-11-10T10:55:00Z', 'b', hash);
     await call('2026-11-10T11:05:00Z', 'c', hash);
     await call('2026-11-10T11:06:00Z', 'other', 'f'.repeat(64));
-    const words = ['key', 'leaked', hash, '--since', '2026-11-10T10:00:00Z'];
+    const words = `key leaked ${hash} --since 2026-11-10T10:00:00Z`;
     expect((await rig.ops(words)).code).toBe(2);
-    expect((await rig.ops(['key', 'check'], key)).code).toBe(0);
+    expect((await rig.ops('key check', key)).code).toBe(0);
 
-    const run = await rig.ops([...words, '--yes', '--json']);
+    const run = await rig.ops(`${words} --yes --json`);
     expect(run.code).toBe(0);
     const answer = JSON.parse(run.output) as Record<string, unknown> & { hash: string };
     expect(answer).toMatchObject({
@@ -128,8 +126,8 @@ describe('key leaked', () => {
       refund: `account grant victim 4.5 --id leaked-${hash.slice(0, 12)} --reason "calls of a leaked key"`,
     });
     expect(answer['message']).toContain(String(answer['key']));
-    expect((await rig.ops(['key', 'check'], key)).errors).toContain('disabled');
-    expect((await rig.ops(['key', 'check'], String(answer['key']))).code).toBe(0);
+    expect((await rig.ops('key check', key)).errors).toContain('disabled');
+    expect((await rig.ops('key check', String(answer['key']))).code).toBe(0);
     expect(await rowOf(answer.hash)).toMatchObject({ rpm: 9, _replaces: hash });
   });
 
@@ -138,14 +136,14 @@ describe('key leaked', () => {
     await rig.grant('twice', '50');
     const at = new Date(Date.now() - 3_600_000).toISOString();
     await rig.call('twice', idAt(at, 'a'), { charge: yuan('1.5') }, { key: hash.slice(0, 12) });
-    const words = ['key', 'leaked', hash, '--yes'];
-    const first = JSON.parse((await rig.ops([...words, '--json'])).output) as Made & { hint: string };
+    const words = `key leaked ${hash} --yes`;
+    const first = JSON.parse((await rig.ops(`${words} --json`)).output) as Made & { hint: string };
     const run = await rig.ops(words);
     expect(run.output).toContain('was disabled as leaked at');
     expect(run.output).toContain(`its successor is ${first.hint}`);
     expect(run.output).toContain('1 calls, 1.5 yuan in all');
     expect(run.output).toContain('account grant twice 1.5 --id leaked-');
-    expect(JSON.parse((await rig.ops([...words, '--json'])).output)).toMatchObject({
+    expect(JSON.parse((await rig.ops(`${words} --json`)).output)).toMatchObject({
       done: false,
       successor: { hash: first.hash, state: 'usable' },
       sum: { calls: 1 },
@@ -172,8 +170,8 @@ describe('key leaked', () => {
     expect(answer).toMatchObject({ problem: 'throttled', successor: { secretKey: seen[0] } });
     const id = idAt('2026-11-10T10:00:00Z', 'r');
     await rig.call('unread', id, { charge: yuan('1.5') }, { key: hash.slice(0, 12) });
-    await rig.ops(['account', 'refund', id, '--amount', '0.5', '--reason', 'slow', '--wait', '0', '--yes']);
-    const words = ['key', 'leaked', hash, '--since', '2026-11-10', '--json'];
+    await rig.ops(`account refund ${id} --amount 0.5 --reason slow --wait 0 --yes`);
+    const words = `key leaked ${hash} --since 2026-11-10 --json`;
     expect(JSON.parse((await rig.ops(words)).output)).toMatchObject({
       refunded: '0.5',
       refund: expect.stringContaining('account grant unread 1 --id leaked-') as string,
@@ -196,8 +194,8 @@ describe('key leaked', () => {
 
   it('makes a successor of a key that was disabled before', async () => {
     const { hash } = await made('late');
-    await rig.ops(['key', 'disable', hash, '--yes']);
-    const run = await rig.ops(['key', 'leaked', hash, '--yes', '--json']);
-    expect((await rig.ops(['key', 'check'], (JSON.parse(run.output) as Made).key)).code).toBe(0);
+    await rig.ops(`key disable ${hash} --yes`);
+    const run = await rig.ops(`key leaked ${hash} --yes --json`);
+    expect((await rig.ops('key check', (JSON.parse(run.output) as Made).key)).code).toBe(0);
   });
 });

@@ -9,7 +9,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
-import { runOps, runOpsAttended } from './run-ops.ts';
+import { runOps, runOpsAttended, type Words } from './run-ops.ts';
 
 interface MadeKey {
   key: string;
@@ -29,7 +29,7 @@ afterAll(async () => {
   await emulator.stop();
 });
 
-const ops = async (words: string[], input?: string) =>
+const ops = async (words: Words, input?: string) =>
   runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint }, input);
 const rowOf = async (hash: string) =>
   (await tables.send(new GetCommand({ TableName: 'relay-keys', Key: { hash } }))).Item;
@@ -45,15 +45,15 @@ describe('key create', () => {
     ['--store', true, 'stores responses'],
     ['--no-store', false, 'stores nothing'],
   ])('with %s says whether it stores responses, whatever the setting says', async (option, store, words) => {
-    const run = await ops(['key', 'create', '--account', 'stored', option]);
+    const run = await ops(`key create --account stored ${option}`);
     expect(run.output).toContain(words);
     const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
     expect((await rowOf(sha256(String(key))))?.['store']).toBe(store);
-    expect((await ops(['key', 'list', '--account', 'stored'])).output).toContain(words);
+    expect((await ops('key list --account stored')).output).toContain(words);
   });
 
   it('without either leaves that to the setting', async () => {
-    const run = await ops(['key', 'create', '--account', 'stored']);
+    const run = await ops('key create --account stored');
     const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
     expect(await rowOf(sha256(String(key)))).not.toHaveProperty('store');
   });
@@ -100,7 +100,7 @@ describe('key create', () => {
 describe('key check tells what the relay answers', () => {
   it('to a usable key, read from standard input', async () => {
     const { key } = await makeKey('--models', 'gpt-4o');
-    const run = await ops(['key', 'check'], `${key}\n`);
+    const run = await ops('key check', `${key}\n`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.output).toContain('of account acme is usable: models: gpt-4o');
     expect(run.output).not.toContain(key);
@@ -116,7 +116,7 @@ describe('key check tells what the relay answers', () => {
     await tables.send(
       new PutCommand({ TableName: 'relay-keys', Item: { hash, account: 'acme', ...attributes } }),
     );
-    const run = await ops(['key', 'check', key]);
+    const run = await ops(`key check ${key}`);
     expect(run.code).toBe(1);
     expect(run.errors).toContain(message);
     expect(run.errors).toContain('401 invalid_api_key');
@@ -127,7 +127,7 @@ describe('key check tells what the relay answers', () => {
     await tables.send(
       new PutCommand({ TableName: 'relay-accounts', Item: { account: 'closed', enabled: false } }),
     );
-    const run = await ops(['key', 'check', key]);
+    const run = await ops(`key check ${key}`);
     expect(run.code).toBe(1);
     expect(run.errors).toContain(
       'is refused with its account: the row of its account in accounts is not enabled',
@@ -149,8 +149,8 @@ describe('key check tells what the relay answers', () => {
 describe('key list', () => {
   it('shows keys of one account by hint, never the key', async () => {
     const { key, hint, hash } = await makeKey();
-    await runOps(['key', 'create', '--account', 'other'], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
-    const run = await ops(['key', 'list', '--account', 'acme']);
+    await runOps('key create --account other', { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
+    const run = await ops('key list --account acme');
     expect(run.output).toContain(`${hint}  ${hash.slice(0, 12)}  acme`);
     expect(run.output).not.toContain('other');
     expect(run.output).not.toContain(key);
@@ -160,9 +160,9 @@ describe('key list', () => {
 describe('key disable', () => {
   it('refuses the key from then on, named by the start of its hash', async () => {
     const { key, hash } = await makeKey('--rpm', '5');
-    expect(await ops(['key', 'disable', hash.slice(0, 10), '--yes'])).toMatchObject({ code: 0 });
+    expect(await ops(`key disable ${hash.slice(0, 10)} --yes`)).toMatchObject({ code: 0 });
     expect(await rowOf(hash)).toMatchObject({ enabled: false, rpm: 5 });
-    expect((await ops(['key', 'check', key])).errors).toContain('is disabled');
+    expect((await ops(`key check ${key}`)).errors).toContain('is disabled');
   });
 
   it.each([
@@ -183,7 +183,7 @@ describe('key disable', () => {
     for (const hash of twins) {
       await tables.send(new PutCommand({ TableName: 'relay-keys', Item: { hash, account: 'twins' } }));
     }
-    const run = await ops(['key', 'disable', 'abcd0', '--yes']);
+    const run = await ops('key disable abcd0 --yes');
     expect(run.code).toBe(2);
     expect(run.errors).toContain('2 keys fit');
     for (const hash of twins) {
@@ -195,7 +195,7 @@ describe('key disable', () => {
     ['0000', 2, 'no key has this hash or hint'],
     ['acme', 2, 'wanted 4 or more characters of the hash'],
   ])('finds nothing for %s', async (written, code, message) => {
-    const run = await ops(['key', 'disable', written, '--yes']);
+    const run = await ops(`key disable ${written} --yes`);
     expect(run.code).toBe(code);
     expect(run.errors).toContain(message);
   });
@@ -205,7 +205,7 @@ describe('key rotate', () => {
   it('makes a key with the same rights and lets the old one end after the grace', async () => {
     const old = await makeKey('--models', 'a,b', '--max-concurrency', '3');
     const before = Date.now();
-    const run = await ops(['key', 'rotate', old.hint, '--grace', '2', '--json', '--yes']);
+    const run = await ops(`key rotate ${old.hint} --grace 2 --json --yes`);
     expect(run.code).toBe(0);
     const next = JSON.parse(run.output) as MadeKey;
     expect(next.key).not.toBe(old.key);
@@ -220,13 +220,13 @@ describe('key rotate', () => {
     const end = Date.parse(String((await rowOf(old.hash))?.['expires_at']));
     expect(end - before).toBeGreaterThan(1.9 * 3_600_000);
     expect(end - before).toBeLessThan(2.1 * 3_600_000);
-    expect((await ops(['key', 'check', old.key])).code).toBe(0);
+    expect((await ops(`key check ${old.key}`)).code).toBe(0);
   });
 
   it('never lets the old key live longer than it would have', async () => {
     const end = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z');
     const old = await makeKey('--expires', end);
-    const run = await ops(['key', 'rotate', old.hint, '--json', '--yes']);
+    const run = await ops(`key rotate ${old.hint} --json --yes`);
     const next = JSON.parse(run.output) as MadeKey;
     expect(await rowOf(old.hash)).toHaveProperty('expires_at', end);
     expect(await rowOf(next.hash)).toHaveProperty('expires_at', end);
@@ -234,10 +234,10 @@ describe('key rotate', () => {
 
   it('makes no key for one that is refused, nor without a grace unless that is confirmed', async () => {
     const { hash, hint } = await makeKey();
-    expect(await ops(['key', 'rotate', hint, '--grace', '0'])).toMatchObject({ code: 2 });
-    expect(await ops(['key', 'rotate', hint, '--grace', '-1'])).toMatchObject({ code: 2 });
-    await ops(['key', 'disable', hash, '--yes']);
-    const run = await ops(['key', 'rotate', hint]);
+    expect(await ops(`key rotate ${hint} --grace 0`)).toMatchObject({ code: 2 });
+    expect(await ops(`key rotate ${hint} --grace -1`)).toMatchObject({ code: 2 });
+    await ops(`key disable ${hash} --yes`);
+    const run = await ops(`key rotate ${hint}`);
     expect(run.code).toBe(1);
     expect(run.errors).toContain('does not work (enabled is false)');
     expect(run.output).not.toContain('sk-');

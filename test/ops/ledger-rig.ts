@@ -21,7 +21,7 @@ import { ledgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
-import { runOps, type OpsRun } from './run-ops.ts';
+import { runOps, type OpsRun, type Words } from './run-ops.ts';
 
 type Row = Record<string, unknown>;
 
@@ -64,7 +64,7 @@ export class LedgerRig {
     await this.#emulator.stop();
   }
 
-  async ops(words: string[], input?: string, variables: Record<string, string> = {}): Promise<OpsRun> {
+  async ops(words: Words, input?: string, variables: Record<string, string> = {}): Promise<OpsRun> {
     return runOps(words, { ...variables, AWS_ENDPOINT_URL_DYNAMODB: this.#emulator.endpoint }, input);
   }
 

@@ -49,12 +49,12 @@ afterAll(async () => rig.stop());
 
 describe('ledger list', () => {
   it('shows the newest rows of an account, grants among them, by time', async () => {
-    const run = await rig.ops(['ledger', 'list', '--account', 'acme', '--limit', '3', '--json']);
+    const run = await rig.ops('ledger list --account acme --limit 3 --json');
     const rows = JSON.parse(run.output) as Record<string, unknown>[];
     expect(rows.map((row) => row['id'])).toEqual(['grant#start-acme', released, official]);
     expect(rows[0]).toMatchObject({ kind: 'grant', amount: '100', reason: 'paid' });
     expect(run.errors).toContain('the newest 3 of 6');
-    const table = await rig.ops(['ledger', 'list', '--account', 'acme']);
+    const table = await rig.ops('ledger list --account acme');
     expect(table.output).toMatch(
       /2026-11-10T10:00:00Z {2}acme .* settled .* 12\+40 .* 0.003096 {2}estimated \(too_low\)/,
     );
@@ -69,15 +69,13 @@ describe('ledger list', () => {
     const run = await rig.ops(['ledger', 'list', '--account', 'acme', ...words]);
     const ids = (JSON.parse(run.output) as { id: string }[]).map((row) => row.id);
     expect(ids).toEqual([expired, covered]);
-    const wrong = await rig.ops(['ledger', 'list', '--from', '2026-11-11', '--to', '2026-11-10']);
+    const wrong = await rig.ops('ledger list --from 2026-11-11 --to 2026-11-10');
     expect(wrong).toMatchObject({ code: 2 });
-    expect((await rig.ops(['ledger', 'list', '--from', 'today'])).errors).toContain(
-      'Wanted a date or a time',
-    );
+    expect((await rig.ops('ledger list --from today')).errors).toContain('Wanted a date or a time');
   });
 
   it('exports all accounts as CSV that a program can read', async () => {
-    const run = await rig.ops(['ledger', 'list', '--csv']);
+    const run = await rig.ops('ledger list --csv');
     const [head, ...lines] = run.output.trimEnd().split('\n');
     expect(head).toMatch(/^began,booked,account,id,kind,/);
     expect(head).toMatch(
@@ -92,7 +90,7 @@ describe('ledger list', () => {
 
 describe('ledger total', () => {
   it('adds up exactly by account, model and day', async () => {
-    const run = await rig.ops(['ledger', 'total', '--by', 'account,day', '--csv']);
+    const run = await rig.ops('ledger total --by account,day --csv');
     const shown =
       'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted,cached_tokens,cache_write_tokens,cache_write_1h_tokens,bought,bought_calls,bought_charged,margin acme,2026-11-10,2,24,80,0.003096,0,0,7,3,2,0.002,1,0.003096,0.001096 acme,2026-11-11,3,12,40,0.018,0.003096,100,0,0,0,0,0,0, other,2026-11-10,1,0,0,0.01,0,0,0,0,0,0,0,0, other,2026-11-11,0,0,0,0,0,1,0,0,0,0,0,0,'.split(
         ' ',
@@ -100,24 +98,24 @@ describe('ledger total', () => {
     // Columns that come later go to the end.
     const lines = run.output.trimEnd().split('\n');
     expect(lines.map((line, at) => line.slice(0, shown[at]?.length))).toEqual(shown);
-    const models = await rig.ops(['ledger', 'total', '--by', 'model', '--account', 'other']);
+    const models = await rig.ops('ledger total --by model --account other');
     expect(models.output).toContain('all: 1 calls, 0.01 yuan charged, 1 granted');
-    expect((await rig.ops(['ledger', 'total', '--by', 'week'])).code).toBe(2);
+    expect((await rig.ops('ledger total --by week')).code).toBe(2);
   });
 
   it('has the margin over the calls whose cost is known alone, and says how many these are', async () => {
-    const acme = await rig.ops(['ledger', 'total', '--account', 'acme']);
+    const acme = await rig.ops('ledger total --account acme');
     expect(acme.output).toContain(
       'margin: 0.001096 yuan over the 1 of 5 calls whose cost is known, which were charged 0.003096',
     );
-    const other = await rig.ops(['ledger', 'total', '--account', 'other']);
+    const other = await rig.ops('ledger total --account other');
     expect(other.output).toContain('margin: unknown, no call has a known cost');
   });
 });
 
 describe('request', () => {
   it('shows step by step how the price came about', async () => {
-    const run = await rig.ops(['request', `chatcmpl-${settled}`]);
+    const run = await rig.ops(`request chatcmpl-${settled}`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.errors).toBe('it is not known where the log of this relay is; only the tables were asked\n');
     for (const words of [
@@ -144,7 +142,7 @@ describe('request', () => {
     ['a failed call', released, 'released: no answer, so nothing is due (failed)'],
     ['a call under way', open, '0.3 yuan reserved'],
   ])('shows the steps of %s', async (_case, id, words) => {
-    const run = await rig.ops(['request', id]);
+    const run = await rig.ops(`request ${id}`);
     expect(run.code).toBe(0);
     expect(run.output).toContain(words);
   });
@@ -153,7 +151,7 @@ describe('request', () => {
     const id = idAt('2026-11-11T14:00:00Z');
     const planned = { amount: 0n, input: 0n, slot: 'chat@2026-11-05' };
     await rig.call('planned', id, { charge: 0n, kind: 'expired', end: undefined }, planned);
-    const run = await rig.ops(['request', id]);
+    const run = await rig.ops(`request ${id}`);
     expect(run.output).toContain('expired: the function died, and the balance pays nothing for it');
   });
 
@@ -161,9 +159,9 @@ describe('request', () => {
     const unknown = await rig.ops(['request', idAt('2026-01-01')]);
     expect(unknown.code).toBe(1);
     expect(unknown.errors).toContain('no ledger row and no open reservation');
-    expect(await rig.ops(['request', 'abc'])).toMatchObject({ code: 2 });
+    expect(await rig.ops('request abc')).toMatchObject({ code: 2 });
     // Each account may have a grant of this name.
-    const grant = await rig.ops(['request', 'grant#first']);
+    const grant = await rig.ops('request grant#first');
     expect(grant).toMatchObject({ code: 2, errors: expect.stringContaining('grant show') as string });
   });
 });

@@ -87,22 +87,22 @@ describe('parked payments', () => {
   it('are listed with the reason', async () => {
     await park({ id: 'pi_list' });
     await park({ id: 'pi_done', state: 'rejected' });
-    const run = await rig.ops(['payment', 'list', '--parked']);
+    const run = await rig.ops('payment list --parked');
     expect(run.output).toContain('no reference of this relay');
     expect(run.output).toContain('refund 4 usd');
     expect(run.output).not.toContain('pi_done');
-    expect((await rig.ops(['payment', 'list'])).output).toContain('pi_done');
-    expect((await rig.ops(['payment', 'list', '--json'])).output).toContain('"paid": "10 usd"');
+    expect((await rig.ops('payment list')).output).toContain('pi_done');
+    expect((await rig.ops('payment list --json')).output).toContain('"paid": "10 usd"');
   });
 
   it('are granted to an account with their refunds, once, after a question', async () => {
     await park({ id: 'pi_a' });
-    const words = ['payment', 'assign', 'pi_a', 'acme'];
+    const words = 'payment assign pi_a acme';
     const asked = await rig.ops(words);
     expect(asked).toMatchObject({ code: 2 });
     expect(asked.errors).toContain('Grant payment pi_a of 10 usd to account acme?');
-    expect((await rig.ops([...words, '--dry-run'])).output).toContain('nothing was written');
-    expect((await rig.ops([...words, '--yes'])).output).toContain('payment pi_a is granted to acme');
+    expect((await rig.ops(`${words} --dry-run`)).output).toContain('nothing was written');
+    expect((await rig.ops(`${words} --yes`)).output).toContain('payment pi_a is granted to acme');
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('42'));
     const again = await rig.ops(['payment', 'assign', 'pi_a', 'Zoë & Söhne_1', '--yes']);
@@ -123,19 +123,19 @@ describe('parked payments', () => {
 
   it('without a rate take the present one, and wait where there is none', async () => {
     await park({ id: 'pi_late', rate: undefined, reversals: {} });
-    expect((await rig.ops(['payment', 'assign', 'pi_late', 'acme', '--yes'])).output).toContain(
+    expect((await rig.ops('payment assign pi_late acme --yes')).output).toContain(
       'granted, once, for the payment of 10 usd: 71 yuan',
     );
     await park({ id: 'pi_eur', rate: undefined, paid: { minor: 1n, currency: 'eur' } });
-    const run = await rig.ops(['payment', 'assign', 'pi_eur', 'acme', '--yes']);
+    const run = await rig.ops('payment assign pi_eur acme --yes');
     expect(run).toMatchObject({ code: 1 });
     expect(run.errors).toContain('no rate for eur: add one');
   });
 
   it('are rejected, and then granted to nobody', async () => {
     await park({ id: 'pi_no' });
-    expect((await rig.ops(['payment', 'reject', 'pi_no', '--yes'])).output).toContain('pi_no is rejected');
-    const run = await rig.ops(['payment', 'assign', 'pi_no', 'acme', '--yes']);
+    expect((await rig.ops('payment reject pi_no --yes')).output).toContain('pi_no is rejected');
+    const run = await rig.ops('payment assign pi_no acme --yes');
     expect(run.errors).toContain('pi_no is not parked: it was rejected');
     expect(await rig.row('grants', { account: 'acme', grant_id: 'pi_no' })).toBeUndefined();
   });

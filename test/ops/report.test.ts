@@ -145,7 +145,7 @@ describe('a report', () => {
 
 describe('the file of a report', () => {
   it('shows its plots without network and script, in both schemes, and quotes nothing as markup or key', async () => {
-    const { code, errors } = await rig.ops(['report', '--week', '2026-11-12', '--html', file]);
+    const { code, errors } = await rig.ops(`report --week 2026-11-12 --html ${file}`);
     expect({ code, errors }).toMatchObject({ code: 0, errors: expect.stringContaining(file) as string });
     const text = readFileSync(file, 'utf8');
     expect(text).not.toContain(pastedKey);

@@ -36,7 +36,7 @@ describe('response show', () => {
   it.each([`resp-${first}`, first])(
     'shows where %s stands, whose it is, and nothing of what it says',
     async (id) => {
-      const { code, output, errors } = await rig.ops(['response', 'show', id]);
+      const { code, output, errors } = await rig.ops(`response show ${id}`);
       expect({ code, errors }).toMatchObject({ code: 0 });
       expect(output).toMatch(/account +acme/);
       expect(output).toMatch(/status +completed/);
@@ -47,9 +47,9 @@ describe('response show', () => {
   );
 
   it('finds one without a ledger row where the account is named', async () => {
-    expect((await rig.ops(['response', 'show', free])).code).toBe(1);
-    expect((await rig.ops(['response', 'show', free, '--account', 'acme'])).code).toBe(0);
-    expect((await rig.ops(['response', 'show', free, '--account', 'empty'])).code).toBe(1);
+    expect((await rig.ops(`response show ${free}`)).code).toBe(1);
+    expect((await rig.ops(`response show ${free} --account acme`)).code).toBe(0);
+    expect((await rig.ops(`response show ${free} --account empty`)).code).toBe(1);
   });
 
   it.each([
@@ -105,7 +105,7 @@ describe('response show', () => {
 
 describe('account responses', () => {
   it('counts what is stored and its bytes, without what has expired', async () => {
-    const { code, output } = await rig.ops(['account', 'responses', 'acme', '--json']);
+    const { code, output } = await rig.ops('account responses acme --json');
     expect(code).toBe(0);
     const view = JSON.parse(output);
     expect(view).toMatchObject({
@@ -120,18 +120,18 @@ describe('account responses', () => {
   });
 
   it('prints them for people, and says that an account has nothing', async () => {
-    const { output, errors } = await rig.ops(['account', 'responses', 'acme']);
+    const { output, errors } = await rig.ops('account responses acme');
     expect(output).toMatch(/responses +3, \d+ bytes/);
     expect(errors).toContain('2 items have expired');
-    const empty = await rig.ops(['account', 'responses', 'empty']);
+    const empty = await rig.ops('account responses empty');
     expect(empty.output).toMatch(/responses +0, 0 bytes/);
-    expect((await rig.ops(['account', 'responses', 'nobody'])).code).toBe(2);
+    expect((await rig.ops('account responses nobody')).code).toBe(2);
   });
 });
 
 describe('response delete', () => {
   it('says what it will do, and does nothing with --dry-run', async () => {
-    const { code, output } = await rig.ops(['response', 'delete', running, '--dry-run']);
+    const { code, output } = await rig.ops(`response delete ${running} --dry-run`);
     expect(code).toBe(0);
     expect(output).toContain('its run is stopped, and what it used is charged');
     expect(output).toContain('nothing was written');
@@ -139,12 +139,12 @@ describe('response delete', () => {
   });
 
   it('leaves nothing of it, and finds it no more', async () => {
-    const run = await rig.ops(['response', 'delete', running, '--yes']);
+    const run = await rig.ops(`response delete ${running} --yes`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.output).toContain(`resp-${running} is deleted`);
     for (const id of [`resp-${running}`, `resp-${running}#e#0000000000000000`])
       expect(await rig.row('responses', { account: 'acme', id })).toBeUndefined();
-    expect((await rig.ops(['response', 'delete', running, '--yes'])).code).toBe(1);
+    expect((await rig.ops(`response delete ${running} --yes`)).code).toBe(1);
     expect(await rig.row('responses', { account: 'acme', id: `resp-${first}` })).toBeDefined();
   });
 });

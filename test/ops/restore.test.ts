@@ -91,7 +91,7 @@ async function grantLater(): Promise<void> {
   await rig.applyGrants();
 }
 
-const audit = async () => rig.ops(['audit', '--wait', '0', '--stack', restored]);
+const audit = async () => rig.ops(`audit --wait 0 --stack ${restored}`);
 
 /** The function `grants` of the restored stack, in its scheduled run. */
 async function runGrants(): Promise<void> {
@@ -123,7 +123,7 @@ describe('tables restored to one second', () => {
     const run = await audit();
     expect(run.output).toContain('everything adds up');
     expect(run.code).toBe(0);
-    expect((await rig.ops(['audit', '--wait', '0'])).output).toContain('1 accounts and 3 ledger rows');
+    expect((await rig.ops('audit --wait 0')).output).toContain('1 accounts and 3 ledger rows');
   });
 
   it('have their grants once, also those that were applied and not marked at that second', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigRig } from './config-rig.ts';
+import { wordsIn } from './run-ops.ts';
 
 let rig: ConfigRig;
 beforeAll(async () => {
@@ -17,19 +18,19 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-const set = async (...words: string[]) => rig.ops([...words, '--wait', '0', '--yes']);
+const set = async (words: string | string[]) => rig.ops([...wordsIn(words), '--wait', '0', '--yes']);
 
 describe('charge set', () => {
   it('shows the difference, asks, and changes only what was named', async () => {
-    const words = ['charge', 'set', '1', 'input=0.015'];
+    const words = 'charge set 1 input=0.015';
     const asked = await rig.ops(words);
     expect(asked.code).toBe(2);
     expect(asked.output).toContain('~ charges 1\n    input: 0.01 -> 0.015');
     expect((await rig.row('charges', { id: 1 }))?.['input']).toBe(0.01);
-    expect((await rig.ops([...words, '--dry-run'])).output).toContain('nothing was written: --dry-run');
+    expect((await rig.ops(`${words} --dry-run`)).output).toContain('nothing was written: --dry-run');
     // The face that asks must say it before the write, not the mark after it.
     expect(asked.errors).toMatch(/warning: charges 1: models: .* rises by 50 %/);
-    expect((await set(...words)).code).toBe(0);
+    expect((await set(words)).code).toBe(0);
     expect(await rig.row('charges', { id: 1 })).toMatchObject({
       input: 0.015,
       output: 0.02,
@@ -38,7 +39,7 @@ describe('charge set', () => {
   });
 
   it('with a time makes a rule that begins then, and leaves the one in force', async () => {
-    const run = await set('charge', 'set', '1', 'input=0.03', '--from', '2030-01-07T00:00:00+08:00');
+    const run = await set('charge set 1 input=0.03 --from 2030-01-07T00:00:00+08:00');
     expect(run.output).toContain('rule 2 prices these models from 2030-01-07T00:00:00+08:00 on');
     expect(await rig.row('charges', { id: 2 })).toMatchObject({
       input: 0.03,
@@ -46,42 +47,39 @@ describe('charge set', () => {
       models: ['gpt-4o', 'only'],
     });
     expect((await rig.row('charges', { id: 1 }))?.['input']).toBe(0.015);
-    const now = await rig.ops(['charge', 'explain', 'only', '--input', '1000', '--json']);
+    const now = await rig.ops('charge explain only --input 1000 --json');
     expect(JSON.parse(now.output)).toMatchObject({ rule: { id: 1 } });
     const then = await rig.ops('charge explain only --input 1000 --at 2030-01-08 --json'.split(' '));
     expect(JSON.parse(then.output)).toMatchObject({ rule: { id: 2 }, total: '0.03' });
   });
 
   it('makes a rule with the next id, and a rule can be deleted', async () => {
-    const free = ['charge', 'set', 'new', 'type=times-billing', 'models=a,b', 'output=0.5'];
-    expect((await set(...free)).code).toBe(0);
+    const free = 'charge set new type=times-billing models=a,b output=0.5';
+    expect((await set(free)).code).toBe(0);
     expect(await rig.row('charges', { id: 3 })).toMatchObject({ models: ['a', 'b'], output: 0.5 });
-    expect((await rig.ops(['charge', 'off', '3'])).code).toBe(2);
-    expect((await set('charge', 'off', '3')).code).toBe(0);
+    expect((await rig.ops('charge off 3')).code).toBe(2);
+    expect((await set('charge off 3')).code).toBe(0);
     expect(await rig.row('charges', { id: 3 })).toBeUndefined();
   });
 
   it('warns of what other rows become by it', async () => {
-    const run = await set('charge', 'off', '1');
+    const run = await set('charge off 1');
     expect(run.errors).toContain('warning: channels main: models: no row of charges prices gpt-4o, only');
-    await set('charge', 'set', '1', 'type=token-billing', 'models=gpt-4o,only', 'input=0.015', 'output=0.02');
+    await set('charge set 1 type=token-billing models=gpt-4o,only input=0.015 output=0.02');
   });
 
   it.each([
-    [['1', 'input=much'], 'input: found "much"'],
-    [['1', 'inputs=1'], 'inputs'],
-    [['1', 'input'], 'an attribute is written NAME=VALUE'],
-    [['one', 'input=1'], 'one is no id of a rule'],
-    [['9', '--from', '2030-01-01', 'input=1'], 'there is no rule 9'],
-    [['1', '--from', 'soon', 'input=1'], 'from: found "soon"'],
-    [['1', '--from', '2026-01-01', 'input=1'], 'wanted a time to come; without --from rule 1 itself'],
-    [
-      ['2', '--from', '2029-12-31', 'input=1'],
-      'rule 2 begins at 2030-01-07T00:00:00+08:00 and would take over',
-    ],
+    ['1 input=much', 'input: found "much"'],
+    ['1 inputs=1', 'inputs'],
+    ['1 input', 'an attribute is written NAME=VALUE'],
+    ['one input=1', 'one is no id of a rule'],
+    ['9 --from 2030-01-01 input=1', 'there is no rule 9'],
+    ['1 --from soon input=1', 'from: found "soon"'],
+    ['1 --from 2026-01-01 input=1', 'wanted a time to come; without --from rule 1 itself'],
+    ['2 --from 2029-12-31 input=1', 'rule 2 begins at 2030-01-07T00:00:00+08:00 and would take over'],
   ])('%j is refused before anything is written', async (words, message) => {
     const before = await rig.row('charges', { id: 1 });
-    const run = await set('charge', 'set', ...words);
+    const run = await set(`charge set ${words}`);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
     expect(await rig.row('charges', { id: 1 })).toEqual(before);
@@ -90,37 +88,35 @@ describe('charge set', () => {
 
 describe('channel', () => {
   it('off says which models nobody else serves, and on brings it back', async () => {
-    const off = await set('channel', 'off', 'main');
+    const off = await set('channel off main');
     expect(off.output).toContain('nobody else serves only: calls of them are refused');
     expect(await rig.row('channels', { id: 'main' })).toMatchObject({ state: false, _note: 'mine' });
-    expect((await set('channel', 'off', 'second')).output).toContain('nobody else serves gpt-4o');
-    for (const id of ['main', 'second']) await set('channel', 'on', id);
-    expect((await set('channel', 'on', 'main')).output).toContain('channel main is on already');
-    expect((await set('channel', 'off', 'second')).output).toContain(
-      'other channels serve all of its models',
-    );
+    expect((await set('channel off second')).output).toContain('nobody else serves gpt-4o');
+    for (const id of ['main', 'second']) await set(`channel on ${id}`);
+    expect((await set('channel on main')).output).toContain('channel main is on already');
+    expect((await set('channel off second')).output).toContain('other channels serve all of its models');
   });
 
   it('set changes attributes, and an empty value removes one', async () => {
-    await set('channel', 'set', 'second', 'priority=5', 'name=Second');
+    await set('channel set second priority=5 name=Second');
     expect(await rig.row('channels', { id: 'second' })).toMatchObject({ priority: 5, name: 'Second' });
-    await set('channel', 'set', 'second', 'name=');
+    await set('channel set second name=');
     expect(await rig.row('channels', { id: 'second' })).not.toHaveProperty('name');
-    const shown = JSON.parse((await rig.ops(['channel', 'show', 'second', '--json'])).output) as object;
+    const shown = JSON.parse((await rig.ops('channel show second --json')).output) as object;
     expect(shown).toMatchObject({ id: 'second', priority: 5, models: ['gpt-4o'], written_by: 'local' });
-    expect((await set('channel', 'set', 'second', 'secret=sk-pasted')).errors).toContain('not a reference');
+    expect((await set('channel set second secret=sk-pasted')).errors).toContain('not a reference');
   });
 
   it('off stops the last good version of a row with a problem, which is not mended by it', async () => {
-    await set('channel', 'on', 'main');
+    await set('channel on main');
     const good = (await rig.row('channels', { id: 'main' })) ?? {};
     await rig.put('channels', { ...good, priority: 'high' });
-    const run = await set('channel', 'off', 'main');
+    const run = await set('channel off main');
     expect(run).toMatchObject({ code: 0 });
     expect(run.output).toContain('its row has a problem, so the last good version of it served');
     expect(await rig.row('channels', { id: 'main' })).toMatchObject({ state: false, priority: 'high' });
-    expect((await set('channel', 'off', 'main')).output).toContain('channel main is off already');
-    expect((await set('channel', 'on', 'main')).errors).toContain('channel main is not used: priority');
+    expect((await set('channel off main')).output).toContain('channel main is off already');
+    expect((await set('channel on main')).errors).toContain('channel main is not used: priority');
     await rig.put('channels', good);
   });
 
@@ -131,7 +127,7 @@ describe('channel', () => {
       models: ['m'],
       secret: 'pasted-secret',
     });
-    const run = await rig.ops(['channel', 'show', 'bad']);
+    const run = await rig.ops('channel show bad');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('bad is not used: secret:');
     expect(run.output + run.errors).not.toContain('pasted-secret');
@@ -148,26 +144,24 @@ describe('channel', () => {
 describe('plan and setting', () => {
   it('are made, listed, shown and taken away', async () => {
     const items = '[{"id": "chat", "value": 100, "models": ["gpt-4o"]}]';
-    await set('plan', 'set', '1', 'price=30', `items=${items}`);
+    await set(['plan', 'set', '1', 'price=30', `items=${items}`]);
     expect(await rig.row('plans', { level: 1 })).toMatchObject({
       price: 30,
       items: [{ id: 'chat', value: 100 }],
     });
-    expect(JSON.parse((await rig.ops(['plan', 'list', '--json'])).output)).toMatchObject([
-      { level: 1, price: 30 },
-    ]);
-    expect((await rig.ops(['plan', 'show', '1'])).output).toContain('price  30');
-    expect((await set('plan', 'set', '4', 'price=1')).errors).toContain('wanted a plan level');
-    await set('plan', 'off', '1');
+    expect(JSON.parse((await rig.ops('plan list --json')).output)).toMatchObject([{ level: 1, price: 30 }]);
+    expect((await rig.ops('plan show 1')).output).toContain('price  30');
+    expect((await set('plan set 4 price=1')).errors).toContain('wanted a plan level');
+    await set('plan off 1');
     expect(await rig.row('plans', { level: 1 })).toBeUndefined();
 
-    await set('setting', 'set', 'limits', '{"account_rpm": 600}');
+    await set('setting set limits {"account_rpm":600}');
     expect(await rig.row('settings', { name: 'limits' })).toMatchObject({ value: { account_rpm: 600 } });
-    await set('setting', 'set', 'unpriced_models', 'refuse');
-    expect((await rig.ops(['setting', 'list'])).output).toContain('unpriced_models  refuse');
-    expect((await set('setting', 'set', 'limits', '{"account_rpm": -1}')).code).toBe(2);
-    expect((await set('setting', 'set', 'nonsense', '1')).code).toBe(2);
-    await set('setting', 'unset', 'limits');
+    await set('setting set unpriced_models refuse');
+    expect((await rig.ops('setting list')).output).toContain('unpriced_models  refuse');
+    expect((await set('setting set limits {"account_rpm":-1}')).code).toBe(2);
+    expect((await set('setting set nonsense 1')).code).toBe(2);
+    await set('setting unset limits');
     expect(await rig.row('settings', { name: 'limits' })).toBeUndefined();
   });
 });
@@ -181,21 +175,21 @@ describe('grant', () => {
       _applied: '2026-11-10T00:00:00Z',
     });
     await rig.put('grants', { account: 'acme', grant_id: 'odd', amount: 'sesame', _problem: 'no amount' });
-    const all = JSON.parse((await rig.ops(['grant', 'list', '--json'])).output) as object[];
+    const all = JSON.parse((await rig.ops('grant list --json')).output) as object[];
     expect(all).toEqual([
       { account: 'acme', grant_id: 'odd', amount: '?', applied: null, problem: 'no amount' },
       { account: 'acme', grant_id: 'done', amount: '5', applied: '2026-11-10T00:00:00Z' },
     ]);
-    expect((await rig.ops(['grant', 'list', '--open'])).output).not.toContain('done');
-    expect((await rig.ops(['grant', 'show', 'acme', 'done'])).output).toContain('amount    5');
-    expect((await rig.ops(['grant', 'show', 'acme', 'none'])).errors).toContain('no grant none');
+    expect((await rig.ops('grant list --open')).output).not.toContain('done');
+    expect((await rig.ops('grant show acme done')).output).toContain('amount    5');
+    expect((await rig.ops('grant show acme none')).errors).toContain('no grant none');
   });
 });
 
 it.each([
-  [['charge', 'show', '99'], 'there is no charges 99: see `charge list`'],
-  [['setting', 'unset', 'limts'], 'there is no settings limts: see `setting list`'],
-  [['charge', 'set', '99', 'input=1'], 'there is no charges 99, and this does not make one: type: found'],
+  ['charge show 99', 'there is no charges 99: see `charge list`'],
+  ['setting unset limts', 'there is no settings limts: see `setting list`'],
+  ['charge set 99 input=1', 'there is no charges 99, and this does not make one: type: found'],
 ])('%j says that there is no such row', async (words, message) => {
   const run = await rig.ops(words);
   expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });
@@ -203,17 +197,17 @@ it.each([
 
 describe('version', () => {
   it('rolls back to what served at a time', async () => {
-    await set('setting', 'set', 'contact', 'before@example.com');
+    await set('setting set contact before@example.com');
     await rig.compile();
-    const [newest] = JSON.parse((await rig.ops(['version', 'list', '--json'])).output) as {
+    const [newest] = JSON.parse((await rig.ops('version list --json')).output) as {
       version: number;
       published_at: number;
     }[];
     const then = new Date((newest?.published_at ?? 0) * 1000).toISOString();
     await untilLater(then);
-    await set('setting', 'set', 'contact', 'after@example.com');
+    await set('setting set contact after@example.com');
     await rig.compile();
-    const run = await rig.ops(['version', 'rollback', '--to', then, '--wait', '0', '--yes']);
+    const run = await rig.ops(`version rollback --to ${then} --wait 0 --yes`);
     expect(run.output).toContain(`version ${newest?.version}, published`);
     expect(run.output).toContain('"after@example.com" -> "before@example.com"');
     expect((await rig.row('settings', { name: 'contact' }))?.['value']).toBe('before@example.com');
@@ -221,29 +215,29 @@ describe('version', () => {
 
   it('rolls back to what serves already by writing nothing, or by undoing what is not served', async () => {
     await rig.compile();
-    const [{ version = 0 } = {}] = JSON.parse((await rig.ops(['version', 'list', '--json'])).output) as {
+    const [{ version = 0 } = {}] = JSON.parse((await rig.ops('version list --json')).output) as {
       version?: number;
     }[];
-    const words = ['version', 'rollback', String(version), '--wait', '0'];
+    const words = `version rollback ${String(version)} --wait 0`;
     const same = await rig.ops(words);
     expect(same).toMatchObject({ code: 0 });
     expect(same.output).toContain(`version ${version} serves already: nothing to write.`);
     await rig.put('settings', { name: 'contact', value: 7 });
-    const undone = await rig.ops([...words, '--yes']);
+    const undone = await rig.ops(`${words} --yes`);
     expect(undone.output).toContain('is not served, and would be undone');
     expect(undone.output).toContain('value: 7 -> "before@example.com"');
     expect((await rig.row('settings', { name: 'contact' }))?.['value']).toBe('before@example.com');
   });
 
   it.each([
-    [[], 'give either a version or --to'],
-    [['3', '--to', '2026-11-20'], 'give either a version or --to'],
-    [['--to', '2020-11-20T14:00'], 'the oldest is version 1'],
-    [['--to', '2999-11-20T14:00'], 'wanted a time before now'],
-    [['--to', 'yesterday'], 'Wanted a date or a time'],
-    [['999'], 'there is no version 999'],
+    ['', 'give either a version or --to'],
+    ['3 --to 2026-11-20', 'give either a version or --to'],
+    ['--to 2020-11-20T14:00', 'the oldest is version 1'],
+    ['--to 2999-11-20T14:00', 'wanted a time before now'],
+    ['--to yesterday', 'Wanted a date or a time'],
+    ['999', 'there is no version 999'],
   ])('rollback %j is refused', async (words, message) => {
-    const run = await set('version', 'rollback', ...words);
+    const run = await set(`version rollback ${words}`.trim());
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
   });

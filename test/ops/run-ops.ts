@@ -14,6 +14,12 @@ export interface OpsRun {
 
 type Variables = Record<string, string>;
 
+/** A command line; a list where a word has a blank. */
+export type Words = string | readonly string[];
+
+export const wordsIn = (words: Words): string[] =>
+  typeof words === 'string' ? words.split(' ') : [...words];
+
 /** Variables of tests have many names. */
 const named = { RELAY_ENV_SECRETS: '*' };
 
@@ -21,10 +27,10 @@ const named = { RELAY_ENV_SECRETS: '*' };
  * Runs a command of the operators' tool as its process would but for the start of one; the SDK still
  * reads its own variables from the environment of the test.
  */
-export async function runOps(words: string[], environment: Variables = {}, input = ''): Promise<OpsRun> {
+export async function runOps(words: Words, environment: Variables = {}, input = ''): Promise<OpsRun> {
   const output = new KeptOutput();
   const errors = new KeptOutput();
-  const code = await runProgram(words, {
+  const code = await runProgram(wordsIn(words), {
     input: Readable.from([input]),
     output,
     errors,
@@ -38,7 +44,7 @@ export async function runOps(words: string[], environment: Variables = {}, input
  * asked, and what a terminal shows of the answers, is in `errors`.
  */
 export async function runOpsAttended(
-  words: string[],
+  words: Words,
   environment: Variables,
   answers: [string, string][],
 ): Promise<OpsRun> {
@@ -51,19 +57,20 @@ export async function runOpsAttended(
     open.shift();
     input.write(`${next[1]}\r`);
   });
-  const code = await runProgram(words, { input, output, errors, environment: { ...named, ...environment } });
+  const code = await runProgram(wordsIn(words), {
+    input,
+    output,
+    errors,
+    environment: { ...named, ...environment },
+  });
   return { code, output: output.text, errors: errors.text };
 }
 
 const program = new URL('../../infra/ops/cli/main.ts', import.meta.url).pathname;
 
 /** Runs the tool as its own process, with an environment that knows no AWS account. */
-export async function runOpsProcess(
-  words: string[],
-  environment: Variables = {},
-  input = '',
-): Promise<OpsRun> {
-  const child = spawn(process.execPath, [program, ...words], {
+export async function runOpsProcess(words: Words, environment: Variables = {}, input = ''): Promise<OpsRun> {
+  const child = spawn(process.execPath, [program, ...wordsIn(words)], {
     env: {
       PATH: process.env['PATH'] ?? '',
       AWS_EC2_METADATA_DISABLED: 'true',

@@ -25,11 +25,11 @@ afterAll(async () => {
   await rig.stop();
 });
 
-const statement = async (...words: string[]) => rig.ops(['statement', 'acme', '--wait', '0', ...words]);
+const statement = async (words: string) => rig.ops(`statement acme --wait 0 ${words}`);
 
 describe('statement', () => {
   it('goes from the opening to the closing balance, exactly, by day and model', async () => {
-    const run = await statement('--month', '2026-11', '--json');
+    const run = await statement('--month 2026-11 --json');
     expect(run.code).toBe(0);
     // The grant of the rig is applied on 11 November: what October spent was owed at its end.
     expect(JSON.parse(run.output)).toMatchObject({
@@ -41,7 +41,7 @@ describe('statement', () => {
       problems: [],
     });
     expect(parseYuan('92.999999996')).toBe((await rig.item('acme'))?.available);
-    const october = JSON.parse((await statement('--month', '2026-10', '--json')).output) as object;
+    const october = JSON.parse((await statement('--month 2026-10 --json')).output) as object;
     expect(october).toMatchObject({
       opening: '0',
       granted: '0',
@@ -51,7 +51,7 @@ describe('statement', () => {
   });
 
   it('as CSV has lines whose amounts add up to the last', async () => {
-    const { output } = await statement('--month', '2026-11', '--csv');
+    const { output } = await statement('--month 2026-11 --csv');
     const lines = parse<Record<string, string>>(output, { columns: true });
     expect(lines.map(({ kind, day, model }) => [kind, day, model])).toEqual([
       ['opening', '2026-11-01', ''],
@@ -66,7 +66,7 @@ describe('statement', () => {
   });
 
   it('as HTML is one page without script, with the same figures, in which no name is markup', async () => {
-    await statement('--month', '2026-11', '--html', file('acme.html'));
+    await statement(`--month 2026-11 --html ${file('acme.html')}`);
     const html = readFileSync(file('acme.html'), 'utf8');
     for (const text of ['>92.999999996</td>', '>start-acme</td>', '>paid</', 'm&lt;b&gt;ini'])
       expect(html).toContain(text);
@@ -85,8 +85,8 @@ describe('statement', () => {
     await call('b', { kind: 'released' });
     await call('c', { kind: 'expired', charge: yuan('1') });
     await call('d', {}, { slot: 'chat@2026-11-01' });
-    const words = ['statement', 'mixed', '--month', '2026-11', '--wait', '0'];
-    const { output } = await rig.ops([...words, '--csv', '--html', file('mixed.html')]);
+    const words = 'statement mixed --month 2026-11 --wait 0';
+    const { output } = await rig.ops(`${words} --csv --html ${file('mixed.html')}`);
     const day = parse<Record<string, string>>(output, { columns: true }).find(({ kind }) => kind === 'calls');
     const figures = { calls: '2', failed_calls: '2', plan_calls: '1', prompt_tokens: '48' };
     expect(day).toMatchObject({ ...figures, completion_tokens: '160', amount: '-4' });
@@ -107,12 +107,12 @@ describe('statement', () => {
     await rig.grant('off', '10');
     await rig.call('off', idAt('2026-11-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
     await rig.damage('daily', { id: 'account#off', period: 'day#2026-11-05#gpt-4o' }, 'charged', 2);
-    const words = ['statement', 'off', '--month', '2026-11', '--wait', '0', '--html', file('off.html')];
+    const words = `statement off --month 2026-11 --wait 0 --html ${file('off.html')}`;
     const refused = await rig.ops(words);
     expect(refused.code).toBe(1);
     expect(refused.errors).toContain('charged in 2026-11, by day: 2 yuan, but the month has 1');
     expect(() => readFileSync(file('off.html'))).toThrow('ENOENT');
-    expect((await rig.ops([...words, '--marked'])).errors).toContain('warning: does not add up');
+    expect((await rig.ops(`${words} --marked`)).errors).toContain('warning: does not add up');
     expect(readFileSync(file('off.html'), 'utf8')).toContain('This does not add up. Do not send it.');
   });
 
@@ -120,7 +120,7 @@ describe('statement', () => {
     await rig.grant('lost', '10');
     await rig.call('lost', idAt('2026-09-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
     await rig.removeDaily('month#2026-09', 'account#lost');
-    const run = await rig.ops(['statement', 'lost', '--month', '2026-11', '--wait', '0']);
+    const run = await rig.ops('statement lost --month 2026-11 --wait 0');
     expect(run.errors).toContain('charged, all months: 0 yuan, but the account has 1');
     expect(run.errors).toContain('audit --rebuild-daily');
   });
@@ -130,18 +130,18 @@ describe('statement', () => {
     await rig.call('late', idAt('2026-10-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
     const id = idAt('2026-10-31T23:58:00Z', 'p');
     await rig.reserve('late', id, {});
-    const words = ['statement', 'late', '--wait', '0', '--month'];
-    const refused = await rig.ops([...words, '2026-10']);
+    const words = 'statement late --wait 0 --month';
+    const refused = await rig.ops(`${words} 2026-10`);
     expect(refused).toMatchObject({ code: 1 });
     expect(refused.errors).toContain('calls that began in 2026-10 still run: 1');
-    expect((await rig.ops([...words, '2026-09'])).errors).not.toContain('still run');
+    expect((await rig.ops(`${words} 2026-09`)).errors).not.toContain('still run');
   });
 
   it.each([
     ['2026-13', 'wanted a month such as 2026-10'],
     ['2999-01', 'it has not begun'],
   ])('of %s is refused', async (month, message) => {
-    const run = await statement('--month', month);
+    const run = await statement(`--month ${month}`);
     expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });
   });
 });
@@ -285,7 +285,7 @@ describe('reconcile', () => {
       state: false,
     });
     const of = async (channel: string) =>
-      rig.ops(['reconcile', channel, file('invoice.csv'), '--month', '2026-11', '--json']);
+      rig.ops(`reconcile ${channel} ${file('invoice.csv')} --month 2026-11 --json`);
     const mistyped = await of('opanai');
     expect(mistyped.code).toBe(2);
     const message =

@@ -21,7 +21,7 @@ describe('where the tool works', () => {
   });
 
   it('is the named stack at the endpoint of the environment, when there is one', async () => {
-    const run = await runOps(['key', 'list', '--stack', 'relay-two'], {
+    const run = await runOps('key list --stack relay-two', {
       AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
     });
     expect(run.code).toBe(0);
@@ -29,7 +29,7 @@ describe('where the tool works', () => {
   });
 
   it('is a deployed stack, with its region and profile on the first line', async () => {
-    const run = await runOpsProcess(['key', 'list', '--stack', 'relay-x'], { AWS_REGION: 'eu-west-1' });
+    const run = await runOpsProcess('key list --stack relay-x', { AWS_REGION: 'eu-west-1' });
     expect(firstLine(run.output)).toBe('stack relay-x in eu-west-1 (default AWS credentials)');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('no valid AWS credentials: set AWS_PROFILE');
@@ -79,7 +79,7 @@ describe('a failure is one line', () => {
   });
 
   it('the tables of the stack are not there', async () => {
-    const run = await runOps(['key', 'list'], { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
+    const run = await runOps('key list', { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
     expect(run.code).toBe(1);
     expect(run.errors).toContain('has no tables named relay-*');
   });

@@ -102,7 +102,7 @@ describe('what-if', () => {
     const file = config.file('edit.json', {
       charges: [charge({ id: 2, from, input: 0.036, output: 0.144 })],
     });
-    const { output } = await ledger.ops(['what-if', file]);
+    const { output } = await ledger.ops(`what-if ${file}`);
     expect(output).toContain(`by the prices of ${from}`);
     expect(output).toMatch(/gpt-4o +1 +0\.09 +0\.18 +exact/);
   });
@@ -171,7 +171,7 @@ describe('channel list', () => {
     await call('acme', '0.09', { channel: 'spare' }, Date.now() - 86_400_000);
     await call('acme', '0', failed);
     await call('acme', '0', { ...failed, model: 'other' });
-    const { output, errors } = await ledger.ops(['channel', 'list']);
+    const { output, errors } = await ledger.ops('channel list');
     expect(output).toMatch(/^spare +failing /m);
     expect(errors).toMatch(/^spare fails: all of its 2 calls of .* did; `channel test spare` asks it$/m);
     const shown = await viewChannels(await ledger.ports());
@@ -181,7 +181,7 @@ describe('channel list', () => {
     ]);
     expect(states).toContainEqual(['spare', expect.stringContaining('failing')]);
     await call('acme', '0.09', { channel: 'spare' });
-    const listed: unknown = JSON.parse((await ledger.ops(['channel', 'list', '--json'])).output);
+    const listed: unknown = JSON.parse((await ledger.ops('channel list --json')).output);
     expect(listed).toContainEqual(expect.objectContaining({ id: 'spare', state: 'on', failing: false }));
   });
 
@@ -190,16 +190,16 @@ describe('channel list', () => {
     await call('acme', '0.09');
     await call('acme', '0', { kind: 'released', end: 'failed' });
     const today = new Date().toISOString().slice(0, 10);
-    const { output } = await ledger.ops(['channel', 'list', '--json']);
+    const { output } = await ledger.ops('channel list --json');
     expect(JSON.parse(output)).toMatchObject([
       { id: 'main', last_call: today, last_failure: today, calls_14d: 2, failures_14d: 1, idle: false },
       // The sums begin today, as after an upgrade.
       { id: 'spare', last_call: null, last_failure: null, calls_14d: 0, idle: null },
     ]);
-    expect((await ledger.ops(['channel', 'list'])).errors).not.toMatch(/no call|fails/);
+    expect((await ledger.ops('channel list')).errors).not.toMatch(/no call|fails/);
     const dayMs = 86_400_000;
     await call('acme', '0.09', { channel: 'gone' }, Date.now() - 12 * dayMs);
-    const { errors } = await ledger.ops(['channel', 'list']);
+    const { errors } = await ledger.ops('channel list');
     expect(errors).toMatch(/^spare: no call since \d{4}-/m);
     expect(errors).not.toContain('main: no call');
     expect(await ledger.row('channels', { id: 'spare' })).not.toHaveProperty('_warning');
