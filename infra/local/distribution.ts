@@ -11,7 +11,8 @@ interface Origin {
   domain: string;
   pathPrefix: string;
   headers: Record<string, string>;
-  timeouts: OriginTimeouts;
+  /** Longest pause before the first byte and between bytes. */
+  readTimeoutMs: number;
 }
 
 interface Behaviour {
@@ -32,7 +33,6 @@ interface OriginProperties {
   OriginPath?: string;
   OriginCustomHeaders?: { HeaderName: string; HeaderValue: string }[];
   CustomOriginConfig?: { OriginReadTimeout?: number };
-  ResponseCompletionTimeout?: number;
 }
 
 /** The emulated parts of a distribution's resolved configuration. */
@@ -66,7 +66,6 @@ export function readBehaviours(config: DistributionConfig): Behaviour[] {
 
 function readOrigin(properties: OriginProperties): Origin {
   const readTimeout = properties.CustomOriginConfig?.OriginReadTimeout ?? cloudFrontReadTimeoutSeconds;
-  const completion = properties.ResponseCompletionTimeout;
   return {
     domain: properties.DomainName,
     pathPrefix: properties.OriginPath ?? '',
@@ -76,19 +75,8 @@ function readOrigin(properties: OriginProperties): Origin {
         header.HeaderValue,
       ]),
     ),
-    timeouts: {
-      readTimeoutMs: readTimeout * 1000,
-      ...(completion !== undefined && { completionTimeoutMs: completion * 1000 }),
-    },
+    readTimeoutMs: readTimeout * 1000,
   };
-}
-
-/** Time limits of CloudFront for an origin. */
-export interface OriginTimeouts {
-  /** Longest pause before the first byte and between bytes. */
-  readTimeoutMs: number;
-  /** From the request to the last byte. */
-  completionTimeoutMs?: number;
 }
 
 const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</title></head>
@@ -96,15 +84,13 @@ const timeoutPage = `<!DOCTYPE html><html><head><title>504 Gateway Timeout</titl
 for too long.</p></body></html>
 `;
 
-/** Sends an answer as CloudFront does, with its time-outs: 504 before the first byte, a cut connection later. */
+/** Sends an answer as CloudFront does, with its time-out: 504 before the first byte, a cut connection later. */
 async function send(
   request: IncomingMessage,
   response: ServerResponse,
-  { answering, timeouts }: { answering: Promise<OriginAnswer>; timeouts: OriginTimeouts },
+  { answering, readTimeoutMs }: { answering: Promise<OriginAnswer>; readTimeoutMs: number },
 ): Promise<void> {
-  const { readTimeoutMs, completionTimeoutMs } = timeouts;
   let silence: NodeJS.Timeout | undefined;
-  let completion: NodeJS.Timeout | undefined;
   const timeOut = (): void => {
     if (response.headersSent) return void response.destroy();
     response.writeHead(504, { 'content-type': 'text/html', 'x-cache': 'Error from cloudfront' });
@@ -115,12 +101,8 @@ async function send(
     // While the viewer is slow, a pause does not count against the origin.
     silence = setTimeout(() => (response.writableNeedDrain ? watch() : timeOut()), readTimeoutMs);
   };
-  request.once('end', () => {
-    if (response.destroyed) return;
-    watch();
-    if (completionTimeoutMs !== undefined) completion = setTimeout(timeOut, completionTimeoutMs);
-  });
-  response.on('error', () => {}).once('close', () => [silence, completion].forEach(clearTimeout));
+  request.once('end', () => response.destroyed || watch());
+  response.on('error', () => {}).once('close', () => clearTimeout(silence));
   const { status, headers, body } = await answering;
   const isGone = response.headersSent || response.destroyed;
   if (body instanceof Readable) {
@@ -193,7 +175,7 @@ const serveBy =
     const { origin } = behaviour;
     const headers = originHeaders(request, origin);
     const answering = url(request, { target: origin.pathPrefix + target, headers });
-    void send(request, response, { answering, timeouts: origin.timeouts });
+    void send(request, response, { answering, readTimeoutMs: origin.readTimeoutMs });
   };
 
 /** The headers for the origin. Like the edge function, moves the viewer's host to `x-forwarded-host`. */

@@ -2,6 +2,7 @@
  * Serves the same handles as the functions over HTTP, many requests at once. Must never end before the calls that it has
  * begun are settled, as long as whoever ends it waits.
  */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -320,7 +321,6 @@ function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, why: Turned
 /** The work that has begun and not ended: answers, and what settles them after their last byte. */
 class InFlight {
   readonly #work = new Set<Promise<void>>();
-  #idle = Promise.withResolvers<void>();
 
   get count(): number {
     return this.#work.size;
@@ -328,21 +328,17 @@ class InFlight {
 
   add(work: Promise<void>): void {
     this.#work.add(work);
-    const ended = (): void => {
-      this.#work.delete(work);
-      if (this.#work.size > 0) return;
-      this.#idle.resolve();
-      this.#idle = Promise.withResolvers<void>();
-    };
+    const ended = (): void => void this.#work.delete(work);
     work.then(ended, ended);
   }
 
   /** Whether all of it ends within the time. */
   async endsWithin(waitMs: number): Promise<boolean> {
-    if (this.#work.size === 0) return true;
-    const timeUp = Promise.withResolvers<void>();
-    const timer = setTimeout(timeUp.resolve, waitMs);
-    await Promise.race([this.#idle.promise, timeUp.promise]);
+    const up = new AbortController();
+    const timer = setTimeout(() => up.abort(), waitMs);
+    const timeUp = once(up.signal, 'abort');
+    while (this.#work.size > 0 && !up.signal.aborted)
+      await Promise.race([timeUp, Promise.allSettled(this.#work)]);
     clearTimeout(timer);
     return this.#work.size === 0;
   }

@@ -31,7 +31,7 @@ it.each([
 });
 
 it('an origin has its headers and its time-out, which is 30 s unless set', () => {
-  expect(behaviours.map(({ origin }) => origin.timeouts.readTimeoutMs)).toEqual([60_000, 60_000, 30_000]);
+  expect(behaviours.map(({ origin }) => origin.readTimeoutMs)).toEqual([60_000, 60_000, 30_000]);
   expect(behaviours.at(-1)?.origin.headers).toEqual({ 'x-origin': 's' });
   expect(behaviours.map(({ methods }) => Array.from(methods))).toEqual([
     ['GET', 'POST'],

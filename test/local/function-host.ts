@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type OriginTimeouts, createDistribution } from '../../infra/local/distribution.ts';
+import { createDistribution } from '../../infra/local/distribution.ts';
 import { functionUrl, type InvokeMode } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 
@@ -10,7 +10,7 @@ export interface HostOptions {
   controlUrl?: string;
   timeoutMs?: number;
   environmentsMax?: number;
-  timeouts?: OriginTimeouts;
+  readTimeoutMs?: number;
   methods?: string[];
 }
 
@@ -49,7 +49,7 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
       domain,
       pathPrefix: '',
       headers: { 'x-relay-origin': 'secret' },
-      timeouts: options.timeouts ?? { readTimeoutMs: 60_000 },
+      readTimeoutMs: options.readTimeoutMs ?? 60_000,
     },
   };
   distribution.open(

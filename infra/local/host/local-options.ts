@@ -30,9 +30,7 @@ export interface LocalOptions {
 export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const seed = environment['RELAY_SEED'] || 'demo';
   if (seed !== 'demo' && seed !== 'none') throw new StartError(`RELAY_SEED is ${seed}; wanted: demo or none`);
-  const asked = environment['RELAY_COMPUTE'] || 'event';
-  // The name that it had.
-  const compute = asked === 'web' ? 'server' : asked;
+  const compute = environment['RELAY_COMPUTE'] || 'event';
   if (compute !== 'event' && compute !== 'server')
     throw new StartError(`RELAY_COMPUTE is ${compute}; wanted: event or server`);
   const log = environment['RELAY_LOG'] || 'file';

@@ -28,7 +28,6 @@ export function toUrlEvent(request: UrlRequest, requestId: string): Record<strin
   const { headers, cookies } = eventHeaders(request);
   const isText = textual.test(headers['content-type'] ?? '') && headers['content-encoding'] === undefined;
   const prefix = domain.split('.')[0] ?? domain;
-  const now = new Date();
   return {
     version: '2.0',
     routeKey: '$default',
@@ -46,8 +45,7 @@ export function toUrlEvent(request: UrlRequest, requestId: string): Record<strin
       requestId,
       routeKey: '$default',
       stage: '$default',
-      time: commonLogTime(now),
-      timeEpoch: now.getTime(),
+      timeEpoch: Date.now(),
     },
     ...(body.length > 0 && { body: body.toString(isText ? 'utf8' : 'base64') }),
     isBase64Encoded: body.length > 0 && !isText,
@@ -71,12 +69,6 @@ function eventHeaders(request: UrlRequest): { headers: Record<string, string>; c
 function queryParameters(query: string): Record<string, string> {
   const parameters = new URLSearchParams(query);
   return Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name).join(',')]));
-}
-
-/** `21/Nov/2026:09:43:00 +0000` */
-function commonLogTime(date: Date): string {
-  const [, day, month, year, time] = date.toUTCString().split(' ');
-  return `${day}/${month}/${year}:${time} +0000`;
 }
 
 const preludeType = 'application/vnd.awslambda.http-integration-response';

@@ -25,7 +25,7 @@ import {
 } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { StreamMapping, Triggers } from '../constructs/triggers.ts';
-import { relayMetric, throttles, versionMetrics } from './relay-metric.ts';
+import { relayMetric, throttles, versionErrors, versionLines } from './relay-metric.ts';
 
 export interface Objectives {
   /** Of a hundred calls, how many must not fail. Default: 99.5. */
@@ -418,13 +418,14 @@ const newVersionId = (name: FunctionName): string => `${name}NewVersion`;
 function newVersion({ relayName, functions }: AlarmParts, name: FunctionName): AlarmRow[] {
   const { live } = functions.get(name);
   if (live === undefined) return [];
-  const { errors, calls, failures } = versionMetrics({ relayName, name, live });
+  const shifted = { relayName, name, live };
+  const errors = versionErrors(shifted);
   const common = {
     id: newVersionId(name),
     severity: 'ticket',
     description: `The newest version of function ${name} fails, and the deployment is rolled back: its log group says why`,
   } as const;
-  if (!calls || !failures)
+  if (!answersCalls(name))
     return [
       {
         ...common,
@@ -438,7 +439,10 @@ function newVersion({ relayName, functions }: AlarmParts, name: FunctionName): A
   const metric = new MathExpression({
     expression: `IF(all >= ${callsMin}, 100 * bad / all, IF(bad >= ${onlyFailuresMin} AND bad >= all, 100, 0))`,
     // A call whose function dies writes no line, so it is added.
-    usingMetrics: { bad: sumOf({ failures, errors }), all: sumOf({ calls, errors }) },
+    usingMetrics: {
+      bad: sumOf({ failures: versionLines('VersionFailures', shifted), errors }),
+      all: sumOf({ calls: versionLines('VersionCalls', shifted), errors }),
+    },
     label: 'failures of the newest version in a hundred calls',
     period: fiveMinutes,
   });

@@ -94,39 +94,32 @@ export function countCallsByVersion(functions: RelayFunctions): void {
   }
 }
 
-interface VersionMetrics {
-  /** Runs that ended in an error, as Lambda counts them. */
-  errors: Metric;
-  /** Absent: the function does not answer calls. */
-  calls?: Metric;
-  failures?: Metric;
-}
-
-/** Of the newest version, while it shares the alias with the one before. */
-export function versionMetrics({
-  relayName,
-  name,
-  live,
-}: {
+interface ShiftedFunction {
   relayName: string;
   name: FunctionName;
   live: Alias;
-}): VersionMetrics {
-  const { version } = live.version;
-  const common = { period, statistic: Stats.SUM };
-  const { functionName } = live.lambda;
-  const errors = live.lambda.metric('Errors', {
-    ...common,
-    dimensionsMap: {
-      FunctionName: functionName,
-      Resource: `${functionName}:${live.aliasName}`,
-      ExecutedVersion: version,
-    },
-  });
-  if (!answersCalls(name)) return { errors };
-  const dimensionsMap = { stack: relayName, build: `${name}:${version}` };
-  const [calls, failures] = (['VersionCalls', 'VersionFailures'] as const).map(
-    (metricName) => new Metric({ namespace: relayNamespace, metricName, dimensionsMap, ...common }),
-  );
-  return { errors, ...(calls && failures && { calls, failures }) };
 }
+
+/** Runs of the newest version that ended in an error, while it shares the alias with the one before, as Lambda counts them. */
+export function versionErrors({ live }: ShiftedFunction): Metric {
+  const { functionName } = live.lambda;
+  const dimensionsMap = {
+    FunctionName: functionName,
+    Resource: `${functionName}:${live.aliasName}`,
+    ExecutedVersion: live.version.version,
+  };
+  return live.lambda.metric('Errors', { period, statistic: Stats.SUM, dimensionsMap });
+}
+
+/** Of the newest version of a function that answers calls, by its lines. */
+export const versionLines = (
+  metricName: keyof typeof patterns,
+  { relayName, name, live }: ShiftedFunction,
+): Metric =>
+  new Metric({
+    namespace: relayNamespace,
+    metricName,
+    dimensionsMap: { stack: relayName, build: `${name}:${live.version.version}` },
+    period,
+    statistic: Stats.SUM,
+  });
