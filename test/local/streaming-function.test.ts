@@ -153,7 +153,7 @@ describe('the environments of a function', () => {
 
 describe('the edge in front of a function', () => {
   it('answers 504 with a page of its own when the function is silent for too long', async () => {
-    await start({ readTimeoutMs: 500 });
+    await start({ environmentsMax: 1, readTimeoutMs: 500 });
     await who();
     const response = await get('/silent');
     expect(response.statusCode).toBe(504);
@@ -162,7 +162,7 @@ describe('the edge in front of a function', () => {
   });
 
   it('cuts an answer that falls silent for too long', async () => {
-    await start({ readTimeoutMs: 500 });
+    await start({ environmentsMax: 1, readTimeoutMs: 500 });
     await who();
     const response = await get('/goesOn');
     await expect(text(response)).rejects.toThrow('aborted');
