@@ -42,16 +42,15 @@ export const closedLines = ({ account, next }: CloseAccountPlan): string[] => [
 
 /** What to send to a new customer, and what of it is not as it should be. */
 export function welcomeSaid(
-  { account, grant: granted, baseUrl, pages }: NewCustomerPlan,
+  plan: NewCustomerPlan,
   { secretKey, grant }: CustomerMade,
   isLinked: boolean,
 ): { message: string[]; warnings: string[] } {
-  const amount = granted && formatYuan(granted.amount);
   return {
-    message: welcomeMessage({ account, secretKey, baseUrl, pages, isLinked, amount }),
+    message: welcomeMessage(plan, secretKey, isLinked),
     warnings: [
-      baseUrl === undefined && 'The address of the relay is not known here: put it in.',
-      isLinked && !pages.account && 'There is no link: the setting account_page is false.',
+      plan.baseUrl === undefined && 'The address of the relay is not known here: put it in.',
+      isLinked && !plan.pages.account && 'There is no link: the setting account_page is false.',
       grant?.problem ??
         (grant?.isApplied === false &&
           'The grant is not applied yet. It will be within minutes: see `customer show`.'),

@@ -84,7 +84,6 @@ export type RowWrite = {
   | { kind: 'remove'; key: RawRow; unchanged: RawRow }
 );
 
-/** Reads and writes the rows that operators edit. */
 export interface RowTables {
   /** @param key the partition key's value */
   get(table: TableName, key: string): Promise<RawRow | undefined>;
@@ -216,7 +215,6 @@ export interface LedgerReader extends SumReader {
 
 export type PublishedVersion = KeptVersion;
 
-/** Reads the configuration tables and the published versions. */
 export interface ConfigVersions {
   tables(): Promise<ConfigRows>;
   newest(): Promise<PublishedVersion | undefined>;

@@ -37,9 +37,6 @@ async function ownerOf(ports: OperatorPorts, requestId: string): Promise<string>
   return found.kind === 'open' ? found.account : found.row.account;
 }
 
-export const storedKinds = ['responses', 'events', 'results'] as const;
-type StoredKind = (typeof storedKinds)[number];
-
 /**
  * How much an account has stored, without reading any of it. `sums`: of what has not expired.
  * `expired`: items that DynamoDB has not removed yet. `lastExpires`: Unix seconds; undefined: nothing is stored.
@@ -69,11 +66,13 @@ export async function accountResponses(
   return { account, sums, expired, lastExpires };
 }
 
-const forms: Record<StoredKind, RegExp> = {
+const forms = {
   responses: /^resp-[^#]+$/,
   events: /^resp-[^#]+#e#\d+$/,
   results: /^resp-[^#]+#result$/,
 };
+type StoredKind = keyof typeof forms;
+export const storedKinds = Object.keys(forms) as StoredKind[];
 
 const none = () => ({ count: 0, bytes: 0 });
 /** Undefined: a further part of one of these, whose bytes it has counted. */

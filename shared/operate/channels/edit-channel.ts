@@ -14,7 +14,7 @@ import type { OwnAttributeName } from '../../upstreams/types/channel-types.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import { channelWarnings, putOver } from '../config/row-changes.ts';
 import { planRows, planSetRow, type ConfigPlan } from '../config/write-rows.ts';
-import type { OperatorPorts, RawRow, RowWrite, SecretWrite, Target } from '../operator-ports.ts';
+import type { OperatorPorts, RawRow, RowWrite, Target } from '../operator-ports.ts';
 import { usable, usageFailure, type Plan } from '../plan.ts';
 import { withAttributes } from '../rows.ts';
 import { findChannel, usableChannels } from './list-channels.ts';
@@ -133,15 +133,13 @@ interface SecretInput {
   isOfNewChannel?: boolean;
 }
 
-export interface StoreSecretPlan extends Plan<SecretWrite> {
-  reference: string;
-}
+export type StoreSecretPlan = ReturnType<typeof planStoreSecret>;
 
 /** Throws a Failure if the target has no secret store or the name is invalid. */
 export function planStoreSecret(
   { target }: Pick<OperatorPorts, 'target'>,
   { name, managed, replace, isOfNewChannel }: SecretInput,
-): StoreSecretPlan {
+) {
   if (target.local)
     throw usageFailure(
       'there is no secret store beside local tables: set a variable in the shell of `npm start`, say OPENAI_API_KEY, ' +
@@ -163,10 +161,7 @@ export function planStoreSecret(
   return { changes: [{ reference, replace, conflict }], effect: [effect], questions: [], reference };
 }
 
-/**
- * Throws a Failure if a value exists and the plan does not replace it.
- * @returns the reference
- */
+/** Throws a Failure if a value exists and the plan does not replace it. */
 export async function carryOutStoreSecret(
   { secrets }: OperatorPorts,
   { changes, reference }: StoreSecretPlan,

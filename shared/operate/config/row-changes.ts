@@ -55,14 +55,15 @@ const attributeChanges = (before: RawRow = {}, after: RawRow = {}): AttributeCha
  * @param bad names of rows with a problem; one of these may have a secret in a wrong attribute
  */
 export const differencesOf = (changes: RowDifference[], bad: ReadonlySet<string>): RowDifference[] =>
-  changes.map((change) => ({
-    ...change,
-    attributes: change.attributes.map(({ name, ...values }) =>
-      !bad.has(nameOf(change)) || Object.values(values).every((value) => mayBeShown(name, value))
-        ? { name, ...values }
-        : { name },
-    ),
-  }));
+  changes.map(({ table, key, change, attributes }) => {
+    const isBad = bad.has(nameOf({ table, key }));
+    const shown = attributes.map((each) =>
+      isBad && !(mayBeShown(each.name, each.before) && mayBeShown(each.name, each.after))
+        ? { name: each.name }
+        : each,
+    );
+    return { table, key, change, attributes: shown };
+  });
 
 /** An attribute that is not known may be a misspelt one, such as `api_key`. */
 const soundsSecret = /secret|key|token|pass|auth|header|credential/i;

@@ -11,7 +11,6 @@ import { isPublished } from './write-rows.ts';
 /** `kept`: retained versions, listed or not. `edited`: the tables contain edits that are not in the newest version. */
 export type ListedVersions = Awaited<ReturnType<typeof listVersions>>;
 
-/** @param limit maximum number of versions to list */
 export async function listVersions(ports: OperatorPorts, limit: number, onProgress: (count: number) => void) {
   const { config } = ports;
   const versions: (PublishedVersion & { rows: Record<ConfigTable, number> })[] = [];

@@ -258,7 +258,6 @@ export async function awaitPublished(
   }
 }
 
-/** Whether a version contains the current rows of the tables. */
 export async function isPublished(ports: OperatorPorts, version: PublishedVersion): Promise<boolean> {
   const [earlier, tables] = await Promise.all([ports.config.rows(version), ports.config.tables()]);
   return changesBetween(earlier, compiled(ports, tables, { earlier }).rows).length === 0;

@@ -7,8 +7,8 @@ import { emptyQuota, reservedOf } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import { readSetting } from '../../config/setting-rows.ts';
 import { isoTime, utcDay } from '../../wire/iso-time.ts';
+import { compiled } from '../config/row-changes.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { Failure, shellWord, usable, usageFailure, type Plan } from '../plan.ts';
@@ -114,18 +114,14 @@ function planIn(row: RawRow): AccountRow['plan'] {
   return 'row' in reading ? reading.row.plan : undefined;
 }
 
-async function planWarnings({ tables }: OperatorPorts, level: number): Promise<string[]> {
-  const [plans, setting] = await Promise.all([
-    tables.scan('plans'),
-    tables.get('settings', 'subscription.enabled'),
-  ]);
-  const reading = setting && readSetting(setting);
-  const isEnabled = reading && 'row' in reading && reading.row.subscriptionEnabled === true;
+async function planWarnings(ports: OperatorPorts, level: number): Promise<string[]> {
+  const { plans, settings } = compiled(ports, await ports.config.tables()).snapshot;
+  const hasLevel = plans.some((plan) => plan.level === level);
   return [
-    ...(plans.some((plan) => String(plan['level']) === String(level))
+    ...(hasLevel ? [] : [`the table plans has no level ${level}, so this plan covers nothing`]),
+    ...(settings.subscriptionEnabled
       ? []
-      : [`the table plans has no level ${level}, so this plan covers nothing`]),
-    ...(isEnabled ? [] : ['the setting subscription.enabled is not true, so plans cover nothing']),
+      : ['the setting subscription.enabled is not true, so plans cover nothing']),
   ];
 }
 

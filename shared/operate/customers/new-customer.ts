@@ -7,6 +7,7 @@ import { formatYuan, parseYuan } from '../../billing/price.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { textOf } from '../../config/rows/read-row.ts';
+import { compiled } from '../config/row-changes.ts';
 import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
@@ -155,21 +156,9 @@ export async function carryOutNewCustomer(
 }
 
 /** Which pages the settings allow, for what customers are sent: `/` with models and prices, and `/account`. */
-async function customerPages({ tables }: OperatorPorts) {
-  const isOn = async (name: string): Promise<boolean> => {
-    const value = (await tables.get('settings', name))?.['value'];
-    // As a table's row says it: text is accepted for a switch.
-    return value !== false && value !== 'false';
-  };
-  const [models, account] = await Promise.all([isOn('page'), isOn('account_page')]);
-  return { models, account };
-}
-
-/** `baseUrl` ends in `/v1`; undefined: it is not known. `isLinked`: a link in it opens the account page with the key. */
-interface Welcome extends Pick<NewCustomerPlan, 'account' | 'baseUrl' | 'pages'> {
-  secretKey: string;
-  amount: string | undefined;
-  isLinked: boolean;
+async function customerPages(ports: OperatorPorts) {
+  const { settings } = compiled(ports, await ports.config.tables()).snapshot;
+  return { models: settings.page, account: settings.accountPage };
 }
 
 /** The key stands behind `#`: browsers never send that part to a server. Undefined: the address is not known. */
@@ -178,12 +167,19 @@ export const accountLink = (baseUrl: string | undefined, secretKey: string): str
 
 const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
 
-/** The text that a new customer is sent with the key: lines, ready to send. */
-export function welcomeMessage({ account, secretKey, baseUrl, amount, isLinked, pages }: Welcome): string[] {
+/**
+ * The text that a new customer is sent with the key: lines, ready to send.
+ * @param isLinked puts a link into it that opens the account page with the key
+ */
+export function welcomeMessage(
+  { account, grant, baseUrl, pages }: NewCustomerPlan,
+  secretKey: string,
+  isLinked: boolean,
+): string[] {
   const address = baseUrl ?? '(the address of this relay)/v1';
   const link = isLinked ? accountLink(baseUrl, secretKey) : undefined;
   return [
-    `Your account ${account} is ready${amount === undefined ? '' : `, with ${amount} yuan`}.`,
+    `Your account ${account} is ready${grant ? `, with ${formatYuan(grant.amount)} yuan` : ''}.`,
     '',
     `Base URL: ${address}`,
     `API key:  ${secretKey}`,

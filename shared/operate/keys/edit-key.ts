@@ -152,11 +152,7 @@ export interface EditKeyPlan extends Plan<RowWrite> {
 }
 
 /** An undefined attribute is removed; others stay. */
-export async function planEditKey(
-  ports: OperatorPorts,
-  written: string,
-  attributes: RawRow,
-): Promise<EditKeyPlan> {
+export async function planEditKey(ports: OperatorPorts, written: string, attributes: RawRow) {
   const plan = editOf(ports, await findKey(ports, written), attributes);
   const models = attributes['models'] === undefined ? undefined : namedModels(attributes);
   return { ...plan, warnings: await unservedModels(ports, models) };
@@ -201,15 +197,19 @@ function editOf({ clock }: OperatorPorts, { hash, name, row }: FoundKey, attribu
 }
 
 /** The relay refuses the key, and its row stays. */
-export async function planDisableKey(
-  ports: OperatorPorts,
-  written: string,
-): Promise<Omit<EditKeyPlan, 'rights'>> {
+export async function planDisableKey(ports: OperatorPorts, written: string) {
   const { hash, name } = await findKey(ports, written);
   const conflict = new Failure('the row is gone: somebody deleted it, so the key is refused already');
-  const off = { attributes: { enabled: false }, unchanged: {}, conflict };
+  const off: RowWrite = {
+    kind: 'update',
+    table: 'keys',
+    key: { hash },
+    attributes: { enabled: false },
+    unchanged: {},
+    conflict,
+  };
   return {
-    changes: [{ kind: 'update', table: 'keys', key: { hash }, ...off }],
+    changes: [off],
     effect: [`the relay refuses ${name} within 30 seconds`],
     questions: [`Disable ${name}?`],
     name,

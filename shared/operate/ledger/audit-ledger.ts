@@ -214,8 +214,8 @@ async function auditMonths(
   if (!rebuild) {
     if (monthDifferences(account, known, first.found).length === 0) return { findings: [], corrected: 0 };
     const before = (await differencesNow(ports, account, known)).map(differenceWords);
-    const after = (await differencesNow(ports, account, known)).map(differenceWords);
-    return { findings: before.filter((words) => after.includes(words)), corrected: 0 };
+    const after = new Set((await differencesNow(ports, account, known)).map(differenceWords));
+    return { findings: before.filter((words) => after.has(words)), corrected: 0 };
   }
   let corrected = 0;
   let left: DailyDifference[] = [];

@@ -159,12 +159,10 @@ function newCharges(prices: ListedPrice[], factor: bigint, firstId: number): New
       same.slice(0, 1).map(({ price }) => ({ price, models: same.map(({ model }) => model) })),
     )
     .toSorted((a, b) => a.price.output - b.price.output || a.price.input - b.price.input)
-    .map(({ price, models }, at) => ({
-      id: firstId + at,
-      type: isFreeRule(price) ? 'non-billing' : 'token-billing',
-      models: models.toSorted(),
-      ...price,
-    }));
+    .map(({ price, models }, at) => {
+      const type = isFreeRule(price) ? ('non-billing' as const) : ('token-billing' as const);
+      return Object.assign({ id: firstId + at, type, models: models.toSorted() }, price);
+    });
 }
 
 const isFreeRule = ({ tiers = [], ...base }: WrittenPrice): boolean =>

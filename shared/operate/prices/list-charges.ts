@@ -10,11 +10,10 @@ import {
   tierFor,
   type TokenCounts,
 } from '../../billing/price.ts';
-import { modelsNamedIn } from '../../config/cross-checks.ts';
-import { ChargeRow, readCharge } from '../../config/rows/charge-row.ts';
+import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { attributeOf, readRow } from '../../config/rows/read-row.ts';
-import { readSetting } from '../../config/setting-rows.ts';
-import { usableChannels } from '../channels/list-channels.ts';
+import { needsPrice } from '../../config/snapshot.ts';
+import { compiled } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
 
@@ -89,25 +88,14 @@ export async function explainCharge(
 /** Models served without a price, which are `free` or `refused`; `unused`: priced, and served by no channel that is on. */
 export type ChargeGap = Awaited<ReturnType<typeof serviceGaps>>;
 
-export async function serviceGaps({ clock, tables, target }: OperatorPorts) {
-  const [channels, charges, setting] = await Promise.all([
-    tables.scan('channels'),
-    tables.scan('charges'),
-    tables.get('settings', 'unpriced_models'),
-  ]);
-  const on = usableChannels(channels, target).filter(({ state }) => state);
-  const served = new Set(on.flatMap(({ models }) => models));
-  const priced = pricedModels(readCharges(charges).charges, clock.now());
-  const unpriced = [...served].filter((model) => !priced.has(model)).toSorted();
-  const reading = setting && readSetting(setting);
-  // One that cannot be read refuses, too.
-  const areRefused =
-    reading !== undefined && (!('row' in reading) || reading.row.unpricedModels === 'refuse');
-  const unread = charges.filter((raw) => 'problem' in readCharge(raw));
-  const refused = areRefused ? unpriced : modelsNamedIn(unread, unpriced);
+export async function serviceGaps(ports: OperatorPorts) {
+  const { snapshot } = compiled(ports, await ports.config.tables());
+  const { models, charges } = snapshot;
+  const priced = pricedModels(charges, ports.clock.now());
+  const unpriced = models.filter((model) => !priced.has(model)).toSorted();
   return {
-    free: unpriced.filter((model) => !refused.includes(model)),
-    refused,
-    unused: [...priced].filter((model) => !served.has(model)).toSorted(),
+    free: unpriced.filter((model) => !needsPrice(snapshot, model)),
+    refused: unpriced.filter((model) => needsPrice(snapshot, model)),
+    unused: [...priced].filter((model) => !models.includes(model)).toSorted(),
   };
 }

@@ -8,6 +8,7 @@ import {
   notFound,
   openRequest,
   type FoundRequest,
+  told,
   type RequestStep,
 } from './find-request.ts';
 
@@ -121,7 +122,7 @@ export function storySteps({ line, events }: LoggedRequest): RequestStep[] {
   const fields: RequestLine = line.fields;
   const { passed_over = [], attempts = [], sent = [], dropped = [], facts = {}, reason } = fields;
   const wanted = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
-  const steps: [string, string | undefined][] = [
+  return told([
     ['called', calledWords(fields)],
     ['wanted', wanted.join(', ')],
     ['held', wanted.length > 0 ? undefined : heldWords(fields)],
@@ -132,8 +133,7 @@ export function storySteps({ line, events }: LoggedRequest): RequestStep[] {
     ['because', reason],
     ['answered', answeredWords(fields)],
     ['also logged', events.join(', ')],
-  ];
-  return steps.flatMap(([what, words]) => (words ? [[what, words] satisfies RequestStep] : []));
+  ]);
 }
 
 const words = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join(', ');

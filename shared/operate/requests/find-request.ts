@@ -102,6 +102,10 @@ export function askedId(written: string) {
 
 export type RequestStep = [what: string, words: string];
 
+/** Those of which there is something to say. */
+export const told = (steps: readonly [what: string, words: string | undefined][]): RequestStep[] =>
+  steps.flatMap(([what, words]) => (words ? [[what, words] satisfies RequestStep] : []));
+
 /**
  * View: the steps of the request behind a ledger row, in chronological order, including how its charge was calculated.
  * @param late what was charged after the row
@@ -110,24 +114,34 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
   const booked: RequestStep = ['booked', row.at];
   if (row.kind === 'grant')
     return [['amount', `${formatYuan(row.amount)} yuan`], ['reason', row.reason], booked];
+  const { endpoint = '-', model, alias, key, charge } = row;
   const price = parsePrice(row.price);
-  return [
+  const back = row.reserved - charge;
+  return told([
     ['began', isoTime(ledgerTimeMs(row))],
-    ['asked', `${row.endpoint ?? '-'}, model ${row.model}${aliasWords(row)}, key ${row.key}`],
+    [
+      'asked',
+      `${endpoint}, model ${model}${alias === undefined ? '' : ` by the alias ${alias}`}, key ${key}`,
+    ],
     ['price', price ? priceWords(price) : row.price],
     ['reserved', reservedWords(row)],
-    ...servedStep(row),
+    ['served', servedWords(row)],
     ['ended', late ? silentWords(row) : endedWords(row)],
     ...(price && row.kind === 'settled' ? tokenSteps(row, price) : []),
     ['charged', chargedWords(row)],
-    ...backStep(row),
-    ...boughtStep(row),
+    ['returned', back > 0n ? `${formatYuan(back)} yuan to the balance` : undefined],
+    ['taken', back < 0n ? `${formatYuan(-back)} yuan more than was reserved` : undefined],
+    ['bought', boughtWords(row)],
     booked,
-    ...(late ? lateSteps(row, late) : []),
-  ];
+    // The call came to its end after all. Its row and this one are what it cost.
+    ['then', late && endedWords(late)],
+    ['served', late && servedWords(late)],
+    ['bought', late && boughtWords(late)],
+    ['difference', late && `${formatYuan(late.charge)} yuan, charged late`],
+    ['in all', late && `${formatYuan(charge + late.charge)} yuan`],
+    ['booked', late?.at],
+  ]);
 }
-
-const aliasWords = ({ alias }: CloseRow): string => (alias === undefined ? '' : ` by the alias ${alias}`);
 
 function reservedWords(row: CloseRow): string {
   if (row.official) return 'nothing: official calls deduct nothing';
@@ -136,14 +150,14 @@ function reservedWords(row: CloseRow): string {
   return `${formatYuan(row.reserved)} yuan of the balance`;
 }
 
-function servedStep({ channel, upstream_model, first_content_ms }: CloseRow): RequestStep[] {
-  if (channel === undefined) return [];
+function servedWords({ channel, upstream_model, first_content_ms }: CloseRow): string | undefined {
+  if (channel === undefined) return undefined;
   const first = first_content_ms === undefined ? '' : `, first content after ${first_content_ms} ms`;
-  return [['served', `by channel ${channel}, as model ${upstream_model ?? '-'}${first}`]];
+  return `by channel ${channel}, as model ${upstream_model ?? '-'}${first}`;
 }
 
-const boughtStep = ({ bought }: CloseRow): RequestStep[] =>
-  bought === undefined ? [] : [['bought', `${formatYuan(bought)} yuan, by the channel's cost`]];
+const boughtWords = ({ bought }: CloseRow): string | undefined =>
+  bought === undefined ? undefined : `${formatYuan(bought)} yuan, by the channel's cost`;
 
 const kindWords: Record<CloseRow['kind'], string> = {
   settled: 'settled: there was an answer, or a part of one',
@@ -152,28 +166,14 @@ const kindWords: Record<CloseRow['kind'], string> = {
   cancelled: 'cancelled: it never began',
 };
 
-const endedWords = (row: CloseRow): string => {
-  const { kind, end } = row;
-  const due = kind === 'expired' ? dueWords(row) : '';
-  return `${kindWords[kind]}${due}${end === undefined ? '' : ` (${end})`}`;
-};
-
-/** Free and official calls, and those of a plan, have nothing to pay. */
-const dueWords = ({ charge }: CloseRow): string =>
-  charge === 0n ? ', and the balance pays nothing for it' : ', so the input alone is due';
+function endedWords({ kind, end, charge }: CloseRow): string {
+  // Free and official calls, and those of a plan, have nothing to pay.
+  const due = charge === 0n ? ', and the balance pays nothing for it' : ', so the input alone is due';
+  return `${kindWords[kind]}${kind === 'expired' ? due : ''}${end === undefined ? '' : ` (${end})`}`;
+}
 
 const silentWords = ({ charge }: CloseRow): string =>
   `expired: nothing was heard of the function for too long${charge === 0n ? '' : ', so the input was charged at first'}`;
-
-/** The call came to its end after all. Its row and this one are what it cost. */
-const lateSteps = ({ charge }: CloseRow, late: CloseRow): RequestStep[] => [
-  ['then', endedWords(late)],
-  ...servedStep(late),
-  ...boughtStep(late),
-  ['difference', `${formatYuan(late.charge)} yuan, charged late`],
-  ['in all', `${formatYuan(charge + late.charge)} yuan`],
-  ['booked', late.at],
-];
 
 const productNames: Record<TokenKind, string> = {
   input: 'input',
@@ -199,11 +199,11 @@ function tokenSteps(row: CloseRow, price: Price): RequestStep[] {
   const tokens = tokensOf(row);
   const isByToken = price.type === 'token-billing' && tokens;
   const products = isByToken ? productsOf(tierFor(price.tiers, input), tokens) : [];
-  return [
+  return told([
     ['counted', `${input} input and ${output} output tokens, which ${source}`],
-    ...(words === '' ? [] : [['cache', `of the input: ${words}`] satisfies RequestStep]),
+    ['cache', words && `of the input: ${words}`],
     ...shownProducts(products).map(productStep),
-  ];
+  ]);
 }
 
 function chargedWords(row: CloseRow): string {
@@ -213,12 +213,6 @@ function chargedWords(row: CloseRow): string {
   return row.kind === 'settled' && row.charge > 0n
     ? `${charged}, rounded once, half up, to 9 decimals`
     : charged;
-}
-
-function backStep({ reserved, charge }: CloseRow): RequestStep[] {
-  if (reserved === charge) return [];
-  if (reserved > charge) return [['returned', `${formatYuan(reserved - charge)} yuan to the balance`]];
-  return [['taken', `${formatYuan(charge - reserved)} yuan more than was reserved`]];
 }
 
 /** Which prompt tokens the upstream's cache held. Empty: none. */
