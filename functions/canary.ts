@@ -1,4 +1,4 @@
-/** Makes the scheduled call through the public address, and counts whether it was answered. */
+/** Makes the scheduled call, where the deployment has one, through the public address, and counts whether it was answered. */
 import { cachedSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readCanary, readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock } from '../shared/adapters/system/node-ports.ts';
@@ -29,7 +29,5 @@ export function canaryJob(): () => Promise<void> {
     if (!result.ok) log.event('canary_failed', { reason: result.reason });
   };
 }
-
-// Runs on a schedule, where the deployment has it: calls the relay as a customer would.
 
 export const handler = canaryJob();

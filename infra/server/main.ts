@@ -1,6 +1,6 @@
 /** The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { RenewedCredentials } from '../../shared/adapters/aws/credentials.ts';
+import { renewedCredentials } from '../../shared/adapters/aws/credentials.ts';
 import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
@@ -15,9 +15,9 @@ import { readServerOptions } from './server-options.ts';
 // Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
 // They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
 
-function defaultCredentials(): RenewedCredentials {
+function defaultCredentials() {
   const { config } = new DynamoDBClient({});
-  return new RenewedCredentials((options) => config.credentials(options));
+  return renewedCredentials((options) => config.credentials(options));
 }
 
 /** Each request reads and writes a few items, and all of them may do so at once. */

@@ -58,7 +58,13 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
   const { credentials: given } = aws;
   let line: Line | undefined;
 
-  const once = async ({ target, body, credentials, untilMs }: Try): Promise<unknown> => {
+  /** @param untilMs of `performance.now()` */
+  const once = async (
+    target: string,
+    body: string,
+    credentials: AwsCredentials,
+    untilMs: number,
+  ): Promise<unknown> => {
     line ??= lineTo(
       endpoint ? new URL(endpoint) : endpointOf(service, aws.region),
       agent,
@@ -89,7 +95,7 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
       try {
         // The other half is the service's: a try without time for its reply would only leave an unknown outcome.
         credentials = 'current' in given ? await given.current(tryMsMax / 2) : given;
-        return await once({ target, body, credentials, untilMs });
+        return await once(target, body, credentials, untilMs);
       } catch (error) {
         if (
           !hasCorrected &&
@@ -109,14 +115,6 @@ export function awsJsonCalls(parts: AwsCallsParts): AwsCalls {
       }
     }
   };
-}
-
-interface Try {
-  target: string;
-  body: string;
-  credentials: AwsCredentials;
-  /** Of `performance.now()`. */
-  untilMs: number;
 }
 
 export const pause = (milliseconds: number): Promise<void> =>

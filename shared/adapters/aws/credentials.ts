@@ -27,68 +27,63 @@ interface Kept {
   renewsMs: number;
 }
 
-export class RenewedCredentials implements CredentialSource {
-  readonly #provide: CredentialProvider;
-  #kept: Kept | undefined;
-  #renewal: Promise<AwsCredentials> | undefined;
-  #wasGiven = false;
-  #droppedMs = -Infinity;
+export function renewedCredentials(provide: CredentialProvider): CredentialSource {
+  let kept: Kept | undefined;
+  let renewal: Promise<AwsCredentials> | undefined;
+  let wasGiven = false;
+  let droppedMs = -Infinity;
 
-  constructor(provide: CredentialProvider) {
-    this.#provide = provide;
-  }
-
-  /** Throws NoReply. */
-  current(waitMsMax: number): AwsCredentials | Promise<AwsCredentials> {
-    const kept = this.#kept;
+  const keep = (value: AwsCredentials): void => {
     const nowMs = Date.now();
-    if (!kept || nowMs >= kept.untilMs) return inTime(waitMsMax, this.#renewed());
-    if (nowMs >= kept.renewsMs) void this.#renewed().catch(() => undefined);
-    return kept.value;
-  }
-
-  drop(refused: AwsCredentials): boolean {
-    if (this.#kept?.value !== refused) return true;
-    if (Date.now() - this.#droppedMs < dropPauseMs) return false;
-    this.#droppedMs = Date.now();
-    this.#kept = undefined;
-    return true;
-  }
+    const untilMs = value.expiration?.getTime() ?? Infinity;
+    wasGiven = true;
+    const renewsMs = untilMs === Infinity ? nowMs + endlessMs : Math.max(untilMs - earlyMs, nowMs + retryMs);
+    kept = { value, untilMs, renewsMs };
+  };
 
   /** One renewal at a time. */
-  #renewed(): Promise<AwsCredentials> {
-    if (this.#renewal) return this.#renewal;
+  const renewed = (): Promise<AwsCredentials> => {
+    if (renewal) return renewal;
     // What the provider itself remembers may be what is to be replaced.
-    const asked = this.#provide({ forceRefresh: this.#wasGiven });
-    this.#renewal = asked;
+    const asked = provide({ forceRefresh: wasGiven });
+    renewal = asked;
     const over = (): void => {
       clearTimeout(timer);
-      if (this.#renewal === asked) this.#renewal = undefined;
+      if (renewal === asked) renewal = undefined;
     };
     const timer = setTimeout(over, renewalMsMax);
     timer.unref();
     asked.then(
       (value) => {
         over();
-        this.#keep(value);
+        keep(value);
       },
       () => {
         over();
-        if (this.#kept) this.#kept.renewsMs = Date.now() + retryMs;
+        if (kept) kept.renewsMs = Date.now() + retryMs;
       },
     );
     return asked;
-  }
+  };
 
-  #keep(value: AwsCredentials): void {
-    const nowMs = Date.now();
-    const untilMs = value.expiration?.getTime() ?? Infinity;
-    this.#wasGiven = true;
-    const renewsMs = untilMs === Infinity ? nowMs + endlessMs : Math.max(untilMs - earlyMs, nowMs + retryMs);
-    this.#kept = { value, untilMs, renewsMs };
-  }
+  return {
+    current(waitMsMax) {
+      const nowMs = Date.now();
+      if (!kept || nowMs >= kept.untilMs) return inTime(waitMsMax, renewed());
+      if (nowMs >= kept.renewsMs) void renewed().catch(() => undefined);
+      return kept.value;
+    },
+    drop(refused) {
+      if (kept?.value !== refused) return true;
+      if (Date.now() - droppedMs < dropPauseMs) return false;
+      droppedMs = Date.now();
+      kept = undefined;
+      return true;
+    },
+  };
 }
 
+/** Throws NoReply. */
 async function inTime(waitMsMax: number, asked: Promise<AwsCredentials>): Promise<AwsCredentials> {
   const work = asked.catch(() => undefined);
   const found = await within(systemClock, waitMsMax, { work, late: undefined });

@@ -123,18 +123,19 @@ export const grantRowOf = (attributes: Attributes): GrantLedgerRow => ({
 export function closeRowOf(attributes: Attributes): CloseRow {
   const kind = closeKinds.find((one) => one === attributes['kind']?.S);
   if (kind === undefined) throw unreadable('kind');
-  const texts = <Name extends string>(...names: Name[]) =>
-    Object.fromEntries(names.map((name) => [name, attributes[name]?.S])) as Record<Name, string | undefined>;
-  const flags = <Name extends string>(...names: Name[]) =>
-    Object.fromEntries(names.map((name) => [name, attributes[name]?.BOOL === true || undefined])) as Record<
-      Name,
-      true | undefined
-    >;
+  const each = <Name extends string, Value>(
+    names: Name[],
+    read: (value: AttributeValue | undefined) => Value,
+  ) => Object.fromEntries(names.map((name) => [name, read(attributes[name])])) as Record<Name, Value>;
   return {
     ...keyOf(attributes),
     kind,
-    ...texts('endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag'),
-    ...flags('estimated', 'official'),
+    ...each(
+      ['endpoint', 'alias', 'end', 'plan_slot', 'budget', 'channel', 'upstream_model', 'flag'],
+      (value) => value?.S,
+    ),
+    ...each(['estimated', 'official'], (value) => value?.BOOL === true || undefined),
+    ...each(['prompt_tokens', 'completion_tokens', 'first_content_ms'], count),
     model: text(attributes['model'], 'model'),
     key: text(attributes['key'], 'key'),
     price: text(attributes['price'], 'price'),
@@ -142,10 +143,7 @@ export function closeRowOf(attributes: Attributes): CloseRow {
     reserved: yuan(attributes['reserved'], 'reserved'),
     cost: attributes['cost'] && yuan(attributes['cost'], 'cost'),
     bought: attributes['bought'] && yuan(attributes['bought'], 'bought'),
-    prompt_tokens: count(attributes['prompt_tokens']),
-    completion_tokens: count(attributes['completion_tokens']),
     ...eachPart('count', (part) => count(attributes[part.count])),
-    first_content_ms: count(attributes['first_content_ms']),
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { TableTraffic, Target } from '../../operate/operator-ports.ts';
-import { RenewedCredentials } from '../aws/credentials.ts';
+import { renewedCredentials } from '../aws/credentials.ts';
 import type { AwsPlace } from '../system/environment.ts';
 import type { Store } from './operator-store.ts';
 import { tableClient, type TableClient } from './table-client.ts';
@@ -28,7 +28,7 @@ export async function openStore(target: Target, place: AwsPlace = {}): Promise<S
       // Asked before each call, so that what is wrong with them is said by its name.
       const { region } = await aws();
       client ??= tableClient(
-        { region, credentials: new RenewedCredentials((options) => config.credentials(options)) },
+        { region, credentials: renewedCredentials((options) => config.credentials(options)) },
         { ...times, attempts: target.local ? 1 : 4, endpoint: target.endpoint, meter },
       );
       return client.call(...given);

@@ -2,8 +2,8 @@
 import { Failure } from '../../operate/plan.ts';
 import type { TableLimits, TableTraffic, Target, Reading } from '../../operate/operator-ports.ts';
 import type { AwsCredentials } from '../system/environment.ts';
-import { physicalTableName, type TableName } from '../../tables/table-names.ts';
-import type { Attributes, TableClient } from './table-client.ts';
+import type { TableName } from '../../tables/table-names.ts';
+import { Table, type Attributes, type TableClient } from './table-client.ts';
 
 /** The connection to the tables of a target. */
 export interface Store {
@@ -65,9 +65,7 @@ interface LocalStack {
 
 /** Says nothing of local tables that are those of no running stack. */
 export async function localStackOf({ tables, target }: Store): Promise<LocalStack> {
-  const TableName = physicalTableName(target.stack, 'runtime');
-  const input = { TableName, Key: { id: { S: localStackId } }, ConsistentRead: true };
-  const { Item } = await tables.call('GetItem', input);
+  const Item = await new Table(tables, target.stack, 'runtime').get({ id: localStackId });
   const endpoint = Item?.['endpoint']?.S;
   const groups = Item?.['groups']?.L?.flatMap(({ S }) => S ?? []);
   return {

@@ -98,14 +98,11 @@ export function readSweepGraceSeconds(variables: Variables = process.env): numbe
 export const readDefaultLimits = (variables: Variables = process.env): unknown =>
   parsed(variables['RELAY_LIMITS'] ?? '');
 
-/** What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. */
-interface AlertAccess {
-  topic?: string | undefined;
-  sender?: string | undefined;
-}
-
-/** Absent or empty variables: the deployment does not offer it. */
-export const readAlertAccess = (variables: Variables = process.env): AlertAccess => ({
+/**
+ * What the stack offers for alerts: the ARN of a topic, and the verified address of mail to customers. Absent or empty
+ * variables: the deployment does not offer it.
+ */
+export const readAlertAccess = (variables: Variables = process.env) => ({
   topic: variables['ALERT_TOPIC'] || undefined,
   sender: variables['ALERT_SENDER'] || undefined,
 });

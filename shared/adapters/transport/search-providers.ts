@@ -1,46 +1,39 @@
-/** The request format of one kind of search provider at `<endpoint>/search`. All replies have `results`. */
+/** Searches by a provider at `<endpoint>/search`. All replies have `results`. */
 import type { SearchSettings } from '../../config/settings.ts';
 import type { UpstreamTransport, SearchProvider, SearchResult } from '../../relay/ports/host.ts';
 import type { SecretStore } from '../../relay/ports/config-store.ts';
 import type { UpstreamReply } from '../../upstreams/exchange.ts';
 
-export interface SearchDialect {
-  contentType: string;
-  body(query: string, settings: SearchSettings): string;
-}
-
-// Requests to SearXNG. Source: docs.searxng.org, "Search API". The instance must allow the format `json`.
-
-export const searxngDialect: SearchDialect = {
-  contentType: 'application/x-www-form-urlencoded',
-  body: (query, { language }) =>
-    new URLSearchParams({
-      q: query,
+/** Requests to SearXNG (docs.searxng.org, "Search API"; the instance must allow the format `json`) and to Tavily (its own client). */
+const dialects: Record<SearchSettings['type'], (query: string, settings: SearchSettings) => Dialect> = {
+  searxng: (q, { language }) => ({
+    contentType: 'application/x-www-form-urlencoded',
+    body: new URLSearchParams({
+      q,
       format: 'json',
       categories: 'general',
       ...(language !== undefined && { language }),
     }).toString(),
+  }),
+  // Basic depth is cheaper and faster than advanced depth.
+  tavily: (query, { results }) => ({
+    contentType: 'application/json',
+    body: JSON.stringify({ query, max_results: results, search_depth: 'basic' }),
+  }),
 };
 
-// Requests to Tavily. Source: Tavily's own client. Basic depth is cheaper and faster than advanced depth.
-
-export const tavilyDialect: SearchDialect = {
-  contentType: 'application/json',
-  body: (query, { results }) => JSON.stringify({ query, max_results: results, search_depth: 'basic' }),
-};
+interface Dialect {
+  contentType: string;
+  body: string;
+}
 
 // Queries the search provider named in the settings. Uses the transport of upstreams: kept connections,
 // public addresses only, no redirects.
 
-export interface SearchParts {
+interface SearchParts {
   transport: UpstreamTransport;
   secrets: Pick<SecretStore, 'read'>;
 }
-
-const dialects: Record<SearchSettings['type'], SearchDialect> = {
-  searxng: searxngDialect,
-  tavily: tavilyDialect,
-};
 
 const connectTimeoutMs = 2_000;
 
@@ -49,15 +42,15 @@ export function searchProviders({ transport, secrets }: SearchParts) {
     async search(query, signal) {
       const { endpoint, secret, results, type } = settings;
       const authorization = secret === undefined ? undefined : `Bearer ${await secrets.read(secret)}`;
-      const dialect = dialects[type];
+      const { contentType, body } = dialects[type](query, settings);
       const request = {
         url: `${endpoint}/search`,
         headers: {
-          'content-type': dialect.contentType,
+          'content-type': contentType,
           accept: 'application/json',
           ...(authorization !== undefined && { authorization }),
         },
-        body: dialect.body(query, settings),
+        body,
         connectTimeoutMs,
       };
       const reply = await transport.send(request, signal);
@@ -71,7 +64,7 @@ export function searchProviders({ transport, secrets }: SearchParts) {
 type Fields = Record<string, unknown>;
 
 /** The usable results, in the reply's order. Throws SearchFailure when the reply has no list of results. */
-export function readResults(answer: unknown): SearchResult[] {
+function readResults(answer: unknown): SearchResult[] {
   const results = isFields(answer) ? answer['results'] : undefined;
   if (!Array.isArray(results)) throw new SearchFailure('The search provider answered without results.');
   return results.flatMap((result: unknown) => (isFields(result) ? readResult(result) : []));
@@ -101,14 +94,14 @@ const isFields = (value: unknown): value is Fields =>
 const bodyBytesMax = 2 * 1024 * 1024;
 
 /** Why a search failed. */
-export class SearchFailure extends Error {
+class SearchFailure extends Error {
   override readonly name = 'SearchFailure';
 }
 
 /**
  * The JSON of a reply with status 200. Throws SearchFailure for any other reply and for one that is too long.
  */
-export async function readJson(reply: UpstreamReply): Promise<unknown> {
+async function readJson(reply: UpstreamReply): Promise<unknown> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of reply.body) {

@@ -45,7 +45,10 @@ test.each([401, 402, 403, 500, 503])(
 
 test('a 429 whose body never ends is left after its time: the connection closes, and its span ends', async () => {
   const { reply, span, closed } = await replyOf(withStatus(429));
-  const clock = { now: () => Date.now(), sleep: () => new Promise<void>(setImmediate) };
+  const clock = {
+    now: () => Date.now(),
+    sleep: () => new Promise<void>((resolve) => void setImmediate(resolve)),
+  };
   await readFailure(reply, { withheld: [], type: {}, clock });
   await closed;
   expect(span()).toMatchObject({ endMs: expect.any(Number), error: '429' });
