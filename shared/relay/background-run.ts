@@ -36,7 +36,7 @@ import {
   type HandedCall,
 } from './stored/handed-call.ts';
 import { StoredReader } from './stored/reads.ts';
-import { claimSeconds, EventWriter, RunRecorder, RunWatch } from './stored/run.ts';
+import { claimSeconds, eventWriter, RunRecorder, RunWatch } from './stored/run.ts';
 
 /** The event, and what the host knows of the invocation. */
 export interface RunEvent {
@@ -104,7 +104,7 @@ function claimedRun(
     expires: Math.ceil(hostDeadlineMs / 1000) + eventMinutes * 60,
     mayWrite: () => watch.holds,
   };
-  const events = streamed ? new EventWriter({ clock, log, events: stored.events }, written) : undefined;
+  const events = streamed ? eventWriter({ clock, log, events: stored.events }, written) : undefined;
   const recorder = new RunRecorder(ports, { run, claimed: response, watch, events, eventMinutes });
   return { response, snapshot, watch, recorder, deadlineMs };
 }

@@ -16,14 +16,8 @@ import { RoughQuotaStore } from './rough-quota-store.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 // Virtual time passes while a file is loaded.
-await Promise.all([
-  import('../../shared/relay/money/shards.ts'),
-  import('../../shared/relay/money/shards.ts'),
-  import('../../shared/relay/money/late-settle.ts'),
-  import('../../shared/relay/money/late-settle.ts'),
-  import('../../shared/relay/money/shards.ts'),
-  import('../../shared/relay/money/shards.ts'),
-]);
+await import('../../shared/relay/money/shards.ts');
+await import('../../shared/relay/money/late-settle.ts');
 
 /** 1,000 nano-yuan a token, in and out. */
 export const tokenPrice = tokenPriceOf(1_000_000_000n, 1_000_000_000n);

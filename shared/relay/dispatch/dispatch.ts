@@ -42,14 +42,6 @@ const formsMax = 3;
 /** How long the form that a model wants is remembered. */
 const learnedMs = 60 * 60 * 1000;
 
-interface DispatchParts {
-  /** As the client wrote it. */
-  call: ChatCall;
-  /** Its request with the results of its search. Undefined: it asked for none. */
-  searched: SearchedRequest | undefined;
-  health: HealthRecorder;
-}
-
 export class Dispatch implements DispatchedCall {
   readonly chunks: AsyncIterable<ChatChunk[]> = { [Symbol.asyncIterator]: () => this.#run() };
   readonly #ports: ChatPorts;
@@ -67,7 +59,12 @@ export class Dispatch implements DispatchedCall {
   #another = false;
   #firstContentMs: number | undefined;
 
-  constructor(ports: ChatPorts, { call, health, searched }: DispatchParts) {
+  /** @param of the call as the client wrote it, and its request with the results of its search, if it asked for one */
+  constructor(
+    ports: ChatPorts,
+    of: { call: ChatCall; searched: SearchedRequest | undefined; health: HealthRecorder },
+  ) {
+    const { call, health, searched } = of;
     this.#ports = ports;
     this.#call = call;
     this.#health = health;

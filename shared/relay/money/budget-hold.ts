@@ -53,16 +53,12 @@ export class BudgetHold {
     const by = { used: amount - this.#held, running: amount === 0n ? -1 : 0 };
     this.#held = amount;
     this.#use = { used: this.#use.used + by.used, running: this.#use.running + by.running };
-    await this.#backoff.until(() => this.#changeOnce(by)).catch(() => {});
-  }
-
-  /** Throws if nothing was changed. After a lost reply a repeat would free the amount twice. */
-  async #changeOnce(by: BudgetUse): Promise<void> {
-    try {
-      await this.#counters.change(this.budget.counter, by);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-    }
+    // After a lost reply a repeat would free the amount twice.
+    const changeOnce = (): Promise<void> =>
+      this.#counters.change(this.budget.counter, by).catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) throw error;
+      });
+    await this.#backoff.until(changeOnce).catch(() => {});
   }
 
   /** Frees all that is held. */

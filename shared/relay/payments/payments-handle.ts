@@ -45,9 +45,7 @@ export const paymentsHandle = (ports: PaymentsPorts): Handle =>
     return jsonResponse(request.id, { received: true });
   });
 
-interface ReceivedEvent extends StripeEvent {
-  settings: StripeSettings;
-}
+type ReceivedEvent = StripeEvent & { settings: StripeSettings };
 
 async function readEvent(ports: PaymentsPorts, request: RelayRequest): Promise<ReceivedEvent> {
   const settings = (await ports.config.current()).settings.payments?.stripe;

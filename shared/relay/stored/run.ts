@@ -272,104 +272,88 @@ interface WrittenEvents {
 
 type WriterPorts = Pick<ChatPorts, 'clock' | 'log'> & { events: EventLog };
 
-export class EventWriter {
-  readonly #ports: WriterPorts;
-  readonly #of: WrittenEvents;
-  /** The frames that wait, and the number of the first of them. */
-  #waiting: string[] = [];
-  #length = 0;
-  #from = 0;
-  #writing: Promise<void> | undefined;
-  #hurry = new AbortController();
-  #triedUntilMs = Infinity;
-  #over = false;
+export type EventWriter = ReturnType<typeof eventWriter>;
+
+export function eventWriter({ clock, log, events }: WriterPorts, of: WrittenEvents) {
+  const { account, id, accepted, expires, mayWrite } = of;
+  /** The frames that wait, their length, and the number of the first of them. */
+  let waiting: string[] = [];
+  let length = 0;
+  let from = 0;
+  let writing: Promise<void> | undefined;
+  let hurry = new AbortController();
+  let triedUntilMs = Infinity;
+  let isOver = false;
   /** The number of events that the store has for certain. */
-  #kept = 0;
-  #broken = false;
+  let keptCount = 0;
+  let isBroken = false;
 
-  constructor(ports: WriterPorts, of: WrittenEvents) {
-    this.#ports = ports;
-    this.#of = of;
+  const isFirst = (): boolean => from + waiting.length === 0;
+
+  function add(frame: string): void {
+    if (isOver || isBroken) return;
+    waiting.push(frame);
+    length += frame.length;
+    if (length >= batchLength) hurry.abort('full');
+    writing ??= write();
   }
 
-  /** A text of the answer, as its renderer made it. The last event is left out: readers make it of the response. */
-  wrote(text: string): void {
-    for (const frame of framesOf(text))
-      if (!isLastFrame(frame)) this.#add(this.#isFirst ? createdFrame(this.#of.accepted) : frame);
-  }
-
-  /**
-   * Writes what waits. The number of events, the last included, as the head is to say it. From then on nothing is kept.
-   * Never rejects.
-   */
-  async finished(): Promise<number> {
-    if (this.#isFirst) this.#add(createdFrame(this.#of.accepted));
-    this.#add(endMark);
-    this.#over = true;
-    this.#triedUntilMs = this.#ports.clock.now() + finishMs;
-    this.#hurry.abort('over');
-    await this.#writing;
-    // What the store took without an answer may have been seen, so it counts.
-    const kept = eventsKept(this.#ports.events, this.#of).catch(() => Math.max(this.#kept, 1));
-    return (await kept) + 1;
-  }
-
-  get #isFirst(): boolean {
-    return this.#from + this.#waiting.length === 0;
-  }
-
-  #add(frame: string): void {
-    if (this.#over || this.#broken) return;
-    this.#waiting.push(frame);
-    this.#length += frame.length;
-    if (this.#length >= batchLength) this.#hurry.abort('full');
-    this.#writing ??= this.#write();
-  }
-
-  async #write(): Promise<void> {
-    while (this.#waiting.length > 0 && !this.#broken) {
-      await this.#ports.clock.sleep(batchMs, this.#hurry.signal);
-      if (!this.#over) this.#hurry = new AbortController();
-      await this.#keep(this.#taken());
+  async function write(): Promise<void> {
+    while (waiting.length > 0 && !isBroken) {
+      await clock.sleep(batchMs, hurry.signal);
+      if (!isOver) hurry = new AbortController();
+      await keep(taken());
     }
-    this.#writing = undefined;
+    writing = undefined;
   }
 
   /** The next batch. What was tried once is tried again as it was, so that no reader sees two of one event. */
-  #taken(): EventBatch {
-    let length = 0;
-    const end = this.#waiting.findIndex((frame) => (length += frame.length) >= batchLength);
-    const frames = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end + 1);
-    for (const frame of frames) this.#length -= frame.length;
-    if (this.#length >= batchLength) this.#hurry.abort('full');
-    const from = this.#from;
-    this.#from += frames.length;
-    return { from, frames };
+  function taken(): EventBatch {
+    let taking = 0;
+    const end = waiting.findIndex((frame) => (taking += frame.length) >= batchLength);
+    const frames = waiting.splice(0, end < 0 ? waiting.length : end + 1);
+    for (const frame of frames) length -= frame.length;
+    if (length >= batchLength) hurry.abort('full');
+    from += frames.length;
+    return { from: from - frames.length, frames };
   }
 
-  async #keep(batch: EventBatch): Promise<void> {
-    const { clock, log, events } = this.#ports;
-    const { account, id, expires, mayWrite } = this.#of;
-    for (;;) {
+  async function keep(batch: EventBatch): Promise<void> {
+    while (!isBroken) {
       try {
         // A run that stood still may renew its claim yet, if no reader was faster.
         if (!mayWrite()) throw new StoreBusy('no claim');
         await events.append({ account, id }, batch, expires);
-        this.#kept = batch.from + batch.frames.filter((frame) => frame !== endMark).length;
+        keptCount = batch.from + batch.frames.filter((frame) => frame !== endMark).length;
         return;
       } catch (error) {
-        if (!mayPass(error)) {
-          log.fault(id, error);
-          return this.#break();
-        }
+        if (!mayPass(error)) log.fault(id, error);
+        isBroken = !mayPass(error) || clock.now() >= triedUntilMs;
       }
-      if (clock.now() >= this.#triedUntilMs) return this.#break();
-      await clock.sleep(batchMs);
+      if (!isBroken) await clock.sleep(batchMs);
     }
+    waiting = [];
   }
 
-  #break(): void {
-    this.#broken = true;
-    this.#waiting = [];
-  }
+  return {
+    /** A text of the answer, as its renderer made it. The last event is left out: readers make it of the response. */
+    wrote(text: string): void {
+      for (const frame of framesOf(text))
+        if (!isLastFrame(frame)) add(isFirst() ? createdFrame(accepted) : frame);
+    },
+    /**
+     * Writes what waits. The number of events, the last included, as the head is to say it. From then on nothing is kept.
+     * Never rejects.
+     */
+    async finished(): Promise<number> {
+      if (isFirst()) add(createdFrame(accepted));
+      add(endMark);
+      isOver = true;
+      triedUntilMs = clock.now() + finishMs;
+      hurry.abort('over');
+      await writing;
+      // What the store took without an answer may have been seen, so it counts.
+      return (await eventsKept(events, of).catch(() => Math.max(keptCount, 1))) + 1;
+    },
+  };
 }
