@@ -44,7 +44,12 @@ export function next(
 ): HealthEntry | undefined {
   const known = entry && forgottenAtMs(entry) > nowMs ? entry : undefined;
   const rest = known && known.kind !== 'failures' ? known : undefined;
-  if (event.type === 'rate_limited') return rateLimited(known, event, nowMs);
+  if (event.type === 'rate_limited') {
+    const { restSeconds = 0, statedSeconds } = event;
+    const untilMs = nowMs + Math.max(restSeconds * 1000, rateLimitMs);
+    const stated = statedSeconds ? { statedUntilMs: nowMs + statedSeconds * 1000 } : {};
+    return rested(known, { kind: 'rate_limit', untilMs, ...stated }, nowMs);
+  }
   if (event.type === 'credentials_refused')
     return rested(known, { kind: 'credentials', untilMs: nowMs + credentialsMs }, nowMs);
   if (event.type === 'failed' && !rest)
@@ -67,19 +72,6 @@ function probed(rest: Rest, event: HealthEvent, nowMs: number): Rest | undefined
   if (type === 'probe_claimed')
     return (probeUntilMs ?? 0) > nowMs ? rest : { ...known, probeUntilMs: nowMs + probeMs };
   return probeUntilMs === undefined ? rest : { ...known, untilMs: nowMs };
-}
-
-function rateLimited(
-  known: HealthEntry | undefined,
-  { restSeconds = 0, statedSeconds }: Extract<HealthEvent, { type: 'rate_limited' }>,
-  nowMs: number,
-): HealthEntry {
-  const untilMs = nowMs + Math.max(restSeconds * 1000, rateLimitMs);
-  return rested(
-    known,
-    { kind: 'rate_limit', untilMs, ...(statedSeconds && { statedUntilMs: nowMs + statedSeconds * 1000 }) },
-    nowMs,
-  );
 }
 
 const isLonger = (ms: number, knownMs: number, fromMs: number): boolean =>

@@ -5,7 +5,6 @@
 import {
   canonicalContent,
   compileSnapshot,
-  type Compiled,
   type CompileOptions,
   authorsOf,
 } from '../../config/compile-snapshot.ts';
@@ -71,14 +70,9 @@ export function configPublisher(ports: ConfigPublisherPorts): () => Promise<Poin
   };
 }
 
-interface Published {
-  pointer: Pointer;
-  compiled: Compiled;
-  raw: ConfigRows;
-  options: CompileOptions;
-}
+type Published = Awaited<ReturnType<typeof publishNew>>;
 
-async function publishNew(ports: ConfigPublisherPorts): Promise<Published> {
+async function publishNew(ports: ConfigPublisherPorts) {
   const { clock, random, snapshots } = ports;
   let versionsTaken = 0;
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {

@@ -4,7 +4,7 @@
  * from another environment. Must never fail an answer or a call whose own seals are whole, nor hold one up for long: without its state a
  * turn goes up with the vendor's replacement. Loaded by the first call that has, or may get, turns with state.
  */
-import type { EndpointRequest, SealedState } from '../../endpoints/endpoint.ts';
+import type { EndpointRequest } from '../../endpoints/endpoint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatMessage } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
@@ -118,18 +118,16 @@ export function openSeals(
   for (const message of call.request.messages.toReversed()) {
     const seal = sealed.get(message);
     if (!seal || turns.add(message, { ...seal, whole: false })) continue;
-    if (!seal.stored) throw damaged(seal);
+    if (!seal.stored)
+      throw new InvalidRequest(
+        'invalid_encrypted_content',
+        seal.param,
+        `${seal.param} was changed on its way. Send it back exactly as it came, or leave the item out.`,
+      );
     turns.dropped = true;
   }
   return turns;
 }
-
-const damaged = ({ param }: SealedState): InvalidRequest =>
-  new InvalidRequest(
-    'invalid_encrypted_content',
-    param,
-    `${param} was changed on its way. Send it back exactly as it came, or leave the item out.`,
-  );
 
 /** The turns to look up, newest first, by the id of their first call: what called tools and came back without its state. */
 function bareTurns(
