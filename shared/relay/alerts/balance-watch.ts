@@ -29,7 +29,7 @@ export const balanceWatch = (ports: BalanceWatchPorts) => ({
   /** Looks at an account, whatever changed. */
   look: (account: string): Promise<void> => settleMark(ports, account),
   /** Accepts changes in any order and repeatedly. Rejects when the change needs a retry. */
-  async take(change: QuotaChange): Promise<void> {
+  take: async (change: QuotaChange): Promise<void> => {
     const account = accountOfPart(change.account);
     const limit = await ports.accounts.alertBelow(account);
     if (limit !== undefined && isWorthALook(change, limit)) await settleMark(ports, account);

@@ -37,7 +37,7 @@ export const notifier = (ports: NotifierPorts) => ({
   /** Tries a new notice. Safe to repeat and in any order. Rejects when the store does not answer. */
   take: (id: string): Promise<void> => tryNotice(ports, id, false),
   /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
-  async retry(): Promise<void> {
+  retry: async (): Promise<void> => {
     const beganMs = ports.clock.now();
     await inGroups(await ports.notices.waiting(), async (id) => {
       if (ports.clock.now() - beganMs > runMs) return;

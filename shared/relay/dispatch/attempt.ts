@@ -323,7 +323,8 @@ function watched(clock: Clock, limits: TimeLimits, request: AbortSignal) {
     return Math.min(silentSinceMs + silentMsMax, startMs + limits.totalMs);
   }
   async function watch(): Promise<void> {
-    while (!isStopped && !abort.signal.aborted) {
+    for (;;) {
+      if (isStopped || abort.signal.aborted) return;
       const waitMs = dueMs() - clock.now();
       if (waitMs <= 0) return fire(false);
       rearm = new AbortController();

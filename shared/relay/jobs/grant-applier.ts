@@ -32,7 +32,7 @@ export function grantApplier(ports: GrantApplierPorts) {
      * Applies the grants that the table stream missed. Continues after a failure and finally rejects with the
      * first one.
      */
-    async applyMissed(): Promise<void> {
+    applyMissed: async (): Promise<void> => {
       const failures: unknown[] = [];
       for await (const image of ports.grants.unapplied()) {
         await applyAndMark(ports, image).catch((error: unknown) => {

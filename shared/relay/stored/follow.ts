@@ -138,10 +138,9 @@ async function checkEvents(
   { head, end }: Stands,
   { after, eventMinutes }: { after: number; eventMinutes: number },
 ): Promise<{ hasAll: boolean; until: number }> {
-  const refused = (param: string, message: string) => new InvalidRequest('invalid_value', param, message);
   const { background } = head;
   if (!background?.streamed)
-    throw refused(
+    throw invalid(
       'stream',
       "'stream' needs a response that was created with background: true and stream: true. Retrieve this one without it.",
     );
@@ -149,13 +148,13 @@ async function checkEvents(
   const isBeyond = end === undefined ? !(await isKept(stored, head, after)) : after >= end;
   const isOver = end !== undefined && Math.floor(clock.now() / 1000) >= eventsUntil;
   if (isBeyond && !isOver)
-    throw refused(
+    throw invalid(
       'starting_after',
       `'starting_after' is ${after}, which is beyond the last event of the response so far. Send the sequence_number of the last event that came.`,
     );
   const lacksSome = end !== undefined && end > 2 && after < end - 2;
   if (isOver || (lacksSome && (await stored.events.after(head, after)).length === 0))
-    throw refused(
+    throw invalid(
       'stream',
       `The events of this response are no longer kept: they are for ${eventMinutes} minutes after its end. Retrieve it without 'stream'.`,
     );
@@ -172,12 +171,11 @@ async function isKept({ events }: StoredPorts, head: ResponseHead, number: numbe
 function startingAfter(text: string | null): number {
   if (text === null) return -1;
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new InvalidRequest(
-    'invalid_value',
-    'starting_after',
-    "'starting_after' must be the sequence_number of an event.",
-  );
+  throw invalid('starting_after', "'starting_after' must be the sequence_number of an event.");
 }
+
+const invalid = (param: string, message: string): InvalidRequest =>
+  new InvalidRequest('invalid_value', param, message);
 
 /** What a reader was shown can be shown to nobody any more: deleted, expired, or older than events are kept. */
 class EventsGone extends Error {
