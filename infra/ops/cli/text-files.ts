@@ -9,17 +9,18 @@ const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
 export const inRepository = (name: string): string => path.join(repository, name);
 
-export async function readTextFile(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => {
-    throw usageFailure(`the file ${path} cannot be read`);
+const unreadable = (path: string) => usageFailure(`the file ${path} cannot be read`);
+
+const readBytes = (path: string): Promise<Buffer> =>
+  readFile(path).catch(() => {
+    throw unreadable(path);
   });
-}
+
+export const readTextFile = async (path: string): Promise<string> => (await readBytes(path)).toString();
 
 /** As spreadsheets write it too: UTF-16 with its mark, or GB 18030. */
 export async function readSheetFile(path: string): Promise<string> {
-  const bytes = await readFile(path).catch(() => {
-    throw usageFailure(`the file ${path} cannot be read`);
-  });
+  const bytes = await readBytes(path);
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -31,7 +32,7 @@ export async function readSheetFile(path: string): Promise<string> {
 export const readTextFileIfAny = async (path: string): Promise<string | undefined> =>
   readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw usageFailure(`the file ${path} cannot be read`);
+    throw unreadable(path);
   });
 
 /** Overwrites an existing file. */

@@ -42,18 +42,14 @@ function makeSortable(table) {
 }
 
 function makeFilterable(table, number) {
-  const label = document.createElement('label');
-  label.className = 'filter';
-  const input = document.createElement('input');
-  input.type = 'text';
-  input.id = `filter-${number}`;
-  input.placeholder = 'Filter these rows';
-  input.setAttribute('aria-label', 'Filter these rows');
-  input.autocomplete = 'off';
-  const count = document.createElement('span');
-  count.setAttribute('aria-live', 'polite');
-  label.append(input, count);
-  table.closest('.scroll').before(label);
+  const words = 'Filter these rows';
+  table
+    .closest('.scroll')
+    .insertAdjacentHTML(
+      'beforebegin',
+      `<label class="filter"><input type="text" id="filter-${number}" placeholder="${words}" aria-label="${words}" autocomplete="off"><span aria-live="polite"></span></label>`,
+    );
+  const [input, count] = table.closest('.scroll').previousElementSibling.children;
   input.addEventListener('input', () => {
     const wanted = input.value.trim().toLowerCase();
     let shown = 0;

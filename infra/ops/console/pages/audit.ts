@@ -22,6 +22,7 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
+import { findingTable } from './overview.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
 const rowBytes = 600;
@@ -41,19 +42,7 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
   return {
     title: 'Audit',
     body: html`<h2>Rows</h2>
-      ${table(findings, {
-        caption: 'Rows with a problem or a warning',
-        markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
-        empty: emptyState(
-          'All rows of the configuration are good',
-          'Keys, accounts and grants: relay-ops check.',
-        ),
-        columns: [
-          head('Row', ({ table: of, key }) => `${of} ${key}`),
-          column('Mark', ({ problem }) => (problem === undefined ? '_warning' : '_problem')),
-          column('What', ({ problem, warning }) => wide(problem ?? warning)),
-        ],
-      })}
+      ${findingTable(findings)}
       <h2>Balances</h2>
       ${balanceTable(balances, visit)}
       <h2>Money of a customer</h2>

@@ -57,7 +57,7 @@ async function overview(visit: Visit): Promise<Page> {
         </section>
         <section>
           <h2>To look at</h2>
-          ${findingTable(view)}
+          ${findingTable(view.findings.slice(0, 30))}
         </section>
       </div>
       <h2>Models today <span class="soft">since midnight UTC</span></h2>
@@ -142,17 +142,21 @@ const channelTable = ({ channels }: OverviewView, { nowMs }: Visit): Markup =>
     ],
   });
 
-const findingTable = ({ findings }: OverviewView): Markup =>
-  table(findings.slice(0, 30), {
+export const findingTable = (findings: OverviewView['findings']): Markup =>
+  table(findings, {
     caption: 'Rows with a problem or a warning',
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
-    empty: emptyState('All rows are good', 'No row of the configuration has a problem or a warning.'),
+    empty: emptyState(
+      'All rows of the configuration are good',
+      'Keys, accounts and grants: relay-ops check.',
+    ),
     columns: [
       head('Row', ({ table: name, key }) =>
         name === 'channels' || name === 'charges'
           ? html`<a href="${name}/${encodeURIComponent(key)}">${name} ${key}</a>`
           : html`${name} ${key}`,
       ),
+      column('Mark', ({ problem }) => (problem === undefined ? '_warning' : '_problem')),
       column('What', ({ problem, warning }) => wide(problem ?? warning)),
     ],
   });
