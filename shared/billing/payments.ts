@@ -64,8 +64,14 @@ export interface ReversalFact {
 export function afterFact(before: Payment | undefined, fact: PaidFact | ReversalFact): Payment {
   const known = before ?? newPayment(fact);
   const changes = fact.kind === 'paid' ? afterPaid(known, fact) : afterReversal(known, fact);
-  return changes ? { ...known, ...changes, version: known.version + 1 } : known;
+  return changes ? nextVersion(known, changes) : known;
 }
+
+const nextVersion = (payment: Payment, changes: Partial<Payment>): Payment => ({
+  ...payment,
+  ...changes,
+  version: payment.version + 1,
+});
 
 const newPayment = ({ payment: id, at }: PaidFact | ReversalFact): Payment => ({
   id,
@@ -101,21 +107,11 @@ function afterReport(earlier: Reversal, { state, minor, currency }: Reversal): R
 }
 
 /** What an operator makes of a parked payment: whose it is. */
-export const assigned = (payment: Payment, account: string, rate: string): Payment => ({
-  ...payment,
-  version: payment.version + 1,
-  state: 'granted',
-  account,
-  rate,
-  problem: undefined,
-});
+export const assigned = (payment: Payment, account: string, rate: string): Payment =>
+  nextVersion(payment, { state: 'granted', account, rate, problem: undefined });
 
 /** What an operator makes of a parked payment that is no account's. Nothing is granted, for its refunds neither. */
-export const rejected = (payment: Payment): Payment => ({
-  ...payment,
-  version: payment.version + 1,
-  state: 'rejected',
-});
+export const rejected = (payment: Payment): Payment => nextVersion(payment, { state: 'rejected' });
 
 // Converts amounts as Stripe writes them, whole numbers of a currency's smallest unit, to yuan and to text.
 

@@ -332,8 +332,8 @@ export class OutputItems {
    */
   #showCall(item: AnswerItem, added: string): ChatChunk[] {
     if (item.name === undefined || item.callId === undefined || this.#isWrapped(item)) return [];
-    if (item.callIndex === undefined) return [this.#firstOfCall(item, callText(item))];
-    return added === '' ? [] : [this.#moreOfCall(item, added)];
+    if (item.callIndex === undefined) return [this.#callPiece(item, callText(item))];
+    return added === '' ? [] : [this.#callPiece(item, added)];
   }
 
   /**
@@ -345,41 +345,33 @@ export class OutputItems {
     if (this.#isWrapped(item)) {
       const isCut = parseJson(text) === undefined && (!isWhole || text.trimStart().startsWith('{'));
       if (item.callIndex !== undefined || isCut) return [];
-      return [this.#firstOfCall(item, unwrappedInput(text), true)];
+      return [this.#callPiece(item, unwrappedInput(text), true)];
     }
-    const shown = item.callIndex === undefined ? [this.#firstOfCall(item, text)] : [];
+    const shown = item.callIndex === undefined ? [this.#callPiece(item, text)] : [];
     if (item.type !== 'function_call' || text !== '' || !isWhole) return shown;
     // Later events repeat the empty text, and must not be taken for something new.
     const part = callPart(item);
     if (part) part.text = '{}';
-    return [...shown, this.#moreOfCall(item, '{}')];
+    return [...shown, this.#callPiece(item, '{}')];
   }
 
   #isWrapped({ type, name }: AnswerItem): boolean {
     return type === 'function_call' && name !== undefined && this.#wrapped.has(name);
   }
 
-  #firstOfCall(item: AnswerItem, text: string, isCustom = isCustomCall(item)): ChatChunk {
-    const index = this.#writer.calls;
+  /** The first piece has id, type and name. */
+  #callPiece(item: AnswerItem, text: string, isCustom = item.type === 'custom_tool_call'): ChatChunk {
+    const { name = '', callId, callIndex: index = this.#writer.calls } = item;
+    const isFirst = item.callIndex === undefined;
     if (index >= callsMax) throw tooLarge();
     item.callIndex = index;
-    const { name = '', callId } = item;
-    const id = this.#writer.callId(callId);
-    return this.#callDelta(
-      isCustom
-        ? { index, id, type: 'custom', custom: { name, input: text } }
-        : { index, id, type: 'function', function: { name, arguments: text } },
-    );
-  }
-
-  #moreOfCall(item: AnswerItem, text: string): ChatChunk {
-    const index = item.callIndex ?? 0;
-    return this.#callDelta(
-      isCustomCall(item) ? { index, custom: { input: text } } : { index, function: { arguments: text } },
-    );
-  }
-
-  #callDelta(call: ToolCallDelta): ChatChunk {
+    const type = isCustom ? 'custom' : 'function';
+    const named = isFirst && { name };
+    const call: ToolCallDelta = {
+      index,
+      ...(isFirst && { id: this.#writer.callId(callId), type }),
+      ...(isCustom ? { custom: { ...named, input: text } } : { function: { ...named, arguments: text } }),
+    };
     return this.#writer.delta({ tool_calls: [call] });
   }
 }
@@ -391,7 +383,6 @@ const differ = (one: string | undefined, other: string | undefined): boolean =>
 const isAt = (item: AnswerItem, outputIndex: number | undefined): boolean =>
   outputIndex === undefined || item.outputIndex === undefined || item.outputIndex === outputIndex;
 
-const isCustomCall = ({ type }: AnswerItem): boolean => type === 'custom_tool_call';
 const callPart = ({ parts }: AnswerItem): TextPart | undefined => parts.find(({ kind }) => kind === 'call');
 const callText = (item: AnswerItem): string => callPart(item)?.text ?? '';
 
