@@ -59,18 +59,14 @@ export interface LoggedRequest {
   events: string[];
 }
 
-interface LogFinding {
-  /** Several: the beginning of an id is that of all of them. */
-  requests: LoggedRequest[];
-  /** Why there is nothing, or may be more. */
-  note: string | undefined;
-}
-
-/** Throws the Failure of credentials that may not read the log; any other one becomes the note. */
+/**
+ * Throws the Failure of credentials that may not read the log; any other one becomes the note. Several requests: the beginning of an
+ * id is that of all of them.
+ */
 async function loggedRequests(
   { log, clock }: OperatorPorts,
   { text, timeMs }: ReturnType<typeof askedId>,
-): Promise<LogFinding> {
+): Promise<{ requests: LoggedRequest[]; note: string | undefined }> {
   const nowMs = clock.now();
   const unknown = 'it is not known where the log of this relay is; only the tables were asked';
   try {
