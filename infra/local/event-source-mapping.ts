@@ -136,38 +136,37 @@ export async function startMapping(
   };
 }
 
-/** True when the value passes. */
-type Filter = (value: unknown) => boolean;
-type Condition = string | number | boolean | null | Record<string, unknown>;
+type Condition = string | number | boolean | null | { prefix: string };
 interface Pattern {
   [field: string]: Pattern | Condition[];
 }
 
 /**
- * Compiles the event filter patterns (JSON texts) of a mapping. A value passes if one pattern matches or if
- * there are none. Throws StartError for an unknown operator.
+ * Reads the event filter patterns (JSON texts) of a mapping. A value passes if one pattern matches or if there are none.
+ * Throws StartError for an unknown operator.
  */
-export function createFilter(patterns: string[]): Filter {
-  const filters = patterns.map((pattern) => compile(JSON.parse(pattern) as Pattern));
-  return (value) => filters.length === 0 || filters.some((filter) => filter(value));
+export function createFilter(texts: string[]): (value: unknown) => boolean {
+  const patterns = texts.map((text) => JSON.parse(text, refuseOperators) as Pattern);
+  return (value) => patterns.length === 0 || patterns.some((pattern) => matches(pattern, value));
 }
 
-function compile(pattern: Pattern): Filter {
-  const fields = Object.entries(pattern).map(
-    ([name, wanted]) => [name, Array.isArray(wanted) ? anyOf(wanted) : compile(wanted)] as const,
-  );
-  return (value) => fields.every(([name, test]) => test((value as Record<string, unknown> | null)?.[name]));
+function refuseOperators(_field: string, conditions: unknown): unknown {
+  for (const condition of Array.isArray(conditions) ? (conditions as Condition[]) : [])
+    if (typeof condition === 'object' && condition !== null && !('prefix' in condition))
+      throw new StartError(`unknown operator ${Object.keys(condition).join()} in an event filter`);
+  return conditions;
 }
 
-function anyOf(conditions: Condition[]): Filter {
-  const tests = conditions.map((condition): Filter => {
-    if (typeof condition !== 'object' || condition === null) return (value) => value === condition;
-    const [[operator, operand] = []] = Object.entries(condition);
-    if (operator !== 'prefix') throw new StartError(`unknown operator ${operator} in an event filter`);
-    return (value) => typeof value === 'string' && value.startsWith(String(operand));
+const matches = (pattern: Pattern, value: unknown): boolean =>
+  Object.entries(pattern).every(([name, wanted]) => {
+    const found = (value as Record<string, unknown> | null | undefined)?.[name];
+    if (!Array.isArray(wanted)) return matches(wanted, found);
+    return wanted.some((condition) =>
+      typeof condition === 'object' && condition !== null
+        ? typeof found === 'string' && found.startsWith(condition.prefix)
+        : found === condition,
+    );
   });
-  return (value) => tests.some((test) => test(value));
-}
 
 export interface DeliveryPolicy {
   /** -1: no limit. */

@@ -7,8 +7,6 @@ import { startStack, type RunningStack } from './start-stack.ts';
 const environmentsMax = 16;
 /** How long everything may take to end in order; what is left then ends with this process. */
 const endingMs = 1500;
-/** The same of a stack that still starts: nothing was called yet, so there is little to end in order. */
-const endingStartMs = 500;
 /** A signal to the process group and the same one passed on by npm come together, and are one. */
 const sameSignalMs = 300;
 
@@ -37,7 +35,7 @@ function end(exitCode: number, isAsked = false): void {
     if (isAsked && options) logToStderr(`stopped; ${keptWords(options.dataFolder)}`);
     process.exit(exitCode);
   };
-  setTimeout(exit, stack ? endingMs : endingStartMs);
+  setTimeout(exit, endingMs);
   void closed.then(exit);
 }
 

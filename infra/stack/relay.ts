@@ -37,7 +37,6 @@ import { Triggers } from './constructs/triggers.ts';
 import { type CanaryOptions, scheduledCall, shiftTraffic } from './rollout.ts';
 import { relayMetric } from './observe/relay-metric.ts';
 import { propProblems } from './options/prop-problems.ts';
-import { regionProblem, withoutEdgeLogs } from './options/streaming-regions.ts';
 
 export type { CanaryOptions, Objectives, RelayBudget, RelayDomain, RelayTracing };
 
@@ -333,21 +332,15 @@ type CheckedProps = Readonly<Partial<Record<(typeof checkedNames)[number], unkno
 
 /** Throws an Error that names every such prop. */
 function refuseProps(construct: Construct, props: CheckedProps): void {
-  const { region } = Stack.of(construct);
-  const where = Token.isUnresolved(region) ? undefined : regionProblem(region);
-  const checked = [
-    ...checkedNames.map((name) => [name, props[name]] as const),
-    ['domain', props.domain?.name] as const,
-  ];
-  const known = Object.fromEntries(checked.filter(([, value]) => isKnown(value)));
-  const logless = props.accessLog === true && withoutEdgeLogs.has(region);
-  const problems = [
-    ...(where === undefined ? [] : [where]),
-    ...(logless
-      ? [`accessLog: CloudFront delivers no log to a bucket in ${region}: give one in another region`]
-      : []),
-    ...propProblems(known),
-  ];
+  const { accessLog, domain } = props;
+  const checked = {
+    ...Object.fromEntries(checkedNames.map((name) => [name, props[name]])),
+    domain: domain?.name,
+    region: Stack.of(construct).region,
+    ...(accessLog === true && { accessLog }),
+  };
+  const known = Object.entries(checked).filter(([, value]) => isKnown(value));
+  const problems = propProblems(Object.fromEntries(known));
   if (problems.length > 0)
     throw new Error(problems.map((each) => `${construct.node.path}: ${each}`).join('\n'));
 }
