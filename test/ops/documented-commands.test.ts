@@ -43,11 +43,3 @@ describe('every command of the tool that the pages give', () => {
     }
   });
 });
-
-it('every npm script that the pages name is in package.json', () => {
-  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  const text = pages.map(read).join('\n');
-  const named = [...text.matchAll(/npm (start|test)|npm run ([a-z:]+)/g)];
-  expect(named.length).toBeGreaterThan(4);
-  for (const [, plain, run] of named) expect(scripts).toHaveProperty([String(plain ?? run)]);
-});

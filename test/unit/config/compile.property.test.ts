@@ -23,7 +23,7 @@ it('never throws, whatever the tables hold', () => {
       expect(results).toHaveLength(channels.length + charges.length + plans.length + settings.length);
       expect(() => JSON.stringify(snapshot)).not.toThrow();
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });
 
@@ -49,7 +49,7 @@ it('serves exactly the rows that it reports no problem for', () => {
         expect(snapshot.charges.map((row) => row.id)).toEqual(fine('charges').map(({ key }) => key));
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });
 
@@ -75,6 +75,6 @@ it('comes out the same when it is compiled again from the rows that it kept, and
         expect(canonicalContent(again.snapshot, again.rows)).toBe(content);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });

@@ -86,7 +86,7 @@ describe('a chat request that is refused names field, found and wanted', () => {
       fc.property(fc.oneof(json, near), (body) => {
         expect(() => refusalOf(body)).not.toThrow();
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });

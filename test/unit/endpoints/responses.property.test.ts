@@ -127,7 +127,7 @@ describe('the conversion of a Responses request', () => {
           ends.refused += 1;
         }
       }),
-      { numRuns: 3000 },
+      { numRuns: 800 },
     );
     expect(Math.min(ends.converted, ends.refused)).toBeGreaterThan(300);
   });
@@ -145,7 +145,7 @@ describe('the conversion of a Responses request', () => {
         expect(textsOf(messages)).toEqual(input.flatMap((one) => (one.role ? [one['content']] : [])));
         expectAnswered(messages);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });

@@ -277,6 +277,6 @@ it('any pieces give dense indexes, one first piece a call, and no more than the 
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   );
 });

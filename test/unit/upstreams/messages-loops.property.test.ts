@@ -202,7 +202,7 @@ describe('any conversation', () => {
         for (const [index, prefix] of sent.slice(1).entries())
           expect(prefix.startsWith(sent[index] ?? '')).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });

@@ -26,7 +26,7 @@ it('items are read as the SDK reads them, whatever they hold', () => {
       const attributes = marshall(made);
       expect(valuesOf(attributes)).toEqual(unmarshall(attributes));
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });
 
@@ -42,7 +42,7 @@ it('items are written as the SDK writes them, without what is undefined', () => 
     fc.property(item, (made) => {
       expect(attributesOf(made)).toEqual(marshall(made));
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
   expect(attributesOf({ of: undefined, by: 2n ** 70n })).toEqual({ by: { N: '1180591620717411303424' } });
 });

@@ -1,5 +1,5 @@
 /** Tool loops whose conversations the relay has, through the whole core, against every double. */
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import type { RigOptions } from '../../../support/core-rig.ts';
 import { clientNamed, Conversation, storingClients } from '../../../support/loop-clients.ts';
@@ -8,7 +8,7 @@ import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';
 const kinds = storingClients.map(({ kind }) => kind);
 const options: RigOptions = { settings: { store: { allKeys: true, days: 30, eventMinutes: 10 } } };
 /** What the doubles know, and how long they can count. */
-const task = 'turns=20 three interleave explain: the weather';
+const task = 'turns=8 three interleave explain: the weather';
 
 /** What went up with each call of a whole loop. */
 async function sentUp(model: string, kind: string, stream: boolean) {
@@ -21,21 +21,23 @@ async function sentUp(model: string, kind: string, stream: boolean) {
     rig.core.turnStates.before = () => Promise.reject(new StoreUnavailable('not to be needed'));
   const loop = new Conversation(clientNamed(kind), stream).ask(task);
   const { text, turns, answers } = await loop.run(rig.core);
-  expect(turns).toBe(20);
+  expect(turns).toBe(8);
   expect(rig.objections).toEqual([]);
   expect(new Set(answers.map(({ headers }) => headers['x-relay-dropped']))).toEqual(new Set([undefined]));
   expect(rig.core.faults.filter((fault) => !(fault instanceof StoreUnavailable))).toEqual([]);
   return { text, bodies: rig.calls.map(({ body }) => body) };
 }
 
-describe.each(vendorModels.map(({ model }) => model))('in a loop of 20 turns with tools of %s', (model) => {
+describe.each(vendorModels.map(({ model }) => model))('in a loop of 8 turns with tools of %s', (model) => {
+  let sent: Awaited<ReturnType<typeof sentUp>>;
+  beforeAll(async () => {
+    sent = await sentUp(model, 'a Responses client that keeps encrypted reasoning', true);
+  });
+
   it.each(kinds)(
     '%s sends up what one sends up that keeps and sends the whole conversation',
     async (kind) => {
-      const [stored, sent] = await Promise.all([
-        sentUp(model, kind, true),
-        sentUp(model, 'a Responses client that keeps encrypted reasoning', true),
-      ]);
+      const stored = await sentUp(model, kind, true);
       expect(stored.text).toBe(sent.text);
       expect(stored.bodies).toEqual(sent.bodies);
     },

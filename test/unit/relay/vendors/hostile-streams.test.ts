@@ -189,9 +189,9 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
     expect(codes(answer)).toEqual(isWhole ? [] : [failedWithin(way)]);
   });
 
-  it('100 MB of thinking end in an error that is charged once, and no more is read than a bound', async () => {
+  it('30 MB of thinking end in an error that is charged once, and no more is read than a bound', async () => {
     const piece = 'think '.repeat(50_000);
-    const steps = Array.from({ length: 340 }, () => own.think(piece)).flat();
+    const steps = Array.from({ length: 100 }, () => own.think(piece)).flat();
     const { answer, rig } = await answered(way, { steps: [...steps, ...own.end] });
     expect(codes(answer)).toEqual([failedWithin(way)]);
     expect(rig.stepsTaken).toBeLessThan(60);

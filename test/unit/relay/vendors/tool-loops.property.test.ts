@@ -59,7 +59,7 @@ describe('a tool loop through the relay', () => {
             expect({ state, found: last.includes(state) }).toEqual({ state, found: true });
         expect(rig.core.faults).toEqual([]);
       }),
-      { numRuns: 120, seed: 10 },
+      { numRuns: 60, seed: 10 },
     );
   });
 });
