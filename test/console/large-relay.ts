@@ -40,7 +40,7 @@ export const readPages = [
   'customers?order=dry',
   `customers/${accountAt(0)}`,
   `customers/${accountAt(1)}`,
-  'customers/customer-04999',
+  'customers/customer-01999',
   'keys',
   `keys?text=${accountAt(0)}`,
   'channels',

@@ -206,7 +206,7 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
 ];
 
 const inForm = (name: FunctionName, stream: boolean) =>
-  answers.filter((_, at) => everyForm || at % 11 === (name === 'chat' ? 0 : 5) + 2 * Number(stream));
+  answers.filter((_, at) => everyForm || at % 11 === (name === 'chat' ? 0 : 3) + 2 * Number(stream));
 
 describe.each(['chat', 'responses'] as const)(
   'an answer on %s ends within the memory of its function',

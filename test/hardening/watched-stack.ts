@@ -27,6 +27,8 @@ export interface WatchedStack {
   chatProcesses(): number[];
   /** The same of any function. */
   processes(name: string): number[];
+  /** Without notice to them, as `kill -9` does. */
+  killChatProcesses(): void;
   /** The log line of a request; waits for it. */
   logged(requestId: string): Promise<RequestLog>;
   /** Runs what is scheduled, now. */
@@ -83,6 +85,14 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
     lines,
     store,
     chatProcesses: () => processes('chat'),
+    killChatProcesses() {
+      for (const pid of processes('chat'))
+        try {
+          process.kill(pid, 'SIGKILL');
+        } catch {
+          // It had ended by itself.
+        }
+    },
     processes,
     async logged(requestId) {
       for (;;) {

@@ -46,7 +46,7 @@ describe('a repeat of a key that may store', () => {
     const text = await first.text();
     expect(text).toContain('Hello');
     await stack.logged(idOf(first));
-    for (const pid of stack.chatProcesses()) killQuietly(pid);
+    stack.killChatProcesses();
     const again = await repeatedUntilAlive(() => post(key, stream));
     expect([again.status, await again.text()]).toEqual([200, text]);
     expect(ownHeaders(again)).toEqual({ ...ownHeaders(first), 'x-relay-replayed': idOf(first) });
@@ -74,14 +74,6 @@ describe('a repeat of a key that may store', () => {
     expect(upstream.requests).toHaveLength(1);
   });
 });
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It is dead already.
-  }
-}
 
 /** A call that meets an environment as it dies is a 502, as on Lambda. */
 async function repeatedUntilAlive(call: () => Promise<Response>): Promise<Response> {

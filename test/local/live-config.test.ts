@@ -187,9 +187,9 @@ it('tables that cannot be reached leave the last configuration in service', asyn
     new PutCommand({ TableName: 'relay-settings', Item: { name: 'limits', value: { count_free: false } } }),
   );
   await expect.poll(countsCalls, liveWithin).toBe(false);
-  for (const pid of stack.chatProcesses()) killQuietly(pid);
+  stack.killChatProcesses();
   // A new process, which knows the key for 30 s: in that time it needs nothing of the store but news.
-  await expect.poll(() => ask('steady')).toBe(200);
+  await expect.poll(() => ask('steady'), liveWithin).toBe(200);
   // The environment that is asked next has a configuration, also if it was started and never asked.
   expect(await offered()).toContain('steady');
   stack.store.failWith({ status: 500, body: { __type: 'com.amazon.coral.service#InternalServerError' } });
@@ -206,11 +206,3 @@ it('tables that cannot be reached leave the last configuration in service', asyn
   expect([...statuses]).toEqual([200]);
   // Two waits of as long as an edit may take, and a start.
 }, 60_000);
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It had ended by itself.
-  }
-}

@@ -1,13 +1,11 @@
-import { createHash } from 'node:crypto';
-import { GetCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
+import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
+import { keyHash, keyOf, MoneyReader, nano, rowsOfAccount, until } from './money-reader.ts';
 
 /** What the reservations promise, seen on the running stack: distribution, functions, streams, sweeper, store. */
-const nano = 1_000_000_000;
-const keyOf = (account: string): string => `sk-money-${account}`;
 const balances: Record<string, number> = {
   killed: 100,
   repeater: 100,
@@ -17,11 +15,11 @@ const balances: Record<string, number> = {
   outage: 100,
   warm: 100,
 };
-const accounts = [...Object.keys(balances), 'planned'];
 const messages = [{ role: 'user', content: 'hi' }];
 
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
+let money: MoneyReader;
 
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
@@ -41,17 +39,12 @@ beforeAll(async () => {
       ['charges', { id: 11, type: 'times-billing', models: ['per-call'], output: 1 }],
       ['plans', { level: 3, price: 9, items: [planItem] }],
       ['settings', { name: 'limits', value: { request_seconds: 4 } }],
-      ...accounts.map((account): ['keys', Record<string, unknown>] => [
-        'keys',
-        { hash: createHash('sha256').update(keyOf(account)).digest('hex'), account },
-      ]),
+      ...Object.entries(balances).flatMap(([account, amount]) => rowsOfAccount(account, amount)),
+      ['keys', { hash: keyHash('planned'), account: 'planned' }],
       ['accounts', { account: 'planned', plan: { level: 3, since: '2026-01-01' } }],
-      ...Object.entries(balances).map(([account, amount]): ['grants', Record<string, unknown>] => [
-        'grants',
-        { account, grant_id: 'first', amount },
-      ]),
     ],
   });
+  money = new MoneyReader(stack);
   for (const [account, amount] of Object.entries(balances))
     await until(async () => (await quota(account))?.['available'] === amount * nano);
 });
@@ -61,27 +54,11 @@ afterAll(async () => {
 });
 beforeEach(() => upstream.forget());
 
-/** Asks again and again, a little later each time, until it is so. The test's own time-out bounds it. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
-}
-
 async function quota(account: string): Promise<Record<string, unknown> | undefined> {
   const { Item } = await stack.store.documents.send(
     new GetCommand({ TableName: 'relay-quotas', Key: { account } }),
   );
   return Item;
-}
-
-async function ledger(account: string): Promise<Record<string, unknown>[]> {
-  const { Items = [] } = await stack.store.documents.send(
-    new QueryCommand({
-      TableName: 'relay-ledger',
-      KeyConditionExpression: 'account = :account AND id < :grants',
-      ExpressionAttributeValues: { ':account': account, ':grants': 'grant#' },
-    }),
-  );
-  return Items;
 }
 
 const openIn = (item: Record<string, unknown> | undefined): number =>
@@ -110,7 +87,7 @@ describe('the money of the running stack', () => {
     expect(openIn(reserved)).toBe(1);
     expect(Number(reserved?.['available'])).toBeLessThan(100 * nano);
 
-    for (const pid of stack.chatProcesses()) killQuietly(pid);
+    stack.killChatProcesses();
     await until(async () => {
       await stack.runSchedules();
       return openIn(await quota('killed')) === 0;
@@ -118,8 +95,7 @@ describe('the money of the running stack', () => {
     const after = await quota('killed');
     expect(Number(after?.['available']) + Number(after?.['spent'])).toBe(100 * nano);
     expect(Number(after?.['spent'])).toBeGreaterThan(0);
-    await until(async () => (await ledger('killed')).length === 1);
-    const [row] = await ledger('killed');
+    const [row] = await money.ledger('killed', 1);
     expect(row).toMatchObject({ kind: 'expired', model: 'metered' });
     expect(Math.round(Number(row?.['charge']) * nano)).toBe(after?.['spent']);
   });
@@ -134,7 +110,7 @@ describe('the money of the running stack', () => {
     upstream.script(async (_call, reply) => reply.hang());
     const killed = repeat().catch(() => undefined);
     await reached;
-    for (const pid of stack.chatProcesses()) killQuietly(pid);
+    stack.killChatProcesses();
     await killed;
     upstream.script(answered);
     const statuses = new Set<number>();
@@ -198,8 +174,7 @@ describe('the money of the running stack', () => {
     await response.body?.getReader().read();
     leaving.abort();
     words.resolve();
-    await until(async () => (await ledger('leaver')).length > 0);
-    expect(await ledger('leaver')).toMatchObject([
+    expect(await money.ledger('leaver', 1)).toMatchObject([
       { kind: 'settled', charge: 2, prompt_tokens: 1000, completion_tokens: 500, cached_tokens: 800 },
     ]);
     expect(await quota('leaver')).toMatchObject({ available: 98 * nano, spent: 2 * nano, settled: 1 });
@@ -219,8 +194,9 @@ describe('the money of the running stack', () => {
     leaving.abort();
     expect(await gone).toBe('gone');
     left.resolve();
-    await until(async () => (await ledger('unheard')).length > 0);
-    expect(await ledger('unheard')).toMatchObject([{ kind: 'settled', charge: 1, end: 'completed' }]);
+    expect(await money.ledger('unheard', 1)).toMatchObject([
+      { kind: 'settled', charge: 1, end: 'completed' },
+    ]);
   });
 
   it('let a balance for 10 calls reach the upstream 10 times at most, whatever comes at once', async () => {
@@ -253,11 +229,3 @@ describe('the money of the running stack', () => {
     expect(upstream.requests).toHaveLength(0);
   });
 });
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It had ended by itself.
-  }
-}
