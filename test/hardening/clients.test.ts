@@ -151,7 +151,10 @@ describe('streams side by side', () => {
     });
     const answers = await Promise.all(
       Array.from({ length: side }, async (_, number) => {
-        const response = await crowd.post({ ...call, messages: [{ role: 'user', content: `n${number}` }] });
+        const response = await crowd.postUntilTaken({
+          ...call,
+          messages: [{ role: 'user', content: `n${number}` }],
+        });
         return framesOf(await response.text());
       }),
     );

@@ -34,6 +34,8 @@ export interface WatchedStack {
   /** Runs what is scheduled, now. */
   runSchedules(): Promise<void>;
   post(body: object | string | Uint8Array<ArrayBuffer>, init?: PostOptions): Promise<Response>;
+  /** Repeats a call that is asked to come again, as SDKs do: nothing is charged then, and a busy machine's store may be late. */
+  postUntilTaken: WatchedStack['post'];
   stop(): Promise<void>;
 }
 
@@ -75,6 +77,13 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
   started.defer(() => stack.close());
   const running = started.move();
   const key = stack.key ?? '';
+  const post: WatchedStack['post'] = (body, { path = '/v1/chat/completions', headers, signal } = {}) =>
+    fetch(`${stack.origin}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+      body: body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body),
+      ...(signal && { signal }),
+    });
   const processes = (name: string): number[] =>
     lines
       .flatMap((line) => new RegExp(`^environment ${name}#\\d+ pid (\\d+)$`).exec(line)?.[1] ?? [])
@@ -101,13 +110,16 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
         await written.promise;
       }
     },
-    post: (body, { path = '/v1/chat/completions', headers, signal } = {}) =>
-      fetch(`${stack.origin}${path}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
-        body: body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body),
-        ...(signal && { signal }),
-      }),
+    post,
+    async postUntilTaken(...call) {
+      for (;;) {
+        const response = await post(...call);
+        if (response.status !== 503) return response;
+        if (!response.headers.has('retry-after'))
+          throw new Error('a 503 that does not say when to come again');
+        await response.text();
+      }
+    },
     runSchedules: () => stack.runSchedules(),
     stop: () => running.disposeAsync(),
   };

@@ -80,15 +80,8 @@ afterAll(async () => {
 
 const serverPid = (of: WatchedStack): number => of.processes('server').at(-1) ?? 0;
 
-/** A call of a client that tries again where it is asked to: nothing was charged then. */
-async function send(of: WatchedStack, key: string, body: object | Buffer<ArrayBuffer>): Promise<Response> {
-  for (;;) {
-    const response = await of.post(body, { headers: { authorization: `Bearer ${key}` } });
-    if (response.status !== 503) return response;
-    expect(response.headers.get('retry-after')).not.toBeNull();
-    await response.text();
-  }
-}
+const send = (of: WatchedStack, key: string, body: object | Buffer<ArrayBuffer>): Promise<Response> =>
+  of.postUntilTaken(body, { headers: { authorization: `Bearer ${key}` } });
 const post = (of: WatchedStack, account: string, body: object): Promise<Response> =>
   send(of, keyOf(account), { model: 'metered', stream: true, ...body });
 
