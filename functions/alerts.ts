@@ -22,6 +22,6 @@ const watch = balanceWatch(parts);
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
 export const handler = streamOrSchedule(
-  tableStreamHandler(quotaChangeOf, { ...job, take: watch.take, poisoned }),
+  tableStreamHandler(quotaChangeOf, { ...job, take: (change) => watch.take(change), poisoned }),
   alertPass({ ...parts, watch, settings: alertSettings(client, stack) }),
 );

@@ -12,10 +12,10 @@ import { grantApplier } from '../shared/relay/jobs/grant-applier.ts';
 import { jobParts } from './compose/job-parts.ts';
 
 const { client, stack, ...parts } = jobParts();
-const { apply: take, applyMissed } = grantApplier({ ...parts, grants: dynamoGrantStore(client, stack) });
+const applier = grantApplier({ ...parts, grants: dynamoGrantStore(client, stack) });
 const poisoned = { event: 'grant_poisoned', metric: 'GrantPoisoned' } as const;
 
 export const handler = streamOrSchedule(
-  tableStreamHandler(grantImageOf, { ...parts, take, poisoned }),
-  applyMissed,
+  tableStreamHandler(grantImageOf, { ...parts, take: (grant) => applier.apply(grant), poisoned }),
+  () => applier.applyMissed(),
 );

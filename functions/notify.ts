@@ -20,7 +20,7 @@ const sender = httpsNoticeSender({
   secrets: cachedSecretStore({ environment, clock }),
   clock,
 });
-const { take, retry } = notifier({
+const notices = notifier({
   ...parts,
   notices: dynamoNoticeStore(client, stack),
   accounts: dynamoAlertAccounts({ client, clock, stack, local }),
@@ -29,4 +29,7 @@ const { take, retry } = notifier({
 });
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
-export const handler = streamOrSchedule(tableStreamHandler(noticeIdOf, { ...parts, take, poisoned }), retry);
+export const handler = streamOrSchedule(
+  tableStreamHandler(noticeIdOf, { ...parts, take: (id) => notices.take(id), poisoned }),
+  () => notices.retry(),
+);
