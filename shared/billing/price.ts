@@ -244,6 +244,8 @@ export interface RuleLimits {
   imageTokens?: number | undefined;
   /** Multiplies the estimate of the input from above. At least 1. */
   inputFactor: number;
+  /** What is written to a cache for an hour, which costs the operator twice the input, has no price of its own. */
+  unpricedHour: boolean;
 }
 
 export function ruleLimits(charges: readonly PriceRule[], model: string, nowMs: number): RuleLimits {
@@ -253,6 +255,7 @@ export function ruleLimits(charges: readonly PriceRule[], model: string, nowMs: 
     defaultOutputTokens: rule?.default_output_tokens,
     imageTokens: rule?.image_tokens,
     inputFactor: rule?.input_factor ?? 1,
+    unpricedHour: rule?.type === 'token-billing' && rule.cache_write_1h === undefined,
   };
 }
 

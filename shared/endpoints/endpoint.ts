@@ -21,18 +21,38 @@ export interface Endpoint extends EndpointRoute {
   ): EndpointRequest;
   /** Where its clients send their key. Absent: in `Authorization`, as a bearer token. */
   keyHeader?: KeyHeader;
-  /** The body of a refusal, before anything of an answer was sent. Absent: OpenAI's form. */
-  refused?(error: ErrorObject, requestId: string): object;
+  /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. `isOverloaded`: every candidate refused for load. */
+  refused?(
+    refusal: { status: number; error: ErrorObject; isOverloaded: boolean },
+    requestId: string,
+  ): RefusedAnswer;
+  /** Headers of every answer, beside the relay's. Absent: none. */
+  answerHeaders?(requestId: string): Record<string, string>;
   /** Loaded by the first call of a key that may store. Absent: answers of this endpoint are not stored. */
   storing?: () => Promise<StoredReading>;
+}
+
+export interface RefusedAnswer {
+  status: number;
+  body: object;
+  headers: Record<string, string>;
 }
 
 /** The header of a key, as clients are told of it, such as `x-api-key: sk-...`. */
 export interface KeyHeader {
   shown: string;
-  /** What it holds; undefined: nothing. `headers`: names in lower case. */
-  sent(headers: Readonly<Record<string, string | undefined>>): string | undefined;
+  /** What it holds; undefined: nothing. `conflict`: why it is not clear which key is meant. `headers`: names in lower case. */
+  sent(headers: Readonly<Record<string, string | undefined>>): string | { conflict: string } | undefined;
 }
+
+/** The header that SDKs of OpenAI send. */
+export const bearer = {
+  shown: 'Authorization: Bearer sk-...',
+  sent: ({ authorization = '' }: Readonly<Record<string, string | undefined>>): string | undefined => {
+    const text = authorization.trim();
+    return text === '' ? undefined : (/^bearer +(.*)$/i.exec(text)?.[1]?.trim() ?? '');
+  },
+} satisfies KeyHeader;
 
 /** What only the reading of bodies of keys that may store needs. */
 export interface StoredReading {
@@ -167,6 +187,8 @@ export interface AnswerFacts {
   opaqueParts: () => number;
   /** Whether the answer can be read again, as far as is known now. */
   stored?: () => boolean;
+  /** The stop sequence at which the relay ended the text. Undefined: it did not. */
+  stoppedAt?: () => string | undefined;
 }
 
 export interface SentFacts {

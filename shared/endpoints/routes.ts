@@ -4,6 +4,7 @@ import type { EndpointRoute } from './endpoint.ts';
 export const endpointRoutes = {
   chat: { name: 'chat', method: 'POST', path: '/v1/chat/completions' },
   responses: { name: 'responses', method: 'POST', path: '/v1/responses' },
+  messages: { name: 'messages', method: 'POST', path: '/v1/messages' },
 } as const satisfies Record<string, EndpointRoute>;
 
 /** What a client does that wants OpenAI's compaction: Codex does where it believes to speak to OpenAI. */

@@ -5,7 +5,7 @@
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import type { ChannelAttributes, ChannelType } from './channel-type.ts';
-import type { Dialect, Repeat, RequestSettings, SentBody } from './dialect.ts';
+import { CannotCarry, type Dialect, type Repeat, type RequestSettings, type SentBody } from './dialect.ts';
 import { defaultDialect } from './dialects/dialects.ts';
 import type { KnownTexts } from './error-text.ts';
 import type { UpstreamRequest } from './exchange.ts';
@@ -81,7 +81,9 @@ type CallSettings =
   | 'states'
   | 'foreign'
   | 'callIds'
-  | 'without';
+  | 'without'
+  | 'refusedFeatures'
+  | 'unpricedHour';
 
 interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   dialect: Dialect;
@@ -147,7 +149,7 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
       headers: {
         'content-type': 'application/json',
         accept: type.accept ?? 'text/event-stream, application/json',
-        ...dialect.headers?.(settings),
+        ...dialect.headers?.(settings, call, sent),
         ...(secret !== undefined && type.credentials(secret, channel, name)),
       },
       body: JSON.stringify(sent.body),
@@ -159,11 +161,14 @@ export function channelRequest(channel: CalledChannel, asked: ChannelCall): Buil
 
 /** The call in a dialect, as far as the row permits it. Throws CannotCarry. */
 export function sentBody(
-  dialect: Pick<Dialect, 'body'>,
+  dialect: Pick<Dialect, 'name' | 'body'>,
   asked: CanonicalCall,
   settings: RequestSettings & { dropsUnknown: boolean },
 ): SentBody {
-  const permitted = permittedCall(asked, settings);
+  const own = asked.form === dialect.name;
+  const { only } = asked.native ?? {};
+  if (only && !own) throw new CannotCarry(only.param, only.message);
+  const permitted = permittedCall(own ? asked : { ...asked, native: undefined }, settings);
   const written = dialect.body(permitted.call, settings);
   const { body, lowered, isMultiplied } = boundedBody(written.body, {
     set: settings.set,
@@ -211,7 +216,7 @@ const isNothing = (value: unknown): boolean =>
 
 interface Losses {
   /** What the dialect made of the call, and left out. */
-  sent: Pick<SentBody, 'body' | 'dropped' | 'carriesItems'>;
+  sent: Pick<SentBody, 'body' | 'dropped' | 'carriesItems' | 'isNative'>;
   settings: Pick<RequestSettings, 'drop' | 'set'>;
 }
 
@@ -222,7 +227,7 @@ function lostFields({ request, unknown, items }: CanonicalCall, { sent, settings
   const left = settings.drop.filter(
     (field) => Object.hasOwn(asked, field) && !Object.hasOwn(settings.set, field),
   );
-  const lostItems = sent.carriesItems === true ? [] : (items?.lost ?? []);
+  const lostItems = sent.carriesItems || sent.isNative ? [] : (items?.lost ?? []);
   const names = new Set([...sent.dropped, ...left, ...lostItems, ...(losesState ? ['reasoning'] : [])]);
   // A name that is no field of the client's says what became of something else, such as the state of a turn.
   return [...names].filter((field) => !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]));

@@ -21,8 +21,8 @@ export interface DialectCode {
    * field that must not be dropped and has no form here.
    */
   body(call: CanonicalCall, settings: RequestSettings): SentBody;
-  /** Headers of the protocol, beside those of the channel's type. */
-  headers?(settings: RequestSettings): Record<string, string>;
+  /** Headers of the protocol, beside those of the channel's type. `sent`: what the call became. */
+  headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
   /** Reads one answer, streamed or whole. */
   Reader: new (context: ReaderContext) => AnswerReader;
 }
@@ -46,6 +46,10 @@ export interface SentBody {
   wrapped: ReadonlySet<string>;
   /** What of the client's form no message holds went up in its place. */
   carriesItems?: boolean | undefined;
+  /** The body went up in its client's own form, so its answer is passed on in that form, too. */
+  isNative?: boolean | undefined;
+  /** Features of the API that go up by name and that the upstream may not know. Absent: none. */
+  features?: readonly string[] | undefined;
 }
 
 /** A field that this upstream cannot be sent and that must not be dropped. Another candidate may take it. */
@@ -119,6 +123,10 @@ export interface RequestSettings {
   callIds: CallIds;
   /** What a repeat leaves out, because the upstream refused it. */
   without: ReadonlySet<Repeat>;
+  /** Features of the API that the upstream refused. Absent: none. */
+  refusedFeatures?: readonly string[] | undefined;
+  /** What is written to a cache for an hour has no price of its own, so it is written for five minutes. */
+  unpricedHour?: boolean | undefined;
 }
 
 /**

@@ -10,6 +10,14 @@ export const limitNames = [...limitFields, 'max_output_tokens'] as const;
 
 /** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
 export const callersTools: ReadonlySet<string> = new Set(['function', 'custom']);
+/** Those of which the vendor of Claude knows the schema. */
+const knownTools = /^(?:bash|text_editor|computer|memory)_\d+$/;
+
+/** A tool without a type has a schema of its own. */
+export const isCallersTool = (type: unknown): boolean =>
+  type === undefined ||
+  type === null ||
+  (typeof type === 'string' && (callersTools.has(type) || knownTools.test(type)));
 
 /** Efforts from none to the most; every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;

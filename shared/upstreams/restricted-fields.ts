@@ -10,10 +10,11 @@ import {
   chatFieldNames,
   type ChatRequest,
   type ChatTool,
+  type NativeCall,
 } from '../wire/canonical-call.ts';
 import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
-import { callersTools, limitNames } from './quirks.ts';
+import { isCallersTool, limitNames } from './quirks.ts';
 
 // The names of those fields, by what they do. Fields are named by their path; names are compared without case, `_` and `-`,
 // as some servers read them.
@@ -164,6 +165,7 @@ export function permittedCall(
   const { tool_choice: choice } = request;
   const isChoiceLost = isRecord(choice) && tools.left.has(String(choice['type']));
   const carried = items && permittedItems(items, tools.kept, gate);
+  const native = call.native && permittedNative(call.native, gate);
   return {
     call: {
       ...call,
@@ -175,9 +177,20 @@ export function permittedCall(
       unknown: changed(Object.fromEntries(unknown), restricted, gate.permit),
       ...(call.served && { served: changed(call.served, restricted, gate.permit) }),
       ...(carried && { items: carried }),
+      ...(native && { native }),
     },
     dropped: gate.dropped,
   };
+}
+
+function permittedNative(native: NativeCall, gate: Gate): NativeCall {
+  for (const field of ['messages', 'system']) {
+    const path = gate.storedIn(native.body[field]);
+    if (path !== undefined) throw new CannotCarry(field + path, storedMessage(field + path));
+  }
+  const { tools } = native.body;
+  if (!Array.isArray(tools)) return native;
+  return { ...native, body: { ...native.body, tools: [...permittedTools(tools, gate).kept.values()] } };
 }
 
 /** What the relay writes itself, or binds to the account, in either form of OpenAI's. */
@@ -278,7 +291,7 @@ function permittedTools(
   const drop = (path: string): undefined => void gate.dropped.push(`tools[].${path}`);
   for (const tool of asked) {
     const namesContainer = typeof tool['container'] === 'string' && !gate.allows('container_id');
-    if (callersTools.has(tool.type))
+    if (isCallersTool(tool.type))
       kept.set(tool, withoutFamilies(changed(tool, steers, drop), drop) as ChatTool);
     else if (namesContainer || gate.storedIn(tool) !== undefined) left.add(tool.type);
     else kept.set(tool, tool);

@@ -24,6 +24,26 @@ export interface CanonicalCall {
    */
   readonly beginning?: readonly ChatMessage[] | undefined;
   readonly items?: CarriedItems | undefined;
+  /** The call as its client wrote it, for an upstream of the same form. Absent: such an upstream gets the canonical call. */
+  readonly native?: NativeCall | undefined;
+  /** The client is told at which stop sequence an answer ended, which no upstream of another form says. */
+  readonly tellsStop?: boolean | undefined;
+  /** The client's own name for the conversation, for the choice of the candidate alone. Absent: how it began, or its `prompt_cache_key`. */
+  readonly conversation?: string | undefined;
+}
+
+/** A body that goes up as it came, but for what the relay decides: model, limit, and what money and isolation need. */
+export interface NativeCall {
+  /** The fields that `request` says in other words: `system`, `messages`, `tools`. All others are `unknown` and `served`. */
+  readonly body: JsonRecord;
+  /** Edits of the context that only clear: they make no answer dearer. */
+  readonly clearing?: JsonRecord | undefined;
+  /** The version of the API and its features that the body was written for. */
+  readonly headers: { readonly version?: string; readonly betas?: readonly string[] };
+  /** The messages of the canonical call that stand in the body. Others were added since. */
+  readonly known: ReadonlySet<ChatMessage>;
+  /** Content that no other form can hold and that must not be left out. */
+  readonly only?: { readonly param: string; readonly message: string } | undefined;
 }
 
 /** Parts of a conversation in the client's form that no message can hold. They go up in their place to an upstream of the same form. */

@@ -112,6 +112,14 @@ export interface ChatChunk {
   usage: ChatUsage | null;
   /** Official mode only: what the call would have cost, in yuan. Null on chunks before the end. */
   quota?: number | null;
+  /** The upstream's own event, for a client that speaks its form: all that `choices` has of it, and more. */
+  native?: NativeEvent | undefined;
+}
+
+/** `isContent`: a client sees something of it. */
+export interface NativeEvent {
+  readonly event: JsonRecord;
+  readonly isContent: boolean;
 }
 
 export interface AssistantMessage {
@@ -147,6 +155,7 @@ export interface AnswerIdentity {
 
 /** Whether a chunk has content that a client sees. The first such chunk opens the answer. */
 export const hasContent = (chunk: ChatChunk): boolean =>
+  chunk.native?.isContent === true ||
   chunk.choices.some(
     ({ delta }) =>
       deltaText(delta) !== '' || (delta.tool_calls?.length ?? 0) > 0 || (delta.images?.length ?? 0) > 0,

@@ -12,6 +12,7 @@ import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { backgroundRuns, type RunEvent } from '../../shared/relay/background-run.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
 import type { SearchResult } from '../../shared/relay/ports/host.ts';
+import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
@@ -194,7 +195,8 @@ export class CoreRig {
 
   respond(body: unknown, options: Partial<RelayRequest> = {}): Promise<RelayResponse> {
     const path = options.path ?? '/v1/chat/completions';
-    const named = path.startsWith('/v1/responses') ? responsesEndpoint : chatEndpoint;
+    const named =
+      [responsesEndpoint, messagesEndpoint].find((one) => path.startsWith(one.path)) ?? chatEndpoint;
     return this.#handle(this.#options.endpoint ?? named)({
       id: '01testrequest0000000000000',
       method: 'POST',

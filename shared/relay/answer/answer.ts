@@ -313,6 +313,7 @@ export class Answer {
       sealedState: (itemId) =>
         read.keepsState === true && !this.#cut?.ended ? turn?.sealed(itemId) : undefined,
       stored: () => this.#recorder?.stored ?? false,
+      stoppedAt: () => this.#cut?.endedAt,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
     return commitsAtOnce ? { ...renderer, commitAfterMs: 0 } : renderer;
@@ -352,6 +353,7 @@ export class Answer {
       'content-type': this.#renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': this.#call.identity.requestId,
+      ...this.#parts.refusalForm.answerHeaders?.(this.#call.identity.requestId),
       ...this.#headerFacts(),
     };
     return { status: 200, headers };

@@ -16,7 +16,12 @@ export class StopCut implements Machine<ChatChunk, ChatChunk> {
 
   /** The first choice was ended here, so the upstream's state of the turn is about a longer one. */
   get ended(): boolean {
-    return this.#choices.get(0)?.found === true;
+    return this.endedAt !== undefined;
+  }
+
+  /** The sequence at which the first choice was ended. */
+  get endedAt(): string | undefined {
+    return this.#choices.get(0)?.found;
   }
 
   push(chunk: ChatChunk): ChatChunk[] {
@@ -38,16 +43,18 @@ export class StopCut implements Machine<ChatChunk, ChatChunk> {
 function shownOf(choice: ChunkChoice, search: StopSearch): ChunkChoice[] {
   const { delta, finish_reason: reason } = choice;
   const { content, ...beside } = delta;
-  if (search.found) return reason === null ? [] : [{ ...choice, delta: {}, finish_reason: 'stop' }];
+  if (search.found !== undefined)
+    return reason === null ? [] : [{ ...choice, delta: {}, finish_reason: 'stop' }];
   const isLast = reason !== null || endsText(delta);
   if (!content) {
     const rest = isLast ? search.rest() : '';
     const held = { index: choice.index, delta: { content: rest }, logprobs: null, finish_reason: null };
     return rest === '' ? [choice] : [held, choice];
   }
-  const text = search.push(content) + (isLast && !search.found ? search.rest() : '');
+  const text = search.push(content) + (isLast && search.found === undefined ? search.rest() : '');
   // The probabilities of a text that is cut name what is cut off.
-  if (search.found) return [{ ...choice, delta: { ...saidBefore(delta), content: text }, logprobs: null }];
+  if (search.found !== undefined)
+    return [{ ...choice, delta: { ...saidBefore(delta), content: text }, logprobs: null }];
   const shown =
     text === '' && Object.keys(beside).length > 0 && !delta.role ? beside : { ...beside, content: text };
   return text === '' && Object.keys(beside).length === 0 && choice.logprobs === null
@@ -73,7 +80,8 @@ const saidBefore = ({ role, reasoning_content: reasoning, phase }: ChatDelta): C
 
 /** Looks for the first sequence that becomes complete, over any cutting of the text. */
 class StopSearch {
-  found = false;
+  /** The sequence that became complete; of several that end at once, the longest. */
+  found: string | undefined;
   readonly #sequences: Sequence[];
   /** The end of the text so far, as far as it may be the beginning of a sequence. */
   #held = '';
@@ -88,9 +96,10 @@ class StopSearch {
     for (let at = this.#held.length; at < text.length; at += 1) {
       const ends = this.#sequences.filter((each) => each.completes(text[at] ?? ''));
       if (ends.length === 0) continue;
-      this.found = true;
+      const [longest] = ends.map((each) => each.text).toSorted((a, b) => b.length - a.length);
+      this.found = longest ?? '';
       this.#held = '';
-      return text.slice(0, at + 1 - Math.max(...ends.map(({ length }) => length)));
+      return text.slice(0, at + 1 - this.found.length);
     }
     const shown = text.length - Math.max(...this.#sequences.map(({ matched }) => matched));
     this.#held = text.slice(shown);
@@ -110,18 +119,18 @@ class StopSearch {
 class Sequence {
   /** How much of it the end of the text is. */
   matched = 0;
-  readonly #text: string;
+  readonly text: string;
   /** By the length that matched before a character that does not: what of it can still be the beginning. */
   readonly #shorter: number[] = [0];
 
   constructor(text: string) {
-    this.#text = text;
+    this.text = text;
     for (let at = 1; at < text.length; at += 1)
       this.#shorter.push(this.#after(this.#shorter[at - 1] ?? 0, text[at] ?? ''));
   }
 
   get length(): number {
-    return this.#text.length;
+    return this.text.length;
   }
 
   completes(character: string): boolean {
@@ -131,7 +140,7 @@ class Sequence {
 
   #after(matched: number, character: string): number {
     let length = matched;
-    while (length > 0 && this.#text[length] !== character) length = this.#shorter[length - 1] ?? 0;
-    return this.#text[length] === character ? length + 1 : 0;
+    while (length > 0 && this.text[length] !== character) length = this.#shorter[length - 1] ?? 0;
+    return this.text[length] === character ? length + 1 : 0;
   }
 }

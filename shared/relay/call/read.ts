@@ -4,7 +4,7 @@
  * comes back as a value, with what was known of the call by then.
  */
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { Endpoint, EndpointRequest, KeyHeader } from '../../endpoints/endpoint.ts';
+import { bearer, type Endpoint, type EndpointRequest } from '../../endpoints/endpoint.ts';
 import { type RelayRequest, matchRoute } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, type KeyLookup } from '../ports/config-store.ts';
@@ -228,8 +228,9 @@ function modelsOf(
 
 /** Checks the URLs in a request that has more than text, before anything is reserved: upstreams fetch them. */
 async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
-  const { request } = read.call;
-  if (!request.messages.some(hasMoreThanText)) return;
+  const { request, native } = read.call;
+  // A native body holds blocks that no message does.
+  if (!(native ? read.contents : request.messages.some(hasMoreThanText))) return;
   const { checkContentUrls, contentsOfChat } = await import('./content-urls.ts');
   checkContentUrls(read.contents?.() ?? contentsOfChat(request), snapshot.settings);
 }
@@ -271,21 +272,13 @@ function callOf(
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
-/** The header that SDKs of OpenAI send. */
-const bearer: KeyHeader = {
-  shown: 'Authorization: Bearer sk-...',
-  sent: ({ authorization = '' }) => {
-    const text = authorization.trim();
-    return text === '' ? undefined : (/^bearer +(.*)$/i.exec(text)?.[1]?.trim() ?? '');
-  },
-};
-
 type Headers = Readonly<Record<string, string | undefined>>;
 
 /** The key that a request holds where its endpoint looks for it. Throws before any lookup when there is no well-formed one. */
 function keyIn({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, headers: Headers): string {
   const { shown } = keyHeader;
   const key = keyHeader.sent(headers);
+  if (typeof key === 'object') throw invalidKey(key.conflict, 'key_conflict');
   if (key === undefined)
     throw invalidKey(`No API key was sent. Send it as the header "${shown}".`, 'key_missing');
   if (!isSecretKey(key))

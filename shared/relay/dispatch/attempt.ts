@@ -18,6 +18,7 @@ import {
 } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
+import { ruleLimits } from '../../billing/price.ts';
 import { defaultOutputTokens } from '../call/serving-channels.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
@@ -150,7 +151,7 @@ export class Attempt {
   #build(dialect: Dialect, secret: string | undefined): BuiltRequest {
     const { channel, model } = this.#candidate;
     const { outputTokensLimit } = this.#call;
-    const { without, quirks: learned, refusedLimit, limitMost = Infinity } = this.#variant;
+    const { without, quirks: learned, refusedLimit, refusedFeatures, limitMost = Infinity } = this.#variant;
     const most = Math.min(outputTokensLimit ?? Infinity, limitMost);
     const { wantsBack } = { ...quirksOf(channel, model), ...learned };
     const fitting = statesFor(this.#candidate, { dialect: dialect.name, wantsBack }, this.#call);
@@ -171,14 +172,18 @@ export class Attempt {
       foreign: fitting.foreign,
       callIds: this.#callIds,
       without,
+      refusedFeatures,
+      unpricedHour: ruleLimits(this.#call.charges, model, this.#call.startedMs).unpricedHour,
       learned,
     });
   }
 
   #refused({ dialect, built }: Prepared): RefusedAttempt {
-    const { request, limitedBy } = this.#call;
+    const { request, limitedBy, candidates, states } = this.#call;
+    const isClients = built.sent.isNative === true && states.size === 0;
     return {
       built,
+      isClientsState: isClients && candidates.length === 1,
       type: channelTypes[this.#candidate.channel.type],
       variant: this.#variant,
       dialectName: dialect.name,

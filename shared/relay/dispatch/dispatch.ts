@@ -455,7 +455,7 @@ const servedBy = ({ channel, model }: Candidate): string => `${model} ${channel.
 export type Score = (candidate: Candidate) => number;
 
 /** What of a call ranks its candidates. */
-type RankedCall = Pick<ChatCall, 'key' | 'request' | 'beginning'>;
+type RankedCall = Pick<ChatCall, 'key' | 'request' | 'beginning' | 'conversation'>;
 
 /** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
 export function scoreOf(call: RankedCall): Score {
@@ -484,8 +484,8 @@ const drawOf = (conversation: number, candidate: number): number =>
  * only append, so a system message after the first turn of the user is not part of it. It has no model, so that the
  * models of an alias each have an order of their own.
  */
-export function conversationHash({ key, request, beginning: began }: RankedCall): number {
-  const name = request.prompt_cache_key;
+export function conversationHash({ key, request, beginning: began, conversation }: RankedCall): number {
+  const name = conversation ?? request.prompt_cache_key;
   const texts = name ? [name] : beginningOf(began ?? request.messages);
   return texts.reduce((hash, text) => hash53(text, hash), hash53(key.account));
 }

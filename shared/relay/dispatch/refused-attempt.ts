@@ -32,6 +32,9 @@ const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secre
 
 const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status' && status === 429;
 
+const isLoad = ({ kind, status }: UpstreamFailure): boolean =>
+  kind === 'status' && (status === 429 || status === 529);
+
 /** Our account at the upstream: a repeat within minutes cannot help. */
 const isOfAccount = ({ kind, status }: UpstreamFailure): boolean =>
   kind === 'secret' || (kind === 'status' && (status === 401 || status === 402));
@@ -52,6 +55,7 @@ export function refusalOfFailures(
   const mayHaveCharged = hadContent || failures.some(({ kind }) => !chargedNothing.has(kind));
   const headers: Record<string, string> = mayHaveCharged ? { 'x-should-retry': 'false' } : {};
   const limits = failures.filter(isLimit);
+  const isOverloaded = failures.every(isLoad);
   const others = failures.filter((failure) => !isLimit(failure) && failure.kind !== 'secret_store');
   // No upstream failed: the relay could not read what it needs to ask one.
   if (others.length === 0 && failures.some(({ kind }) => kind === 'secret_store')) {
@@ -64,7 +68,7 @@ export function refusalOfFailures(
     // Coding agents parse the seconds from this message.
     const words = `The upstream of this model is limiting its rate. Please try again in ${seconds}s.`;
     const more = { 'retry-after': String(seconds), ...headers };
-    return refuse('rate_limit_exceeded', words, { reason: causes, headers: more });
+    return refuse('rate_limit_exceeded', words, { reason: causes, headers: more, isOverloaded });
   }
   if (failures.every(isOfAccount)) {
     const words =
@@ -84,7 +88,7 @@ export function refusalOfFailures(
     return refuse('relay_loop', words, { reason: causes, headers: looped });
   }
   const words = 'The upstream of this model failed to answer. Try again, or another model.';
-  return refuse('upstream_unavailable', words, { reason: causes, headers });
+  return refuse('upstream_unavailable', words, { reason: causes, headers, isOverloaded });
 }
 
 interface LimitRefusal {
@@ -103,6 +107,8 @@ export interface Variant {
   readonly quirks: Partial<Quirks>;
   /** Limits from this one on are not sent, because the model refused it. Undefined: none is known. */
   readonly refusedLimit?: number | undefined;
+  /** Features of the API that the upstream refused. */
+  readonly refusedFeatures?: readonly string[] | undefined;
   /** The model's maximum as its refusal named it. */
   readonly limitMost?: number | undefined;
   /** The refusal of a limit that led to this form. */
@@ -124,6 +130,8 @@ export interface RefusedAttempt {
   /** Something of the answer was passed on, so the candidate is not asked again. */
   hadContent: boolean;
   hadTools: boolean;
+  /** The state is the client's, of the one candidate that it has: only the client can mend it. Absent: false. */
+  isClientsState?: boolean | undefined;
   /** The limit that was sent is lower than the call's own, because the balance pays no more. */
   limitLowered: boolean;
 }
@@ -178,7 +186,22 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
   const quirks = taughtQuirks(refused);
   if (quirks) return { ...variant, quirks: { ...variant.quirks, ...quirks } };
   const dialect = wantedDialect(refused);
-  return dialect === undefined ? undefined : { ...variant, dialect };
+  if (dialect !== undefined) return { ...variant, dialect };
+  const refusedFeatures = refusedBetas(refused);
+  return refusedFeatures && { ...variant, refusedFeatures };
+}
+
+/** How Anthropic and Bedrock refuse a feature of the API [anthropics/claude-code 13770]. Bedrock names none. */
+const unknownBeta = /\banthropic-beta\b|\binvalid beta flag\b/i;
+
+/** The features to leave out: those that the refusal names, or all. */
+function refusedBetas({ status, error, built, variant }: RefusedForm): string[] | undefined {
+  const { features: sent = [] } = built.sent;
+  const message = textOf(error.message) ?? '';
+  if (status !== 400 || variant.refusedFeatures || sent.length === 0 || !unknownBeta.test(message))
+    return undefined;
+  const named = sent.filter((each) => message.includes(each));
+  return named.length > 0 ? named : [...sent];
 }
 
 const without = (variant: Variant, repeat: Repeat): Variant | undefined =>
@@ -187,7 +210,8 @@ const without = (variant: Variant, repeat: Repeat): Variant | undefined =>
 function refusedPart(refused: RefusedForm): Repeat | undefined {
   const { code, param } = refused.error;
   const field = textOf(param) ?? '';
-  if (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)) return 'state';
+  if (!refused.isClientsState && (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)))
+    return 'state';
   if (/^include(\[|$)/.test(field)) return 'include';
   // Older models do not know the newest items, which come back with each turn of their client.
   if (refused.built.sent.carriesItems === true && field.startsWith('input[')) return 'items';

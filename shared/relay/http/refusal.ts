@@ -53,6 +53,8 @@ interface RefusalOptions {
   reason?: string | undefined;
   /** Amounts and limits that decided, for the log: fixed words and numbers. */
   facts?: RefusalFacts | undefined;
+  /** Every candidate refused for load. */
+  isOverloaded?: boolean | undefined;
 }
 
 type RefusalFacts = Readonly<Record<string, string | number | undefined>>;
@@ -64,6 +66,7 @@ export class Refusal extends Error {
   readonly headers: Record<string, string>;
   readonly reason: string | undefined;
   readonly facts: RefusalFacts | undefined;
+  readonly isOverloaded: boolean;
   readonly body: ErrorBody;
 
   constructor(status: number, error: ErrorObject, options: RefusalOptions = {}) {
@@ -72,6 +75,7 @@ export class Refusal extends Error {
     this.headers = options.headers ?? {};
     this.reason = options.reason;
     this.facts = options.facts;
+    this.isOverloaded = options.isOverloaded ?? false;
     this.body = { error };
   }
 }
@@ -104,15 +108,21 @@ export function asRefusal(error: unknown): Refusal {
 }
 
 /** How an endpoint shows refusals. */
-export type RefusalForm = Pick<Endpoint, 'refused'>;
+export type RefusalForm = Pick<Endpoint, 'refused' | 'answerHeaders'>;
 
 export const refusalResponse = (
-  { status, headers, body }: Refusal,
+  { status, headers, body, isOverloaded }: Refusal,
   requestId: string,
   form: RefusalForm = {},
 ): RelayResponse & { body: string } => {
-  const response = jsonResponse(requestId, form.refused?.(body.error, requestId) ?? body);
-  return { ...response, status, headers: { ...response.headers, ...headers } };
+  const refused = form.refused?.({ status, error: body.error, isOverloaded }, requestId);
+  const shown = refused ?? { status, body, headers: {} };
+  const response = jsonResponse(requestId, shown.body);
+  return {
+    ...response,
+    status: shown.status,
+    headers: { ...response.headers, ...shown.headers, ...headers },
+  };
 };
 
 /** For one caller: kept by no cache on its way. */

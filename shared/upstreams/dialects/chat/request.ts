@@ -12,10 +12,12 @@ import {
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import {
+  cutHere,
   knownEffort,
   refusedSampling,
   sentIds,
   setByRow,
+  stopSequences,
   toolName,
   wrappedInput,
   wrappedTool,
@@ -44,6 +46,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
   for (const field of elsewhere) delete asked[field];
   if (tools.tools === undefined) delete asked['parallel_tool_calls'];
   setLimits(asked, settings);
+  if (call.tellsStop) delete asked['stop'];
 
   const messages = chatMessages(call, settings, tools.wraps);
   const { body: fields, dropped, effort } = fittedFields(asked, settings);
@@ -60,6 +63,7 @@ export function chatBody(call: CanonicalCall, settings: RequestSettings): SentBo
     effort,
     toolChoice: tools.changedChoice,
     outputTokensMax: limitOf(body, settings),
+    stop: call.tellsStop ? cutHere(stopSequences(request)) : undefined,
     wrapped: tools.wrapped,
   };
 }

@@ -11,7 +11,15 @@ import {
   type UrlCitation,
   GrowingText,
 } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, listIn, parseJson, textIn, type JsonRecord } from '../../../wire/json.ts';
+import {
+  asRecord,
+  isRecord,
+  listIn,
+  parseJson,
+  recordsIn,
+  textIn,
+  type JsonRecord,
+} from '../../../wire/json.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
@@ -37,6 +45,7 @@ export class MessagesReader implements AnswerReader {
   done = false;
   readonly #writer: AnswerWriter;
   readonly #blocks: ContentBlocks;
+  readonly #isNative: boolean;
   #understood = false;
   #finish: FinishReason | undefined;
   /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
@@ -45,6 +54,7 @@ export class MessagesReader implements AnswerReader {
   constructor(context: ReaderContext) {
     this.#writer = new AnswerWriter(context);
     this.#blocks = new ContentBlocks(this.#writer, context.sent.wrapped);
+    this.#isNative = context.sent.isNative === true;
   }
 
   get finishedChoices(): number {
@@ -68,7 +78,10 @@ export class MessagesReader implements AnswerReader {
     }
     if (!isRecord(event.value)) return [];
     const value: MessagesEvent = event.value;
-    if (value.type !== 'error' && !isRecord(value.error)) return this.#chunks(this.#read(value));
+    if (value.type !== 'error' && !isRecord(value.error)) {
+      const events = this.#isNative ? nativeEvents(value) : [];
+      return withNative(this.#chunks(this.#read(value)), events, this.#writer);
+    }
     if (this.#whole) return [];
     throw new ErrorInAnswer(errorIn(value) ?? {});
   }
@@ -171,6 +184,13 @@ const isFilled = (content: unknown): boolean =>
 /** `message_start` has the input, `message_delta` the output and often the input again. */
 export function countsOf(usage: unknown): VendorCounts | undefined {
   if (!isRecord(usage)) return undefined;
+  // Several runs at the upstream, such as a summary before the answer, are charged together.
+  const runs = recordsIn(usage['iterations']).map(runCounts);
+  if (runs.length > 0) return runs.reduce(sumOfCounts);
+  return runCounts(usage);
+}
+
+function runCounts(usage: JsonRecord): VendorCounts {
   const lifetimes = asRecord(usage['cache_creation']);
   return {
     input: usage['input_tokens'],
@@ -182,6 +202,20 @@ export function countsOf(usage: unknown): VendorCounts | undefined {
     writtenForHour: lifetimes['ephemeral_1h_input_tokens'],
     cacheIsApart: true,
   };
+}
+
+function sumOfCounts(a: VendorCounts, b: VendorCounts): VendorCounts {
+  const names = [
+    'input',
+    'output',
+    'reasoning',
+    'cached',
+    'written',
+    'writtenForMinutes',
+    'writtenForHour',
+  ] as const;
+  const sums = names.map((name) => [name, Number(a[name] ?? 0) + Number(b[name] ?? 0)]);
+  return { ...Object.fromEntries(sums), cacheIsApart: true };
 }
 
 const blockBytes = 512;
@@ -354,6 +388,70 @@ class ContentBlocks {
       : parseJson(whole) !== undefined || !whole.trimStart().startsWith('{');
     return isWhole ? this.#showCall(block, { type: 'custom', custom: { name, input } }) : [];
   }
+}
+
+// The upstream's own events, for a client of the same form. A whole message becomes the events that a stream of it has.
+
+const passed = new Set<unknown>([
+  'content_block_start',
+  'content_block_delta',
+  'content_block_stop',
+  'message_delta',
+]);
+
+function nativeEvents({ type, ...value }: MessagesEvent): JsonRecord[] {
+  if (passed.has(type)) return [{ type, ...value }];
+  if (type === 'message_start' || type === 'message_stop' || type === 'ping') return [];
+  const { content, role, stop_reason: reason, stop_details: details, ...beside } = value;
+  if (!Array.isArray(content)) return [];
+  const { stop_sequence: sequence = null } = beside as JsonRecord;
+  const ended = {
+    stop_reason: reason,
+    stop_sequence: sequence,
+    ...(details !== undefined && { stop_details: details }),
+  };
+  return [
+    ...content.flatMap((block, index) => eventsOfBlock(asRecord(block), index)),
+    { type: 'message_delta', delta: ended },
+  ];
+}
+
+/** Streams begin a block without what its deltas bring. */
+function eventsOfBlock(block: JsonRecord, index: number): JsonRecord[] {
+  const { text, thinking, signature, citations, input } = block;
+  const pieces: JsonRecord[] = [];
+  const started = { ...block };
+  if (block['type'] === 'text') {
+    Object.assign(started, { text: '' }, citations !== undefined && { citations: [] });
+    for (const citation of listIn(citations)) pieces.push({ type: 'citations_delta', citation });
+    pieces.push({ type: 'text_delta', text });
+  } else if (block['type'] === 'thinking') {
+    Object.assign(started, { thinking: '', signature: '' });
+    pieces.push({ type: 'thinking_delta', thinking }, { type: 'signature_delta', signature });
+  } else if (block['type'] === 'tool_use') {
+    started['input'] = {};
+    pieces.push({ type: 'input_json_delta', partial_json: inputText(input) });
+  }
+  const deltas = pieces.map((delta) => ({ type: 'content_block_delta', index, delta }));
+  return [
+    { type: 'content_block_start', index, content_block: started },
+    ...deltas,
+    { type: 'content_block_stop', index },
+  ];
+}
+
+/** A start of text or thinking is an empty one. */
+const isContent = ({ type, content_block: block }: JsonRecord): boolean =>
+  type === 'content_block_delta' ||
+  (type === 'content_block_start' && !['text', 'thinking'].includes(textIn(asRecord(block)['type'])));
+
+/** Each event on a chunk of its own. */
+function withNative(chunks: ChatChunk[], events: readonly JsonRecord[], writer: AnswerWriter): ChatChunk[] {
+  const carriers = events.map((event, i) => {
+    const chunk = chunks[i] ?? writer.delta({});
+    return { ...chunk, native: { event, isContent: isContent(event) } };
+  });
+  return [...carriers, ...chunks.slice(events.length)];
 }
 
 const kinds = ['text', 'thinking', 'redacted_thinking', 'tool_use'] as const;

@@ -9,6 +9,7 @@ import { grammarSchema } from './grammar-schema.ts';
 import { modelRules, type ModelRules, budgetLeast, samplingFields, thinkingFields } from './model-rules.ts';
 import { asksForCall, toolFields } from './tools.ts';
 import { MessagesReader } from './events.ts';
+import { nativeBody, sentBetas, shortenLifetimes } from './native.ts';
 
 // Builds the body of a Messages request for one channel.
 
@@ -34,10 +35,22 @@ const serviceTiers = new Map([
 ]);
 
 /** Throws CannotCarry for a field that must not be left out and has no form here. */
-export function messagesBody({ request, unknown }: CanonicalCall, settings: RequestSettings): SentBody {
+export function messagesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+  const { request, unknown } = call;
   const rules = modelRules(settings.model);
-  const { system, turns } = conversation(request.messages, settings);
   const outputTokensMax = limitOf(request, settings, rules);
+  const native = nativeBody(call, { settings, rules, outputTokensMax });
+  if (native) {
+    keepRoomToAnswer(native.body);
+    return {
+      ...native,
+      ...limitFacts(native.body, call, settings),
+      isNative: true,
+      features: call.native?.headers.betas,
+      wrapped: new Set(),
+    };
+  }
+  const { system, turns } = conversation(request.messages, settings);
   const isLoopWithoutThinking =
     settings.quirks.wantsBack === 'thinking' ? turns.some(isBareCall) : lacksThinking(turns);
   // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
@@ -90,18 +103,29 @@ export function messagesBody({ request, unknown }: CanonicalCall, settings: Requ
     ...(settings.without.has('state') && settings.states.size > 0 ? ['reasoning'] : []),
   ];
   keepRoomToAnswer(body);
-  const { max_tokens: sentLimit } = body;
-  const repeated = limitOf(request, { ...settings, without: new Set(['limit']) }, rules);
+  if (settings.unpricedHour && shortenLifetimes(body)) dropped.push('cache_control.ttl');
   return {
     body,
     dropped,
     effort: thinking.changedEffort,
     toolChoice: tools.changedChoice,
-    outputTokensMax: typeof sentLimit === 'number' ? sentLimit : undefined,
-    limitIsLeast: settings.set['max_tokens'] !== undefined || repeated >= outputTokensMax,
+    ...limitFacts(body, call, settings),
     // The vendor refuses white space alone.
     stop: cutHere(sequences.filter((each) => each.trim() === '')),
     wrapped: tools.wrapped,
+  };
+}
+
+function limitFacts(
+  { max_tokens: sent }: JsonRecord,
+  { request }: CanonicalCall,
+  settings: RequestSettings,
+): Pick<SentBody, 'outputTokensMax' | 'limitIsLeast'> {
+  const rules = modelRules(settings.model);
+  const repeated = limitOf(request, { ...settings, without: new Set(['limit']) }, rules);
+  return {
+    outputTokensMax: typeof sent === 'number' ? sent : undefined,
+    limitIsLeast: settings.set['max_tokens'] !== undefined || repeated >= limitOf(request, settings, rules),
   };
 }
 
@@ -184,13 +208,18 @@ function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonR
 /** The version that all these endpoints know. A row may name a later one. */
 const defaultVersion = '2023-06-01';
 /** Without it the vendor refuses `thinking.block_binding`. Endpoints that check betas know it where the model binds. */
-const bindingControls = { 'anthropic-beta': 'thinking-binding-controls-2026-08-01' };
+const bindingControls = 'thinking-binding-controls-2026-08-01';
 
 export const messages: DialectCode = {
   body: messagesBody,
-  headers: ({ apiVersion, model }) => ({
-    'anthropic-version': apiVersion ?? defaultVersion,
-    ...(modelRules(model).bindsThinking && bindingControls),
-  }),
+  headers({ apiVersion, model, refusedFeatures = [] }, call, sent) {
+    const asked = sent?.isNative ? call?.native?.headers : undefined;
+    const own = !asked && modelRules(model).bindsThinking ? [bindingControls] : [];
+    const betas = [...own, ...sentBetas(asked?.betas ?? [], sent?.dropped ?? [], refusedFeatures)];
+    return {
+      'anthropic-version': apiVersion ?? asked?.version ?? defaultVersion,
+      ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }),
+    };
+  },
   Reader: MessagesReader,
 };

@@ -1,0 +1,363 @@
+/**
+ * Makes the events of a Messages answer from the canonical stream, from `message_start` to `message_stop`, streamed or not. An
+ * upstream of the same form has its own blocks passed on as they are; of others the blocks are made here. One block is open at a
+ * time, each index comes once: clients end a session on anything else.
+ *
+ *     start -> (block start -> deltas -> block stop)* -> message_delta -> message_stop
+ *                                              any time -> error
+ *
+ * Source: Anthropic's page "Streaming messages", November 2026.
+ */
+import { JsonScan } from '../../stream/json-scan.ts';
+import {
+  type AnswerIdentity,
+  type ChatChunk,
+  type ChatDelta,
+  type ChatUsage,
+  type FinishReason,
+  GrowingText,
+  type Kept,
+  type ToolCallDelta,
+} from '../../wire/chat-response.ts';
+import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../wire/json.ts';
+import type { AnswerFacts } from '../endpoint.ts';
+import type { ToolNames } from './request.ts';
+
+export type MessagesEvent = { type: string } & JsonRecord;
+
+export interface AskedAnswer {
+  /** The client shows thinking, and keeps the state of turns in it. */
+  thinks: boolean;
+  names: ToolNames;
+}
+
+const stopReasons: Record<FinishReason, string> = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  content_filter: 'refusal',
+};
+
+/** A call that cannot be written yet, since another one is open. */
+interface WaitingCall {
+  id: string;
+  name: string;
+  pieces: string[];
+}
+
+type OpenBlock = { kind: 'text' | 'thinking' | 'native' } | { kind: 'call'; call: number; scan: JsonScan };
+
+export class MessagesAnswer {
+  readonly #identity: AnswerIdentity;
+  readonly #facts: AnswerFacts;
+  readonly #asked: AskedAnswer;
+  #started = false;
+  #open: OpenBlock | undefined;
+  /** The upstream's own blocks came, so none are made. */
+  #isNative = false;
+  /** The event that began the block that is open. */
+  #began: JsonRecord = {};
+  /** Blocks that began. */
+  #blocks = 0;
+  /** Calls that wait, in their order, and those that were begun. */
+  readonly #waiting = new Map<number, WaitingCall>();
+  readonly #begun = new Set<number>();
+  /** The opaque parts of the state that the client has. */
+  #sealedParts = 0;
+  #stop: JsonRecord | undefined;
+  #nativeEnd: JsonRecord | undefined;
+  #usage: ChatUsage | undefined;
+  #quota: number | null | undefined;
+
+  constructor(identity: AnswerIdentity, facts: AnswerFacts, asked: AskedAnswer) {
+    this.#identity = identity;
+    this.#facts = facts;
+    this.#asked = asked;
+  }
+
+  /** Empty from the second call on. */
+  start(): MessagesEvent[] {
+    if (this.#started) return [];
+    this.#started = true;
+    const message = {
+      id: `msg_${this.#identity.requestId}`,
+      type: 'message',
+      role: 'assistant',
+      model: this.#facts.model?.() ?? this.#identity.model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: shownUsage(this.#facts.usage(), this.#facts),
+    };
+    return [{ type: 'message_start', message }];
+  }
+
+  push({ choices, usage, quota, native }: ChatChunk): MessagesEvent[] {
+    if (usage) {
+      this.#usage = usage;
+      this.#quota = quota;
+      return [];
+    }
+    const [choice] = choices;
+    if (choice?.finish_reason) this.#stop = { stop_reason: stopReasons[choice.finish_reason] };
+    const own = native ? this.#native(native.event) : [];
+    const made = choice && !this.#isNative ? this.#translated(choice.delta) : [];
+    return [...this.start(), ...own, ...made];
+  }
+
+  end(): MessagesEvent[] {
+    const calls = [...this.#waiting.keys()].flatMap((call) => this.#begin(call));
+    const last = [...this.start(), ...calls, ...this.#close(), ...this.#sealBlock()];
+    const sequence = this.#facts.stoppedAt?.();
+    const stop =
+      sequence === undefined
+        ? { stop_reason: 'end_turn', stop_sequence: null, ...this.#stop }
+        : { stop_reason: 'stop_sequence', stop_sequence: sequence };
+    const { delta, type: _type, usage: _usage, ...beside } = this.#nativeEnd ?? {};
+    const ended: MessagesEvent = {
+      type: 'message_delta',
+      ...beside,
+      delta: sequence === undefined ? { ...stop, ...asRecord(delta) } : stop,
+      usage: shownUsage(this.#usage ?? this.#facts.usage(), this.#facts),
+      ...(typeof this.#quota === 'number' && { quota: this.#quota }),
+    };
+    return [...last, ended, { type: 'message_stop' }];
+  }
+
+  // An upstream's own blocks, in the order in which they begin.
+
+  #native(event: JsonRecord): MessagesEvent[] {
+    const { type } = event;
+    if (type === 'content_block_start') {
+      // Some servers begin a block twice; a call would be run twice.
+      if (this.#open && isSameBlock(this.#began, event)) return [];
+      const closed = this.#close();
+      this.#isNative = true;
+      this.#began = event;
+      this.#open = { kind: 'native' };
+      return [...closed, { type, index: this.#blocks++, content_block: event['content_block'] }];
+    }
+    if (type === 'message_delta') this.#nativeEnd = { ...this.#nativeEnd, ...event };
+    if (!this.#open) return [];
+    if (type === 'content_block_delta') return [{ type, index: this.#blocks - 1, delta: event['delta'] }];
+    return type === 'content_block_stop' ? this.#close() : [];
+  }
+
+  // Blocks of other upstreams' answers.
+
+  #translated(delta: ChatDelta): MessagesEvent[] {
+    const { reasoning_content: reasoning, content, refusal, tool_calls: calls } = delta;
+    return [
+      ...(reasoning && this.#asked.thinks ? this.#text('thinking', reasoning) : []),
+      ...(content ? this.#text('text', content) : []),
+      ...(refusal ? this.#text('text', refusal) : []),
+      ...(calls ?? []).flatMap((piece) => this.#call(piece)),
+    ];
+  }
+
+  #text(kind: 'text' | 'thinking', text: string): MessagesEvent[] {
+    const opened = this.#open?.kind === kind ? [] : [...this.#beforeNext(), ...this.#start(kind)];
+    const delta = kind === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
+    return [...opened, this.#delta(delta)];
+  }
+
+  #start(kind: 'text' | 'thinking'): MessagesEvent[] {
+    this.#open = { kind };
+    const block =
+      kind === 'text' ? { type: 'text', text: '' } : { type: 'thinking', thinking: '', signature: '' };
+    return [this.#blockStart(block)];
+  }
+
+  /** A later call waits until the one before it is whole: nothing may come between the pieces of a block. */
+  #call({ index, id, function: called }: ToolCallDelta): MessagesEvent[] {
+    const piece = called?.arguments ?? '';
+    const open = this.#open;
+    if (open?.kind === 'call' && open.call === index) return this.#arguments(open.scan, piece);
+    // What comes for a call after its block is none of it: its JSON was complete.
+    if (this.#begun.has(index)) return [];
+    const waiting = this.#waiting.get(index) ?? { id: '', name: '', pieces: [] };
+    waiting.id ||= id ?? '';
+    waiting.name += called?.name ?? '';
+    waiting.pieces.push(piece);
+    this.#waiting.set(index, waiting);
+    const isFree = open?.kind !== 'call' || open.scan.complete;
+    return isFree && this.#waiting.size === 1 ? this.#begin(index) : [];
+  }
+
+  #begin(index: number): MessagesEvent[] {
+    const call = this.#waiting.get(index);
+    if (!call) return [];
+    this.#waiting.delete(index);
+    this.#begun.add(index);
+    const before = [...this.#beforeNext(), ...this.#sealBlock()];
+    const scan = new JsonScan();
+    this.#open = { kind: 'call', call: index, scan };
+    const block = { type: 'tool_use', id: call.id, name: this.#asked.names.shown(call.name), input: {} };
+    return [...before, this.#blockStart(block), ...this.#arguments(scan, call.pieces.join(''))];
+  }
+
+  #arguments(scan: JsonScan, text: string): MessagesEvent[] {
+    if (text === '') return [];
+    scan.push(text);
+    const [next] = scan.complete ? this.#waiting.keys() : [];
+    const delta = this.#delta({ type: 'input_json_delta', partial_json: text });
+    return [delta, ...(next === undefined ? [] : this.#begin(next))];
+  }
+
+  /** Calls that wait come before any other block. */
+  #beforeNext(): MessagesEvent[] {
+    const [next] = this.#open?.kind === 'call' ? this.#waiting.keys() : [];
+    return next === undefined ? this.#close() : [...this.#begin(next), ...this.#beforeNext()];
+  }
+
+  #close(): MessagesEvent[] {
+    const open = this.#open;
+    if (!open) return [];
+    const signed = open.kind === 'thinking' ? this.#signature() : [];
+    this.#open = undefined;
+    return [...signed, { type: 'content_block_stop', index: this.#blocks - 1 }];
+  }
+
+  #signature(): MessagesEvent[] {
+    const signature = this.#sealed();
+    return signature === undefined ? [] : [this.#delta({ type: 'signature_delta', signature })];
+  }
+
+  /** State that came without thinking to show has a block of its own, before the call that it belongs to. */
+  #sealBlock(): MessagesEvent[] {
+    const isSealed = this.#asked.thinks && !this.#isNative;
+    if (!isSealed || this.#facts.opaqueParts() <= this.#sealedParts) return [];
+    const signature = this.#sealed();
+    if (signature === undefined) return [];
+    const closed = this.#close();
+    const started = this.#start('thinking');
+    const signed = this.#delta({ type: 'signature_delta', signature });
+    this.#open = undefined;
+    return [...closed, ...started, signed, { type: 'content_block_stop', index: this.#blocks - 1 }];
+  }
+
+  #sealed(): string | undefined {
+    const parts = this.#facts.opaqueParts();
+    const sealed = this.#facts.sealedState('');
+    if (sealed !== undefined) this.#sealedParts = parts;
+    return sealed;
+  }
+
+  #blockStart(block: JsonRecord): MessagesEvent {
+    return { type: 'content_block_start', index: this.#blocks++, content_block: block };
+  }
+
+  #delta(delta: JsonRecord): MessagesEvent {
+    return { type: 'content_block_delta', index: this.#blocks - 1, delta };
+  }
+}
+
+function isSameBlock(one: JsonRecord, other: JsonRecord): boolean {
+  const [a, b] = [asRecord(one['content_block']), asRecord(other['content_block'])];
+  return one['index'] === other['index'] && a['type'] === b['type'] && a['id'] === b['id'];
+}
+
+/** What was neither read from the cache nor written to it is the input. */
+function shownUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
+  const {
+    cached_tokens: read = 0,
+    cache_write_tokens: written = 0,
+    cache_write_1h_tokens: forHour = 0,
+  } = usage.prompt_tokens_details ?? {};
+  const tier = sent().serviceTier;
+  return {
+    input_tokens: Math.max(0, usage.prompt_tokens - read - written),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    cache_creation: {
+      ephemeral_5m_input_tokens: Math.max(0, written - forHour),
+      ephemeral_1h_input_tokens: forHour,
+    },
+    output_tokens: usage.completion_tokens,
+    ...(tier !== undefined && { service_tier: tier }),
+  };
+}
+
+// The whole message, folded from its events.
+
+/** The field of the delta and of its block. */
+const appended: Record<string, string> = {
+  text_delta: 'text',
+  thinking_delta: 'thinking',
+  signature_delta: 'signature',
+};
+
+interface FoldedBlock {
+  block: JsonRecord;
+  texts: Map<string, GrowingText>;
+  input: GrowingText;
+}
+
+export class MessageFold {
+  #message: JsonRecord = {};
+  readonly #blocks: FoldedBlock[] = [];
+  readonly #kept: Kept;
+
+  constructor(kept: Kept) {
+    this.#kept = kept;
+  }
+
+  push(event: MessagesEvent): void {
+    const { type, message, content_block: block, delta, ...beside } = event;
+    if (type === 'message_start') this.#message = asRecord(message);
+    else if (type === 'content_block_start') {
+      this.#kept.value(block);
+      this.#blocks.push({ block: { ...asRecord(block) }, texts: new Map(), input: new GrowingText() });
+    } else if (type === 'content_block_delta') this.#add(asRecord(delta));
+    else if (type === 'message_delta') {
+      const { usage, ...more } = beside;
+      const folded = { ...this.#message, ...asRecord(delta), ...more };
+      this.#message = { ...folded, usage: { ...asRecord(this.#message['usage']), ...asRecord(usage) } };
+    }
+  }
+
+  #add(delta: JsonRecord): void {
+    const last = this.#blocks.at(-1);
+    if (!last) return;
+    const { type } = delta;
+    const field = typeof type === 'string' && Object.hasOwn(appended, type) ? appended[type] : undefined;
+    if (field !== undefined) {
+      const text = last.texts.get(field) ?? new GrowingText();
+      last.texts.set(field, text);
+      this.#append(text, delta[field]);
+    } else if (type === 'input_json_delta') this.#append(last.input, delta['partial_json']);
+    else if (type === 'citations_delta') {
+      this.#kept.value(delta);
+      const { citations } = last.block;
+      last.block['citations'] = [...(Array.isArray(citations) ? citations : []), delta['citation']];
+    } else {
+      // A kind of piece that is not known names the fields that it fills.
+      const { type: _type, ...fields } = delta;
+      this.#kept.value(fields);
+      Object.assign(last.block, fields);
+    }
+  }
+
+  #append(text: GrowingText, value: unknown): void {
+    const piece = textIn(value);
+    this.#kept.text(piece);
+    text.add(piece);
+  }
+
+  whole(): JsonRecord {
+    const content = this.#blocks.map(({ block, texts, input }) => ({
+      ...block,
+      ...Object.fromEntries([...texts].map(([field, { text }]) => [field, textIn(block[field]) + text])),
+      ...(block['type'] === 'tool_use' && {
+        input: input.text === '' ? block['input'] : inputOf(input.text),
+      }),
+    }));
+    return { ...this.#message, content };
+  }
+}
+
+/** Arguments that are no object, such as cut ones, are kept as a text. */
+function inputOf(text: string): unknown {
+  const value = parseJson(text);
+  return isRecord(value) ? value : { input: value ?? text };
+}

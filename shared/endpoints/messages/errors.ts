@@ -1,0 +1,54 @@
+/** Errors in the form of Messages: Claude Code acts on their types and statuses, and on some of their words. */
+import type { ErrorObject } from '../../wire/invalid-request.ts';
+import type { RefusedAnswer } from '../endpoint.ts';
+
+/** A balance that does not cover the call is no limit that ends by itself: on 429 clients would wait. */
+const statusOfCode: Readonly<Record<string, number>> = { insufficient_quota: 402 };
+
+const typeOfStatus: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+};
+
+/** Types of errors that have no status of their own, since the answer has begun. */
+const statusOfType: Readonly<Record<ErrorObject['type'], number>> = {
+  access_denied_error: 403,
+  authentication_error: 401,
+  invalid_request_error: 400,
+  quota_exceeded_error: 402,
+  rate_limit_error: 429,
+  upstream_error: 502,
+  internal_error: 500,
+};
+
+const timeouts: ReadonlySet<string | null> = new Set(['upstream_timeout']);
+
+export function errorBody(error: ErrorObject, requestId: string, status?: number): object {
+  const known = status ?? (timeouts.has(error.code) ? 504 : statusOfType[error.type]);
+  const type = typeOfStatus[known] ?? (known >= 500 ? 'api_error' : 'invalid_request_error');
+  const { code, param } = error;
+  return { type: 'error', error: { type, message: messageOf(error), code, param }, request_id: requestId };
+}
+
+/** The words by which Claude Code finds that it has to shorten the conversation. */
+function messageOf({ code, message }: ErrorObject): string {
+  const isTooLong = code === 'context_length_exceeded' && !/prompt is too long/i.test(message);
+  return isTooLong ? `prompt is too long: ${message}` : message;
+}
+
+/** @param isOverloaded every candidate refused for load */
+export function refusedAnswer(
+  { status: own, error, isOverloaded }: { status: number; error: ErrorObject; isOverloaded: boolean },
+  requestId: string,
+): RefusedAnswer {
+  const status = isOverloaded ? 529 : (statusOfCode[error.code ?? ''] ?? own);
+  return { status, body: errorBody(error, requestId, status), headers: requestIdHeader(requestId) };
+}
+
+export const requestIdHeader = (requestId: string): Record<string, string> => ({ 'request-id': requestId });

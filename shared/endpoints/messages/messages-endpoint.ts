@@ -1,0 +1,81 @@
+/** Messages, as Claude Code and Anthropic's SDKs speak it. */
+import { eventFrame } from '../../stream/sse.ts';
+import {
+  bearer,
+  jsonAnswer,
+  keptForAnswer,
+  streamedAnswer,
+  type Endpoint,
+  type KeyHeader,
+  type Renderer,
+} from '../endpoint.ts';
+import { endpointRoutes } from '../routes.ts';
+import { MessageFold, MessagesAnswer, type MessagesEvent } from './answer-events.ts';
+import { errorBody, refusedAnswer, requestIdHeader } from './errors.ts';
+import { readBody, requireLimit } from './request.ts';
+
+/** Either header of Anthropic's clients. */
+const keyHeader: KeyHeader = {
+  shown: 'x-api-key: sk-...',
+  sent(headers) {
+    const token = bearer.sent(headers);
+    const key = headers['x-api-key']?.trim() || undefined;
+    if (key !== undefined && token !== undefined && key !== token)
+      return {
+        conflict:
+          'The headers x-api-key and Authorization hold two different keys. Send one of them, or the same key in both.',
+      };
+    return key ?? token;
+  },
+};
+
+export const messagesEndpoint: Endpoint = {
+  ...endpointRoutes.messages,
+  keyHeader,
+  answerHeaders: requestIdHeader,
+  refused: refusedAnswer,
+  read(body, headers) {
+    const { thinks, names, ...read } = readBody(body, headers);
+    requireLimit(read);
+    const isStreamed = (body as { stream?: unknown }).stream === true;
+    return {
+      ...read,
+      renderer: (identity, facts) => {
+        const answer = new MessagesAnswer(identity, facts, { thinks, names });
+        return isStreamed
+          ? streamRenderer(answer, identity.requestId)
+          : jsonRenderer(answer, identity.requestId);
+      },
+    };
+  },
+};
+
+const frame = (event: MessagesEvent): string => eventFrame(event.type, JSON.stringify(event));
+
+function streamRenderer(answer: MessagesAnswer, requestId: string): Renderer {
+  return {
+    ...streamedAnswer,
+    push: (chunk) => answer.push(chunk).map(frame),
+    end: () => answer.end().map(frame),
+    /** Clients give up after minutes without an event; a comment is none. */
+    idle: () => [...answer.start(), { type: 'ping' }].map(frame).join(''),
+    failed: (error) => eventFrame('error', JSON.stringify(errorBody(error, requestId))),
+  };
+}
+
+function jsonRenderer(answer: MessagesAnswer, requestId: string): Renderer {
+  const fold = new MessageFold(keptForAnswer());
+  const add = (events: MessagesEvent[]): void => events.forEach((event) => fold.push(event));
+  return {
+    ...jsonAnswer,
+    push(chunk) {
+      add(answer.push(chunk));
+      return [];
+    },
+    end() {
+      add(answer.end());
+      return [JSON.stringify(fold.whole())];
+    },
+    failed: (error) => JSON.stringify(errorBody(error, requestId)),
+  };
+}
