@@ -127,7 +127,7 @@ export const keepingLines =
 const logGroupOf = (stack: string, functionName: string): string => `${stack}-${functionName}`;
 
 /** The functions whose lines have calls; `server` answers in their place. */
-const answering = ['chat', 'responses', 'background', 'server'];
+const answering = ['chat', 'responses', 'messages', 'background', 'server'];
 
 /** Says beside the tables where log and relay are: the operators' tool knows the tables alone. */
 export async function publishAddresses(

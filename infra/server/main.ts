@@ -5,6 +5,7 @@ import { trapRejections } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { readEnvironment, type Environment } from '../../shared/adapters/system/environment.ts';
 import { jsonLog, requestMetrics } from '../../shared/adapters/telemetry/log.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
+import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { answeringHandles } from '../../functions/compose/answering.ts';
 import { hooksHandle } from '../../functions/compose/hooks.ts';
@@ -28,6 +29,7 @@ function compose(environment: Environment): ReturnType<typeof routing> {
   return routing({
     chat: answering(chatEndpoint),
     responses: answering(responsesEndpoint),
+    messages: answering(messagesEndpoint),
     catalog: publicHandle(environment),
     payments: hooksHandle(environment),
   });

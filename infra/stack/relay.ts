@@ -28,7 +28,11 @@ import { Alarms, type Objectives } from './observe/alarms.ts';
 import { allowBedrockModels, allowNotices, OperatorPolicies } from './constructs/operator-policies.ts';
 import { createBudget, type RelayBudget } from './observe/budget.ts';
 import { Dashboard } from './observe/dashboard.ts';
-import type { FunctionName, PublicFunctionName } from './constructs/function-descriptions.ts';
+import {
+  callingFunctions,
+  type FunctionName,
+  type PublicFunctionName,
+} from './constructs/function-descriptions.ts';
 import { RelayFunctions, type RelayFunctionsProps, type RelayTracing } from './constructs/relay-functions.ts';
 import { NumberedSecrets } from './constructs/numbered-secrets.ts';
 import { saveQueries } from './observe/saved-queries.ts';
@@ -84,7 +88,7 @@ export interface RelayProps {
   /** Numbers of the keys that seal the state of turns, ascending. The last seals; all open. Default: `[1]`. */
   sealKeys?: readonly number[];
   /**
-   * Calls at once that AWS reserves for each of the functions `chat` and `responses`, and their bound. Default: they share
+   * Calls at once that AWS reserves for each of the functions of endpoints, and their bound. Default: they share
    * what the AWS account has.
    */
   reservedConcurrency?: number;
@@ -207,7 +211,7 @@ export class Relay extends Construct {
     allowNotices(functions, { topic: alarms.topic, sender: alertSender });
     const dashboard = new Dashboard(this, 'Dashboard', { relayName, functions, triggers, alarms });
     this.savedQueries = saveQueries(this, { relayName, functions });
-    const answers = (['chat', 'responses', 'background'] as const).map((name) => functions.get(name).lambda);
+    const answers = callingFunctions.map((name) => functions.get(name).lambda);
     const callLogs = answers.map(({ logGroup }) => logGroup);
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables, callLogs });
     this.callLogGroupsOutput = new CfnOutput(this, 'CallLogGroups', {

@@ -163,6 +163,22 @@ export interface ModelList {
   models?: [];
 }
 
+/** The list as Anthropic's clients read it, by pages. */
+export interface MessagesModelList {
+  data: MessagesModel[];
+  has_more: boolean;
+  first_id: string | null;
+  last_id: string | null;
+}
+
+export interface MessagesModel {
+  type: 'model';
+  id: string;
+  display_name: string;
+  /** RFC 3339. */
+  created_at: string;
+}
+
 /** Prices are in yuan: per 1,000 tokens for token-billing, per call (`output`) for times-billing. */
 export interface ChargeEntry {
   id: number;

@@ -63,10 +63,15 @@ interface RelayDistributionProps {
  */
 const readTimeout = Duration.seconds(120);
 
-/** Copies the client's host name to another header, because `host` must be the origin's own. */
+/** Which clients ask, for lists that some of them read in a form of their own. The function alone sets it. */
+const listFormHeader = 'x-relay-list-form';
+
+/** Copies the client's host name to another header, because `host` must be the origin's own, and says in which form it reads lists. */
 const hostFunction = `function handler(event) {
   var request = event.request;
-  request.headers['x-forwarded-host'] = { value: request.headers.host.value };
+  var headers = request.headers;
+  headers['x-forwarded-host'] = { value: headers.host.value };
+  headers['${listFormHeader}'] = { value: headers['anthropic-version'] || headers['x-api-key'] ? 'messages' : 'openai' };
   return request;
 }
 `;
@@ -163,8 +168,8 @@ export class RelayDistribution extends Construct {
       maxTtl: Duration.seconds(5),
       queryStringBehavior: CacheQueryStringBehavior.all(),
       cookieBehavior: CacheCookieBehavior.none(),
-      // The answer to a browser contains the allowed origin, so it depends on this header.
-      headerBehavior: CacheHeaderBehavior.allowList('Origin'),
+      // The answer to a browser contains the allowed origin, and Anthropic's clients have a form of their own.
+      headerBehavior: CacheHeaderBehavior.allowList('Origin', listFormHeader),
     });
   }
 }

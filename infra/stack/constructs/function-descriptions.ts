@@ -63,7 +63,7 @@ const configurationStream = (table: TableName): StreamTrigger => ({
 /** Of functions that store, read and replace responses. */
 const storing = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateItem'] as const;
 
-/** The settings that chat and responses share. */
+/** The settings that all functions of endpoints share. */
 const answering = {
   url: 'RESPONSE_STREAM',
   // Lambda's maximum. The request deadline inside is shorter and ends the answer with a protocol error.
@@ -95,6 +95,7 @@ const descriptions = {
     ...answering,
     tables: { ...answering.tables, responses: storing },
   },
+  messages: { purpose: 'POST /v1/messages, streamed', ...answering },
   catalog: {
     purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
     url: 'BUFFERED',
@@ -243,6 +244,12 @@ export const functionDescriptions: Record<FunctionName, FunctionDescription> = d
 
 export const functionNames = Object.keys(descriptions) as FunctionName[];
 
+/** Those of endpoints, and those that answer calls for which no client waits, too. */
+export const answeringFunctions = functionNames.filter(answersCalls);
+export const callingFunctions = functionNames.filter(
+  (name) => functionDescriptions[name].callsModels === true,
+);
+
 // Maps each path to the function that answers it. The first matching pattern wins; a path without a match
 // goes to the default function. Paths whose answer is the same for everybody may be cached at the edge for a
 // few seconds; others are never cached.
@@ -257,6 +264,7 @@ interface Route {
 export const routes: readonly Route[] = [
   { path: '/v1/chat/*', function: 'chat', cached: false },
   { path: '/v1/responses*', function: 'responses', cached: false },
+  { path: '/v1/messages*', function: 'messages', cached: false },
   { path: '/v1/models*', function: 'catalog', cached: true },
   { path: '/v1/charge', function: 'catalog', cached: true },
   { path: '/v1/plans', function: 'catalog', cached: true },

@@ -21,6 +21,7 @@ import { RetentionDays, LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import {
   answersCalls,
+  callingFunctions,
   functionDescriptions,
   functionNames,
   type FunctionName,
@@ -82,7 +83,7 @@ export class RelayFunctions extends Construct {
     super(scope, id);
     this.byName = new Map(functionNames.map((name) => [name, this.made(name, props)]));
     // Rows and balances are read in new forms before they are written in them.
-    for (const writer of ['chat', 'responses', 'background'] as const)
+    for (const writer of callingFunctions)
       for (const reader of ['ledger', 'sweeper', 'grants', 'catalog'] as const)
         this.get(writer).node.addDependency(this.get(reader));
     const { lambda } = this.get('background');

@@ -18,7 +18,7 @@ import {
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { Construct } from 'constructs';
 import type { Alarms } from './alarms.ts';
-import type { FunctionName } from '../constructs/function-descriptions.ts';
+import { answeringFunctions, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
 import { ofEachChannel, relayMetric, requestsThat, tableThrottles } from './relay-metric.ts';
@@ -49,8 +49,6 @@ export class Dashboard extends Construct {
 
 const minute = Duration.minutes(1);
 
-/** Lines of requests are in their logs. */
-const answering = ['chat', 'responses'] as const satisfies FunctionName[];
 /** That calls and their rows are written to, and the busiest of those that are read. */
 const busyTables = ['quotas', 'ledger', 'runtime', 'keys'] as const satisfies TableName[];
 
@@ -124,7 +122,7 @@ function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
         width: 8,
         height: 6,
         view: LogQueryVisualizationType.LINE,
-        logGroupNames: answering.map((name) => functions.get(name).lambda.logGroup.logGroupName),
+        logGroupNames: answeringFunctions.map((name) => functions.get(name).lambda.logGroup.logGroupName),
         queryLines: [
           'filter message = "request"',
           'stats sum(prompt_tokens) as prompt, sum(completion_tokens) as completion by bin(5m)',
@@ -170,7 +168,7 @@ function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
       ]),
     ],
     [
-      graph('Throttled calls of functions', ofEach('Throttles', Stats.SUM, answering)),
+      graph('Throttled calls of functions', ofEach('Throttles', Stats.SUM, answeringFunctions)),
       graph(
         'Throttled calls of tables',
         busyTables.map((name) => tableThrottles(relayName, name)),
@@ -179,8 +177,8 @@ function rows({ relayName, functions, triggers }: DashboardProps): IWidget[][] {
     ],
     [
       graph('Errors of functions', ofEach('Errors', Stats.SUM, watched)),
-      graph('Answers under way', ofEach('ConcurrentExecutions', Stats.MAXIMUM, answering)),
-      graph('Run time of functions, p95 (ms)', ofEach('Duration', Stats.percentile(95), answering)),
+      graph('Answers under way', ofEach('ConcurrentExecutions', Stats.MAXIMUM, answeringFunctions)),
+      graph('Run time of functions, p95 (ms)', ofEach('Duration', Stats.percentile(95), answeringFunctions)),
     ],
   ];
 }

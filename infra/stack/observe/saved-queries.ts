@@ -1,7 +1,7 @@
 /** Saved queries for CloudWatch Logs Insights. The console lists them under `<stack>/`. */
 import { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
+import { answeringFunctions, functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
 interface SavedQuery {
@@ -24,7 +24,7 @@ export const savedQueries: Record<string, SavedQuery> = {
   OneRequest: {
     name: 'One request, all lines',
     parameters: { request_id: 'The x-request-id that a customer quotes' },
-    of: ['chat', 'responses', 'catalog', 'ledger', 'sweeper'],
+    of: [...answeringFunctions, 'catalog', 'ledger', 'sweeper'],
     lines: [
       'fields @timestamp, message, @message',
       'filter request_id = "{{request_id}}" or last_id = "{{request_id}}"',
@@ -106,7 +106,7 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
   NeedsAPerson: {
     name: 'Events that need a person',
-    of: ['chat', 'responses', 'payments', 'config', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
+    of: [...answeringFunctions, 'payments', 'config', 'ledger', 'grants', 'sweeper', 'alerts', 'notify'],
     lines: [
       'fields @timestamp, message, account, request_id, problem, why, @message',
       'filter message in ["settle_lost", "settle_late", "reserve_unknown", "conservation_broken", "ledger_poisoned", ' +
@@ -126,24 +126,24 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
 };
 
-const answering = ['chat', 'responses'] as const satisfies FunctionName[];
-
 /** Under a construct of the name that their logical ids have. */
 export function saveQueries(
   scope: Construct,
   { relayName, functions }: { relayName: string; functions: RelayFunctions },
 ): CfnQueryDefinition[] {
   const folder = new Construct(scope, 'SavedQueries');
-  return Object.entries(savedQueries).map(([key, { name, parameters = {}, of = answering, lines }]) => {
-    const asked = Object.entries(parameters).map(([parameter, description]) => ({
-      name: parameter,
-      description,
-    }));
-    return new CfnQueryDefinition(folder, key, {
-      name: `${relayName}/${name}`,
-      queryString: lines.join('\n| '),
-      logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
-      ...(asked.length > 0 && { parameters: asked }),
-    });
-  });
+  return Object.entries(savedQueries).map(
+    ([key, { name, parameters = {}, of = answeringFunctions, lines }]) => {
+      const asked = Object.entries(parameters).map(([parameter, description]) => ({
+        name: parameter,
+        description,
+      }));
+      return new CfnQueryDefinition(folder, key, {
+        name: `${relayName}/${name}`,
+        queryString: lines.join('\n| '),
+        logGroupNames: of.map((reader) => functions.get(reader).lambda.logGroup.logGroupName),
+        ...(asked.length > 0 && { parameters: asked }),
+      });
+    },
+  );
 }

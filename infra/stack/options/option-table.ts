@@ -274,7 +274,7 @@ export const optionTable = {
   bedrockModels: option(BedrockModels, 'Bedrock models that the relay may call with its own role', []),
   reservedConcurrency: option(
     count(1, 100_000),
-    'calls at once that AWS reserves for each of chat and responses, and their bound',
+    'calls at once that AWS reserves for each of chat, responses and messages, and their bound',
   ),
   memory: option(fields(memory), 'megabytes by function', {}),
   limits: option(LimitsValue, 'what the setting limits says while it has no row'),

@@ -156,7 +156,10 @@ export class MessagesAnswer {
   }
 
   #text(kind: 'text' | 'thinking', text: string): MessagesEvent[] {
-    const opened = this.#open?.kind === kind ? [] : [...this.#beforeNext(), ...this.#start(kind)];
+    const opened =
+      this.#open?.kind === kind
+        ? []
+        : [...this.#beforeNext(), ...(kind === 'text' ? this.#sealBlock() : []), ...this.#start(kind)];
     const delta = kind === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
     return [...opened, this.#delta(delta)];
   }

@@ -42,7 +42,7 @@ interface Asked extends PageRequest {
 }
 
 const answers: Record<ReadRoute, (asked: Asked) => RelayResponse | Promise<RelayResponse>> = {
-  models: ({ request, snapshot, nowMs }) => jsonAnswer(request, modelList(snapshot, request.query, nowMs)),
+  models: ({ request, snapshot, nowMs }) => jsonAnswer(request, modelList(request, snapshot, nowMs)),
   model: ({ request, snapshot, nowMs }) => jsonAnswer(request, oneModel(request, snapshot, nowMs)),
   charge: ({ request, snapshot, nowMs }) => jsonAnswer(request, listedCharges(snapshot, nowMs)),
   plans: ({ request, snapshot }) => jsonAnswer(request, offeredPlans(snapshot)),

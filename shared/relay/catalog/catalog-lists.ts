@@ -1,7 +1,14 @@
 /** The models that a caller can use, as `/v1/models` lists them. */
 import { pricedModels, isInForce, ruleOf, sinceMs } from '../../billing/price.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
-import type { ModelEntry, ModelList, ChargeEntry, PlanEntry } from '../../wire/public-api.ts';
+import type {
+  ChargeEntry,
+  MessagesModel,
+  MessagesModelList,
+  ModelEntry,
+  ModelList,
+  PlanEntry,
+} from '../../wire/public-api.ts';
 import { type RelayRequest, modelIdOf } from '../http/http.ts';
 import { refuse } from '../http/refusal.ts';
 
@@ -30,16 +37,29 @@ function offeredNames(snapshot: Snapshot, nowMs: number): string[] {
   return [...models, ...offeredAliases(snapshot, models).map(({ name }) => name)];
 }
 
-export const modelList = (snapshot: Snapshot, query: URLSearchParams, nowMs: number): ModelList => ({
-  object: 'list',
-  data: offeredNames(snapshot, nowMs).map((id) => modelEntry(id, snapshot.publishedAt)),
-  ...(query.has('client_version') && { models: [] }),
-});
+export function modelList(
+  request: RelayRequest,
+  snapshot: Snapshot,
+  nowMs: number,
+): ModelList | MessagesModelList {
+  const names = offeredNames(snapshot, nowMs);
+  if (isOfMessages(request)) return messagesList(names, snapshot.publishedAt, request.query);
+  return {
+    object: 'list',
+    data: names.map((id) => modelEntry(id, snapshot.publishedAt)),
+    ...(request.query.has('client_version') && { models: [] }),
+  };
+}
 
 /** The model that the path names. Throws a Refusal when it is not offered. */
-export function oneModel(request: RelayRequest, snapshot: Snapshot, nowMs: number): ModelEntry {
+export function oneModel(
+  request: RelayRequest,
+  snapshot: Snapshot,
+  nowMs: number,
+): ModelEntry | MessagesModel {
   const id = modelIdOf(request);
-  if (offeredNames(snapshot, nowMs).includes(id)) return modelEntry(id, snapshot.publishedAt);
+  const entry = isOfMessages(request) ? messagesModel : modelEntry;
+  if (offeredNames(snapshot, nowMs).includes(id)) return entry(id, snapshot.publishedAt);
   const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;
   throw refuse('model_not_found', message, { param: 'model' });
 }
@@ -49,6 +69,38 @@ const modelEntry = (id: string, created: number): ModelEntry => ({
   object: 'model',
   created,
   owned_by: 'system',
+});
+
+// The same models as Anthropic's clients read them: by pages, from one id on or before one.
+
+const isOfMessages = ({ headers }: RelayRequest): boolean =>
+  headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined;
+
+const pageUsual = 20;
+const pageMax = 1_000;
+
+function messagesList(names: readonly string[], created: number, query: URLSearchParams): MessagesModelList {
+  const asked = Number(query.get('limit') ?? pageUsual);
+  const limit = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), pageMax) : pageUsual;
+  const after = names.indexOf(query.get('after_id') ?? '');
+  const before = names.indexOf(query.get('before_id') ?? '');
+  // A page before an id is the one that ends there.
+  const from = before >= 0 ? Math.max(0, before - limit) : after + 1;
+  const to = before >= 0 ? before : from + limit;
+  const page = names.slice(from, to);
+  return {
+    data: page.map((id) => messagesModel(id, created)),
+    has_more: before >= 0 ? from > 0 : to < names.length,
+    first_id: page.at(0) ?? null,
+    last_id: page.at(-1) ?? null,
+  };
+}
+
+const messagesModel = (id: string, created: number): MessagesModel => ({
+  type: 'model',
+  id,
+  display_name: id,
+  created_at: new Date(created * 1000).toISOString(),
 });
 
 // Charges and plans for the public lists. Entries are built field by field, because rows hold fields that

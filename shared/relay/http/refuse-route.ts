@@ -48,10 +48,9 @@ export function refuseRoute(request: RelayRequest): Refusal {
       `Websockets are not offered here. Send a JSON body with POST ${baseUrl}${belowBase(path)}; with "stream": true the answer comes as server-sent events.`,
     );
   if (route && !methods.includes(method)) {
-    const hint =
-      route.name === 'chat' || route.name === 'responses'
-        ? ` Send a JSON body with POST ${baseUrl}${belowBase(route.path)}.`
-        : '';
+    const hint = Object.hasOwn(endpointRoutes, route.name)
+      ? ` Send a JSON body with POST ${baseUrl}${belowBase(route.path)}.`
+      : '';
     const taken = found.map((each) => each.method).join(' or ');
     return refuse('method_not_allowed', `${shown(path)} takes ${taken}, not ${shown(method)}.${hint}`, {
       headers: { allow: methods.join(', ') },

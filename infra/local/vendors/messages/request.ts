@@ -160,7 +160,15 @@ const block = z.discriminatedUnion('type', [
   textBlock,
   image,
   document,
-  kind('tool_use', { id: z.string(), name: z.string(), input: anything, ...cached }),
+  // An answer's block comes back with all that it had.
+  kind('tool_use', {
+    id: z.string(),
+    name: z.string(),
+    input: anything,
+    caller: z.optional(z.looseObject({ type: z.string() })),
+    toolset_name: maybe(z.string()),
+    ...cached,
+  }),
   kind('tool_result', {
     tool_use_id: z.string(),
     content: z.optional(
