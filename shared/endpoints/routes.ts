@@ -7,6 +7,9 @@ export const endpointRoutes = {
   messages: { name: 'messages', method: 'POST', path: '/v1/messages' },
 } as const satisfies Record<string, EndpointRoute>;
 
+/** Of clients of Messages, which read lists in a form of their own. */
+export const listHeaders = ['anthropic-version', 'x-api-key'] as const;
+
 /** What a client does that wants OpenAI's compaction: Codex does where it believes to speak to OpenAI. */
 export const compactByClient =
   'Codex compacts by itself if the name of its model provider in config.toml is not "OpenAI".';

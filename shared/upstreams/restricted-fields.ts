@@ -184,11 +184,9 @@ export function permittedCall(
 }
 
 function permittedNative(native: NativeCall, gate: Gate): NativeCall {
-  for (const field of ['messages', 'system']) {
-    const path = gate.storedIn(native.body[field]);
-    if (path !== undefined) throw new CannotCarry(field + path, storedMessage(field + path));
-  }
-  const { tools } = native.body;
+  const { tools, ...contents } = native.body;
+  const path = gate.storedIn(contents)?.slice(1);
+  if (path !== undefined) throw new CannotCarry(path, storedMessage(path));
   if (!Array.isArray(tools)) return native;
   return { ...native, body: { ...native.body, tools: [...permittedTools(tools, gate).kept.values()] } };
 }

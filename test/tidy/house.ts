@@ -4,6 +4,8 @@
 export const typeNameHolders: Record<string, string> = {
   'infra/local/seed.ts': 'rows are data',
   'infra/local/host/local-options.ts': 'the variable OPENAI_API_KEY, which is public',
+  'shared/endpoints/messages/canonical.ts': 'headers of the API are named after the vendor',
+  'shared/endpoints/routes.ts': 'headers of the API are named after the vendor',
   'shared/upstreams/restricted-fields.ts': 'fields of gateways, which are named after vendors',
   'shared/adapters/system/environment.ts': 'the variable OPENAI_API_KEY, which is public',
   'shared/upstreams/types/bedrock.ts': 'paths of its endpoint are named after the vendors',

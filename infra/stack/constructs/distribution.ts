@@ -33,6 +33,7 @@ import { CloudFrontTarget } from 'aws-cdk-lib/aws-route53-targets';
 import { Construct } from 'constructs';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type FunctionName, defaultFunction, routes } from './function-descriptions.ts';
+import { listHeaders } from '../../../shared/endpoints/routes.ts';
 import type { RelayFunctions } from './relay-functions.ts';
 import { originSecretHeader } from './numbered-secrets.ts';
 
@@ -71,7 +72,7 @@ const hostFunction = `function handler(event) {
   var request = event.request;
   var headers = request.headers;
   headers['x-forwarded-host'] = { value: headers.host.value };
-  headers['${listFormHeader}'] = { value: headers['anthropic-version'] || headers['x-api-key'] ? 'messages' : 'openai' };
+  headers['${listFormHeader}'] = { value: ${listHeaders.map((name) => `headers['${name}']`).join(' || ')} ? 'messages' : 'usual' };
   return request;
 }
 `;

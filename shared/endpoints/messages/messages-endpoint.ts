@@ -12,7 +12,7 @@ import {
 import { endpointRoutes } from '../routes.ts';
 import { MessageFold, MessagesAnswer, type MessagesEvent } from './answer-events.ts';
 import { errorBody, refusedAnswer, requestIdHeader } from './errors.ts';
-import { readBody, requireLimit } from './request.ts';
+import { readBody, requireLimit } from './canonical.ts';
 
 /** Either header of Anthropic's clients. */
 const keyHeader: KeyHeader = {

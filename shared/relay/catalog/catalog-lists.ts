@@ -11,6 +11,7 @@ import type {
 } from '../../wire/public-api.ts';
 import { type RelayRequest, modelIdOf } from '../http/http.ts';
 import { refuse } from '../http/refusal.ts';
+import { listHeaders } from '../../endpoints/routes.ts';
 
 /** All models that are served, without unpriced ones when the settings refuse those. */
 export function offeredModels(
@@ -74,7 +75,7 @@ const modelEntry = (id: string, created: number): ModelEntry => ({
 // The same models as Anthropic's clients read them: by pages, from one id on or before one.
 
 const isOfMessages = ({ headers }: RelayRequest): boolean =>
-  headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined;
+  listHeaders.some((name) => headers[name] !== undefined);
 
 const pageUsual = 20;
 const pageMax = 1_000;

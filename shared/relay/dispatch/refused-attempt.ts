@@ -192,7 +192,7 @@ export function repeatFor(refused: RefusedForm): Variant | undefined {
 }
 
 /** How Anthropic and Bedrock refuse a feature of the API [anthropics/claude-code 13770]. Bedrock names none. */
-const unknownBeta = /\banthropic-beta\b|\binvalid beta flag\b/i;
+const unknownBeta = /-beta\b.{0,8} header\b|\binvalid beta flag\b/i;
 
 /** The features to leave out: those that the refusal names, or all. */
 function refusedBetas({ status, error, built, variant }: RefusedForm): string[] | undefined {

@@ -68,7 +68,7 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S4'],
-    file: 'shared/relay/call/read.ts',
+    file: 'shared/endpoints/endpoint.ts',
     find: '/^bearer +(.*)$/i',
     replace: '/^Bearer +(.*)$/',
     test: 'test/unit/relay/call/access.test.ts',

@@ -1,0 +1,247 @@
+/**
+ * What a Messages body is to the relay: the canonical call, and the body itself, which goes up as it came to an upstream that speaks
+ * Messages. Must never refuse a field that the vendor may know.
+ */
+import type { CarriedItems, ChatRequest, ChatTool, NativeCall } from '../../wire/canonical-call.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
+import {
+  asRecord,
+  isRecord,
+  listIn,
+  recordsIn,
+  textIn,
+  withoutNulls,
+  type JsonRecord,
+} from '../../wire/json.ts';
+import type { ContentAt, EndpointRequest } from '../endpoint.ts';
+import { parseRequest } from '../parse-request.ts';
+import { endpointRoutes } from '../routes.ts';
+import { conversationOf } from './conversation.ts';
+import { MessagesRequest, ToolNames } from './request.ts';
+
+/** Fields that the relay decides or writes itself, whatever the upstream speaks. */
+const decided = new Set(
+  'model messages system tools max_tokens stream metadata service_tier official'.split(' '),
+);
+/** Fields that other forms say otherwise, so that no other upstream misses them. */
+const translated = new Set(
+  // Other vendors cache by themselves.
+  'tool_choice stop_sequences temperature top_p top_k thinking output_config cache_control'.split(' '),
+);
+
+type Headers = Readonly<Record<string, string | undefined>>;
+
+/** A body as it was read. */
+export type ReadBody = Omit<EndpointRequest, 'renderer'> & {
+  /** The client asked for thinking, so it shows it and sends it back. */
+  thinks: boolean;
+  names: ToolNames;
+};
+
+export function readBody(body: unknown, headers: Headers): ReadBody {
+  const request = parseRequest(MessagesRequest, body);
+  const names = new ToolNames(recordsIn(request.tools));
+  const { messages, sealed, lost, only, unknown: unknownBlocks, known } = conversationOf(request, names);
+  const thinks = isThinking(request);
+  const tools = toolsOf(request, names);
+  const { clearing, fields } = fieldsOf(request);
+  const chat: ChatRequest = {
+    model: request.model,
+    messages,
+    ...(tools.callers.length > 0 && { tools: tools.callers, ...toolChoice(request, names) }),
+    ...(request.stop_sequences?.length && { stop: request.stop_sequences }),
+    ...withoutNulls({
+      temperature: request.temperature,
+      top_p: request.top_p,
+      top_k: request.top_k,
+      reasoning_effort: effortOf(request),
+      user: request.metadata?.user_id,
+      service_tier: tierOf(request.service_tier),
+      response_format: formatOf(request),
+      official: request.official,
+    }),
+  };
+  const native: NativeCall = {
+    body: withoutNulls({
+      system: request.system,
+      messages: request.messages,
+      tools: request.tools,
+      service_tier: request.service_tier,
+    }),
+    clearing,
+    headers: passedHeaders(headers),
+    known,
+    ...(only && { only }),
+  };
+  const items: CarriedItems = {
+    after: new Map([[undefined, [...unknownBlocks, ...tools.others]]]),
+    instead: new Map(),
+    tools: new Map(),
+    effort: undefined,
+    lost: [
+      ...new Set([
+        ...lost,
+        ...(tools.others.length > 0 ? ['tools'] : []),
+        ...(clearing ? ['context_management'] : []),
+      ]),
+    ],
+  };
+  const conversation = headers['x-claude-code-session-id'];
+  return {
+    call: {
+      form: endpointRoutes.messages.name,
+      request: chat,
+      unknown: Object.fromEntries(fields.filter(([field]) => !translated.has(field))),
+      served: Object.fromEntries(fields.filter(([field]) => translated.has(field))),
+      items,
+      native,
+      tellsStop: true,
+      ...(conversation && { conversation }),
+    },
+    contents: contentsOf(request),
+    outputTokensMax: request.max_tokens ?? undefined,
+    droppedTools: tools.others.length,
+    sealed,
+    keepsState: thinks,
+    thinks,
+    names,
+  };
+}
+
+/** Every answer needs a limit, as in Anthropic's API. */
+export function requireLimit({ outputTokensMax }: Pick<ReadBody, 'outputTokensMax'>): void {
+  if (outputTokensMax === undefined)
+    throw new InvalidRequest(
+      'missing_required_parameter',
+      'max_tokens',
+      "Missing required parameter: 'max_tokens'.",
+    );
+}
+
+/** The fields beside those that the relay decides. Edits that only clear what is old make no answer dearer: they always go up. */
+function fieldsOf(request: MessagesRequest): {
+  fields: [string, unknown][];
+  clearing: JsonRecord | undefined;
+} {
+  const fields = Object.entries(withoutNulls(request)).filter(([field]) => !decided.has(field));
+  const edits = recordsIn(asRecord(request['context_management'])['edits']);
+  const isClearing = edits.length > 0 && edits.every(({ type }) => textIn(type).startsWith('clear_'));
+  if (!isClearing) return { fields, clearing: undefined };
+  return {
+    fields: fields.filter(([field]) => field !== 'context_management'),
+    clearing: { edits },
+  };
+}
+
+// Headers that go up as they came: a version of the API and features of it belong to the body that was written for them.
+
+const versionPattern = /^\d{4}-\d{2}-\d{2}$/;
+const betaPattern = /^[\w.-]{1,64}$/;
+const betasMax = 32;
+
+function passedHeaders(headers: Headers): NativeCall['headers'] {
+  const version = headers['anthropic-version'] ?? '';
+  const asked = (headers['anthropic-beta'] ?? '').split(',').map((each) => each.trim());
+  const betas = asked.filter((each) => betaPattern.test(each)).slice(0, betasMax);
+  return {
+    ...(versionPattern.test(version) && { version }),
+    ...(betas.length > 0 && { betas }),
+  };
+}
+
+// Thinking, form and tier of an answer, in the words of the canonical call.
+
+function isThinking({ thinking }: MessagesRequest): boolean {
+  return thinking?.type === 'enabled' || thinking?.type === 'adaptive';
+}
+
+/** The largest budget of each effort, as the vendor's own budgets go up. */
+const budgetEfforts = [
+  [4_096, 'low'],
+  [12_288, 'medium'],
+] as const;
+
+/** `adaptive` alone leaves the effort to the model, which may be one that does not think. */
+function effortOf({ thinking, output_config: config }: MessagesRequest): string | undefined {
+  if (thinking?.type === 'disabled') return 'none';
+  if (config?.effort) return config.effort;
+  const budget = Number(thinking?.['budget_tokens']);
+  if (thinking?.type !== 'enabled' || !Number.isFinite(budget)) return undefined;
+  return budgetEfforts.find(([most]) => budget <= most)?.[1] ?? 'high';
+}
+
+const tierOf = (tier: string | null | undefined): string | undefined =>
+  tier === 'standard_only' ? 'default' : (tier ?? undefined);
+
+/** `output_format` is the name that it had while it was a beta. */
+function formatOf(request: MessagesRequest): ChatRequest['response_format'] {
+  const format = asRecord(request.output_config?.['format'] ?? request['output_format']);
+  if (format['type'] !== 'json_schema') return undefined;
+  return { type: 'json_schema', json_schema: { name: 'answer', schema: format['schema'], strict: true } };
+}
+
+// Tools that the caller runs become functions. Others are in the native body alone: the vendor knows their schemas.
+
+function toolsOf(request: MessagesRequest, names: ToolNames): { callers: ChatTool[]; others: JsonRecord[] } {
+  const callers: ChatTool[] = [];
+  const others: JsonRecord[] = [];
+  for (const tool of request.tools ?? []) {
+    const { name, description, input_schema: parameters, strict } = tool as JsonRecord;
+    const isFunction =
+      (tool.type ?? 'custom') === 'custom' && typeof name === 'string' && isRecord(parameters);
+    if (!isFunction) others.push(tool);
+    else
+      callers.push({
+        type: 'function',
+        function: {
+          name: names.sent(name),
+          ...(typeof description === 'string' && { description }),
+          parameters,
+          ...(strict === true && { strict }),
+        },
+      });
+  }
+  return { callers, others };
+}
+
+function toolChoice({ tool_choice: choice }: MessagesRequest, names: ToolNames): Partial<ChatRequest> {
+  if (!choice) return {};
+  const isSerial = choice['disable_parallel_tool_use'] === true;
+  return {
+    ...(choice.type !== 'auto' && { tool_choice: chosen(choice, names) }),
+    ...(isSerial && { parallel_tool_calls: false }),
+  };
+}
+
+function chosen({ type, name }: JsonRecord, names: ToolNames): unknown {
+  if (type === 'none') return 'none';
+  if (type === 'tool') return { type: 'function', function: { name: names.sent(textIn(name)) } };
+  return type === 'any' ? 'required' : 'auto';
+}
+
+// What upstreams fetch. Text is no address, wherever it stands.
+
+const isText = ({ type }: JsonRecord): boolean =>
+  type === 'text' || type === 'thinking' || type === 'redacted_thinking' || type === 'tool_use';
+
+/** Undefined: the request has text and calls alone. */
+function contentsOf({ messages, system }: MessagesRequest): (() => readonly ContentAt[]) | undefined {
+  const contents = (): ContentAt[] => [
+    ...blocksAt('system', system),
+    ...messages.flatMap(({ content }, i) => blocksAt(`messages[${i}].content`, content)),
+  ];
+  return contents().length > 0 ? contents : undefined;
+}
+
+function blocksAt(param: string, content: unknown): ContentAt[] {
+  return listIn(content).flatMap((block, i): ContentAt[] => {
+    const own = asRecord(block);
+    const at = `${param}[${i}]`;
+    if (isText(own)) return [];
+    if (own['type'] === 'tool_result') return blocksAt(`${at}.content`, own['content']);
+    const source = asRecord(own['source']);
+    if (source['type'] === 'text') return [];
+    if (source['type'] === 'content') return blocksAt(`${at}.source.content`, source['content']);
+    return [{ param: at, content: own }];
+  });
+}
