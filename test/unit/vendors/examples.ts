@@ -1,12 +1,7 @@
 import type { Json, Sent } from './rig.ts';
 
-/** What each rule refuses, what it says, and the nearest request that keeps it. */
-export interface Example {
-  breaks: Sent;
-  status: number;
-  says: RegExp;
-  keeps: Sent;
-}
+/** What each rule refuses, what it says, the nearest request that keeps it, and the status of the refusal if it is not 400. */
+export type Example = [breaks: Sent, says: RegExp, keeps: Sent, status?: number];
 
 export const user = (content: unknown): Json => ({ role: 'user', content });
 
@@ -68,133 +63,97 @@ const strict = (more: Json): Sent =>
   responses({ tools: [{ ...responsesTool, strict: true, parameters: { ...parameters, ...more } }] });
 
 const openaiExamples: Record<string, Example> = {
-  'api-key': {
-    breaks: { ...openai(), ...wrongKey },
-    status: 401,
-    says: /Incorrect API key/,
-    keeps: { ...openai(), ...rightKey },
-  },
-  'unknown-parameter': {
-    breaks: openai({ thinking: {} }),
-    status: 400,
-    says: /Unknown parameter: 'thinking'.*unknown_parameter/s,
-    keeps: openai({ reasoning_effort: 'low' }),
-  },
-  model: { breaks: chat('gpt-9'), status: 404, says: /model_not_found/, keeps: openai() },
-  'stream-options': {
-    breaks: openai({ stream_options: { include_usage: true } }),
-    status: 400,
-    says: /only allowed when 'stream' is enabled/,
-    keeps: openai({ stream_options: { include_usage: true }, stream: true }),
-  },
-  'max-tokens': {
-    breaks: openai({ max_tokens: 50 }),
-    status: 400,
-    says: /Use 'max_completion_tokens' instead.*unsupported_parameter/s,
-    keeps: openai({ max_completion_tokens: 50 }),
-  },
-  sampling: {
-    breaks: responses({ temperature: 0.5 }),
-    status: 400,
-    says: /'temperature' does not support 0\.5.*unsupported_value/s,
-    keeps: older({ temperature: 0.5 }),
-  },
-  efforts: {
-    breaks: responses({ reasoning: { effort: 'minimal' } }),
-    status: 400,
-    says: /'reasoning\.effort' does not support 'minimal'/,
-    keeps: responses({ reasoning: { effort: 'xhigh' } }),
-  },
-  'tools-need-responses': {
-    breaks: openai({ tools: [chatTool] }),
-    status: 400,
-    says: /^.*Function tools with reasoning_effort are not supported for gpt-5\.6 in \/v1\/chat\/completions\. To use function tools, use \/v1\/responses or set reasoning_effort to 'none'\./,
-    keeps: openai({ tools: [chatTool], reasoning_effort: 'none' }),
-  },
-  'strict-schemas': {
-    breaks: strict({}),
-    status: 400,
-    says: /invalid_function_parameters/,
-    keeps: strict({ additionalProperties: false }),
-  },
-  'call-id-length': {
-    breaks: older({ messages: loop('x'.repeat(65)) }),
-    status: 400,
-    says: /messages\[1\]\.tool_calls\[0\]\.id.*maximum length 64/,
-    keeps: older({ messages: loop('x'.repeat(64)) }),
-  },
-  'calls-answered': {
-    breaks: items(call()),
-    status: 400,
-    says: /No tool output found for function call call_1/,
-    keeps: items(call(), output()),
-  },
-  'results-asked': {
-    breaks: older({ messages: [user('hello'), result('call_1')] }),
-    status: 400,
-    says: /must be a response to a preceeding message/,
-    keeps: older({ messages: loop('call_1') }),
-  },
-  'item-type': {
-    breaks: items({ type: 'thinking' }),
-    status: 400,
-    says: /Invalid value: 'thinking'/,
-    keeps: items(call(), output()),
-  },
-  'item-field': {
-    breaks: items(call({ reasoning_content: 'x' }), output()),
-    status: 400,
-    says: /Unknown parameter: 'input\[1\]\.reasoning_content'/,
-    keeps: items(call({ status: 'completed' }), output()),
-  },
-  'content-type': {
-    breaks: items({ role: 'assistant', content: [{ type: 'input_text', text: 'hi' }] }),
-    status: 400,
-    says: /'output_text' and 'refusal'/,
-    keeps: items({ role: 'assistant', content: [{ type: 'output_text', text: 'hi' }] }),
-  },
-  'output-limit': {
-    breaks: responses({ max_output_tokens: 15 }),
-    status: 400,
-    says: /integer_below_min_value/,
-    keeps: responses({ max_output_tokens: 16 }),
-  },
-  'previous-response': {
-    breaks: responses({ previous_response_id: 'resp_1' }),
-    status: 400,
-    says: /previous_response_not_found/,
-    keeps: responses({ previous_response_id: null }),
-  },
-  'not-persisted': {
-    breaks: items({ type: 'item_reference', id: 'rs_1' }),
-    status: 404,
-    says: /Item with id 'rs_1' not found/,
-    keeps: items(),
-  },
-  'encrypted-content': {
-    breaks: items({ type: 'reasoning', summary: [], encrypted_content: 'gAAAAforeign' }, call(), output()),
-    status: 400,
-    says: /could not be verified.*invalid_encrypted_content/s,
-    keeps: items(call(), output()),
-  },
-  'reasoning-followed': {
-    breaks: items({ type: 'reasoning', summary: [] }, user('next')),
-    status: 400,
-    says: /without its required following item/,
-    keeps: items({ type: 'reasoning', summary: [] }, call(), output()),
-  },
-  'reasoning-required': {
-    breaks: items(call({ id: `fc_${digits}r0` }), output()),
-    status: 400,
-    says: new RegExp(`without its required 'reasoning' item: 'rs_${digits}'`),
-    keeps: items({ type: 'reasoning', summary: [] }, call({ id: `fc_${digits}r0` }), output()),
-  },
-  'outputs-asked': {
-    breaks: items(output()),
-    status: 400,
-    says: /No tool call found for function call output with call_id call_1/,
-    keeps: items(call(), output()),
-  },
+  'api-key': [{ ...openai(), ...wrongKey }, /Incorrect API key/, { ...openai(), ...rightKey }, 401],
+  'unknown-parameter': [
+    openai({ thinking: {} }),
+    /Unknown parameter: 'thinking'.*unknown_parameter/s,
+    openai({ reasoning_effort: 'low' }),
+  ],
+  model: [chat('gpt-9'), /model_not_found/, openai(), 404],
+  'stream-options': [
+    openai({ stream_options: { include_usage: true } }),
+    /only allowed when 'stream' is enabled/,
+    openai({ stream_options: { include_usage: true }, stream: true }),
+  ],
+  'max-tokens': [
+    openai({ max_tokens: 50 }),
+    /Use 'max_completion_tokens' instead.*unsupported_parameter/s,
+    openai({ max_completion_tokens: 50 }),
+  ],
+  sampling: [
+    responses({ temperature: 0.5 }),
+    /'temperature' does not support 0\.5.*unsupported_value/s,
+    older({ temperature: 0.5 }),
+  ],
+  efforts: [
+    responses({ reasoning: { effort: 'minimal' } }),
+    /'reasoning\.effort' does not support 'minimal'/,
+    responses({ reasoning: { effort: 'xhigh' } }),
+  ],
+  'tools-need-responses': [
+    openai({ tools: [chatTool] }),
+    /^.*Function tools with reasoning_effort are not supported for gpt-5\.6 in \/v1\/chat\/completions\. To use function tools, use \/v1\/responses or set reasoning_effort to 'none'\./,
+    openai({ tools: [chatTool], reasoning_effort: 'none' }),
+  ],
+  'strict-schemas': [strict({}), /invalid_function_parameters/, strict({ additionalProperties: false })],
+  'call-id-length': [
+    older({ messages: loop('x'.repeat(65)) }),
+    /messages\[1\]\.tool_calls\[0\]\.id.*maximum length 64/,
+    older({ messages: loop('x'.repeat(64)) }),
+  ],
+  'calls-answered': [items(call()), /No tool output found for function call call_1/, items(call(), output())],
+  'results-asked': [
+    older({ messages: [user('hello'), result('call_1')] }),
+    /must be a response to a preceeding message/,
+    older({ messages: loop('call_1') }),
+  ],
+  'item-type': [items({ type: 'thinking' }), /Invalid value: 'thinking'/, items(call(), output())],
+  'item-field': [
+    items(call({ reasoning_content: 'x' }), output()),
+    /Unknown parameter: 'input\[1\]\.reasoning_content'/,
+    items(call({ status: 'completed' }), output()),
+  ],
+  'content-type': [
+    items({ role: 'assistant', content: [{ type: 'input_text', text: 'hi' }] }),
+    /'output_text' and 'refusal'/,
+    items({ role: 'assistant', content: [{ type: 'output_text', text: 'hi' }] }),
+  ],
+  'output-limit': [
+    responses({ max_output_tokens: 15 }),
+    /integer_below_min_value/,
+    responses({ max_output_tokens: 16 }),
+  ],
+  'previous-response': [
+    responses({ previous_response_id: 'resp_1' }),
+    /previous_response_not_found/,
+    responses({ previous_response_id: null }),
+  ],
+  'not-persisted': [
+    items({ type: 'item_reference', id: 'rs_1' }),
+    /Item with id 'rs_1' not found/,
+    items(),
+    404,
+  ],
+  'encrypted-content': [
+    items({ type: 'reasoning', summary: [], encrypted_content: 'gAAAAforeign' }, call(), output()),
+    /could not be verified.*invalid_encrypted_content/s,
+    items(call(), output()),
+  ],
+  'reasoning-followed': [
+    items({ type: 'reasoning', summary: [] }, user('next')),
+    /without its required following item/,
+    items({ type: 'reasoning', summary: [] }, call(), output()),
+  ],
+  'reasoning-required': [
+    items(call({ id: `fc_${digits}r0` }), output()),
+    new RegExp(`without its required 'reasoning' item: 'rs_${digits}'`),
+    items({ type: 'reasoning', summary: [] }, call({ id: `fc_${digits}r0` }), output()),
+  ],
+  'outputs-asked': [
+    items(output()),
+    /No tool call found for function call output with call_id call_1/,
+    items(call(), output()),
+  ],
 };
 
 const gemini = (more: Json = {}): Sent => chat('gemini-3-pro-preview', more);
@@ -208,165 +167,129 @@ const geminiLoop = (more: Json): Sent =>
 const skip = 'skip_thought_signature_validator';
 
 const geminiExamples: Record<string, Example> = {
-  'api-key': {
-    breaks: { ...gemini(), ...wrongKey },
-    status: 400,
-    says: /^\[.*"reason":"API_KEY_INVALID"/,
-    keeps: { ...gemini(), ...rightKey },
-  },
-  'unknown-name': {
-    breaks: gemini({ seed: 1 }),
-    status: 400,
-    says: /^\[.*Unknown name \\"seed\\": Cannot find field/,
-    keeps: gemini({ reasoning_effort: 'low' }),
-  },
-  'unknown-nested-name': {
-    breaks: gemini({ messages: [user([{ type: 'text', text: 'hello', cache_control: {} }])] }),
-    status: 400,
-    says: /Unknown name \\"cache_control\\" at 'messages\[0\]\.content\[0\]'/,
-    keeps: gemini({ messages: [user([{ type: 'text', text: 'hello' }])] }),
-  },
-  'functions-alone': {
-    breaks: gemini({ tools: [customTool] }),
-    status: 400,
-    says: /'tools\[0\]\.type'/,
-    keeps: gemini({ tools: [chatTool] }),
-  },
-  model: { breaks: chat('gemini-9'), status: 404, says: /NOT_FOUND/, keeps: gemini() },
-  'thinking-level': {
-    breaks: chat('gemini-3.8-flash', { reasoning_effort: 'minimal' }),
-    status: 400,
-    says: /Thinking level MINIMAL is not supported/,
-    keeps: gemini({ reasoning_effort: 'minimal' }),
-  },
-  'image-type': {
-    breaks: geminiImage('jpg'),
-    status: 400,
-    says: /Unsupported MIME type: image\/jpg/,
-    keeps: geminiImage('jpeg'),
-  },
-  'last-turn': {
-    breaks: chat('gemini-3.8-flash', { messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
-    status: 400,
-    says: /Requests ending with a model turn are not supported/,
-    keeps: gemini({ messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
-  },
-  'signature-missing': {
-    breaks: geminiLoop({}),
-    status: 400,
-    says: /missing a thought_signature.*default_api:get_weather/,
-    keeps: geminiLoop(signature(skip)),
-  },
-  'signature-valid': {
-    breaks: geminiLoop(signature('c2ln')),
-    status: 400,
-    says: /Thought signature is not valid/,
-    keeps: geminiLoop(signature(skip)),
-  },
+  'api-key': [{ ...gemini(), ...wrongKey }, /^\[.*"reason":"API_KEY_INVALID"/, { ...gemini(), ...rightKey }],
+  'unknown-name': [
+    gemini({ seed: 1 }),
+    /^\[.*Unknown name \\"seed\\": Cannot find field/,
+    gemini({ reasoning_effort: 'low' }),
+  ],
+  'unknown-nested-name': [
+    gemini({ messages: [user([{ type: 'text', text: 'hello', cache_control: {} }])] }),
+    /Unknown name \\"cache_control\\" at 'messages\[0\]\.content\[0\]'/,
+    gemini({ messages: [user([{ type: 'text', text: 'hello' }])] }),
+  ],
+  'functions-alone': [gemini({ tools: [customTool] }), /'tools\[0\]\.type'/, gemini({ tools: [chatTool] })],
+  model: [chat('gemini-9'), /NOT_FOUND/, gemini(), 404],
+  'thinking-level': [
+    chat('gemini-3.8-flash', { reasoning_effort: 'minimal' }),
+    /Thinking level MINIMAL is not supported/,
+    gemini({ reasoning_effort: 'minimal' }),
+  ],
+  'image-type': [geminiImage('jpg'), /Unsupported MIME type: image\/jpg/, geminiImage('jpeg')],
+  'last-turn': [
+    chat('gemini-3.8-flash', { messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
+    /Requests ending with a model turn are not supported/,
+    gemini({ messages: [user('hello'), { role: 'assistant', content: 'Well' }] }),
+  ],
+  'signature-missing': [
+    geminiLoop({}),
+    /missing a thought_signature.*default_api:get_weather/,
+    geminiLoop(signature(skip)),
+  ],
+  'signature-valid': [
+    geminiLoop(signature('c2ln')),
+    /Thought signature is not valid/,
+    geminiLoop(signature(skip)),
+  ],
 };
 
 const deepseek = (more: Json = {}): Sent => chat('deepseek-v4-pro', more);
 const json = { type: 'json_schema', json_schema: { name: 'x', schema: parameters } };
 
 const deepseekExamples: Record<string, Example> = {
-  'api-key': {
-    breaks: { ...deepseek(), ...wrongKey },
-    status: 401,
-    says: /Authentication Fails/,
-    keeps: { ...deepseek(), ...rightKey },
-  },
-  roles: {
-    breaks: deepseek({ messages: [{ role: 'developer', content: 'x' }, user('hello')] }),
-    status: 400,
-    says: /messages\[0\]\.role: unknown variant `developer`/,
-    keeps: deepseek({ messages: [{ role: 'system', content: 'x' }, user('hello')] }),
-  },
-  'functions-alone': {
-    breaks: deepseek({ tools: [customTool] }),
-    status: 400,
-    says: /tools\[0\]: missing field `function`/,
-    keeps: deepseek({ tools: [chatTool] }),
-  },
-  model: { breaks: chat('deepseek-9'), status: 400, says: /Model Not Exist/, keeps: deepseek() },
-  'response-format': {
-    breaks: deepseek({ response_format: json }),
-    status: 400,
-    says: /unavailable now/,
-    keeps: deepseek({ response_format: { type: 'json_object' } }),
-  },
-  'calls-answered': {
-    breaks: deepseek({ messages: [user('hello'), assistant([chatCall('c1')], { reasoning_content: '' })] }),
-    status: 400,
-    says: /insufficient tool messages/,
-    keeps: deepseek({ messages: loop('c1', { reasoning_content: '' }) }),
-  },
-  'results-asked': {
-    breaks: deepseek({ messages: [user('hello'), result('c1')] }),
-    status: 400,
-    says: /must be a response to a preceding message/,
-    keeps: deepseek({ messages: loop('c1', { reasoning_content: '' }) }),
-  },
-  'reasoning-content': {
-    breaks: deepseek({ messages: loop('c1') }),
-    status: 400,
-    says: /`reasoning_content` in the thinking mode must be passed back/,
-    keeps: deepseek({ messages: loop('c1', { reasoning_content: '' }) }),
-  },
+  'api-key': [{ ...deepseek(), ...wrongKey }, /Authentication Fails/, { ...deepseek(), ...rightKey }, 401],
+  roles: [
+    deepseek({ messages: [{ role: 'developer', content: 'x' }, user('hello')] }),
+    /messages\[0\]\.role: unknown variant `developer`/,
+    deepseek({ messages: [{ role: 'system', content: 'x' }, user('hello')] }),
+  ],
+  'functions-alone': [
+    deepseek({ tools: [customTool] }),
+    /tools\[0\]: missing field `function`/,
+    deepseek({ tools: [chatTool] }),
+  ],
+  model: [chat('deepseek-9'), /Model Not Exist/, deepseek()],
+  'response-format': [
+    deepseek({ response_format: json }),
+    /unavailable now/,
+    deepseek({ response_format: { type: 'json_object' } }),
+  ],
+  'calls-answered': [
+    deepseek({ messages: [user('hello'), assistant([chatCall('c1')], { reasoning_content: '' })] }),
+    /insufficient tool messages/,
+    deepseek({ messages: loop('c1', { reasoning_content: '' }) }),
+  ],
+  'results-asked': [
+    deepseek({ messages: [user('hello'), result('c1')] }),
+    /must be a response to a preceding message/,
+    deepseek({ messages: loop('c1', { reasoning_content: '' }) }),
+  ],
+  'reasoning-content': [
+    deepseek({ messages: loop('c1') }),
+    /`reasoning_content` in the thinking mode must be passed back/,
+    deepseek({ messages: loop('c1', { reasoning_content: '' }) }),
+  ],
 };
 
 const picky = (...messages: Json[]): Sent => chat('picky', { messages: [user('hello'), ...messages] });
 const system = { role: 'system', content: 'x' };
 
 const pickyExamples: Record<string, Example> = {
-  'functions-alone': {
-    breaks: chat('picky', { tools: [customTool] }),
-    status: 422,
-    says: /Input should be 'function'/,
-    keeps: chat('picky', { tools: [chatTool] }),
-  },
-  model: { breaks: chat('llama'), status: 404, says: /not found/, keeps: picky() },
-  'unknown-field': {
-    breaks: chat('picky', { max_completion_tokens: 9 }),
-    status: 422,
-    says: /extra_forbidden.*max_completion_tokens/,
-    keeps: chat('picky', { max_tokens: 9 }),
-  },
-  'unknown-message-field': {
-    breaks: picky({ role: 'assistant', content: 'hi', reasoning_content: 'x' }, user('more')),
-    status: 422,
-    says: /"messages",1,"assistant","reasoning_content"/,
-    keeps: picky({ role: 'assistant', content: 'hi' }, user('more')),
-  },
-  roles: {
-    breaks: chat('picky', { messages: [{ ...system, role: 'developer' }, user('hello')] }),
-    status: 422,
-    says: /Input tag 'developer'/,
-    keeps: chat('picky', { messages: [system, user('hello')] }),
-  },
-  'system-first': {
-    breaks: picky(system),
-    status: 400,
-    says: /System message must be at the beginning/,
-    keeps: chat('picky', { messages: [system, user('hello')] }),
-  },
-  'content-null': {
-    breaks: picky(assistant([chatCall('abc123DEF')], { content: null }), result('abc123DEF')),
-    status: 400,
-    says: /invalid message content type/,
-    keeps: picky(assistant([chatCall('abc123DEF')]), result('abc123DEF')),
-  },
-  'call-ids': {
-    breaks: picky(assistant([chatCall('call_1')]), result('call_1')),
-    status: 400,
-    says: /Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9/,
-    keeps: picky(assistant([chatCall('abc123DEF')]), result('abc123DEF')),
-  },
-  'result-ids': {
-    breaks: picky(result('call_1')),
-    status: 400,
-    says: /Tool call id was call_1/,
-    keeps: picky(assistant([chatCall('abc123DEF')]), result('abc123DEF')),
-  },
+  'functions-alone': [
+    chat('picky', { tools: [customTool] }),
+    /Input should be 'function'/,
+    chat('picky', { tools: [chatTool] }),
+    422,
+  ],
+  model: [chat('llama'), /not found/, picky(), 404],
+  'unknown-field': [
+    chat('picky', { max_completion_tokens: 9 }),
+    /extra_forbidden.*max_completion_tokens/,
+    chat('picky', { max_tokens: 9 }),
+    422,
+  ],
+  'unknown-message-field': [
+    picky({ role: 'assistant', content: 'hi', reasoning_content: 'x' }, user('more')),
+    /"messages",1,"assistant","reasoning_content"/,
+    picky({ role: 'assistant', content: 'hi' }, user('more')),
+    422,
+  ],
+  roles: [
+    chat('picky', { messages: [{ ...system, role: 'developer' }, user('hello')] }),
+    /Input tag 'developer'/,
+    chat('picky', { messages: [system, user('hello')] }),
+    422,
+  ],
+  'system-first': [
+    picky(system),
+    /System message must be at the beginning/,
+    chat('picky', { messages: [system, user('hello')] }),
+  ],
+  'content-null': [
+    picky(assistant([chatCall('abc123DEF')], { content: null }), result('abc123DEF')),
+    /invalid message content type/,
+    picky(assistant([chatCall('abc123DEF')]), result('abc123DEF')),
+  ],
+  'call-ids': [
+    picky(assistant([chatCall('call_1')]), result('call_1')),
+    /Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9/,
+    picky(assistant([chatCall('abc123DEF')]), result('abc123DEF')),
+  ],
+  'result-ids': [
+    picky(result('call_1')),
+    /Tool call id was call_1/,
+    picky(assistant([chatCall('abc123DEF')]), result('abc123DEF')),
+  ],
 };
 
 export const chatExamples: Record<string, Record<string, Example>> = {

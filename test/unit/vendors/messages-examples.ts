@@ -35,196 +35,157 @@ const documentBlock = { type: 'document', source: { type: 'text', media_type: 't
 
 /** The rules that Anthropic and Bedrock share. */
 export const sharedExamples: Record<string, Example> = {
-  body: {
-    breaks: opus({ messages: [user([text({ citation: 1 })])] }),
-    status: 400,
-    says: /messages\.0\.content\.0\.citation: Extra inputs are not permitted/,
-    keeps: opus({ messages: [user([text()])] }),
-  },
-  model: { breaks: opus({ model: 'claude-9' }), status: 404, says: /not_found_error/, keeps: opus() },
-  'first-message': {
-    breaks: opus({ messages: [assistant(text()), user('hello')] }),
-    status: 400,
-    says: /first message must use the/,
-    keeps: opus(),
-  },
-  'system-turns': {
-    breaks: haiku({ messages: [user('hello'), { role: 'system', content: 'be brief' }] }),
-    status: 400,
-    says: /messages\.1: role 'system' is not supported on this model/,
-    keeps: opus({ messages: [user('hello'), { role: 'system', content: 'be brief' }] }),
-  },
-  'no-prefill': {
-    breaks: opus({ messages: [user('hello'), assistant(text())] }),
-    status: 400,
-    says: /does not support assistant message prefill/,
-    keeps: haiku({ messages: [user('hello'), assistant(text())] }),
-  },
-  'empty-content': {
-    breaks: opus({ system: [text({ text: '' })] }),
-    status: 400,
-    says: /text content blocks must be non-empty/,
-    keeps: opus({ system: [text()] }),
-  },
-  'assistant-documents': {
-    breaks: {
+  body: [
+    opus({ messages: [user([text({ citation: 1 })])] }),
+    /messages\.0\.content\.0\.citation: Extra inputs are not permitted/,
+    opus({ messages: [user([text()])] }),
+  ],
+  model: [opus({ model: 'claude-9' }), /not_found_error/, opus(), 404],
+  'first-message': [
+    opus({ messages: [assistant(text()), user('hello')] }),
+    /first message must use the/,
+    opus(),
+  ],
+  'system-turns': [
+    haiku({ messages: [user('hello'), { role: 'system', content: 'be brief' }] }),
+    /messages\.1: role 'system' is not supported on this model/,
+    opus({ messages: [user('hello'), { role: 'system', content: 'be brief' }] }),
+  ],
+  'no-prefill': [
+    opus({ messages: [user('hello'), assistant(text())] }),
+    /does not support assistant message prefill/,
+    haiku({ messages: [user('hello'), assistant(text())] }),
+  ],
+  'empty-content': [
+    opus({ system: [text({ text: '' })] }),
+    /text content blocks must be non-empty/,
+    opus({ system: [text()] }),
+  ],
+  'assistant-documents': [
+    {
       ...opus({ messages: [user('hello'), assistant(documentBlock), user('so?')] }),
       ...version('2026-10-21'),
     },
-    status: 400,
-    says: /document blocks are not permitted in assistant messages/,
-    keeps: opus({ messages: [user('hello'), assistant(documentBlock), user('so?')] }),
-  },
-  'tool-names': {
-    breaks: opus({ tools: [messagesTool, messagesTool] }),
-    status: 400,
-    says: /Tool names must be unique/,
-    keeps: opus({ tools }),
-  },
-  'choice-with-tools': {
-    breaks: opus({ tool_choice: { type: 'auto' } }),
-    status: 400,
-    says: /only be specified while providing tools/,
-    keeps: opus({ tool_choice: { type: 'auto' }, tools }),
-  },
-  'tool-use-ids': {
-    breaks: opus({ tools, messages: loop('search:0') }),
-    status: 400,
-    says: /messages\.1\.content\.0\.tool_use\.id: String should match pattern/,
-    keeps: opus({ tools, messages: loop('search_0') }),
-  },
-  'unique-ids': {
-    breaks: opus({ tools, messages: [...loop('a'), ...loop('a')] }),
-    status: 400,
-    says: /`tool_use` ids must be unique/,
-    keeps: opus({ tools, messages: [...loop('a'), ...loop('b')] }),
-  },
-  'calls-answered': {
-    breaks: opus({ tools, messages: [user('hello'), assistant(use('a')), user('so?')] }),
-    status: 400,
-    says: /messages\.1: `tool_use` ids were found without `tool_result` blocks immediately after: a\./,
-    keeps: opus({ tools, messages: loop('a') }),
-  },
-  'results-asked': {
-    breaks: opus({ tools, messages: [user([result('a')])] }),
-    status: 400,
-    says: /unexpected `tool_use_id` found in `tool_result` blocks: a/,
-    keeps: opus({ tools, messages: loop('a') }),
-  },
-  'results-first': {
-    breaks: opus({ tools, messages: [user('hello'), assistant(use('a')), user([text(), result('a')])] }),
-    status: 400,
-    says: /without `tool_result` blocks immediately after/,
-    keeps: opus({ tools, messages: [user('hello'), assistant(use('a')), user([result('a'), text()])] }),
-  },
-  'output-max': {
-    breaks: opus({ max_tokens: 128_001 }),
-    status: 400,
-    says: /max_tokens: 128001 > 128000/,
-    keeps: opus({ max_tokens: 128_000 }),
-  },
-  'sampling-refused': {
-    breaks: opus({ temperature: 1 }),
-    status: 400,
-    says: /`temperature` is deprecated for this model/,
-    keeps: haiku({ temperature: 0.5 }),
-  },
-  'one-of-sampling': {
-    breaks: haiku({ temperature: 0.5, top_p: 0.9 }),
-    status: 400,
-    says: /cannot both be specified/,
-    keeps: haiku({ top_p: 0.9 }),
-  },
-  'thinking-sampling': {
-    breaks: haiku({ thinking: budget, temperature: 0.5 }),
-    status: 400,
-    says: /`temperature` may only be set to 1 when thinking is enabled/,
-    keeps: haiku({ thinking: budget, temperature: 1 }),
-  },
-  'thinking-type': {
-    breaks: opus({ thinking: { type: 'disabled' } }),
-    status: 400,
-    says: /thinking\.type\.disabled.* is not supported for this model/,
-    keeps: opus({ thinking: { type: 'adaptive' } }),
-  },
-  'thinking-budget': {
-    breaks: haiku({ thinking: budget, max_tokens: 1024 }),
-    status: 400,
-    says: /`max_tokens` must be greater than `thinking\.budget_tokens`/,
-    keeps: haiku({ thinking: budget }),
-  },
-  effort: {
-    breaks: haiku({ output_config: { effort: 'low' } }),
-    status: 400,
-    says: /does not support the effort parameter/,
-    keeps: opus({ output_config: { effort: 'max' } }),
-  },
-  'format-schema': {
-    breaks: opus(format({})),
-    status: 400,
-    says: /'additionalProperties' must be explicitly set to false/,
-    keeps: opus(format({ additionalProperties: false })),
-  },
-  'format-keywords': {
-    breaks: formatOf(closed({ age: { type: 'integer', minimum: 0 } })),
-    status: 400,
-    says: /For 'integer' type, properties minimum are not supported/,
-    keeps: formatOf(closed({ age: { type: 'integer' } })),
-  },
-  'format-recursion': {
-    breaks: formatOf({ $ref: '#/$defs/a', $defs: { a: closed({ a: { $ref: '#/$defs/a' } }) } }),
-    status: 400,
-    says: /Recursive schemas/,
-    keeps: formatOf({ $ref: '#/$defs/a', $defs: { a: closed({ a: { type: 'string' } }) } }),
-  },
-  'strict-tools': {
-    breaks: strictTool(closed({ a: { oneOf: [{ type: 'string' }, { type: 'null' }] } })),
-    status: 400,
-    says: /tools\.custom\.input_schema: For/,
-    keeps: strictTool(closed({ a: { anyOf: [{ type: 'string' }, { type: 'null' }] } })),
-  },
-  'image-type': {
-    breaks: inline('image/jpg'),
-    status: 400,
-    says: /messages\.0\.content\.0\.image\.source\.base64\.media_type: Input should be 'image\/jpeg'/,
-    keeps: inline('image/jpeg'),
-  },
-  'forced-choice': {
-    breaks: opus({ tools, tool_choice: { type: 'any' } }),
-    status: 400,
-    says: /tool_choice: type .*tool.* and .*any.* are not supported for this model/,
-    keeps: haiku({ tools, tool_choice: { type: 'any' } }),
-  },
-  'forced-choice-thinking': {
-    breaks: haiku({ tools, tool_choice: { type: 'any' }, thinking: budget }),
-    status: 400,
-    says: /Thinking may not be enabled when tool_choice forces tool use/,
-    keeps: haiku({ tools, tool_choice: { type: 'auto' }, thinking: budget }),
-  },
-  breakpoints: {
-    breaks: opus({ messages: [user(marks(5))] }),
-    status: 400,
-    says: /A maximum of 4 blocks with cache_control may be provided\. Found 5/,
-    keeps: opus({ messages: [user(marks(4))] }),
-  },
-  'breakpoint-order': {
-    breaks: opus({ messages: [user([marked('5m'), marked('1h')])] }),
-    status: 400,
-    says: /must not come after a ttl='5m'/,
-    keeps: opus({ messages: [user([marked('1h'), marked('5m')])] }),
-  },
-  'thinking-signature': {
-    breaks: opus({ messages: [user('hello'), assistant(thought('sig'), text()), user('so?')] }),
-    status: 400,
-    says: /messages\.1\.content\.0: Invalid `signature` in `thinking` block/,
-    keeps: opus({ messages: [user('hello'), assistant(text()), user('so?')] }),
-  },
-  'thinking-first': {
-    breaks: haiku({ tools, thinking: budget, messages: loop('a') }),
-    status: 400,
-    says: /Expected `thinking` or `redacted_thinking`, but found `tool_use`/,
-    keeps: haiku({ tools, messages: loop('a') }),
-  },
+    /document blocks are not permitted in assistant messages/,
+    opus({ messages: [user('hello'), assistant(documentBlock), user('so?')] }),
+  ],
+  'tool-names': [opus({ tools: [messagesTool, messagesTool] }), /Tool names must be unique/, opus({ tools })],
+  'choice-with-tools': [
+    opus({ tool_choice: { type: 'auto' } }),
+    /only be specified while providing tools/,
+    opus({ tool_choice: { type: 'auto' }, tools }),
+  ],
+  'tool-use-ids': [
+    opus({ tools, messages: loop('search:0') }),
+    /messages\.1\.content\.0\.tool_use\.id: String should match pattern/,
+    opus({ tools, messages: loop('search_0') }),
+  ],
+  'unique-ids': [
+    opus({ tools, messages: [...loop('a'), ...loop('a')] }),
+    /`tool_use` ids must be unique/,
+    opus({ tools, messages: [...loop('a'), ...loop('b')] }),
+  ],
+  'calls-answered': [
+    opus({ tools, messages: [user('hello'), assistant(use('a')), user('so?')] }),
+    /messages\.1: `tool_use` ids were found without `tool_result` blocks immediately after: a\./,
+    opus({ tools, messages: loop('a') }),
+  ],
+  'results-asked': [
+    opus({ tools, messages: [user([result('a')])] }),
+    /unexpected `tool_use_id` found in `tool_result` blocks: a/,
+    opus({ tools, messages: loop('a') }),
+  ],
+  'results-first': [
+    opus({ tools, messages: [user('hello'), assistant(use('a')), user([text(), result('a')])] }),
+    /without `tool_result` blocks immediately after/,
+    opus({ tools, messages: [user('hello'), assistant(use('a')), user([result('a'), text()])] }),
+  ],
+  'output-max': [opus({ max_tokens: 128_001 }), /max_tokens: 128001 > 128000/, opus({ max_tokens: 128_000 })],
+  'sampling-refused': [
+    opus({ temperature: 1 }),
+    /`temperature` is deprecated for this model/,
+    haiku({ temperature: 0.5 }),
+  ],
+  'one-of-sampling': [
+    haiku({ temperature: 0.5, top_p: 0.9 }),
+    /cannot both be specified/,
+    haiku({ top_p: 0.9 }),
+  ],
+  'thinking-sampling': [
+    haiku({ thinking: budget, temperature: 0.5 }),
+    /`temperature` may only be set to 1 when thinking is enabled/,
+    haiku({ thinking: budget, temperature: 1 }),
+  ],
+  'thinking-type': [
+    opus({ thinking: { type: 'disabled' } }),
+    /thinking\.type\.disabled.* is not supported for this model/,
+    opus({ thinking: { type: 'adaptive' } }),
+  ],
+  'thinking-budget': [
+    haiku({ thinking: budget, max_tokens: 1024 }),
+    /`max_tokens` must be greater than `thinking\.budget_tokens`/,
+    haiku({ thinking: budget }),
+  ],
+  effort: [
+    haiku({ output_config: { effort: 'low' } }),
+    /does not support the effort parameter/,
+    opus({ output_config: { effort: 'max' } }),
+  ],
+  'format-schema': [
+    opus(format({})),
+    /'additionalProperties' must be explicitly set to false/,
+    opus(format({ additionalProperties: false })),
+  ],
+  'format-keywords': [
+    formatOf(closed({ age: { type: 'integer', minimum: 0 } })),
+    /For 'integer' type, properties minimum are not supported/,
+    formatOf(closed({ age: { type: 'integer' } })),
+  ],
+  'format-recursion': [
+    formatOf({ $ref: '#/$defs/a', $defs: { a: closed({ a: { $ref: '#/$defs/a' } }) } }),
+    /Recursive schemas/,
+    formatOf({ $ref: '#/$defs/a', $defs: { a: closed({ a: { type: 'string' } }) } }),
+  ],
+  'strict-tools': [
+    strictTool(closed({ a: { oneOf: [{ type: 'string' }, { type: 'null' }] } })),
+    /tools\.custom\.input_schema: For/,
+    strictTool(closed({ a: { anyOf: [{ type: 'string' }, { type: 'null' }] } })),
+  ],
+  'image-type': [
+    inline('image/jpg'),
+    /messages\.0\.content\.0\.image\.source\.base64\.media_type: Input should be 'image\/jpeg'/,
+    inline('image/jpeg'),
+  ],
+  'forced-choice': [
+    opus({ tools, tool_choice: { type: 'any' } }),
+    /tool_choice: type .*tool.* and .*any.* are not supported for this model/,
+    haiku({ tools, tool_choice: { type: 'any' } }),
+  ],
+  'forced-choice-thinking': [
+    haiku({ tools, tool_choice: { type: 'any' }, thinking: budget }),
+    /Thinking may not be enabled when tool_choice forces tool use/,
+    haiku({ tools, tool_choice: { type: 'auto' }, thinking: budget }),
+  ],
+  breakpoints: [
+    opus({ messages: [user(marks(5))] }),
+    /A maximum of 4 blocks with cache_control may be provided\. Found 5/,
+    opus({ messages: [user(marks(4))] }),
+  ],
+  'breakpoint-order': [
+    opus({ messages: [user([marked('5m'), marked('1h')])] }),
+    /must not come after a ttl='5m'/,
+    opus({ messages: [user([marked('1h'), marked('5m')])] }),
+  ],
+  'thinking-signature': [
+    opus({ messages: [user('hello'), assistant(thought('sig'), text()), user('so?')] }),
+    /messages\.1\.content\.0: Invalid `signature` in `thinking` block/,
+    opus({ messages: [user('hello'), assistant(text()), user('so?')] }),
+  ],
+  'thinking-first': [
+    haiku({ tools, thinking: budget, messages: loop('a') }),
+    /Expected `thinking` or `redacted_thinking`, but found `tool_use`/,
+    haiku({ tools, messages: loop('a') }),
+  ],
 };
 
 /** Tested with thinking that the double made: `messages.test.ts`. */
@@ -237,24 +198,14 @@ const keyed = (header: string, value: string, at = '2023-06-01'): Sent => ({
 
 export const anthropicExamples: Record<string, Example> = {
   ...sharedExamples,
-  version: {
-    breaks: { ...opus(), ...version('2024-01-01') },
-    status: 400,
-    says: /not a valid version/,
-    keeps: opus(),
-  },
-  'key-header': {
-    breaks: keyed('x-api-key', 'sk-right', '2026-10-21'),
-    status: 401,
-    says: /authentication_error/,
-    keeps: keyed('authorization', 'Bearer sk-right', '2026-10-21'),
-  },
-  key: {
-    breaks: keyed('x-api-key', 'wrong'),
-    status: 401,
-    says: /invalid x-api-key/,
-    keeps: keyed('x-api-key', 'sk-right'),
-  },
+  version: [{ ...opus(), ...version('2024-01-01') }, /not a valid version/, opus()],
+  'key-header': [
+    keyed('x-api-key', 'sk-right', '2026-10-21'),
+    /authentication_error/,
+    keyed('authorization', 'Bearer sk-right', '2026-10-21'),
+    401,
+  ],
+  key: [keyed('x-api-key', 'wrong'), /invalid x-api-key/, keyed('x-api-key', 'sk-right'), 401],
 };
 
 const profiled = ({ body: value, ...sent }: Sent): Sent => ({
@@ -266,60 +217,42 @@ const profile = 'us.anthropic.claude-opus-5-5-v1:0';
 
 export const bedrockExamples: Record<string, Example> = {
   ...Object.fromEntries(
-    Object.entries(sharedExamples).map(([id, { breaks, keeps, ...expected }]) => [
+    Object.entries(sharedExamples).map(([id, [breaks, says, keeps, status]]): [string, Example] => [
       id,
-      { ...expected, breaks: profiled(breaks), keeps: profiled(keeps) },
+      [profiled(breaks), says, profiled(keeps), status],
     ]),
   ),
-  signed: {
-    breaks: called(profile, false),
-    status: 403,
-    says: /Missing Authentication Token/,
-    keeps: called(profile),
-  },
-  'access-key': {
-    breaks: called(profile, { accessKey: 'AKIAOTHER' }),
-    status: 403,
-    says: /security token included in the request is invalid/,
-    keeps: called(profile),
-  },
-  scope: {
-    breaks: called(profile, { service: 's3' }),
-    status: 403,
-    says: /correct service: 'bedrock'/,
-    keeps: called(profile),
-  },
-  fresh: {
-    breaks: called(profile, { at: Date.now() - 600_000 }),
-    status: 403,
-    says: /Signature expired/,
-    keeps: called(profile),
-  },
-  signature: {
-    breaks: called(profile, { secret: 'other' }),
-    status: 403,
-    says: /does not match the signature you provided/,
-    keeps: called(profile),
-  },
-  profile: {
-    breaks: called('anthropic.claude-opus-5-5-v1:0'),
-    status: 400,
-    says: /on-demand throughput isn’t supported/,
-    keeps: called(profile),
-  },
-  'profile-region': {
-    breaks: called(profile, { region: 'eu-west-1' }),
-    status: 400,
-    says: /The provided model identifier is invalid/,
-    keeps: called('eu.anthropic.claude-opus-5-5-v1:0', { region: 'eu-west-1' }),
-  },
-  version: {
-    breaks: { ...called(profile), headers: { 'anthropic-version': undefined as never } },
-    status: 400,
-    says: /anthropic_version: Field required/,
-    keeps: {
+  signed: [called(profile, false), /Missing Authentication Token/, called(profile), 403],
+  'access-key': [
+    called(profile, { accessKey: 'AKIAOTHER' }),
+    /security token included in the request is invalid/,
+    called(profile),
+    403,
+  ],
+  scope: [called(profile, { service: 's3' }), /correct service: 'bedrock'/, called(profile), 403],
+  fresh: [called(profile, { at: Date.now() - 600_000 }), /Signature expired/, called(profile), 403],
+  signature: [
+    called(profile, { secret: 'other' }),
+    /does not match the signature you provided/,
+    called(profile),
+    403,
+  ],
+  profile: [
+    called('anthropic.claude-opus-5-5-v1:0'),
+    /on-demand throughput isn’t supported/,
+    called(profile),
+  ],
+  'profile-region': [
+    called(profile, { region: 'eu-west-1' }),
+    /The provided model identifier is invalid/,
+    called('eu.anthropic.claude-opus-5-5-v1:0', { region: 'eu-west-1' }),
+  ],
+  version: [
+    { ...called(profile), headers: { 'anthropic-version': undefined as never } },
+    /anthropic_version: Field required/,
+    {
       body: { ...body(), model: profile, anthropic_version: 'bedrock-2023-05-31' },
       headers: { 'anthropic-version': undefined as never },
     },
-  },
+  ],
 };

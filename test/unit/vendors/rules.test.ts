@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
-import { chatExamples } from './examples.ts';
+import { chatExamples, type Example } from './examples.ts';
 import { anthropicExamples, bedrockExamples, shownElsewhere } from './messages-examples.ts';
 import { doubleOf, send, textOf } from './rig.ts';
 
 const examples = { ...chatExamples, anthropic: anthropicExamples, bedrock: bedrockExamples };
 const cases = Object.entries(examples).flatMap(([vendor, rules]) =>
-  Object.entries(rules).map(([rule, example]) => Object.assign({ vendor, rule }, example)),
+  Object.entries(rules).map(([rule, example]): [string, string, ...Example] => [vendor, rule, ...example]),
 );
 
 describe('the rules of the doubles', () => {
@@ -16,7 +16,7 @@ describe('the rules of the doubles', () => {
     expect(shown.toSorted()).toEqual(expected.toSorted());
   });
 
-  test.each(cases)('$vendor: $rule', async ({ vendor, rule, breaks, status, says, keeps }) => {
+  test.each(cases)('%s: %s', async (vendor, rule, breaks, says, keeps, status = 400) => {
     const refused = await send(doubleOf(vendor), breaks);
     expect({ rule: refused.rule, text: textOf(refused) }).toEqual({
       rule,
